@@ -1,0 +1,71 @@
+"""Everything Trotline raises on purpose.
+
+    TrotlineError                 what happened, to what, and what to do next
+    ├── SpiderError               the author's file
+    │   ├── SpiderNotFound        no such file, module or spider in it
+    │   ├── SpiderBroken          it does not import
+    │   └── SpiderRefused         it imports, but its settings cannot work (two routes of one name, wrong pace, no seeds)
+    ├── SettingsError             command line, environment, settings file
+    ├── FrontierError
+    │   ├── FrontierUnreachable   not there, locked, no permission, disk full
+    │   └── FrontierTooNew        written by a newer Trotline
+    └── SinkError
+        ├── SinkUnreachable       not there, locked, no permission, disk full: try again later, nothing is lost
+        └── SinkTooNew            written by a newer Trotline
+"""
+
+
+class TrotlineError(Exception):
+    """What happened, to what, and what to do next."""
+
+    def __init__(self, what: str, *, hint: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  {self.hint}" if self.hint else self.what
+
+
+class SpiderError(TrotlineError):
+    """Something about the author's file."""
+
+
+class SpiderNotFound(SpiderError):
+    """No such file, module, or spider in it."""
+
+
+class SpiderBroken(SpiderError):
+    """The file does not import."""
+
+
+class SpiderRefused(SpiderError):
+    """The spider's settings cannot work."""
+
+
+class SettingsError(TrotlineError):
+    """Command line, environment or settings file."""
+
+
+class FrontierError(TrotlineError):
+    """Something about the frontier."""
+
+
+class FrontierUnreachable(FrontierError):
+    """The frontier is not there, locked, full, or not ours to open."""
+
+
+class FrontierTooNew(FrontierError):
+    """The frontier was written by a newer Trotline."""
+
+
+class SinkError(TrotlineError):
+    """Something about the sink."""
+
+
+class SinkUnreachable(SinkError):
+    """The sink is not there, locked, full, or not ours to open. Nothing is lost: the batch is kept and tried again."""
+
+
+class SinkTooNew(SinkError):
+    """The sink was written by a newer Trotline."""

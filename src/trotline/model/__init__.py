@@ -1,0 +1,1 @@
+"""Frozen nouns; JSON-able; no I/O."""

@@ -1,0 +1,82 @@
+"""One run of one spider, and how far it is."""
+
+import msgspec
+
+from trotline.model.moments import Moment, Seconds
+from trotline.model.pace import Pace
+
+
+class LaneRules(msgspec.Struct, frozen=True):
+    """Which pace a lane gets when its first task arrives, and how patient we are with a lane that only fails."""
+
+    default: Pace = Pace()
+    lanes: dict[str, Pace] = {}
+    retry_share: float = 0.2
+    """Retries of a lane are at most this share of its first attempts (plus a small allowance)."""
+    give_up: Seconds = 1800.0
+    """A lane that has only failed for this long is given up: what waits in it is buried, ready to be revived."""
+
+    def pace(self, lane: str) -> Pace:
+        return self.lanes.get(lane, self.default)
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    spider: str
+    started_at: Moment
+    rules: LaneRules = LaneRules()
+    version: str = ""
+    """The spider's code version."""
+    finished_at: Moment | None = None
+
+
+class Progress(msgspec.Struct, frozen=True, kw_only=True):
+    """waiting + leased + done + dead = admitted, at every moment a caller can look."""
+
+    waiting: int
+    leased: int
+    done: int
+    dead: int
+    delayed: int = 0
+    """Of those waiting: not due yet."""
+    tallies: dict[str, int] = {}
+    """How often what happened: "ok", "gone: 404", "retry: 503", "records", "rejects", ..."""
+    started_at: Moment = 0.0
+    now: Moment = 0.0
+    sealed: bool = False
+    """Seeding is over."""
+    finished_at: Moment | None = None
+    paused: bool = False
+
+    @property
+    def admitted(self) -> int:
+        return self.waiting + self.leased + self.done + self.dead
+
+
+class LaneView(msgspec.Struct, frozen=True, kw_only=True):
+    """A lane as an operator sees it."""
+
+    lane: str
+    waiting: int
+    leased: int
+    interval: Seconds
+    """Between two starts, now."""
+    rests_for: Seconds = 0.0
+    why: str = ""
+    """Why it rests: "429, they asked for 30 s", "10 failures in a row"."""
+    paused: bool = False
+
+
+class Grave(msgspec.Struct, frozen=True, kw_only=True):
+    """One entry of the graveyard: a buried task, or (when `record` is set) a record that failed validation."""
+
+    id: str
+    url: str
+    route: str
+    why: str
+    detail: str = ""
+    lane: str = ""
+    attempt: int = 0
+    died_at: Moment = 0.0
+    parent: str = ""
+    record: str = ""

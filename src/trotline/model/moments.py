@@ -1,0 +1,26 @@
+"""Time, as numbers.
+
+Two names keep the units readable without paying for datetime objects on the hot path
+(docs/decisions/002-time-as-floats.md). Text and CLI edges turn them into datetimes.
+"""
+
+from datetime import UTC, datetime
+
+Seconds = float
+"""A length of time."""
+
+Moment = float
+"""A point in time: seconds since 1970 UTC, as the frontier's clock tells it."""
+
+
+def iso(moment: Moment) -> str:
+    """The moment as people and JSON read it: `2026-03-01T12:00:00Z`."""
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def from_iso(text: str) -> Moment:
+    """The moment that `text` names. Naive times are refused: nobody knows which zone they mean."""
+    when = datetime.fromisoformat(text)
+    if when.tzinfo is None:
+        raise ValueError(f"{text!r} has no time zone; write it as 2026-03-01T12:00:00Z")
+    return when.timestamp()

@@ -1,0 +1,56 @@
+"""How fast a lane may be asked."""
+
+import re
+from typing import Self
+
+import msgspec
+
+from trotline.model.moments import Seconds
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*([smhd])\s*")
+
+FASTEST = 100_000.0
+SLOWEST = 1 / 86400.0
+
+START_SLACK: Seconds = 0.25
+"""How late a reserved start may be used. It is what "burst" means: in any window a lane's starts are at most
+rate x (window + START_SLACK) + 1."""
+
+
+class Rate(msgspec.Struct, frozen=True):
+    """So many starts a second."""
+
+    per_second: float
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """`"2/s"`, `"30/m"`, `"500/h"`. Anything else is refused, with the forms that work."""
+        match = _FORM.fullmatch(text) if isinstance(text, str) else None
+        if match is None:
+            raise ValueError(f'pace {text!r} is not a rate; write it like "2/s", "30/m" or "500/h"')
+        rate = float(match[1]) / _UNITS[match[2]]
+        if not SLOWEST <= rate <= FASTEST:
+            raise ValueError(f'pace {text!r} is out of range; the slowest is "1/d", the fastest "100000/s"')
+        return cls(rate)
+
+    @property
+    def interval(self) -> Seconds:
+        return 1.0 / self.per_second
+
+    def __str__(self) -> str:
+        for unit, seconds in _UNITS.items():
+            count = self.per_second * seconds
+            if count >= 1:
+                return f"{count:g}/{unit}"
+        return f"{self.per_second * 86400:g}/d"
+
+
+class Pace(msgspec.Struct, frozen=True):
+    """A lane's bounds. The frontier moves the actual interval between `rate` and `slowest` by what the lane answers."""
+
+    rate: Rate = Rate(1.0)
+    concurrency: int = 8
+    """Visits of one lane at the same time, over all workers."""
+    slowest: Rate = Rate(1 / 60)
+    """Adapting never goes below this."""

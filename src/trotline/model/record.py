@@ -1,0 +1,20 @@
+"""One extracted thing."""
+
+from typing import Any
+
+import msgspec
+
+from trotline.model.moments import Moment
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Kind, stable key, data, when seen. (site, kind, key) is one row in every sink; the newest sighting wins."""
+
+    kind: str
+    key: str
+    data: dict[str, Any]
+    """Plain JSON-able values."""
+    url: str
+    site: str
+    seen_at: Moment
+    """The frontier's time at which the visit was leased: a stale worker's sighting is older, and loses."""

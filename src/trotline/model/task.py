@@ -1,0 +1,61 @@
+"""A task: one URL to visit for one route."""
+
+from typing import Any
+
+import msgspec
+
+from trotline.model.moments import Moment
+
+SOON = 20
+"""Priority of work that should go first: what a listing led to."""
+NORMAL = 50
+"""Priority when nobody says otherwise."""
+LATER = 80
+"""Priority of work that can wait: listings, so that pending work stays small."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One URL to visit for one route. Identity is job + route + normalised URL, or an explicit key.
+
+    Authors make drafts (`product.task(url)`); the gate fills `url` (normalised), `lane` and
+    `fingerprint` on the way in. A frontier takes only tasks that came through the gate.
+    """
+
+    url: str
+    route: str
+    lane: str = ""
+    """The politeness bucket: the host (with a port that is not the scheme's default) unless the author says otherwise."""
+    fingerprint: int = 0
+    """Identity as a signed 64-bit number; 0 means: not through the gate yet."""
+    key: str | None = None
+    """Explicit identity instead of the URL."""
+    priority: int = NORMAL
+    """Smaller goes sooner."""
+    depth: int = 0
+    attempt: int = 0
+    """Attempts already spent (seed documents: retry_count)."""
+    retries: int = 3
+    """Attempts allowed after the first (seed documents: max_retries)."""
+    site: str = ""
+    """Whose data this is (seed documents: site_id); the spider's name by default."""
+    pool: str = ""
+    """The proxy pool to go out through (seed documents: proxy_pool)."""
+    created_at: Moment = 0.0
+    not_before: Moment = 0.0
+    parent: str = ""
+    """The URL of the page that led here."""
+    session: str = ""
+    """Whose cookies travel with it."""
+    chain: str = ""
+    """Tasks of one chain run one after another."""
+    method: str = "GET"
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes = b""
+    hops: int = 0
+    """Redirects followed so far."""
+    meta: dict[str, Any] = {}
+
+    @property
+    def id(self) -> str:
+        """The task's name in the CLI and in the seeds' JSON form."""
+        return f"{self.fingerprint & 0xFFFFFFFFFFFFFFFF:016x}"

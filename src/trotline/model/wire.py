@@ -1,0 +1,104 @@
+"""Tasks as bytes between processes, and as the JSON that people and the seed documents write.
+
+Wire form: one byte of version, then a msgpack map with short names and no defaults. A reader that meets
+a version it does not know says so (`UnknownVersion`): the task is parked, never dropped.
+"""
+
+from typing import Any
+
+import msgspec
+
+from trotline.model.moments import from_iso, iso
+from trotline.model.task import Task
+
+VERSION = 1
+
+_SHORT = {
+    "url": "u", "route": "r", "lane": "l", "fingerprint": "f", "key": "k", "priority": "p", "depth": "d",
+    "attempt": "a", "retries": "x", "site": "s", "pool": "o", "created_at": "c", "not_before": "n",
+    "parent": "q", "session": "e", "chain": "h", "method": "m", "headers": "j", "body": "b", "hops": "i", "meta": "t",
+}  # fmt: skip
+
+
+class _Wire(Task, rename=_SHORT, omit_defaults=True):
+    """`Task` under short names; the two have the same fields by inheritance."""
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(_Wire)
+_HEAD = bytes([VERSION])
+_FIELDS = Task.__struct_fields__
+
+
+class Undecodable(ValueError):
+    """Bytes that are no task: damaged, foreign, or of the wrong shape."""
+
+
+class UnknownVersion(Undecodable):
+    """Bytes of a task form that this version does not know."""
+
+
+def encode(task: Task) -> bytes:
+    return _HEAD + _encoder.encode(_Wire(**{name: getattr(task, name) for name in _FIELDS}))
+
+
+def decode(wire: bytes) -> Task:
+    """The task in `wire`; `Undecodable` says why not."""
+    if not wire:
+        raise Undecodable("no bytes")
+    if wire[0] != VERSION:
+        raise UnknownVersion(f"task form {wire[0]} is not known to this version of Trotline (it knows {VERSION})")
+    try:
+        return _decoder.decode(memoryview(wire)[1:])
+    except msgspec.MsgspecError as error:
+        raise Undecodable(f"not a task: {error}") from error
+
+
+_SEED_NAMES = {
+    "job_type": "route",
+    "site_id": "site",
+    "retry_count": "attempt",
+    "max_retries": "retries",
+    "proxy_pool": "pool",
+}
+_SEED_NAMES_BACK = {ours: theirs for theirs, ours in _SEED_NAMES.items()}
+
+
+def from_seed(data: dict[str, Any]) -> Task:
+    """A task from the seed documents' JSON object. `task_id` is accepted and forgotten: identity is the URL's."""
+    fields = {_SEED_NAMES.get(name, name): value for name, value in data.items() if name != "task_id"}
+    for name in ("created_at", "not_before"):
+        if isinstance(fields.get(name), str):
+            fields[name] = from_iso(fields[name])
+    if "site" in fields:
+        fields["site"] = str(fields["site"])
+    if isinstance(fields.get("headers"), dict):
+        fields["headers"] = [list(pair) for pair in fields["headers"].items()]
+    fields.setdefault("route", "")
+    unknown = set(fields) - set(_FIELDS)
+    if unknown:
+        raise Undecodable(f"unknown field {sorted(unknown)[0]!r}; known are task_id, {', '.join(seed_names())}")
+    try:
+        return msgspec.convert(fields, Task)
+    except msgspec.ValidationError as error:
+        raise Undecodable(str(error)) from error
+
+
+def to_seed(task: Task) -> dict[str, Any]:
+    """The seed documents' JSON object for `task`, with our fields beside theirs."""
+    shown: dict[str, Any] = {"task_id": task.id}
+    for name, value in msgspec.to_builtins(task).items():
+        shown[_SEED_NAMES_BACK.get(name, name)] = value
+    shown.pop("fingerprint", None)
+    shown.setdefault("retry_count", task.attempt)
+    shown.setdefault("max_retries", task.retries)
+    shown.setdefault("depth", task.depth)
+    for name in ("created_at", "not_before"):
+        if name in shown:
+            shown[name] = iso(shown[name])
+    return shown
+
+
+def seed_names() -> list[str]:
+    """The field names of the JSON form, as `trotline` prints them."""
+    return [_SEED_NAMES_BACK.get(name, name) for name in _FIELDS if name != "fingerprint"]

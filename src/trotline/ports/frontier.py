@@ -1,0 +1,81 @@
+"""The frontier: every task of a job, and the decision which may run next and when."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from trotline.model.lease import Admission, Lease, Settled, Settlement
+from trotline.model.moments import Seconds
+from trotline.model.task import Task
+
+BEAT: Seconds = 5.0
+"""A worker says this often that it lives."""
+DEAD_AFTER: Seconds = 15.0
+"""A worker silent for this long is dead; what it held is rescued."""
+HORIZON: Seconds = 1.0
+"""A lease's start moment is at most this far ahead."""
+
+
+class Frontier(Protocol):
+    """One job's frontier, as workers and seeders see it. Time inside is the server's.
+
+    F1   putting a task twice admits it once; the second answer is "duplicate"
+    F2   a task answered "new" can be leased even if the caller dies on the next line
+    F3   a waiting task is under at most one live lease, however many workers ask at once
+    F4   nothing is leased before its due time; sooner priority first, across lanes that may run now;
+         first come first served within a priority of a lane
+    F5   a dead worker's tasks can be leased again within 20 s, with one more attempt counted;
+         a stopped worker's within 1 s, with none
+    F6   settling with a stale token is refused and changes nothing
+    F7   a done task never comes back; putting it again stays "duplicate" until forgotten
+    F8   a snooze costs no attempt; a retry costs one
+    F9   a buried task keeps its reason, and reviving gives it a fresh start
+    F10  waiting + leased + done + dead = admitted, at every moment a caller can look
+    F11  leasing waits up to the asked time and returns early when work arrives
+    F12  pausing a lane or a job stops leases within 1 s, never puts
+    F13  over any window, a lane's starts <= rate x window + burst, whatever the number of workers, through crashes,
+         and whatever their clocks say (burst: 1 + rate x START_SLACK)
+    F14  "finished" is announced exactly once, when waiting + leased = 0, and never early
+    F15  lanes do not starve each other: one lane with a million tasks does not delay another lane's first task
+    F16  retries of a lane are capped as a share of its traffic; a lane that only fails rests with growing pauses and probes
+    """
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        """Admit what is new; answers in the order given. When it returns, what is "new" is durable."""
+        ...
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+        """Up to `limit` tasks that may start within HORIZON; waits up to `wait` if there are none.
+
+        Also rescues, now and then, what dead workers held: no worker depends on a coordinator for that.
+        """
+        ...
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        """End leases: admit children, apply the outcome, learn the lane's news; one atomic step each, all in one call."""
+        ...
+
+    async def beat(self, worker: str) -> None:
+        """The worker lives. Without a beat for DEAD_AFTER its leases go back, one attempt counted."""
+        ...
+
+    async def leave(self, worker: str, guilty: int | None = None) -> int:
+        """The worker stops: all it holds goes back at once, no attempt counted. Returns how many leases that were.
+
+        `guilty` is the token of the lease whose page brought the worker down: that task counts a kill,
+        and is buried at the second.
+        """
+        ...
+
+    async def seal(self) -> None:
+        """Seeding is over: from now on an empty frontier is a finished one."""
+        ...
+
+    async def finished(self) -> bool:
+        """Is the job finished? The announcement (F14) is `announce_finish`."""
+        ...
+
+    async def announce_finish(self) -> bool:
+        """True exactly once per finish, for the caller that is to tell the world."""
+        ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,26 @@
+"""What a site's robots.txt says."""
+
+from typing import Protocol
+
+import msgspec
+
+from trotline.model.moments import Seconds
+
+
+class Permission(msgspec.Struct, frozen=True):
+    allowed: bool
+    delay: Seconds = 0.0
+    """Crawl-delay for us; 0 when it names none."""
+    ask_again: Seconds = 0.0
+    """Not allowed only because robots.txt could not be read (5xx, unreachable): ask again after this."""
+    why: str = ""
+
+
+class Robots(Protocol):
+    async def ask(self, url: str) -> Permission:
+        """May we fetch it? Reads robots.txt at most once per origin and day."""
+        ...
+
+    async def sitemaps(self, url: str) -> list[str]:
+        """The Sitemap: lines of the origin's robots.txt."""
+        ...

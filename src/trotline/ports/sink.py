@@ -1,0 +1,21 @@
+"""Where records go."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from trotline.model.record import Record
+
+
+class Sink(Protocol):
+    """S1 the same batch twice leaves the same state
+    S2 an older sighting does not overwrite a newer one
+    S3 a batch is stored whole or not at all; when `write` returns, it is durable
+    S4 an empty batch is harmless
+    S5 one (site, kind, key) is one row, however many workers write at once
+    """
+
+    async def write(self, batch: Sequence[Record]) -> None:
+        """Store the batch. `SinkUnreachable` means: nothing of it was stored, try again later."""
+        ...
+
+    async def close(self) -> None: ...
