@@ -14,7 +14,15 @@ LATER = 80
 """Priority of work that can wait: listings, so that pending work stays small."""
 
 
-class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+_SHORT = {
+    "url": "u", "route": "r", "lane": "l", "fingerprint": "f", "key": "k", "priority": "p", "depth": "d",
+    "attempt": "a", "retries": "x", "site": "s", "pool": "o", "created_at": "c", "not_before": "n",
+    "parent": "q", "session": "e", "chain": "h", "method": "m", "headers": "j", "body": "b", "hops": "i", "meta": "t",
+}  # fmt: skip
+"""Names on the wire: a frontier holds millions of tasks, and their field names would outweigh their URLs."""
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_SHORT):
     """One URL to visit for one route. Identity is job + route + normalised URL, or an explicit key.
 
     Authors make drafts (`product.task(url)`); the gate fills `url` (normalised), `lane` and

@@ -13,21 +13,12 @@ from trotline.model.task import Task
 
 VERSION = 1
 
-_SHORT = {
-    "url": "u", "route": "r", "lane": "l", "fingerprint": "f", "key": "k", "priority": "p", "depth": "d",
-    "attempt": "a", "retries": "x", "site": "s", "pool": "o", "created_at": "c", "not_before": "n",
-    "parent": "q", "session": "e", "chain": "h", "method": "m", "headers": "j", "body": "b", "hops": "i", "meta": "t",
-}  # fmt: skip
-
-
-class _Wire(Task, rename=_SHORT, omit_defaults=True):
-    """`Task` under short names; the two have the same fields by inheritance."""
-
-
 _encoder = msgspec.msgpack.Encoder()
-_decoder = msgspec.msgpack.Decoder(_Wire)
+_decoder = msgspec.msgpack.Decoder(Task)
 _HEAD = bytes([VERSION])
 _FIELDS = Task.__struct_fields__
+_SHORT = dict(zip(_FIELDS, Task.__struct_encode_fields__, strict=True))
+_DEFAULTS = Task(url="", route="")
 
 
 class Undecodable(ValueError):
@@ -39,7 +30,7 @@ class UnknownVersion(Undecodable):
 
 
 def encode(task: Task) -> bytes:
-    return _HEAD + _encoder.encode(_Wire(**{name: getattr(task, name) for name in _FIELDS}))
+    return _HEAD + _encoder.encode(task)
 
 
 def decode(wire: bytes) -> Task:
@@ -61,6 +52,7 @@ _SEED_NAMES = {
     "max_retries": "retries",
     "proxy_pool": "pool",
 }
+_ALWAYS_SHOWN = {"url", "route", "depth", "attempt", "retries"}
 _SEED_NAMES_BACK = {ours: theirs for theirs, ours in _SEED_NAMES.items()}
 
 
@@ -79,7 +71,7 @@ def from_seed(data: dict[str, Any]) -> Task:
     if unknown:
         raise Undecodable(f"unknown field {sorted(unknown)[0]!r}; known are task_id, {', '.join(seed_names())}")
     try:
-        return msgspec.convert(fields, Task)
+        return msgspec.convert({_SHORT[name]: value for name, value in fields.items()}, Task)
     except msgspec.ValidationError as error:
         raise Undecodable(str(error)) from error
 
@@ -87,12 +79,10 @@ def from_seed(data: dict[str, Any]) -> Task:
 def to_seed(task: Task) -> dict[str, Any]:
     """The seed documents' JSON object for `task`, with our fields beside theirs."""
     shown: dict[str, Any] = {"task_id": task.id}
-    for name, value in msgspec.to_builtins(task).items():
-        shown[_SEED_NAMES_BACK.get(name, name)] = value
-    shown.pop("fingerprint", None)
-    shown.setdefault("retry_count", task.attempt)
-    shown.setdefault("max_retries", task.retries)
-    shown.setdefault("depth", task.depth)
+    for name in _FIELDS:
+        value = getattr(task, name)
+        if name in _ALWAYS_SHOWN or (value != getattr(_DEFAULTS, name) and name != "fingerprint"):
+            shown[_SEED_NAMES_BACK.get(name, name)] = msgspec.to_builtins(value)
     for name in ("created_at", "not_before"):
         if name in shown:
             shown[name] = iso(shown[name])
