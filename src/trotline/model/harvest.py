@@ -1,0 +1,30 @@
+"""What a handler produced from one page."""
+
+from typing import Any
+
+import msgspec
+
+from trotline.model.lease import Reject
+from trotline.model.record import Record
+from trotline.model.task import NORMAL, Task
+
+
+class Follow(msgspec.Struct, frozen=True, kw_only=True):
+    """Many links of one page for one route, not yet tasks: nearly all of a page's links are known already,
+    and the gate makes tasks only of those that are not."""
+
+    route: str
+    urls: list[str]
+    """Absolute, as found; not yet normalised."""
+    priority: int = NORMAL
+    meta: dict[str, Any] = {}
+
+
+class Harvest(msgspec.Struct, frozen=True, kw_only=True):
+    """Records and tasks of one page, and the records that failed validation."""
+
+    records: list[Record] = []
+    tasks: list[Task] = []
+    """Drafts: the gate normalises them."""
+    follows: list[Follow] = []
+    rejects: list[Reject] = []

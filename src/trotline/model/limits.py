@@ -1,0 +1,37 @@
+"""The finite limits of one visit (DESIGN.md, section 7). 0 never means unlimited."""
+
+import msgspec
+
+from trotline.model.moments import Seconds
+
+MIB = 1024 * 1024
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    wire_body: int = 10 * MIB
+    decoded_body: int = 32 * MIB
+    expansion: int = 100
+    """Decoded to wire, judged beyond 1 MiB decoded."""
+    encodings: int = 2
+    """Content-Encodings in a chain."""
+    header_bytes: int = 64 * 1024
+    header_fields: int = 128
+    redirects: int = 10
+    connect: Seconds = 10.0
+    total: Seconds = 60.0
+    slowest: int = 1024
+    """Bytes per second, judged after 10 s."""
+    url: int = 2_083
+    seed_url: int = 8_192
+    depth: int = 20
+    links: int = 5_000
+    parse: Seconds = 10.0
+    robots: int = 512 * 1024
+    sitemap: int = 50 * MIB
+    sitemap_urls: int = 50_000
+    sitemap_depth: int = 2
+
+    def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if getattr(self, name) <= 0:
+                raise ValueError(f"limit {name} must be above 0 (0 does not mean unlimited); leave it out for the default")
