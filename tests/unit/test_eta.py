@@ -27,7 +27,7 @@ histories = st.lists(
         for at, ended, admitted in zip(
             itertools.accumulate(s[0] for s in steps),
             itertools.accumulate(s[1] for s in steps),
-            itertools.accumulate((s[1] + s[2] for s in steps)),
+            itertools.accumulate(s[1] + s[2] for s in steps),
             strict=True,
         )
     )

@@ -1,0 +1,177 @@
+"""Text becomes types at the door, once: flags, then environment, then a settings file, then defaults.
+
+flags          trotline run shop.py --slots 32
+environment    TROTLINE_SLOTS=32
+file           trotline.toml, or [tool.trotline] in pyproject.toml, in the working directory
+defaults       the fields of Settings
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trotline.app.places import frontier_url, sink_url
+from trotline.errors import SettingsError
+from trotline.model.moments import Seconds
+
+PREFIX = "TROTLINE_"
+OTHER_VARIABLES = {"TROTLINE_DEBUG"}
+"""Variables that are ours and no settings."""
+MOST_PROCESSES = 256
+MOST_SLOTS = 4096
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to run, whatever the spider. docs/reference/settings.md explains each."""
+
+    frontier: str = ""
+    """Where the tasks live; empty: `sqlite:.trotline/SPIDER.frontier.db`."""
+    sink: str = ""
+    """Where records go; empty: `sqlite:SPIDER.db`."""
+    processes: int = 1
+    slots: int = 16
+    """Concurrent visits of one process."""
+    max_pages: int | None = None
+    max_time: Seconds | None = None
+    grace: Seconds = 30.0
+    """How long a stop may take."""
+    allow_private: bool = False
+    """Private and loopback addresses may be visited."""
+
+    def frontier_of(self, spider: str) -> str:
+        return self.frontier or f"sqlite:.trotline/{file_name(spider)}.frontier.db"
+
+    def sink_of(self, spider: str) -> str:
+        return self.sink or f"sqlite:{file_name(spider)}.db"
+
+
+NAMES = Settings.__struct_fields__
+
+
+def file_name(spider: str) -> str:
+    """The spider's name as a file's name: what no file system likes becomes an underscore."""
+    return re.sub(r"[^\w.-]", "_", spider).lstrip(".") or "_"
+
+
+def read(flags: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Settings:
+    """The settings of this run. `flags` that are None were not given."""
+    found: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for source in (_from_file(folder), _from_environment(environment), _from_flags(flags)):
+        for name, (value, place) in source.items():
+            found[name], origin[name] = value, place
+    return Settings(**{name: _typed(name, value, origin[name]) for name, value in found.items()})
+
+
+def strangers(environment: Mapping[str, str]) -> list[str]:
+    """Variables that look like ours and are none: not an error (they may be somebody's), but worth a word."""
+    ours = {_variable(name) for name in NAMES} | OTHER_VARIABLES
+    return sorted(name for name in environment if name.startswith(PREFIX) and name not in ours)
+
+
+def seconds(text: str) -> Seconds:
+    """`90`, `90s`, `10m`, `1h30m`, `2d`."""
+    match = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", text.strip().lower())
+    if match is None or not any(match.groups()):
+        raise ValueError(f'{text!r} is not a length of time; write it like "90s", "10m" or "1h30m"')
+    days, hours, minutes, rest = (float(part or 0) for part in match.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + rest
+
+
+_Source = dict[str, tuple[Any, str]]
+
+
+def _from_flags(flags: Mapping[str, Any]) -> _Source:
+    return {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items() if value is not None}
+
+
+def _from_environment(environment: Mapping[str, str]) -> _Source:
+    for stranger in strangers(environment):
+        # A near miss is a typing error that would be ignored in silence; anything else may belong to another program.
+        if near := difflib.get_close_matches(stranger, [_variable(name) for name in NAMES], n=1, cutoff=0.8):
+            raise SettingsError(
+                f"environment variable {stranger} is not a setting", hint=f"Did you mean {near[0]}? Unset it otherwise."
+            )
+    return {n: (environment[_variable(n)], _variable(n)) for n in NAMES if environment.get(_variable(n), "") != ""}
+
+
+def _from_file(folder: Path) -> _Source:
+    own, shared = folder / "trotline.toml", folder / "pyproject.toml"
+    if own.is_file():
+        table, place = _toml(own), own.name
+    elif shared.is_file() and b"tool.trotline" in shared.read_bytes():
+        table, place = _toml(shared).get("tool", {}).get("trotline", {}), f"[tool.trotline] in {shared.name}"
+    else:
+        return {}
+    for key in table:
+        if key.replace("-", "_") not in NAMES:
+            raise SettingsError(f"{place}: unknown setting {key!r}", hint=_suggestion(key))
+    return {key.replace("-", "_"): (value, f"{key} in {place}") for key, value in table.items()}
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise SettingsError(f"{path.name} cannot be read: {error}", hint="Correct it, or move it away.") from error
+
+
+def _suggestion(key: str) -> str:
+    near = difflib.get_close_matches(key.replace("-", "_"), NAMES, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]!r}?" if near else f"Known settings: {', '.join(NAMES)}."
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _typed(name: str, value: Any, place: str) -> Any:
+    try:
+        return _TYPES[name](value)
+    except ValueError as error:
+        raise SettingsError(f"{place}: {error}", hint="See docs/reference/settings.md for every setting.") from error
+
+
+def _whole(most: int) -> Any:
+    def parse(value: Any) -> int:
+        try:
+            number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else 0
+        except ValueError:
+            number = 0
+        if not 1 <= number <= most:
+            raise ValueError(f"{value!r} is not a whole number from 1 to {most:,}")
+        return number
+
+    return parse
+
+
+def _length(value: Any) -> Seconds:
+    found = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else seconds(str(value))
+    if not 0 < found < float("inf"):
+        raise ValueError(f"{value!r} must be more than no time at all")
+    return found
+
+
+def _yes_or_no(value: Any) -> bool:
+    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    found = known.get(str(value).lower())
+    if found is None:
+        raise ValueError(f'{value!r} is neither "yes" nor "no"')
+    return found
+
+
+_TYPES: dict[str, Any] = {
+    "frontier": frontier_url,
+    "sink": sink_url,
+    "processes": _whole(MOST_PROCESSES),
+    "slots": _whole(MOST_SLOTS),
+    "max_pages": _whole(10**12),
+    "max_time": _length,
+    "grace": _length,
+    "allow_private": _yes_or_no,
+}

@@ -1,0 +1,148 @@
+"""Promises of the settings: where a value comes from, and what a wrong one says."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trotline.app.places import frontier_url, path_of, public, sink_url
+from trotline.app.settings import Settings, file_name, read, seconds, strangers
+from trotline.errors import SettingsError
+
+
+def test_without_anything_the_defaults_are_local_files(tmp_path: Path):
+    settings = read({}, {}, tmp_path)
+    assert settings == Settings()
+    assert settings.frontier_of("shop") == "sqlite:.trotline/shop.frontier.db"
+    assert settings.sink_of("shop") == "sqlite:shop.db"
+
+
+def test_flags_beat_environment_beats_file(tmp_path: Path):
+    (tmp_path / "trotline.toml").write_text('slots = 2\nprocesses = 2\nmax-pages = 2\nmax_time = "2m"\n')
+    environment = {"TROTLINE_SLOTS": "3", "TROTLINE_PROCESSES": "3"}
+    settings = read({"slots": 4, "sink": None}, environment, tmp_path)
+    assert (settings.slots, settings.processes, settings.max_pages, settings.max_time) == (4, 3, 2, 120.0)
+
+
+def test_a_section_of_pyproject_is_read_and_trotline_toml_beats_it(tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text("[tool.trotline]\nslots = 7\n")
+    assert read({}, {}, tmp_path).slots == 7
+    (tmp_path / "trotline.toml").write_text("slots = 8\n")
+    assert read({}, {}, tmp_path).slots == 8
+
+
+def test_a_pyproject_without_our_section_is_none_of_our_business(tmp_path: Path):
+    (tmp_path / "pyproject.toml").write_text("this is not toml")
+    assert read({}, {}, tmp_path) == Settings()
+
+
+def test_an_unknown_setting_is_an_error_with_a_suggestion(tmp_path: Path):
+    (tmp_path / "trotline.toml").write_text("slot = 7\n")
+    with pytest.raises(SettingsError, match=r"trotline.toml: unknown setting 'slot'") as caught:
+        read({}, {}, tmp_path)
+    assert "'slots'" in caught.value.hint
+
+
+def test_a_settings_file_that_is_no_toml_is_named_with_the_line(tmp_path: Path):
+    (tmp_path / "trotline.toml").write_text("slots = \n")
+    with pytest.raises(SettingsError, match=r"trotline.toml cannot be read.*line 1"):
+        read({}, {}, tmp_path)
+
+
+def test_a_misspelt_variable_is_an_error_and_a_foreign_one_is_not(tmp_path: Path):
+    with pytest.raises(SettingsError, match="TROTLINE_FRONTEIR") as caught:
+        read({}, {"TROTLINE_FRONTEIR": "sqlite:x.db"}, tmp_path)
+    assert "TROTLINE_FRONTIER" in caught.value.hint
+    assert read({}, {"TROTLINE_THEME": "dark"}, tmp_path) == Settings()
+    assert strangers({"TROTLINE_THEME": "dark", "TROTLINE_SLOTS": "1", "HOME": "/"}) == ["TROTLINE_THEME"]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("slots", "0"),
+        ("slots", "many"),
+        ("slots", "5000"),
+        ("processes", "-1"),
+        ("max_pages", "0"),
+        ("max_time", "soon"),
+        ("grace", "0"),
+        ("allow_private", "perhaps"),
+        ("frontier", "redis://there"),
+        ("frontier", "sqlite:"),
+        ("sink", "rows.xls"),
+        ("sink", "jsonl:"),
+    ],
+)
+def test_a_wrong_value_says_where_it_stands(name: str, value: str, tmp_path: Path):
+    variable = f"TROTLINE_{name.upper()}"
+    with pytest.raises(SettingsError, match=variable):
+        read({}, {variable: value}, tmp_path)
+
+
+def test_a_wrong_type_in_the_file_is_refused(tmp_path: Path):
+    (tmp_path / "trotline.toml").write_text("slots = true\n")
+    with pytest.raises(SettingsError, match=r"slots in trotline.toml: True is not a whole number"):
+        read({}, {}, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("rows.jsonl", "jsonl:rows.jsonl"),
+        ("Rows.CSV", "csv:Rows.CSV"),
+        ("out/rows.parquet", "parquet:out/rows.parquet"),
+        ("rows.db", "sqlite:rows.db"),
+        ("sqlite:rows", "sqlite:rows"),
+        ("sqlite:///abs/rows.db", "sqlite:/abs/rows.db"),
+        ("jsonl:rows.txt", "jsonl:rows.txt"),
+    ],
+)
+def test_a_sink_is_told_by_its_ending_or_its_scheme(text: str, url: str):
+    assert sink_url(text) == url
+    assert sink_url(url) == url, "the one form stays as it is"
+
+
+def test_frontier_forms():
+    assert frontier_url("sqlite::memory:") == "sqlite::memory:"
+    assert frontier_url("f.db") == "sqlite:f.db"
+    assert path_of("sqlite::memory:") == ""
+    assert path_of("sqlite:/x/f.db") == "/x/f.db"
+
+
+def test_a_refused_url_shows_no_password():
+    with pytest.raises(ValueError, match="db/rows") as caught:
+        sink_url("postgresql://me:secret@db/rows")
+    assert "secret" not in str(caught.value)
+    assert public("https://u:p@h.example:8/x?y") == "https://h.example:8/x?y"
+
+
+@pytest.mark.parametrize(("text", "length"), [("90", 90), ("1.5s", 1.5), ("10m", 600), ("1h30m", 5400), ("2d", 172800)])
+def test_lengths_of_time(text: str, length: float):
+    assert seconds(text) == length
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_length_or_refused(text: str):
+    try:
+        assert seconds(text) >= 0
+    except ValueError as error:
+        assert "90s" in str(error)
+
+
+@given(st.text(max_size=20))
+def test_any_spider_name_gives_a_file_name_in_this_folder(name: str):
+    found = file_name(name)
+    assert found
+    assert "/" not in found
+    assert not found.startswith(".")
+
+
+@given(st.text(max_size=40))
+def test_reading_any_sink_text_is_a_url_or_a_value_error(text: str):
+    try:
+        url = sink_url(text)
+    except ValueError:
+        return
+    assert sink_url(url) == url
