@@ -58,6 +58,8 @@ class Settlement(msgspec.Struct, frozen=True):
     children: tuple[Task, ...] = ()
     rejects: tuple[Reject, ...] = ()
     news: LaneNews | None = None
+    tallies: dict[str, int] = {}
+    """What else to count with it: "records", "links known", "links refused: host"."""
 
 
 class Settled(StrEnum):

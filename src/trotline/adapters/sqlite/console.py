@@ -1,0 +1,225 @@
+"""The operator's view of one job in a frontier file."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from trotline.adapters.sqlite.database import Database
+from trotline.adapters.sqlite.schema import DEAD, DELAYED, RESTING, WAITING
+from trotline.adapters.sqlite.turn import Turn, decode_pace
+from trotline.errors import FrontierError
+from trotline.model import wire
+from trotline.model.job import Grave, Job, LaneView, Progress
+
+
+class SqliteConsole:
+    """Look at a job and steer it. Implements the Console port."""
+
+    def __init__(self, database: Database, job: Job) -> None:
+        self._db = database
+        self.job = job
+        row = database.connection.execute("SELECT id FROM job WHERE name = ?", (job.id,)).fetchone()
+        if row is None:
+            raise FrontierError(f"no job {job.id} in {database.path}", hint="See which there are: trotline status")
+        self._number: int = row[0]
+
+    async def progress(self) -> Progress:
+        return await self._db.do(self._progress)
+
+    async def lanes(self, limit: int = 20) -> list[LaneView]:
+        return await self._db.do(lambda: self._lanes(limit))
+
+    async def pause(self, lane: str | None = None) -> None:
+        await self._db.do(lambda: self._set_paused(lane, 1))
+
+    async def resume(self, lane: str | None = None) -> None:
+        await self._db.do(lambda: self._set_paused(lane, 0))
+
+    async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
+        return await self._db.do(lambda: self._graves(why, limit, after))
+
+    async def reasons(self) -> dict[str, int]:
+        return await self._db.do(self._reasons)
+
+    async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
+        return await self._db.do(lambda: self._revive(ids, why))
+
+    def _progress(self) -> Progress:
+        db = self._db.connection
+        # One snapshot for the books and what goes with them.
+        db.execute("BEGIN")
+        try:
+            waiting, leased, done, dead, started_at, sealed, finished_at, paused = db.execute(
+                "SELECT waiting, leased, done, dead, started_at, sealed, finished_at, paused FROM job WHERE id = ?",
+                (self._number,),
+            ).fetchone()
+            [delayed] = db.execute(
+                f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED}", (self._number,)
+            ).fetchone()
+            tallies = dict(db.execute("SELECT name, n FROM tally WHERE job = ?", (self._number,)))
+        finally:
+            db.execute("COMMIT")
+        return Progress(
+            waiting=waiting,
+            leased=leased,
+            done=done,
+            dead=dead,
+            delayed=delayed,
+            tallies=tallies,
+            started_at=started_at,
+            now=self._db.now(),
+            sealed=bool(sealed),
+            finished_at=finished_at,
+            paused=bool(paused),
+        )
+
+    def _lanes(self, limit: int) -> list[LaneView]:
+        rows = self._db.connection.execute(
+            "SELECT name, waiting, leased, paused, state, wake, pace FROM lane WHERE job = ? AND waiting + leased > 0"
+            f" ORDER BY paused DESC, state = {RESTING} DESC, waiting DESC LIMIT ?",
+            (self._number, limit),
+        ).fetchall()
+        return [self._view(row) for row in rows]
+
+    def _view(self, row: tuple[str, int, int, int, int, float, bytes]) -> LaneView:
+        name, waiting, leased, paused, _, _, packed = row
+        lane = decode_pace(packed)
+        rests_for = max(0.0, lane.rest_until - self._db.now())
+        return LaneView(
+            lane=name,
+            waiting=waiting,
+            leased=leased,
+            interval=lane.interval,
+            rests_for=rests_for,
+            why=lane.rest_why if rests_for else "",
+            paused=bool(paused),
+        )
+
+    def _set_paused(self, lane: str | None, paused: int) -> None:
+        with self._db.transaction() as db:
+            if lane is None:
+                db.execute("UPDATE job SET paused = ? WHERE id = ?", (paused, self._number))
+                return
+            turn = Turn(db, self._number, self.job.rules, self._db.now())
+            row = turn.lane_named(lane)
+            row.paused = paused
+            db.execute("UPDATE lane SET paused = ? WHERE id = ?", (paused, row.id))
+            turn.flush()
+
+    def _graves(self, why: str, limit: int, after: str) -> list[Grave]:
+        tasks = self._task_graves(why, limit, after) if not after.startswith("r") else []
+        if len(tasks) >= limit:
+            return tasks
+        return tasks + self._record_graves(why, limit - len(tasks), after)
+
+    def _task_graves(self, why: str, limit: int, after: str) -> list[Grave]:
+        since: tuple[float, int] = (0.0, 0)
+        if after:
+            found = self._db.connection.execute(
+                f"SELECT died_at, id FROM task WHERE job = ? AND state = {DEAD} AND fingerprint = ?",
+                (self._number, _fingerprint(after)),
+            ).fetchone()
+            since = found or since
+        rows = self._db.connection.execute(
+            "SELECT fingerprint, body, why, detail, attempt, died_at FROM task"
+            f" WHERE job = ? AND state = {DEAD} AND why LIKE ? ESCAPE '\\' AND (died_at, id) > (?, ?)"
+            " ORDER BY died_at, id LIMIT ?",
+            (self._number, _prefix(why), *since, limit),
+        ).fetchall()
+        return [_task_grave(*row) for row in rows]
+
+    def _record_graves(self, why: str, limit: int, after: str) -> list[Grave]:
+        since = int(after[1:]) if after.startswith("r") and after[1:].isdecimal() else 0
+        rows = self._db.connection.execute(
+            "SELECT id, url, route, why, kind, data, seen_at FROM reject"
+            " WHERE job = ? AND id > ? AND 'bad record: ' || why LIKE ? ESCAPE '\\' ORDER BY id LIMIT ?",
+            (self._number, since, _prefix(why), limit),
+        ).fetchall()
+        return [
+            Grave(id=f"r{number}", url=url, route=route, why=f"bad record: {why}", detail=kind, died_at=at, record=data)
+            for number, url, route, why, kind, data, at in rows
+        ]
+
+    def _reasons(self) -> dict[str, int]:
+        reasons = dict(
+            self._db.connection.execute(
+                f"SELECT why, count(*) FROM task WHERE job = ? AND state = {DEAD} GROUP BY why ORDER BY 2 DESC",
+                (self._number,),
+            )
+        )
+        rejects = self._db.connection.execute(
+            "SELECT 'bad record: ' || why, count(*) FROM reject WHERE job = ? GROUP BY why", (self._number,)
+        )
+        return {**reasons, **dict(rejects)}
+
+    def _revive(self, ids: Sequence[str], why: str) -> int:
+        with self._db.transaction() as db:
+            turn = Turn(db, self._number, self.job.rules, self._db.now())
+            risen = self._chosen(turn, ids, why)
+            for task_id, lane_id, body in risen:
+                self._raise(turn, task_id, lane_id, body)
+            turn.dead -= len(risen)
+            turn.waiting += len(risen)
+            if risen:
+                turn.reopen()
+            turn.flush()
+            return len(risen)
+
+    def _chosen(self, turn: Turn, ids: Sequence[str], why: str) -> list[tuple[int, int, bytes]]:
+        query = f"SELECT id, lane, body FROM task WHERE job = ? AND state = {DEAD}"
+        if not ids:
+            return turn.db.execute(f"{query} AND why LIKE ? ESCAPE '\\'", (self._number, _prefix(why))).fetchall()
+        chosen = []
+        for name in ids:
+            chosen += turn.db.execute(
+                f"{query} AND fingerprint = ? AND why LIKE ? ESCAPE '\\'",
+                (self._number, _fingerprint(name), _prefix(why)),
+            ).fetchall()
+        return chosen
+
+    def _raise(self, turn: Turn, task_id: int, lane_id: int, body: bytes) -> None:
+        lane = turn.lane(lane_id)
+        lane.waiting += 1
+        priority = _priority(body)
+        turn.has_waiting(lane, priority)
+        turn.db.execute(
+            f"UPDATE task SET state = {WAITING}, priority = ?, due = 0, attempt = 0, deaths = 0, kills = 0,"
+            " why = NULL, detail = NULL, died_at = NULL WHERE id = ?",
+            (priority, task_id),
+        )
+
+
+def _fingerprint(name: str) -> int:
+    """The number behind a task's id; one that no task has if `name` is no id."""
+    try:
+        number = int(name, 16)
+    except ValueError:
+        return 0
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _prefix(why: str) -> str:
+    escaped = why.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"{escaped}%"
+
+
+def _priority(body: bytes) -> int:
+    try:
+        return wire.decode(body).priority
+    except wire.Undecodable:
+        return 0
+
+
+def _task_grave(fingerprint: int, body: bytes, why: str, detail: str | None, attempt: int, died_at: float) -> Grave:
+    shown: dict[str, Any] = {"url": "(undecodable)", "route": ""}
+    try:
+        task = wire.decode(body)
+        shown = {"url": task.url, "route": task.route, "lane": task.lane, "parent": task.parent}
+    except wire.Undecodable as error:
+        shown["detail"] = str(error)
+    return Grave(
+        id=f"{fingerprint & 0xFFFFFFFFFFFFFFFF:016x}",
+        why=why,
+        attempt=attempt,
+        died_at=died_at,
+        **{"detail": detail or "", **shown},
+    )

@@ -1,0 +1,132 @@
+"""One SQLite file: opened, checked, and used from a thread of its own."""
+
+import asyncio
+import contextlib
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from trotline.adapters.sqlite import host, schema
+from trotline.errors import FrontierError, FrontierTooNew, FrontierUnreachable
+from trotline.model.moments import Moment
+
+T = TypeVar("T")
+BUSY = 30.0
+"""Seconds to wait for another process's transaction."""
+
+
+class Database:
+    """A frontier file and the one thread that talks to it, so that an fsync never stops the event loop.
+
+    `inline` talks to it from the caller's thread instead: a simulation must be deterministic.
+    """
+
+    def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
+        self.path = path
+        self._executor = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-frontier")
+        self._offset = 0.0
+        self._given_now = now
+        # Opening is quick and its errors belong to the caller, so it happens here and not in the thread.
+        with self._plain_errors():
+            self.connection = _connect(path)
+            self._prepare()
+
+    def now(self) -> Moment:
+        """The file's time: the host's uptime clock plus the offset that the file's first user wrote down."""
+        return self._given_now() if self._given_now else host.uptime() + self._offset
+
+    async def do(self, step: Callable[[], T]) -> T:
+        """Run `step` where this file is talked to."""
+        if self._executor is None:
+            with self._plain_errors():
+                return step()
+        return await asyncio.get_running_loop().run_in_executor(self._executor, self._guarded, step)
+
+    def _guarded(self, step: Callable[[], T]) -> T:
+        with self._plain_errors():
+            return step()
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """All or nothing, durable when it ends."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self.connection
+        except BaseException:
+            self.connection.execute("ROLLBACK")
+            raise
+        self.connection.execute("COMMIT")
+
+    async def close(self) -> None:
+        await self.do(self.connection.close)
+        if self._executor is not None:
+            self._executor.shutdown(wait=False)
+
+    def _prepare(self) -> None:
+        with self.transaction() as db:
+            [version] = db.execute("PRAGMA user_version").fetchone()
+            if version > schema.VERSION:
+                raise FrontierTooNew(
+                    f"{self.path} was written by a newer Trotline (form {version}, this one knows {schema.VERSION})",
+                    hint="Upgrade Trotline, or name another file: --frontier sqlite:OTHER.db",
+                )
+            if version == 0:
+                self._create(db)
+            self._anchor(db)
+
+    def _create(self, db: sqlite3.Connection) -> None:
+        if db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            raise FrontierUnreachable(
+                f"{self.path} is a database, but not a frontier's",
+                hint="Name another file: --frontier sqlite:OTHER.db",
+            )
+        for statement in schema.TABLES.split(";"):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {schema.VERSION}")
+
+    def _anchor(self, db: sqlite3.Connection) -> None:
+        boot = host.boot()
+        row = db.execute("SELECT boot, offset FROM anchor").fetchone()
+        if row and row[0] == boot:
+            self._offset = row[1]
+            return
+        [latest] = db.execute("SELECT max(seen_at) FROM worker").fetchone()
+        # After a reboot time goes on from where the file's last user was, even if the wall clock went back.
+        self._offset = max(time.time(), latest or 0.0) - host.uptime()
+        db.execute("INSERT OR REPLACE INTO anchor (id, boot, offset) VALUES (1, ?, ?)", (boot, self._offset))
+
+    @contextlib.contextmanager
+    def _plain_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._told(error) from error
+        except OSError as error:
+            raise FrontierUnreachable(f"cannot open the frontier {self.path}: {error.strerror}") from error
+
+    def _told(self, error: sqlite3.Error) -> FrontierError:
+        hints = {
+            "locked": "Another process holds it for too long. Is one stopped (Ctrl-Z) in the middle of a write?",
+            "full": "Free some space and run the same command again: nothing accepted is lost.",
+            "not a database": "It is some other file. Name another one: --frontier sqlite:OTHER.db",
+            "readonly": "Check the permissions of the file and of its folder.",
+            "unable to open": "Check that the folder exists and that you may write in it.",
+        }
+        text = str(error)
+        hint = next((hint for part, hint in hints.items() if part in text), "Check it with: trotline doctor")
+        return FrontierUnreachable(f"the frontier {self.path} does not answer: {text}", hint=hint)
+
+
+def _connect(path: str) -> sqlite3.Connection:
+    if path != ":memory:":
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    # FULL: what `put` answered "new" survives a power cut. One fsync per batch, not per task.
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA cache_size = -16384")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection

@@ -1,0 +1,62 @@
+"""The jobs of one frontier file."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from trotline.adapters.sqlite.database import Database
+from trotline.model.job import Job, LaneRules
+from trotline.model.moments import Moment
+
+_COLUMNS = "name, spider, version, rules, started_at, finished_at"
+
+
+class SqliteJobs:
+    """Starts and finds jobs. Implements the Jobs port."""
+
+    def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
+        self._db = Database(path, now=now, inline=inline)
+
+    async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
+        return await self._db.do(lambda: self._start(spider, rules, version))
+
+    async def latest(self, spider: str) -> Job | None:
+        return await self._db.do(lambda: self._latest(spider))
+
+    async def all(self) -> list[Job]:
+        return await self._db.do(self._all)
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    def _start(self, spider: str, rules: LaneRules, version: str) -> Job:
+        with self._db.transaction() as db:
+            started_at = self._db.now()
+            [number] = db.execute("SELECT coalesce(max(id), 0) + 1 FROM job").fetchone()
+            name = f"{spider}-{number}"
+            db.execute(
+                "INSERT INTO job (id, name, spider, version, rules, started_at) VALUES (?, ?, ?, ?, ?, ?)",
+                (number, name, spider, version, msgspec.json.encode(rules), started_at),
+            )
+        return Job(id=name, spider=spider, started_at=started_at, rules=rules, version=version)
+
+    def _latest(self, spider: str) -> Job | None:
+        row = self._db.connection.execute(
+            f"SELECT {_COLUMNS} FROM job WHERE spider = ? ORDER BY id DESC LIMIT 1", (spider,)
+        ).fetchone()
+        return _job(row) if row else None
+
+    def _all(self) -> list[Job]:
+        return [_job(row) for row in self._db.connection.execute(f"SELECT {_COLUMNS} FROM job ORDER BY id")]
+
+
+def _job(row: tuple[str, str, str, bytes, Moment, Moment | None]) -> Job:
+    name, spider, version, rules, started_at, finished_at = row
+    return Job(
+        id=name,
+        spider=spider,
+        version=version,
+        rules=msgspec.json.decode(rules, type=LaneRules),
+        started_at=started_at,
+        finished_at=finished_at,
+    )

@@ -1,0 +1,104 @@
+"""The tables of a frontier file, and what each column is for.
+
+job     one row per job, with its books: waiting + leased + done + dead = admitted
+seen    fingerprints ever admitted; a done task leaves nothing else behind
+lane    politeness buckets: who may be served (state 1, by best priority and turn), who rests (state 2, by wake time)
+task    what waits (0), is delayed (1), leased (2) or dead (3)
+worker  who holds leases, and when it was last heard of
+tally   how often what happened
+reject  records that failed validation
+anchor  the file's clock: wall time = host's uptime clock + offset, so that a jump of the wall clock moves nothing
+"""
+
+VERSION = 1
+
+WAITING, DELAYED, LEASED, DEAD = 0, 1, 2, 3
+"""Task states. Delayed is waiting with a due time in the future."""
+
+IDLE, READY, RESTING, FULL = 0, 1, 2, 3
+"""Lane states: nothing waits; may be served; may be from `wake` on; all its places are taken, or it is paused."""
+
+TABLES = """
+CREATE TABLE job (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    spider TEXT NOT NULL,
+    version TEXT NOT NULL,
+    rules BLOB NOT NULL,
+    started_at REAL NOT NULL,
+    finished_at REAL,
+    announced INTEGER NOT NULL DEFAULT 0,
+    sealed INTEGER NOT NULL DEFAULT 0,
+    paused INTEGER NOT NULL DEFAULT 0,
+    waiting INTEGER NOT NULL DEFAULT 0,
+    leased INTEGER NOT NULL DEFAULT 0,
+    done INTEGER NOT NULL DEFAULT 0,
+    dead INTEGER NOT NULL DEFAULT 0,
+    leases INTEGER NOT NULL DEFAULT 0,
+    turn INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE seen (job INTEGER NOT NULL, fingerprint INTEGER NOT NULL, PRIMARY KEY (job, fingerprint)) WITHOUT ROWID;
+CREATE TABLE lane (
+    id INTEGER PRIMARY KEY,
+    job INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    state INTEGER NOT NULL DEFAULT 0,
+    best INTEGER,
+    turn INTEGER NOT NULL DEFAULT 0,
+    wake REAL NOT NULL DEFAULT 0,
+    waiting INTEGER NOT NULL DEFAULT 0,
+    leased INTEGER NOT NULL DEFAULT 0,
+    paused INTEGER NOT NULL DEFAULT 0,
+    pace BLOB NOT NULL,
+    UNIQUE (job, name)
+);
+CREATE INDEX lane_ready ON lane (job, best, turn) WHERE state = 1;
+CREATE INDEX lane_resting ON lane (job, wake) WHERE state = 2;
+CREATE TABLE task (
+    id INTEGER PRIMARY KEY,
+    job INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    due REAL NOT NULL DEFAULT 0,
+    attempt INTEGER NOT NULL DEFAULT 0,
+    deaths INTEGER NOT NULL DEFAULT 0,
+    kills INTEGER NOT NULL DEFAULT 0,
+    worker TEXT,
+    token INTEGER,
+    fingerprint INTEGER NOT NULL,
+    body BLOB NOT NULL,
+    why TEXT,
+    detail TEXT,
+    died_at REAL
+);
+CREATE INDEX task_waiting ON task (lane, priority, id) WHERE state = 0;
+CREATE INDEX task_delayed ON task (job, due) WHERE state = 1;
+CREATE INDEX task_leased ON task (worker) WHERE state = 2;
+CREATE INDEX task_dead ON task (job, died_at, id) WHERE state = 3;
+CREATE TABLE worker (
+    id TEXT NOT NULL,
+    job INTEGER NOT NULL,
+    seen_at REAL NOT NULL,
+    process TEXT NOT NULL,
+    PRIMARY KEY (job, id)
+) WITHOUT ROWID;
+CREATE TABLE tally (
+    job INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    n INTEGER NOT NULL,
+    PRIMARY KEY (job, name)
+) WITHOUT ROWID;
+CREATE TABLE reject (
+    id INTEGER PRIMARY KEY,
+    job INTEGER NOT NULL,
+    fingerprint INTEGER NOT NULL,
+    url TEXT NOT NULL,
+    route TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    why TEXT NOT NULL,
+    data TEXT NOT NULL,
+    seen_at REAL NOT NULL
+);
+CREATE TABLE anchor (id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset REAL NOT NULL);
+"""

@@ -1,0 +1,266 @@
+"""One transaction's work on a job: what it read, and what it will write when it ends."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from trotline.adapters.sqlite.schema import DEAD, DELAYED, FULL, IDLE, LEASED, READY, RESTING, WAITING
+from trotline.model import wire
+from trotline.model.job import LaneRules
+from trotline.model.lease import Admission
+from trotline.model.moments import Moment
+from trotline.model.task import Task
+from trotline.ports.frontier import HORIZON
+from trotline.rules import pace
+
+encode_pace = msgspec.msgpack.Encoder().encode
+decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
+
+_LANE = "id, name, best, turn, waiting, leased, paused, pace"
+_LONGEST_TALLY = 100
+
+
+class LaneRow:
+    """A lane as this transaction sees it."""
+
+    __slots__ = ("best", "id", "leased", "name", "pace", "paused", "retry_at", "turn", "waiting")
+
+    def __init__(self, row: tuple[int, str, int | None, int, int, int, int, bytes]) -> None:
+        self.id, self.name, self.best, self.turn, self.waiting, self.leased, self.paused, packed = row
+        self.pace = decode_pace(packed)
+        self.retry_at = 0.0
+        """Only retries are left, and credit for one comes at this moment."""
+
+
+class Turn:
+    """Collects the changes of one transaction, and writes books, lanes and tallies once, at its end."""
+
+    def __init__(self, db: sqlite3.Connection, job: int, rules: LaneRules, now: Moment) -> None:
+        self.db = db
+        self.job = job
+        self.rules = rules
+        self.now = now
+        self.waiting = self.leased = self.done = self.dead = 0
+        self.tallies: Counter[str] = Counter()
+        self._lanes: dict[int, LaneRow] = {}
+        self._names: dict[str, LaneRow] = {}
+        self._reopened = False
+
+    # Lanes
+
+    def lane(self, lane_id: int) -> LaneRow:
+        row = self._lanes.get(lane_id)
+        if row is None:
+            found = self.db.execute(f"SELECT {_LANE} FROM lane WHERE id = ?", (lane_id,)).fetchone()
+            row = self._keep(LaneRow(found))
+        return row
+
+    def lane_named(self, name: str) -> LaneRow:
+        row = self._names.get(name)
+        if row is None:
+            found = self.db.execute(f"SELECT {_LANE} FROM lane WHERE job = ? AND name = ?", (self.job, name)).fetchone()
+            row = self._keep(LaneRow(found or self._open_lane(name)))
+        return row
+
+    def ready_lanes(self, limit: int) -> list[LaneRow]:
+        """The lanes that may be served now, best priority first, who waited longest for a turn first among equals."""
+        found = self.db.execute(
+            f"SELECT {_LANE} FROM lane WHERE job = ? AND state = {READY} ORDER BY best, turn LIMIT ?", (self.job, limit)
+        ).fetchall()
+        return [self._lanes.get(row[0]) or self._keep(LaneRow(row)) for row in found]
+
+    def _keep(self, row: LaneRow) -> LaneRow:
+        self._lanes[row.id] = row
+        self._names[row.name] = row
+        return row
+
+    def _open_lane(self, name: str) -> tuple[int, str, int | None, int, int, int, int, bytes]:
+        packed = encode_pace(pace.open_lane(self.rules.pace(name), self.now))
+        cursor = self.db.execute("INSERT INTO lane (job, name, pace) VALUES (?, ?, ?)", (self.job, name, packed))
+        assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
+        return (cursor.lastrowid, name, None, 0, 0, 0, 0, packed)
+
+    def look_for_best(self, lane: LaneRow) -> None:
+        """Tasks left the lane: what is its best priority now?"""
+        found = self.db.execute(
+            f"SELECT priority FROM task WHERE lane = ? AND state = {WAITING} ORDER BY priority, id LIMIT 1", (lane.id,)
+        ).fetchone()
+        lane.best = found[0] if found else None
+
+    def write_lane(self, lane: LaneRow) -> None:
+        """Write the lane down as it is now; `flush` does it for all that were touched."""
+        state, wake = self._state(lane)
+        self.db.execute(
+            "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ?, leased = ?, pace = ? WHERE id = ?",
+            (state, wake, lane.best, lane.turn, lane.waiting, lane.leased, encode_pace(lane.pace), lane.id),
+        )
+
+    def _state(self, lane: LaneRow) -> tuple[int, Moment]:
+        if lane.paused:
+            return FULL, 0.0
+        if lane.best is None:
+            return IDLE, 0.0
+        free_at = max(lane.retry_at, pace.free_at(lane.pace, lane.leased, HORIZON))
+        if free_at == pace.NEVER:
+            return FULL, 0.0
+        return (READY, 0.0) if free_at <= self.now else (RESTING, free_at)
+
+    # Tasks
+
+    def admit(self, tasks: Sequence[Task]) -> list[Admission]:
+        """Seen and enqueued in one step: two steps lose URLs for ever."""
+        if not tasks:
+            return []
+        numbers = json.dumps([task.fingerprint for task in tasks])
+        known = {
+            number
+            for (number,) in self.db.execute(
+                "SELECT fingerprint FROM seen WHERE job = ? AND fingerprint IN (SELECT value FROM json_each(?))",
+                (self.job, numbers),
+            )
+        }
+        answers: list[Admission] = []
+        fresh: list[Task] = []
+        for task in tasks:
+            if task.fingerprint in known:
+                answers.append(Admission.DUPLICATE)
+            else:
+                known.add(task.fingerprint)
+                fresh.append(task)
+                answers.append(Admission.NEW)
+        self._insert(fresh)
+        return answers
+
+    def _insert(self, tasks: list[Task]) -> None:
+        if not tasks:
+            return
+        rows = []
+        for task in tasks:
+            lane = self.lane_named(task.lane)
+            lane.waiting += 1
+            state = DELAYED if task.not_before > self.now else WAITING
+            if state == WAITING:
+                self.has_waiting(lane, task.priority)
+            rows.append(
+                (
+                    self.job,
+                    lane.id,
+                    state,
+                    task.priority,
+                    task.not_before,
+                    task.attempt,
+                    task.fingerprint,
+                    wire.encode(task),
+                )
+            )
+        self.db.executemany(
+            "INSERT INTO seen (job, fingerprint) VALUES (?, ?)", [(self.job, task.fingerprint) for task in tasks]
+        )
+        self.db.executemany(
+            "INSERT INTO task (job, lane, state, priority, due, attempt, fingerprint, body)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        self.waiting += len(tasks)
+        self._reopened = True
+
+    def has_waiting(self, lane: LaneRow, priority: int) -> None:
+        if lane.best is None or priority < lane.best:
+            lane.best = priority
+        lane.retry_at = 0.0
+
+    def reopen(self) -> None:
+        """Work came back: a finish that was announced is no longer true."""
+        self._reopened = True
+
+    def give_back(self, rows: Iterable[tuple[int, int, int, int]], *, attempts: int) -> int:
+        """Leased tasks (id, lane, priority, attempt) wait again, at once."""
+        updates = []
+        for task_id, lane_id, priority, attempt in rows:
+            lane = self.lane(lane_id)
+            lane.leased -= 1
+            lane.waiting += 1
+            self.has_waiting(lane, priority)
+            updates.append((attempt + attempts, attempts, task_id))
+        self.db.executemany(
+            f"UPDATE task SET state = {WAITING}, worker = NULL, token = NULL, attempt = ?, deaths = deaths + ?"
+            " WHERE id = ?",
+            updates,
+        )
+        self.leased -= len(updates)
+        self.waiting += len(updates)
+        return len(updates)
+
+    def bury_waiting(self, lane: LaneRow, why: str) -> None:
+        """Give a lane up: everything that waits in it is buried, and can be revived."""
+        cursor = self.db.execute(
+            f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE lane = ? AND state IN ({WAITING}, {DELAYED})",
+            (why, self.now, lane.id),
+        )
+        lane.waiting -= cursor.rowcount
+        lane.best = None
+        self.waiting -= cursor.rowcount
+        self.dead += cursor.rowcount
+        self.tallies["dead: " + why] += cursor.rowcount
+
+    def promote(self) -> None:
+        """Delayed tasks whose time has come wait for their turn; resting lanes whose time has come may be served."""
+        due = self.db.execute(
+            f"SELECT id, lane, priority FROM task WHERE job = ? AND state = {DELAYED} AND due <= ? LIMIT 1000",
+            (self.job, self.now),
+        ).fetchall()
+        if due:
+            self.db.executemany(f"UPDATE task SET state = {WAITING} WHERE id = ?", [(row[0],) for row in due])
+            for _, lane_id, priority in due:
+                self.has_waiting(self.lane(lane_id), priority)
+            for lane_id in {row[1] for row in due}:
+                self.write_lane(self._lanes[lane_id])
+        self.db.execute(
+            f"UPDATE lane SET state = {READY} WHERE job = ? AND state = {RESTING} AND wake <= ?", (self.job, self.now)
+        )
+
+    def next_wake(self) -> Moment:
+        """When something may be leased that may not be leased now."""
+        [wake] = self.db.execute(
+            f"SELECT min(wake) FROM lane WHERE job = ? AND state = {RESTING}", (self.job,)
+        ).fetchone()
+        [due] = self.db.execute(
+            f"SELECT min(due) FROM task WHERE job = ? AND state = {DELAYED}", (self.job,)
+        ).fetchone()
+        return min(wake or pace.NEVER, due or pace.NEVER)
+
+    def leased_by(self, worker: str) -> list[tuple[int, int, int, int]]:
+        return self.db.execute(
+            f"SELECT id, lane, priority, attempt FROM task WHERE state = {LEASED} AND worker = ? AND job = ?",
+            (worker, self.job),
+        ).fetchall()
+
+    # The end
+
+    def flush(self) -> None:
+        """Write lanes, books and tallies."""
+        for lane in self._lanes.values():
+            self.write_lane(lane)
+        if self.tallies:
+            self.db.executemany(
+                "INSERT INTO tally (job, name, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+                [(self.job, name[:_LONGEST_TALLY], count) for name, count in self.tallies.items()],
+            )
+        if self._reopened:
+            self.db.execute("UPDATE job SET announced = 0, finished_at = NULL WHERE id = ?", (self.job,))
+        if self.waiting or self.leased or self.done or self.dead:
+            self.db.execute(
+                "UPDATE job SET waiting = waiting + ?, leased = leased + ?, done = done + ?, dead = dead + ?"
+                " WHERE id = ?",
+                (self.waiting, self.leased, self.done, self.dead, self.job),
+            )
+        self.close_if_finished()
+
+    def close_if_finished(self) -> None:
+        self.db.execute(
+            "UPDATE job SET finished_at = ? WHERE id = ? AND finished_at IS NULL AND sealed AND waiting + leased = 0",
+            (self.now, self.job),
+        )

@@ -1,0 +1,34 @@
+"""What to do after a visit that did not end well."""
+
+import random
+
+from trotline.model.moments import Seconds
+from trotline.model.outcome import Bury, Done, Outcome, Retry
+from trotline.model.task import Task
+from trotline.model.verdict import Kind, Verdict
+
+FIRST_WAIT: Seconds = 2.0
+LONGEST_WAIT: Seconds = 600.0
+LATER_BY = 10
+"""A retry goes that much later in priority, so that a storm of them cannot hold up fresh work."""
+
+_DROPPED = frozenset({Kind.GONE, Kind.UNCHANGED})
+
+
+def backoff(attempt: int, chance: random.Random) -> Seconds:
+    """Exponential with full jitter over its upper half: workers that failed together do not return together."""
+    longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt)
+    return float(longest * (0.5 + 0.5 * chance.random()))
+
+
+def plan(task: Task, verdict: Verdict, chance: random.Random) -> Outcome:
+    """The outcome for every verdict but ok and moved."""
+    why = f"{verdict.kind}: {verdict.why}" if verdict.why else str(verdict.kind)
+    if verdict.kind in _DROPPED:
+        return Done(why=why)
+    if verdict.final:
+        return Bury(why=why)
+    if task.attempt >= task.retries:
+        return Bury(why=why, detail=f"after {task.attempt + 1} attempts")
+    wait = max(backoff(task.attempt, chance), verdict.retry_after or 0.0)
+    return Retry(wait=wait, why=why)
