@@ -1,0 +1,38 @@
+"""Real sites for end-to-end tests: the demo shop, and a documentation site behind nginx."""
+
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+from tests.e2e.closure import closure as closure_of
+
+from trotline.testing.servers import Nginx, missing, nginx
+from trotline.testing.shop import DemoShop
+
+PYTHON_DOCS = Path("/usr/share/doc/python3.11/html")
+
+
+@pytest.fixture
+def shop() -> Iterator[DemoShop]:
+    """A fresh demo shop with 120 products, on a free port."""
+    with DemoShop.in_thread(products=120, seed=7) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def docs_site() -> Iterator[Nginx]:
+    """The Python documentation of Debian's python3.11-doc behind a real nginx."""
+    if not (PYTHON_DOCS / "index.html").exists():
+        missing(f"{PYTHON_DOCS} is not there. Try: apt-get install python3.11-doc")
+    with nginx(PYTHON_DOCS, access_log=True) as site:
+        yield site
+
+
+@pytest.fixture(scope="session")
+def closure() -> Callable[[str], frozenset[str]]:
+    """`closure(url)`: every HTML page of the site under same-host scope, found without Trotline's code.
+
+    Answers are kept for the session: the documentation takes a while, and does not change.
+    """
+    return cache(closure_of)
