@@ -1,0 +1,102 @@
+"""What an answer, or the lack of one, means. Pure: the caller hands in the time."""
+
+from collections.abc import Collection
+from email.utils import parsedate_to_datetime
+
+from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.limits import Limits
+from trotline.model.moments import Moment, Seconds
+from trotline.model.task import Task
+from trotline.model.verdict import Kind, Verdict
+from trotline.rules.challenges import challenge
+from trotline.rules.urls import resolve
+
+LONGEST_REST: Seconds = 3600.0
+"""A Retry-After beyond this is cut to it: a site's typing error must not stop a lane for a year."""
+
+_OK = Verdict(Kind.OK)
+_UNCHANGED = Verdict(Kind.UNCHANGED, "304")
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_DENIALS = frozenset({401, 403, 407, 451})
+_PASSING = frozenset({408, 421, 425})
+
+_FAILURES: dict[Trouble, tuple[Kind, bool]] = {
+    Trouble.DNS: (Kind.UNREACHABLE, False),
+    Trouble.NO_SUCH_HOST: (Kind.UNREACHABLE, True),
+    Trouble.CONNECT: (Kind.UNREACHABLE, False),
+    Trouble.TLS: (Kind.UNREACHABLE, True),
+    Trouble.TIMEOUT: (Kind.UNREACHABLE, False),
+    Trouble.TOO_SLOW: (Kind.UNREACHABLE, False),
+    Trouble.PROTOCOL: (Kind.BROKEN, False),
+    Trouble.TOO_LARGE: (Kind.REFUSED, True),
+    Trouble.GUARD: (Kind.REFUSED, True),
+    Trouble.TYPE: (Kind.REFUSED, True),
+}
+
+
+def judge(
+    task: Task,
+    answer: Answer | Failure,
+    *,
+    limits: Limits,
+    now: Moment,
+    wanted_statuses: Collection[int] = (),
+) -> Verdict:
+    """The verdict on one hop. `wanted_statuses` are the ones the route reads itself, whatever they are."""
+    if isinstance(answer, Failure):
+        kind, final = _FAILURES[answer.trouble]
+        return Verdict(kind, answer.why, final=final)
+    status = answer.status
+    if status in wanted_statuses:
+        return _OK
+    if 200 <= status < 300:
+        vendor = challenge(answer)
+        return Verdict(Kind.BLOCKED, f"challenge page ({vendor})") if vendor else _OK
+    if status == 304:
+        return _UNCHANGED
+    if status in _REDIRECTS:
+        return _redirect(task, answer, limits)
+    return _refusal(answer, now)
+
+
+def retry_after(value: str | None, now: Moment) -> Seconds | None:
+    """How long a Retry-After header asks us to wait: seconds or a date; None when it says nothing sensible."""
+    if value is None:
+        return None
+    value = value.strip()
+    try:
+        wait = float(value) if value[:1].isdigit() else parsedate_to_datetime(value).timestamp() - now
+    except (ValueError, OverflowError):
+        return None
+    # Written this way round because NaN compares false to everything.
+    return min(wait, LONGEST_REST) if wait >= 0 else None
+
+
+def _redirect(task: Task, answer: Answer, limits: Limits) -> Verdict:
+    location = answer.header("location")
+    if location is None or not location.strip():
+        return Verdict(Kind.GONE, f"{answer.status} without a Location", final=True)
+    if task.hops >= limits.redirects:
+        return Verdict(Kind.REFUSED, f"more than {limits.redirects} redirects", final=True)
+    target = resolve(answer.url, location)
+    if target is None or not target.startswith(("http://", "https://")):
+        return Verdict(Kind.REFUSED, f"{answer.status} to something that is not http(s)", final=True)
+    if len(target) > limits.url:
+        return Verdict(Kind.REFUSED, f"{answer.status} to a URL over {limits.url} characters", final=True)
+    return Verdict(Kind.MOVED, str(answer.status), location=target)
+
+
+def _refusal(answer: Answer, now: Moment) -> Verdict:
+    status = answer.status
+    why = str(status)
+    vendor = challenge(answer)
+    wait = retry_after(answer.header("retry-after"), now)
+    if vendor:
+        return Verdict(Kind.BLOCKED, f"{why}, challenge page ({vendor})", retry_after=wait)
+    if status == 429 or (status == 503 and wait is not None):
+        return Verdict(Kind.THROTTLED, why, retry_after=wait)
+    if status in _DENIALS:
+        return Verdict(Kind.BLOCKED, why, retry_after=wait)
+    if status >= 500 or status in _PASSING:
+        return Verdict(Kind.BROKEN, why, retry_after=wait)
+    return Verdict(Kind.GONE, why, final=True)
