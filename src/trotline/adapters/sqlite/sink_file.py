@@ -1,0 +1,143 @@
+"""The sink's SQLite file: how it is made, opened and looked at."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from trotline.errors import SinkTooNew, SinkUnreachable
+from trotline.model.moments import Seconds
+from trotline.model.row import Row
+from trotline.rules.file_trouble import explain
+
+VERSION = 1
+APPLICATION = 0x54524C53
+"""Marks the file as a sink, so that a frontier or somebody's own database is never taken for one."""
+
+# A rowid table: rows of this size inside the key's own tree (WITHOUT ROWID) cost three times as much to write.
+_SCHEMA = """
+    CREATE TABLE records (
+        site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, url TEXT NOT NULL,
+        seen_at REAL NOT NULL, first_seen_at REAL NOT NULL, changed_at REAL NOT NULL,
+        data TEXT NOT NULL,
+        PRIMARY KEY (site, kind, key));
+    CREATE TABLE history (
+        site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+        since REAL NOT NULL, seen_at REAL NOT NULL, data TEXT NOT NULL);
+    CREATE INDEX history_of ON history (site, kind, key);
+    CREATE TRIGGER keep_history AFTER UPDATE OF data ON records WHEN old.data <> new.data BEGIN
+        INSERT INTO history VALUES (old.site, old.kind, old.key, old.changed_at, old.seen_at, old.data);
+    END;
+    CREATE TABLE fields (number INTEGER PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, UNIQUE (kind, name));
+"""
+
+
+def connect(path: Path, patience: Seconds) -> sqlite3.Connection:
+    if path.is_dir():
+        raise SinkUnreachable(f"cannot store rows in {path}: it is a folder", hint="Name a file in it.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL")
+        # FULL: the frontier settles a page after this; what it settled must survive a power cut.
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA temp_store = MEMORY")
+        connection.execute("PRAGMA wal_autocheckpoint = 4000")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def prepare(connection: sqlite3.Connection, path: Path) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    if _known(connection, path):
+        connection.execute("ROLLBACK")
+        return
+    # executescript would commit first and let another process make the tables at the same time.
+    for statement in _statements_of(_SCHEMA):
+        connection.execute(statement)
+    connection.execute(f"PRAGMA application_id = {APPLICATION}")
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    connection.execute("COMMIT")
+
+
+def _statements_of(script: str) -> Iterator[str]:
+    statement = ""
+    for line in script.splitlines():
+        statement += line + "\n"
+        if sqlite3.complete_statement(statement):
+            yield statement
+            statement = ""
+
+
+def _known(connection: sqlite3.Connection, path: Path) -> bool:
+    """True: a sink of this version. False: an empty file, free to be made one."""
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    [application] = connection.execute("PRAGMA application_id").fetchone()
+    if application != APPLICATION:
+        if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
+            raise SinkUnreachable(
+                f"cannot store rows in {path}: it is a database, but not one of Trotline's sinks",
+                hint="Choose another file name, or move that file away.",
+            )
+        return False
+    if version > VERSION:
+        raise SinkTooNew(
+            f"{path} was written by a newer Trotline (form {version}; this one knows {VERSION})",
+            hint="Upgrade Trotline, or choose another file name.",
+        )
+    return True
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        what, hint = explain(error)
+        raise SinkUnreachable(f"cannot store rows in {path}: {what}", hint=hint) from error
+
+
+class Snapshot:
+    """The file's rows at one moment, in the order they were first stored. Can be gone through more than once."""
+
+    def __init__(self, connection: sqlite3.Connection, kind: str | None, site: str | None) -> None:
+        self._connection = connection
+        self._chosen = (kind, site)
+
+    def __iter__(self) -> Iterator[Row]:
+        wanted = "SELECT site, kind, key, url, seen_at, data FROM records"
+        wanted += " WHERE kind = ifnull(?1, kind) AND site = ifnull(?2, site) ORDER BY rowid"
+        for row in self._connection.execute(wanted, self._chosen):
+            yield Row(*row)
+
+    def counts(self) -> dict[str, int]:
+        """How many rows of each kind, whatever was chosen."""
+        return dict(self._connection.execute("SELECT kind, count(*) FROM records GROUP BY kind ORDER BY min(rowid)"))
+
+
+@contextmanager
+def snapshot(path: str | Path, kind: str | None = None, site: str | None = None) -> Iterator[Snapshot]:
+    """Look at a sink's file without changing it, also while a crawl writes to it."""
+    path = Path(path)
+    if not path.is_file():
+        raise SinkUnreachable(f"there are no rows at {path}: no such file", hint="Run the spider first.")
+    with plain_errors(path), closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as connection:
+        connection.execute("PRAGMA query_only = ON")
+        connection.execute("BEGIN")
+        if not _known(connection, path):
+            raise SinkUnreachable(f"there are no rows at {path}: the file is empty", hint="Run the spider first.")
+        yield Snapshot(connection, kind, site)
+
+
+def read_records(path: str | Path, kind: str | None = None, site: str | None = None) -> Iterator[Row]:
+    """The rows of a sink's file, once."""
+    with snapshot(path, kind, site) as rows:
+        yield from rows
+
+
+def count_records(path: str | Path) -> dict[str, int]:
+    """How many rows of each kind."""
+    with snapshot(path) as rows:
+        return rows.counts()

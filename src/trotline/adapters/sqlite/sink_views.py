@@ -1,0 +1,66 @@
+"""One view per kind of record, so that people can write `SELECT title, price FROM product`.
+
+Field names come from pages. They become quoted identifiers and quoted JSON paths here, and nothing else.
+"""
+
+from collections.abc import Iterable
+
+MOST_COLUMNS = 200
+LONGEST_NAME = 100
+_TAKEN = {"records", "history", "fields"}
+_ENVELOPE = {
+    "_site": "site",
+    "_key": "key",
+    "_url": "url",
+    "_seen_at": "strftime('%Y-%m-%dT%H:%M:%fZ', seen_at, 'unixepoch')",
+}
+
+
+def identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _path(name: str) -> str:
+    return literal('$."' + name + '"')
+
+
+def can_be_column(name: str) -> bool:
+    """False for names that an SQLite JSON path cannot spell; they stay readable in `records.data`."""
+    return 0 < len(name) <= LONGEST_NAME and name.isprintable() and not set(name) & {'"', "\\"}
+
+
+def view_name(kind: str) -> str | None:
+    """The view's name, or None for a kind that cannot be one."""
+    if not can_be_column(kind):
+        return None
+    if kind.lower() in _TAKEN or kind.lower().startswith("sqlite_"):
+        return f"{kind}_rows" if not kind.lower().startswith("sqlite_") else f"rows_{kind}"
+    return kind
+
+
+def view_sql(kind: str, names: Iterable[str]) -> str | None:
+    """The statement that makes the view of `kind`, with `names` as columns in that order."""
+    view = view_name(kind)
+    if view is None:
+        return None
+    columns: dict[str, str] = {}
+    for name in names:
+        if can_be_column(name) and len(columns) < MOST_COLUMNS:
+            _add(columns, name, f"json_extract(data, {_path(name)})")
+    for name, expression in _ENVELOPE.items():
+        _add(columns, name, expression)
+    shown = ", ".join(f"{expression} AS {identifier(name)}" for name, expression in columns.items())
+    return f"CREATE VIEW {identifier(view)} AS SELECT {shown} FROM records WHERE kind = {literal(kind)}"
+
+
+def _add(columns: dict[str, str], name: str, expression: str) -> None:
+    # SQLite's names do not know case: Title and title would be one column.
+    known = {column.lower() for column in columns}
+    free, number = name, 2
+    while free.lower() in known:
+        free, number = f"{name}_{number}", number + 1
+    columns[free] = expression

@@ -1,0 +1,91 @@
+"""A record as sinks keep it: its names as columns, its data as JSON text."""
+
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+
+from trotline.model.moments import Moment, iso
+from trotline.model.record import Record
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+REPLACEMENT = "\ufffd"
+
+
+class Unstorable(ValueError):
+    """Data that is not plain JSON-able values."""
+
+
+class Row(NamedTuple):
+    """(site, kind, key) is the row's identity in every sink."""
+
+    site: str
+    kind: str
+    key: str
+    url: str
+    seen_at: Moment
+    data: str
+    """The record's fields as one JSON object, in the order the spider gave them."""
+
+    def fields(self) -> dict[str, Any]:
+        fields: dict[str, Any] = _decode(self.data)
+        return fields
+
+    def envelope(self) -> dict[str, Any]:
+        """Where the data came from, under names that start with an underscore."""
+        return {
+            "_site": self.site,
+            "_kind": self.kind,
+            "_key": self.key,
+            "_url": self.url,
+            "_seen_at": iso(self.seen_at),
+        }
+
+
+def row_of(record: Record) -> Row:
+    """The record as a row. Half a surrogate pair has no UTF-8 form: it becomes U+FFFD instead of losing the row."""
+    site, kind, key, url = record.site, record.kind, record.key, record.url
+    if not (site.isascii() and kind.isascii() and key.isascii() and url.isascii()):
+        site, kind, key, url = whole(site), whole(kind), whole(key), whole(url)
+    return Row(site, kind, key, url, record.seen_at, json_text(record.data))
+
+
+def newest_rows(batch: Sequence[Record]) -> list[Row]:
+    """One row per identity: of a batch's sightings of one thing the newest, and of equally new ones the last."""
+    rows = [row_of(record) for record in batch]
+    if len({row[:3] for row in rows}) == len(rows):
+        return rows
+    newest: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        known = newest.get(row[:3])
+        if known is None or row.seen_at >= known.seen_at:
+            newest[row[:3]] = row
+    return list(newest.values())
+
+
+def json_text(data: Any) -> str:
+    try:
+        return _encode(data).decode()
+    except UnicodeEncodeError:
+        return _encode(_cleaned(data)).decode()
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
+        raise Unstorable(str(error)) from error
+
+
+def whole(text: str) -> str:
+    """The text with every half of a surrogate pair replaced."""
+    return text if text.isascii() else _LONE_SURROGATE.sub(REPLACEMENT, text)
+
+
+def _cleaned(value: Any) -> Any:
+    """The same values, plain, with every lone surrogate replaced; names too."""
+    if isinstance(value, str):
+        return whole(value)
+    if isinstance(value, dict):
+        return {_cleaned(name): _cleaned(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_cleaned(inner) for inner in value]
+    return value
