@@ -1,0 +1,201 @@
+"""`trotline dead`: the graveyard. Look, revive, export."""
+
+import re
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.target import Target, console_of, find
+from trotline.cli.text import count, length, safe, safe_url
+from trotline.errors import SettingsError
+from trotline.model.job import Grave
+from trotline.model.moments import iso
+
+if TYPE_CHECKING:
+    from trotline.ports.console import Console
+
+_ID = re.compile(r"[0-9a-f]{16}|r\d+")
+_AT_ONCE = 500
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be done, with which graves."""
+
+    ids: tuple[str, ...] = ()
+    why: str = ""
+    limit: int = 20
+    revive: bool = False
+    export: str | None = None
+    as_json: bool = False
+
+
+@click.command(
+    epilog=examples(
+        "trotline dead shop                          why tasks were buried, and the first of them",
+        "trotline dead shop 9f3c5a1b2c3d4e5f         everything about one",
+        "trotline dead shop --why blocked --revive   give those a fresh start; then: trotline run shop.py",
+        "trotline dead shop --export dead.jsonl      all of them, one JSON object per line",
+    )
+)
+@click.argument("job_and_ids", nargs=-1, metavar="[JOB] [ID]...")
+@click.option("--why", default="", metavar="START", help="Only those whose reason starts like this.")
+@click.option("--revive", is_flag=True, help="Give them a fresh start: attempts are counted from zero.")
+@click.option("--export", metavar="FILE", help='Write them as JSON lines; "-" is stdout.')
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many to list.")
+@frontier_option
+@json_option
+def command(
+    job_and_ids: tuple[str, ...],
+    why: str,
+    revive: bool,
+    export: str | None,
+    limit: int,
+    frontier: str | None,
+    as_json: bool,
+) -> None:
+    """Look at buried tasks, revive or export them.
+
+    JOB is a spider's name, its file, or a job's id; it can be left out when this folder has jobs of one spider only.
+    """
+    ids = tuple(word for word in job_and_ids if _ID.fullmatch(word))
+    names = [word for word in job_and_ids if not _ID.fullmatch(word)]
+    if len(names) > 1:
+        raise click.UsageError(f"{names[1]!r} is not the id of a dead task (16 characters of 0-9 and a-f)")
+    wish = Wish(ids=ids, why=why, revive=revive, export=export, limit=limit, as_json=as_json)
+    settings = settings_of(frontier=frontier)
+
+    async def deed() -> None:
+        target = await find(settings, names[0] if names else None)
+        async with console_of(target) as console:
+            await fulfil(wish, target, console)
+
+    wait_for(deed())
+
+
+async def fulfil(wish: Wish, target: Target, console: "Console") -> None:
+    if wish.export is not None:
+        await _export(wish, console)
+    elif wish.revive:
+        await _revive(wish, target, console)
+    elif wish.ids:
+        await _show(wish, console)
+    else:
+        await _list(wish, target, console)
+
+
+async def graves(console: "Console", wish: Wish) -> AsyncIterator[Grave]:
+    """All that fit, in portions: a graveyard can be large."""
+    after = ""
+    while portion := await console.graves(why=wish.why, limit=_AT_ONCE, after=after):
+        for grave in portion:
+            if not wish.ids or grave.id in wish.ids:
+                yield grave
+        after = portion[-1].id
+
+
+async def _revive(wish: Wish, target: Target, console: "Console") -> None:
+    risen = await console.revive(ids=wish.ids, why=wish.why)
+    if wish.as_json:
+        click.echo(msgspec.json.encode({"job": target.job.id, "revived": risen}).decode())
+    elif risen:
+        click.echo(f"{count(risen, 'task')} of {target.job.id} will be tried again, with a fresh start.")
+        click.echo("Go on with the command of the last run:  trotline run FILE")
+    else:
+        click.echo(
+            f"Nothing to revive in {target.job.id}" + (f" with a reason like {wish.why!r}." if wish.why else ".")
+        )
+
+
+async def _export(wish: Wish, console: "Console") -> None:
+    number = 0
+    try:
+        out = sys.stdout.buffer if wish.export == "-" else Path(str(wish.export)).open("xb")  # noqa: ASYNC230, SIM115
+    except FileExistsError as error:
+        raise SettingsError(f"{wish.export} is there already, and stays as it is", hint="Give another name.") from error
+    except OSError as error:
+        raise SettingsError(f"{wish.export} cannot be written: {error.strerror}", hint="Give another file.") from error
+    try:
+        async for grave in graves(console, wish):
+            out.write(msgspec.json.encode(facts(grave)) + b"\n")
+            number += 1
+        out.flush()
+    finally:
+        if wish.export != "-":
+            out.close()
+    if wish.export != "-":
+        click.echo(f"{count(number, 'grave')} in {wish.export}")
+
+
+async def _show(wish: Wish, console: "Console") -> None:
+    found = [grave async for grave in graves(console, wish)]
+    for missing in sorted(set(wish.ids) - {grave.id for grave in found}):
+        raise SettingsError(f"no dead task has the id {missing}", hint="It may have been revived. See: trotline dead")
+    for grave in found:
+        click.echo(msgspec.json.encode(facts(grave)).decode() if wish.as_json else story(grave))
+
+
+def facts(grave: Grave) -> dict[str, object]:
+    from trotline.app.places import public
+
+    found = {**msgspec.to_builtins(grave), "url": public(grave.url), "parent": public(grave.parent)}
+    return {**found, "died_at": iso(grave.died_at)}
+
+
+def story(grave: Grave) -> str:
+    rows = [
+        ("id", grave.id),
+        ("why", safe(grave.why)),
+        ("url", safe_url(grave.url, 2000)),
+        ("route", safe(grave.route)),
+        ("found on", safe_url(grave.parent, 2000)),
+        ("lane", safe(grave.lane)),
+        ("attempts", str(grave.attempt) if grave.attempt else ""),
+        ("died", iso(grave.died_at)),
+        ("record", safe(grave.record, 2000)),
+    ]
+    text = "\n".join(f"{name:<9} {value}" for name, value in rows if value)
+    detail = "\n".join("  " + safe(line) for line in grave.detail.splitlines()[:40])
+    return text + (f"\ndetail\n{detail}" if detail else "") + "\n"
+
+
+async def _list(wish: Wish, target: Target, console: "Console") -> None:
+    reasons = {why: n for why, n in (await console.reasons()).items() if why.startswith(wish.why)}
+    first = await console.graves(why=wish.why, limit=wish.limit)
+    if wish.as_json:
+        for grave in first:
+            click.echo(msgspec.json.encode(facts(grave)).decode())
+        return
+    now = (await console.progress()).now
+    for line in listing(wish, target.job.spider, target.job.id, reasons, first, now):
+        click.echo(line)
+
+
+def listing(wish: Wish, spider: str, job: str, reasons: dict[str, int], first: list[Grave], now: float) -> list[str]:
+    """Reasons by number, then graves, then what can be done."""
+    total = sum(reasons.values())
+    if not total:
+        return [f"{job}: nothing is buried" + (f" for a reason like {wish.why!r}" if wish.why else "") + "."]
+    lines = [f"{job}: {count(total)} dead", ""]
+    ordered = sorted(reasons.items(), key=lambda item: -item[1])
+    lines += [f"{count(number):>7}  {safe(why, 100)}" for why, number in ordered[:10]]
+    if len(ordered) > 10:
+        lines.append(f"{'':>7}  and {count(len(ordered) - 10, 'other reason')}")
+    lines.append("")
+    for grave in first:
+        lines.append(f"{grave.id}  {safe(grave.why, 60)}  {length(max(0.0, now - grave.died_at))} ago")
+        lines.append(f"{'':16}  {safe_url(grave.url, 200)}")
+    if total > len(first):
+        lines.append(f"{'':16}  and {count(total - len(first))} more (--limit, --why)")
+    chosen = f" --why {wish.why!r}" if wish.why else ""
+    return [
+        *lines,
+        "",
+        f"look at one   trotline dead {spider} {first[0].id if first else 'ID'}",
+        f"revive        trotline dead {spider}{chosen} --revive",
+        f"keep a list   trotline dead {spider}{chosen} --export dead.jsonl",
+    ]

@@ -1,0 +1,135 @@
+"""The live view of a run, for a terminal."""
+
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from trotline.cli.outlook import Outlook
+from trotline.cli.text import clock, count, eta, length, rate, safe
+from trotline.model.job import LaneView
+from trotline.rules.eta import Range, Unknown
+
+if TYPE_CHECKING:
+    from trotline.app.run import Report
+
+_FRAME = 4
+"""Lines for the hint at the end, and one that stays free: a picture as high as the screen makes it scroll."""
+_HINT = "Ctrl-C stops and keeps everything; the same command goes on from there."
+
+
+class LiveView:
+    """Draws each report over the last one. Nothing is drawn in between: two frames a second cost next to nothing."""
+
+    def __init__(self, max_pages: int | None = None, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False)
+        self._outlook = Outlook(max_pages)
+        self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
+        self._live.start()
+
+    def show(self, report: "Report") -> None:
+        found = self._outlook.update(report)
+        size = self._console.size
+        self._live.update(frame(report, found, size.width, size.height), refresh=True)
+
+    def close(self) -> None:
+        self._live.stop()
+
+
+def frame(report: "Report", found: Range | Unknown, width: int, height: int) -> Text:
+    """One picture of the run, as high as it must be and never higher than the screen.
+
+    Lines are laid out here and not by rich's tables: those take five times as long, twice a second.
+    """
+    rows = [_title(report, width), _bar(report, found, width), _counts(report), _flow(report)]
+    if report.held_back:
+        rows.append(Text(safe(report.held_back, 200), style="yellow"))
+    room = height - len(rows) - _FRAME
+    errors = list(report.errors.items())[: max(0, min(5, room // 3 - 2))]
+    room -= len(errors) + 2 if errors else 0
+    # Title, blank line and "and 3 more" belong to the lanes too.
+    lanes = report.lanes if len(report.lanes) <= room - 2 else report.lanes[: max(0, room - 3)]
+    if lanes:
+        rows += [Text(), *_lanes(lanes, len(report.lanes) - len(lanes), width)]
+    if errors:
+        rows += [Text(), *_errors(errors)]
+    rows += [Text(), Text(_HINT, style="dim")]
+    for row in rows:
+        row.truncate(width, overflow="ellipsis")
+    return Text("\n", no_wrap=True, end="").join(rows)
+
+
+def _title(report: "Report", width: int) -> Text:
+    name = Text(safe(report.job.id, 50), style="bold")
+    if report.resumed:
+        name.append("  resumed", style="not bold cyan")
+    if report.progress.paused:
+        name.append("  paused", style="not bold yellow")
+    time = clock(report.elapsed)
+    name.append(" " * max(1, width - name.cell_len - len(time)) + time)
+    return name
+
+
+def _bar(report: "Report", found: Range | Unknown, width: int) -> Text:
+    progress = report.progress
+    ended, admitted = progress.done + progress.dead, progress.admitted
+    share = f"{int(100 * ended / admitted)} % of {count(admitted)}" if admitted else "seeding"
+    left = "ends in " + eta(found) if isinstance(found, Range) else eta(found)
+    room = max(5, width - len(share) - len(left) - 4)
+    full = room * ended // admitted if admitted else 0
+    return Text.assemble(("━" * full, "green"), ("─" * (room - full), "dim"), f"  {share}", ("  " + left, "cyan"))
+
+
+def _counts(report: "Report") -> Text:
+    progress = report.progress
+    text = Text()
+    for word, number, style in (
+        ("waiting", progress.waiting, "bold"),
+        ("leased", progress.leased, "bold"),
+        ("done", progress.done, "bold green"),
+        ("dead", progress.dead, "bold red" if progress.dead else "bold"),
+    ):
+        text.append(f"{word} ")
+        text.append(f"{count(number):<9}", style=style)
+    if progress.delayed:
+        text.append(f"({count(progress.delayed)} not due yet)", style="dim")
+    return text
+
+
+def _flow(report: "Report") -> Text:
+    workers = f"{report.workers} process" + ("" if report.workers == 1 else "es")
+    return Text.assemble(
+        (rate(report.pages_per_second), "bold"), "   ", (count(report.records), "bold"), " records   ", workers
+    )
+
+
+def _lanes(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
+    widest = max(cell_len(safe(lane.lane, 100)) for lane in lanes)
+    wide = max(12, min(widest, width - 60 if width < 100 else width // 2))
+    rows = [Text(f"{'lane':<{wide}}  waiting  leased    every  rests", style="dim")]
+    for lane in lanes:
+        numbers = f"{count(lane.waiting):>9}{count(lane.leased):>8}{length(lane.interval):>9}  "
+        rows.append(Text.assemble(_fitted(safe(lane.lane, 100), wide), numbers, (_rest(lane), "yellow")))
+    if hidden > 0:
+        rows.append(Text(f"and {count(hidden)} more", style="dim"))
+    return rows
+
+
+def _fitted(text: str, width: int) -> str:
+    """The text in exactly so many cells."""
+    return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
+
+
+def _rest(lane: LaneView) -> str:
+    if lane.paused:
+        return "paused"
+    return f"{length(lane.rests_for)}: {safe(lane.why, 100)}" if lane.rests_for > 0 else ""
+
+
+def _errors(errors: list[tuple[str, int]]) -> list[Text]:
+    rows = [Text("errors", style="dim")]
+    for why, number in errors:
+        rows.append(Text.assemble((f"{count(number):>6}", "red"), f"  {safe(why, 200)}"))
+    return rows

@@ -1,0 +1,136 @@
+"""The `trotline` command: which commands there are, and what an error looks like.
+
+Commands are imported when they are called, so that `trotline --help` costs no more than it must.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from trotline.errors import TrotlineError
+
+FINISHED = 0
+UNEXPECTED = 1
+CANNOT_START = 2
+FINISHED_WITH_DEAD = 3
+EMPTY = 4
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+"""Exit codes: docs/reference/exit-codes.md."""
+
+_COMMANDS = {
+    "new": ("new", "Write a spider file that is ready to run."),
+    "try": ("trying", "Fetch one page and show what the spider makes of it."),
+    "run": ("run", "Run a spider until nothing is left, or resume it."),
+    "status": ("status", "Show the jobs of this folder and how far they are."),
+    "dead": ("dead", "Look at buried tasks, revive or export them."),
+    "export": ("export", "Write stored records to a file or to stdout."),
+    "doctor": ("doctor", "Check the machine, the settings and a spider."),
+}
+"""Command -> (module in this folder, its line in the help)."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = importlib.import_module(f"trotline.cli.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS:
+            raise click.UsageError(_no_such_command(args[0]), ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # click would import every command to ask for its help line.
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+def _no_such_command(name: str) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, _COMMANDS, n=1)
+    if name.endswith(".py"):
+        return f"No such command {name!r}. Did you mean: trotline run {name}"
+    return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"trotline {version('trotline')}, Python {sys.version.split()[0]}")
+        ctx.exit()
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Begin with:  trotline new shop   then   trotline run shop.py",
+)
+@click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_version, help="Show the version.")
+def trotline() -> None:
+    """Scrape the web with spiders that survive crashes: on one machine without services, or on a fleet."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """The console script."""
+    sys.exit(call(sys.argv[1:] if arguments is None else arguments))
+
+
+def call(arguments: Sequence[str]) -> int:
+    """Run a command line; the exit code. Nothing but what a person can use reaches the screen."""
+    try:
+        result: Any = trotline.main(args=list(arguments), prog_name="trotline", standalone_mode=False)
+        sys.stdout.flush()
+        return result if isinstance(result, int) else FINISHED
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        return CANNOT_START
+    except click.ClickException as error:
+        error.show()
+        return CANNOT_START
+    except TrotlineError as error:
+        _complain(str(error))
+        return CANNOT_START
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("interrupted", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read us has enough (`trotline export ... | head`). Python would complain once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Exception as error:
+        _confess(error)
+        return UNEXPECTED
+
+
+def _complain(text: str) -> None:
+    first, _, rest = text.partition("\n")
+    click.echo(click.style("error: ", fg="red", bold=True) + first + ("\n" + rest if rest else ""), err=True)
+
+
+def _confess(error: Exception) -> None:
+    """An error nobody expected: the story goes to a file, the screen gets one line and the way there."""
+    import tempfile
+    import traceback
+
+    if os.environ.get("TROTLINE_DEBUG"):
+        traceback.print_exception(error)
+        return
+    with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as story:
+        traceback.print_exception(error, file=story)
+    name = type(error).__name__
+    _complain(f"unexpected {name}: {error}\n  This is a mistake in Trotline. What happened is in {story.name}")

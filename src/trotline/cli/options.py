@@ -1,0 +1,43 @@
+"""Options that several commands share, and the settings made of them."""
+
+import os
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from trotline.app.settings import Settings, read
+
+F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
+
+
+def examples(*lines: str) -> str:
+    """The end of a command's help. \\b keeps click from wrapping them."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def frontier_option(command: F) -> F:
+    return click.option(
+        "--frontier", metavar="URL", help="Where the tasks live.  [default: sqlite:.trotline/SPIDER.frontier.db]"
+    )(command)
+
+
+def sink_option(command: F) -> F:
+    return click.option("--sink", metavar="URL", help="Where the records are.  [default: sqlite:SPIDER.db]")(command)
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="For machines: JSON instead of text.")(command)
+
+
+def settings_of(**flags: Any) -> Settings:
+    return read(flags, os.environ, Path.cwd())
+
+
+def wait_for(deed: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, for commands that ask one question."""
+    import asyncio
+
+    return asyncio.run(deed)

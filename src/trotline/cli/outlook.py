@@ -1,0 +1,31 @@
+"""What a row of reports tells about the end of a run."""
+
+from typing import TYPE_CHECKING
+
+from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
+
+if TYPE_CHECKING:
+    from trotline.app.run import Report
+
+
+class Outlook:
+    """Remembers the last minutes of reports, and makes an ETA of them."""
+
+    def __init__(self, max_pages: int | None = None) -> None:
+        self._max_pages = max_pages
+        self._samples: tuple[Sample, ...] = ()
+        self._ended_before: int | None = None
+
+    def update(self, report: "Report") -> Range | Unknown:
+        progress = report.progress
+        ended = progress.done + progress.dead
+        if self._ended_before is None:
+            self._ended_before = ended
+        self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
+        loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in report.lanes]
+        return estimate(self._samples, progress.waiting + progress.leased, loads, self._pages_left(ended))
+
+    def _pages_left(self, ended: int) -> int | None:
+        if self._max_pages is None:
+            return None
+        return max(0, self._max_pages - (ended - (self._ended_before or 0)))

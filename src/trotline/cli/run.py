@@ -1,0 +1,155 @@
+"""`trotline run`: run a spider until nothing is left, or resume it."""
+
+import shlex
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trotline.app.loading import load
+from trotline.app.places import MEMORY
+from trotline.app.settings import Settings
+from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
+from trotline.cli.summary import Summary, lines, summarise
+from trotline.cli.target import Target, console_of
+from trotline.cli.views import JsonLines, Lines, Quiet, View, as_json
+
+if TYPE_CHECKING:
+    from trotline.app.run import Report, RunPlan
+    from trotline.spider.spider import Spider
+
+_CODES = {
+    "finished": FINISHED,
+    "stopped at limit": FINISHED,
+    "finished with dead": FINISHED_WITH_DEAD,
+    "empty": EMPTY,
+    "interrupted": INTERRUPTED,
+}
+
+
+@click.command(
+    epilog=examples(
+        "trotline run shop.py                            records go to shop.db",
+        "trotline run shop.py --limit 50 --out few.jsonl fifty pages, records to a file",
+        "trotline run shop.py --processes 4 --slots 32   more at once; the pace per site stays",
+        "trotline run shops.books:spider --json          a spider in a package, output for machines",
+    )
+)
+@click.argument("spider")
+@click.option("--out", metavar="FILE", help="Records to this file: .db, .jsonl, .csv or .parquet.")
+@sink_option
+@frontier_option
+@click.option("--processes", type=int, help="Worker processes.  [default: 1]")
+@click.option("--slots", type=int, help="Pages at the same time in each process.  [default: 16]")
+@click.option("--max-pages", "--limit", "max_pages", type=int, metavar="N", help="Stop after N pages.")
+@click.option("--max-time", metavar="TIME", help="Stop after this long: 90s, 10m, 1h30m.")
+@click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
+@click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
+@click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
+@click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
+@click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
+@json_option
+def command(
+    spider: str,
+    out: str | None,
+    sink: str | None,
+    seeds: str | None,
+    fresh: bool,
+    quiet: bool,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Run a spider until nothing is left. The same command resumes a run that was stopped or killed.
+
+    SPIDER is a file (shop.py), one spider of a file (shop.py:shop), or package.module:shop.
+    """
+    if out and sink:
+        raise click.UsageError("--out and --sink both say where records go: give one of them")
+    settings = settings_of(sink=out or sink, **flags)
+    found = load(spider)
+    view = _view(quiet, as_json, settings.max_pages)
+    return _run(_plan(spider, found, settings, fresh, seeds), found, view, quiet=quiet, json=as_json)
+
+
+def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: str | None) -> "RunPlan":
+    from trotline.app.run import RunPlan
+
+    return RunPlan(
+        ref=ref,
+        frontier=settings.frontier_of(spider.name),
+        sink=settings.sink_of(spider.name),
+        processes=settings.processes,
+        slots=settings.slots,
+        max_pages=settings.max_pages,
+        max_time=settings.max_time,
+        fresh=fresh,
+        seeds_file=seeds,
+        allow_private=settings.allow_private,
+        grace=settings.grace,
+    )
+
+
+def _view(quiet: bool, json: bool, max_pages: int | None) -> View:
+    if quiet:
+        return Quiet()
+    if json:
+        return JsonLines(max_pages)
+    if not sys.stdout.isatty():
+        return Lines(max_pages)
+    from trotline.cli.live import LiveView
+
+    return LiveView(max_pages)
+
+
+def _run(plan: "RunPlan", spider: "Spider", view: View, *, quiet: bool, json: bool) -> int:
+    from trotline.app.run import run
+
+    ended_before: list[int] = []
+
+    def show(report: "Report") -> None:
+        if not ended_before:
+            ended_before.append(report.progress.done + report.progress.dead)
+        view.show(report)
+
+    try:
+        ending, report = wait_for(run(plan, spider, show))
+    finally:
+        view.close()
+    before = ended_before[0] if ended_before and report.resumed else 0
+    summary = summarise(
+        str(ending),
+        report,
+        sink=plan.sink,
+        command=_again(),
+        reasons=wait_for(_reasons(plan, report)),
+        done_before=before,
+    )
+    _tell(summary, quiet=quiet, json=json)
+    return _CODES.get(str(ending), FINISHED)
+
+
+def _tell(summary: Summary, *, quiet: bool, json: bool) -> None:
+    if json:
+        click.echo(as_json({"event": "summary", **_builtins(summary)}))
+    elif not quiet:
+        click.echo("\n".join(lines(summary)))
+
+
+def _builtins(summary: Summary) -> dict[str, Any]:
+    import msgspec
+
+    found: dict[str, Any] = msgspec.to_builtins(summary)
+    return found
+
+
+async def _reasons(plan: "RunPlan", report: "Report") -> dict[str, int]:
+    if plan.frontier == MEMORY or not report.progress.dead:
+        return {}
+    async with console_of(Target(plan.frontier, report.job)) as console:
+        return await console.reasons()
+
+
+def _again() -> str:
+    """The command that was typed, without what must not be repeated: --fresh would throw the rest away."""
+    return shlex.join(["trotline", *(word for word in sys.argv[1:] if word != "--fresh")])

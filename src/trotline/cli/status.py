@@ -1,0 +1,144 @@
+"""`trotline status`: the jobs of this folder and how far they are."""
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.target import Target, console_of, find, jobs_here
+from trotline.cli.text import count, length, safe
+from trotline.model.job import LaneView, Progress
+from trotline.model.moments import iso
+
+if TYPE_CHECKING:
+    from trotline.app.settings import Settings
+
+_MOST = 20
+
+
+class Look(msgspec.Struct, frozen=True):
+    """One job as it stands."""
+
+    target: Target
+    progress: Progress
+    lanes: list[LaneView] = []
+    reasons: dict[str, int] = {}
+
+
+@click.command(
+    epilog=examples(
+        "trotline status            every job of this folder, one line each",
+        "trotline status shop       the newest job of one spider, with its lanes and its dead",
+        "trotline status --json     the same for machines",
+    )
+)
+@click.argument("job", required=False)
+@frontier_option
+@json_option
+def command(job: str | None, frontier: str | None, as_json: bool) -> None:
+    """Show the jobs of this folder and how far they are. Looking never disturbs a run.
+
+    JOB is a spider's name, its file, or a job's id.
+    """
+    settings = settings_of(frontier=frontier)
+    looks = [wait_for(_closely(settings, job))] if job else wait_for(_all(settings))
+    if as_json:
+        for look in looks:
+            click.echo(msgspec.json.encode(facts(look)).decode())
+    elif job:
+        click.echo("\n".join(portrait(looks[0])))
+    elif looks:
+        click.echo("\n".join(table(looks)))
+    else:
+        click.echo("There is no job here yet. Start one with:  trotline run FILE")
+
+
+async def _closely(settings: "Settings", job: str) -> Look:
+    target = await find(settings, job)
+    async with console_of(target) as console:
+        return Look(target, await console.progress(), await console.lanes(), await console.reasons())
+
+
+async def _all(settings: "Settings") -> list[Look]:
+    looks = []
+    for target in (await jobs_here(settings))[-_MOST:]:
+        async with console_of(target) as console:
+            looks.append(Look(target, await console.progress()))
+    return looks
+
+
+def state(progress: Progress) -> str:
+    if progress.finished_at is not None:
+        return "finished"
+    if progress.paused:
+        return "paused"
+    return "at work" if progress.leased else "unfinished"
+
+
+def table(looks: list[Look]) -> list[str]:
+    head = ("job", "state", "waiting", "leased", "done", "dead", "started")
+    rows = [head]
+    for look in looks:
+        p = look.progress
+        numbers = (count(p.waiting), count(p.leased), count(p.done), count(p.dead))
+        rows.append((safe(look.target.job.id, 40), state(p), *numbers, f"{_age(p)} ago"))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
+    return [
+        "  ".join(_cell(text, width, place) for place, (text, width) in enumerate(zip(row, widths, strict=True)))
+        for row in rows
+    ]
+
+
+def _cell(text: str, width: int, place: int) -> str:
+    return text.rjust(width) if place in (2, 3, 4, 5) else text.ljust(width)
+
+
+def _age(progress: Progress) -> str:
+    return length(max(0.0, progress.now - progress.started_at))
+
+
+def portrait(look: Look) -> list[str]:
+    p, job = look.progress, look.target.job
+    lines = [
+        f"{safe(job.id)}  {state(p)}, started {_age(p)} ago",
+        f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}",
+    ]
+    if p.tallies:
+        ordered = sorted(p.tallies.items(), key=lambda item: -item[1])[:_MOST]
+        lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
+    if look.lanes:
+        lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
+    if look.reasons:
+        ordered = sorted(look.reasons.items(), key=lambda item: -item[1])[:_MOST]
+        lines += ["", "dead", *(f"{count(number):>9}  {safe(why, 100)}" for why, number in ordered)]
+        lines += ["", f"look at them: trotline dead {safe(job.spider)}"]
+    if p.finished_at is None and not p.leased:
+        lines += ["", "go on: the same `trotline run` command as before"]
+    return lines
+
+
+def _lane(lane: LaneView) -> str:
+    rest = f"  rests {length(lane.rests_for)}: {safe(lane.why, 100)}" if lane.rests_for > 0 else ""
+    paused = "  paused" if lane.paused else ""
+    return f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {length(lane.interval)}{rest}{paused}"
+
+
+def facts(look: Look) -> dict[str, object]:
+    p = look.progress
+    return {
+        "job": look.target.job.id,
+        "spider": look.target.job.spider,
+        "frontier": look.target.frontier,
+        "state": state(p),
+        "started_at": iso(p.started_at),
+        "finished_at": iso(p.finished_at) if p.finished_at is not None else None,
+        "waiting": p.waiting,
+        "delayed": p.delayed,
+        "leased": p.leased,
+        "done": p.done,
+        "dead": p.dead,
+        "tallies": p.tallies,
+        "lanes": look.lanes,
+        "reasons": look.reasons,
+    }

@@ -1,0 +1,138 @@
+"""What is said when a run ends: how it ended, where the rows are, what to do about the dead."""
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from trotline.app.places import path_of, scheme_of
+from trotline.cli.text import count, length, rate, safe
+from trotline.model.moments import Seconds
+
+if TYPE_CHECKING:
+    from trotline.app.run import Report
+
+_MOST = 6
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a run, in plain values: the same for text, JSON and tests."""
+
+    ending: str
+    spider: str
+    job: str
+    pages: int
+    records: int
+    seconds: Seconds
+    waiting: int
+    dead: int
+    sink: str
+    command: str
+    """What was typed: the same command goes on."""
+    reasons: dict[str, int] = {}
+    """Why tasks are buried."""
+    dropped: dict[str, int] = {}
+    """Why pages were not read, or links not followed."""
+
+
+HEADLINES = {
+    "finished": ("finished", "green"),
+    "finished with dead": ("finished, but some tasks are dead", "yellow"),
+    "stopped at limit": ("stopped at the limit that was set", "green"),
+    "interrupted": ("interrupted; nothing is lost", "yellow"),
+    "empty": ("finished, but no record was stored", "red"),
+}
+
+
+def dropped(tallies: dict[str, int]) -> dict[str, int]:
+    """Of all that was counted: what was left out, and why."""
+    starts = ("gone", "refused", "links", "duplicate", "out of scope", "dropped", "moved", "too ")
+    chosen = {name: number for name, number in tallies.items() if number and name.startswith(starts)}
+    return dict(sorted(chosen.items(), key=lambda item: -item[1]))
+
+
+def lines(summary: Summary) -> list[str]:
+    text, colour = HEADLINES.get(summary.ending, (summary.ending, "white"))
+    speed = rate(summary.pages / summary.seconds) if summary.seconds > 0 else ""
+    parts = [
+        click.style(f"{safe(summary.spider)}: {text}", fg=colour, bold=True),
+        _row("pages", f"{count(summary.pages)} in {length(summary.seconds)}" + (f", {speed}" if speed else "")),
+        *_records(summary),
+        *_reasons("left out", summary.dropped),
+        *_reasons("dead", summary.reasons or ({"see trotline dead": summary.dead} if summary.dead else {})),
+    ]
+    steps = next_steps(summary)
+    if steps:
+        width = max(len(what) for what, _ in steps)
+        parts += ["", *(f"  {what:<{width}}   {command}" for what, command in steps)]
+    return parts
+
+
+def next_steps(summary: Summary) -> list[tuple[str, str]]:
+    """(what for, command) of what the author will want now."""
+    steps: list[tuple[str, str]] = []
+    if summary.records:
+        steps.append(("see the records", look_command(summary.sink, summary.spider)))
+    if summary.dead:
+        spider = shlex.quote(summary.spider)
+        steps.append(("see the dead", f"trotline dead {spider}"))
+        steps.append(("try them again", f"trotline dead {spider} --revive && {summary.command}"))
+    if summary.waiting and summary.ending in ("interrupted", "stopped at limit"):
+        steps.append((f"go on with the {count(summary.waiting)} that wait", summary.command))
+    if summary.ending == "empty":
+        steps.append(("see what a page gives", f"trotline try {_file(summary.command)}"))
+    return steps
+
+
+def look_command(sink: str, spider: str) -> str:
+    path = shlex.quote(path_of(sink))
+    match scheme_of(sink):
+        case "sqlite":
+            return f"trotline export {shlex.quote(spider)} --sink sqlite:{path} | head"
+        case "parquet":
+            return f"python -c \"import pyarrow.parquet as p; print(p.read_table('{path_of(sink)}').slice(0, 5))\""
+        case _:
+            return f"head {path}"
+
+
+def _records(summary: Summary) -> list[str]:
+    where = f" in {safe(path_of(summary.sink) or summary.sink)}" if summary.records else ""
+    return [_row("records", count(summary.records) + where)]
+
+
+def _reasons(title: str, reasons: dict[str, int]) -> list[str]:
+    ordered = sorted(reasons.items(), key=lambda item: -item[1])
+    shown = [f"{count(number)}  {safe(why, 90)}" for why, number in ordered[:_MOST]]
+    if len(ordered) > _MOST:
+        shown.append(f"and {count(len(ordered) - _MOST, 'other reason')}")
+    return [_row(title if place == 0 else "", text) for place, text in enumerate(shown)]
+
+
+def _row(title: str, text: str) -> str:
+    return f"  {title:<9} {text}"
+
+
+def _file(command: str) -> str:
+    words = shlex.split(command)
+    return next((shlex.quote(word) for word in words[2:] if not word.startswith("-")), "FILE")
+
+
+def summarise(
+    ending: str, report: "Report", *, sink: str, command: str, reasons: dict[str, int], done_before: int
+) -> Summary:
+    progress = report.progress
+    return Summary(
+        ending=ending,
+        spider=report.job.spider,
+        job=report.job.id,
+        pages=max(0, progress.done + progress.dead - done_before),
+        records=report.records,
+        seconds=report.elapsed,
+        waiting=progress.waiting + progress.leased,
+        dead=progress.dead,
+        sink=sink,
+        command=command,
+        reasons=reasons,
+        dropped=dropped(progress.tallies),
+    )

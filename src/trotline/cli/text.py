@@ -1,0 +1,83 @@
+"""How numbers, times and foreign text look on a screen."""
+
+import unicodedata
+
+from trotline.app.places import public
+from trotline.model.moments import Seconds
+from trotline.rules.eta import Range, Unknown
+
+LONGEST = 300
+_PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
+_HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+"""Characters that move the cursor, turn the writing direction or show nothing at all."""
+
+
+def safe(text: str, longest: int = LONGEST) -> str:
+    """Text from a page, for a terminal: control characters become symbols, and it is cut."""
+    cut = text if len(text) <= longest else text[: longest - 1] + "…"
+    if cut.isascii() and cut.isprintable():
+        return cut
+    return "".join(map(_shown, cut))
+
+
+def _shown(char: str) -> str:
+    if picture := _PICTURES.get(ord(char)):
+        return picture
+    return "\ufffd" if unicodedata.category(char) in _HIDDEN else char
+
+
+def safe_url(url: str, longest: int = LONGEST) -> str:
+    """A URL for a terminal: no user name and password, no control characters."""
+    return safe(public(url), longest)
+
+
+def count(number: int, noun: str = "") -> str:
+    """`1,234`, or with a noun `1 page`, `2 pages`."""
+    if not noun:
+        return f"{number:,}"
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+def rate(per_second: float, noun: str = "pages") -> str:
+    if 0 < per_second < 0.5:
+        return f"{per_second * 60:.1f} {noun}/min"
+    return f"{per_second:,.1f} {noun}/s" if per_second < 100 else f"{per_second:,.0f} {noun}/s"
+
+
+def length(seconds: Seconds) -> str:
+    """A length of time in its two largest units: `0.4 s`, `42 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for size, unit, small, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // small
+            return f"{whole // size} {unit}" + (f" {rest} {small_unit}" if rest else "")
+    return f"{whole} s"
+
+
+def clock(seconds: Seconds) -> str:
+    """A running time that keeps its width: `0:07`, `12:05`, `1:02:03`."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def eta(found: Range | Unknown) -> str:
+    """`2 to 5 min`, or why nobody knows."""
+    if isinstance(found, Unknown):
+        return found.value
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
+        if found.low >= 1.5 * size or found.high >= 3 * size or size == 1:
+            low, high = round(found.low / size), max(1, round(found.high / size))
+            return f"about {high} {unit}" if low == high else f"{low} to {high} {unit}"
+    return ""
+
+
+def size(octets: int) -> str:
+    for unit, step in (("GiB", 1024**3), ("MiB", 1024**2), ("KiB", 1024)):
+        if octets >= step:
+            return f"{octets / step:.1f} {unit}"
+    return count(octets, "byte")

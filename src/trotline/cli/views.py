@@ -1,0 +1,139 @@
+"""How a run is shown when nobody looks at a terminal: lines for people, JSON for machines, or nothing."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+import msgspec
+
+from trotline.cli.outlook import Outlook
+from trotline.cli.text import clock, count, eta, length, rate, safe
+from trotline.model.moments import Seconds
+from trotline.rules.eta import Range, Unknown
+
+if TYPE_CHECKING:
+    from trotline.app.run import Report
+
+LINE_EVERY: Seconds = 5.0
+JSON_EVERY: Seconds = 1.0
+
+
+class View(Protocol):
+    def show(self, report: "Report") -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Quiet:
+    def show(self, report: "Report") -> None:
+        """Nothing: `--quiet`."""
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class Lines:
+    """A line every few seconds, and one whenever something changes: a lane rests, leasing is held back."""
+
+    def __init__(self, max_pages: int | None = None, echo: Callable[[str], None] = click.echo) -> None:
+        self._echo = echo
+        self._outlook = Outlook(max_pages)
+        self._next: Seconds = 0.0
+        self._state: dict[str, str] = {}
+
+    def show(self, report: "Report") -> None:
+        found = self._outlook.update(report)
+        now = _state(report)
+        changes = [text for key, text in now.items() if key not in self._state]
+        changes += [f"{key}: over" for key in self._state if key not in now]
+        self._state = now
+        for change in changes:
+            self._echo(f"{clock(report.elapsed):>7}  {change}")
+        if report.elapsed >= self._next:
+            self._echo(line(report, found))
+            self._next = report.elapsed + LINE_EVERY
+
+    def close(self) -> None:
+        """Every line is out already."""
+
+
+def line(report: "Report", found: Range | Unknown) -> str:
+    progress = report.progress
+    numbers = "  ".join(
+        f"{word} {count(number)}"
+        for word, number in (
+            ("waiting", progress.waiting),
+            ("leased", progress.leased),
+            ("done", progress.done),
+            ("dead", progress.dead),
+            ("records", report.records),
+        )
+    )
+    return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}"
+
+
+def _state(report: "Report") -> dict[str, str]:
+    """What is out of the ordinary now: a stable name -> what to say about it."""
+    found: dict[str, str] = {}
+    if report.held_back:
+        found["held back"] = safe(report.held_back)
+    if report.progress.paused:
+        found["paused"] = "the job is paused"
+    for lane in report.lanes:
+        name = f"lane {safe(lane.lane, 100)}"
+        if lane.paused:
+            found[f"{name} is paused"] = f"{name} is paused"
+        elif lane.rests_for > 0:
+            found[f"{name} rests"] = f"{name} rests for {length(lane.rests_for)}: {safe(lane.why, 100)}"
+    return found
+
+
+class JsonLines:
+    """One JSON object per line, about every second."""
+
+    def __init__(self, max_pages: int | None = None, echo: Callable[[str], None] = click.echo) -> None:
+        self._echo = echo
+        self._outlook = Outlook(max_pages)
+        self._next: Seconds = 0.0
+
+    def show(self, report: "Report") -> None:
+        found = self._outlook.update(report)
+        if report.elapsed >= self._next:
+            self._echo(as_json({"event": "progress", **facts(report), "eta": _eta(found)}))
+            self._next = report.elapsed + JSON_EVERY
+
+    def close(self) -> None:
+        """Every line is out already."""
+
+
+def facts(report: "Report") -> dict[str, Any]:
+    progress = report.progress
+    return {
+        "spider": report.job.spider,
+        "job": report.job.id,
+        "resumed": report.resumed,
+        "elapsed": round(report.elapsed, 3),
+        "waiting": progress.waiting,
+        "delayed": progress.delayed,
+        "leased": progress.leased,
+        "done": progress.done,
+        "dead": progress.dead,
+        "records": report.records,
+        "pages_per_second": round(report.pages_per_second, 3),
+        "workers": report.workers,
+        "held_back": report.held_back,
+        "paused": progress.paused,
+        "lanes": report.lanes,
+        "errors": report.errors,
+        "tallies": progress.tallies,
+    }
+
+
+def _eta(found: Range | Unknown) -> dict[str, Any]:
+    if isinstance(found, Unknown):
+        return {"unknown": found.value}
+    return {"low": round(found.low, 1), "high": round(found.high, 1)}
+
+
+def as_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
