@@ -53,7 +53,8 @@ class SqliteConsole:
                 (self._number,),
             ).fetchone()
             [delayed] = db.execute(
-                f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED}", (self._number,)
+                f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?",
+                (self._number, self._db.now()),
             ).fetchone()
             tallies = dict(db.execute("SELECT name, n FROM tally WHERE job = ?", (self._number,)))
         finally:

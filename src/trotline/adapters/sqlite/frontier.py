@@ -140,7 +140,7 @@ class SqliteFrontier(SqliteConsole):
             children: list[Task] = []
             for settlement in settlements:
                 # Popped, so that a lease that stands twice in one call is settled once.
-                row = held.pop(settlement.lease.token, None)
+                row = held.pop((settlement.lease.token, settlement.lease.task.fingerprint), None)
                 if row is None:
                     answers.append(Settled.STALE)
                     continue
@@ -157,13 +157,11 @@ class SqliteFrontier(SqliteConsole):
 
     def _leave(self, worker: str, guilty: int | None) -> int:
         with self._turn() as turn:
-            rows = turn.leased_by(worker)
-            if guilty is not None:
-                rows = self._punish(turn, rows, guilty)
-            count = turn.give_back(rows, attempts=0)
+            held = turn.leased_by(worker)
+            turn.give_back(held if guilty is None else self._punish(turn, worker, held, guilty), attempts=0)
             turn.db.execute("DELETE FROM worker WHERE job = ? AND id = ?", (self._number, worker))
             self._heard.pop(worker, None)
-            return count + (guilty is not None)
+            return len(held)
 
     def _seal(self) -> None:
         with self._turn() as turn:
@@ -212,6 +210,8 @@ class SqliteFrontier(SqliteConsole):
         if pace.given_up(lane.pace, turn.now, self.job.rules.give_up):
             patience = self.job.rules.give_up
             turn.bury_waiting(lane, f"unreachable: lane given up after {patience:.0f} s of failures only")
+            # Patience starts anew: what is revived or put later is tried, and one more failure opens the breaker again.
+            lane.pace = msgspec.structs.replace(lane.pace, failures=pace.BREAKER - 1, failing_since=0.0, rests=0)
             return []
         starts, _ = pace.reserve(lane.pace, turn.now, wanted, lane.leased, HORIZON)
         rows = self._pick(turn, lane, len(starts)) if starts else []
@@ -283,15 +283,15 @@ class SqliteFrontier(SqliteConsole):
 
     # Settling
 
-    def _held(self, turn: Turn, settlements: Sequence[Settlement]) -> dict[int, _LeasedRow]:
-        """The rows under a live lease, by token. A token that is not here is stale."""
+    def _held(self, turn: Turn, settlements: Sequence[Settlement]) -> dict[tuple[int, int], _LeasedRow]:
+        """The rows under a live lease, by token and fingerprint. A token that is not here is stale."""
         ids = json.dumps([settlement.lease.token >> _TOKEN_BITS for settlement in settlements])
         rows = turn.db.execute(
             "SELECT id, token, lane, priority, attempt, fingerprint FROM task"
             f" WHERE id IN (SELECT value FROM json_each(?)) AND state = {LEASED} AND job = ?",
             (ids, self._number),
         ).fetchall()
-        return {row[1]: row for row in rows}
+        return {(row[1], row[5]): row for row in rows}
 
     def _apply(self, turn: Turn, settlement: Settlement, row: _LeasedRow, done: list[tuple[int]]) -> None:
         task_id, _, lane_id, priority, attempt, fingerprint = row
@@ -402,16 +402,20 @@ class SqliteFrontier(SqliteConsole):
             turn.leased -= 1
             self._bury(turn, task_id, f"killed: {DEATHS} workers died while they held it", "")
         turn.tallies["rescued"] += turn.give_back([row for row in rows if row[0] not in unlucky], attempts=1)
+        for lane_id in {row[1] for row in rows}:
+            # Now, not at the end: this very call may serve what it rescued.
+            turn.write_lane(turn.lane(lane_id))
         turn.db.execute("DELETE FROM worker WHERE job = ? AND id = ?", (self._number, worker))
         self._heard.pop(worker, None)
 
     def _punish(
-        self, turn: Turn, rows: list[tuple[int, int, int, int]], guilty: int
+        self, turn: Turn, worker: str, rows: list[tuple[int, int, int, int]], guilty: int
     ) -> list[tuple[int, int, int, int]]:
         """Count a kill against the task that brought its worker down; the rest is to be given back."""
         found = turn.db.execute(
-            f"SELECT id, lane, priority, attempt, kills FROM task WHERE id = ? AND token = ? AND state = {LEASED}",
-            (guilty >> _TOKEN_BITS, guilty),
+            "SELECT id, lane, priority, attempt, kills FROM task"
+            f" WHERE id = ? AND token = ? AND state = {LEASED} AND worker = ? AND job = ?",
+            (guilty >> _TOKEN_BITS, guilty, worker, self._number),
         ).fetchone()
         if found is None:
             return rows

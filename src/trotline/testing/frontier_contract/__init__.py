@@ -1,0 +1,55 @@
+"""The promises of the Frontier port as tests that any backend can inherit.
+
+    class TestMyFrontier(FrontierContract):
+        @pytest.fixture
+        async def bench(self, tmp_path):
+            bench = MyBench(tmp_path)
+            yield bench
+            await bench.close()
+
+What a backend cannot give stands in `gaps`, and shows up as a skip with its reason.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pytest
+
+from trotline.testing.frontier_contract.bench import BRISK, Bench, Client, steady, task, tasks
+from trotline.testing.frontier_contract.counting import CountPromises
+from trotline.testing.frontier_contract.failing import FailPromises
+from trotline.testing.frontier_contract.leasing import LeasePromises
+from trotline.testing.frontier_contract.living import LivePromises
+from trotline.testing.frontier_contract.pacing import PacePromises
+from trotline.testing.frontier_contract.putting import PutPromises
+from trotline.testing.frontier_contract.settling import SettlePromises
+
+__all__ = ["BRISK", "Bench", "Client", "FrontierContract", "steady", "task", "tasks"]
+
+
+class FrontierContract(
+    PutPromises, LeasePromises, LivePromises, SettlePromises, CountPromises, PacePromises, FailPromises
+):
+    """F1 to F16, at least one test each. A subclass provides the fixture `bench`."""
+
+    pytestmark = pytest.mark.asyncio
+
+    gaps: ClassVar[Mapping[str, str]] = {}
+    """What this backend cannot give: a promise ("f13") or the name of a test without "test_", and why."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        for gap in cls.gaps:
+            if not any(_covers(gap, name) for name in dir(cls)):
+                raise TypeError(f"{cls.__name__}.gaps names {gap!r}, but no test is called that; is it spelled right?")
+
+    @pytest.fixture(autouse=True)
+    def _skip_gaps(self, request: pytest.FixtureRequest) -> None:
+        for gap, why in self.gaps.items():
+            if _covers(gap, request.node.originalname):
+                pytest.skip(why)
+
+
+def _covers(gap: str, test: str) -> bool:
+    name = test.removeprefix("test_")
+    return name != test and (name == gap or name.startswith(f"{gap}_"))

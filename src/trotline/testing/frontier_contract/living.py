@@ -1,0 +1,207 @@
+"""F5, F11 and F12: workers that fall silent, stop or wait for work, and operators who say stop."""
+
+import asyncio
+
+from trotline.model.lease import Admission, Settled, Settlement
+from trotline.model.outcome import Done
+from trotline.ports.frontier import BEAT, DEAD_AFTER
+from trotline.testing.frontier_contract.bench import (
+    Bench,
+    end,
+    finish,
+    lane_view,
+    lease_all,
+    lease_one,
+    live_on,
+    task,
+    tasks,
+    urls,
+)
+
+RESCUED_WITHIN = 20.0
+"""F5's number."""
+PATIENCE = 20.0
+"""Real seconds that a test gives to what should happen at once, before it calls it hung."""
+
+
+class LivePromises:
+    async def test_f5_a_dead_workers_tasks_can_be_leased_again_with_one_more_attempt(self, bench: Bench) -> None:
+        frontier, other = await bench.open(), await bench.again()
+        await frontier.put(tasks(3))
+        lost = await lease_all(frontier, "dead")
+
+        bench.jump(DEAD_AFTER - 1)
+        assert await other.lease("alive", 10) == [], "it may still be alive"
+        bench.jump(RESCUED_WITHIN - DEAD_AFTER + 1)
+        saved = await lease_all(other, "alive")
+
+        assert sorted(urls(saved)) == sorted(urls(lost))
+        assert [lease.task.attempt for lease in saved] == [1, 1, 1]
+        assert await end(frontier, "dead", lost[0], Done()) == Settled.STALE
+
+    async def test_f5_a_worker_that_beats_keeps_its_leases(self, bench: Bench) -> None:
+        frontier, other = await bench.open(), await bench.again()
+        await frontier.put(tasks(2))
+        kept = await lease_all(frontier, "alive")
+
+        for _ in range(20):
+            bench.jump(BEAT)
+            await frontier.beat("alive")
+            assert await other.lease("other", 10) == []
+
+        await finish(frontier, "alive", kept)
+
+    async def test_f5_a_beat_saves_only_the_worker_that_beats(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(2))
+        kept, lost = await lease_one(frontier, "alive"), await lease_one(frontier, "dead")
+
+        await live_on(bench, frontier, RESCUED_WITHIN, "alive")
+
+        assert urls(await frontier.lease("third", 10)) == urls([lost])
+        await finish(frontier, "alive", [kept])
+
+    async def test_f5_a_stopped_workers_tasks_come_back_at_once_and_cost_no_attempt(self, bench: Bench) -> None:
+        frontier, other = await bench.open(), await bench.again()
+        await frontier.put(tasks(3))
+        held = await lease_all(frontier, "leaving")
+
+        assert await frontier.leave("leaving") == 3
+        bench.jump(1)
+        again = await lease_all(other, "next")
+
+        assert sorted(urls(again)) == sorted(urls(held))
+        assert [lease.task.attempt for lease in again] == [0, 0, 0]
+        assert await end(frontier, "leaving", held[0], Done()) == Settled.STALE
+
+    async def test_f5_leaving_with_nothing_held_is_harmless(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(1))
+        held = await lease_one(frontier, "other")
+
+        assert await frontier.leave("never seen") == 0
+
+        await finish(frontier, "other", [held])
+
+    async def test_f5_a_page_that_brings_its_worker_down_is_buried_at_the_second_kill(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(2))
+        guilty, innocent = await lease_all(frontier, "w1")
+
+        assert await frontier.leave("w1", guilty=guilty.token) == 2
+        attempts = {lease.task.url: lease for lease in await lease_all(frontier, "w2")}
+        assert attempts[innocent.task.url].task.attempt == 0
+        assert attempts[guilty.task.url].task.attempt == 1
+        assert await frontier.leave("w2", guilty=attempts[guilty.task.url].token) == 2
+
+        assert urls(await lease_all(frontier, "w3")) == urls([innocent])
+        [grave] = await frontier.graves()
+        assert grave.id == guilty.task.id
+        assert grave.why.startswith("killed")
+
+    async def test_f5_a_stale_token_makes_nobody_guilty(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(1))
+        old = await lease_one(frontier, "w1")
+        await frontier.leave("w1")
+
+        held = await lease_one(frontier, "w2")
+        await frontier.leave("w2", guilty=old.token)
+        again = await lease_one(frontier, "w3")
+
+        assert again.task.attempt == held.task.attempt == 0
+
+    async def test_f11_leasing_waits_and_returns_early_when_work_arrives(self, bench: Bench) -> None:
+        frontier, other = await bench.open(), await bench.again()
+
+        leasing = asyncio.create_task(frontier.lease("w", 5, wait=10 * PATIENCE))
+        done, _ = await asyncio.wait([leasing], timeout=0.1)
+        assert not done, "nothing to lease yet, and the time is not over"
+        await other.put([task("https://shop.example/tea")])
+
+        assert urls(await asyncio.wait_for(leasing, PATIENCE)) == ["https://shop.example/tea"]
+
+    async def test_f11_children_of_a_settle_and_a_leaving_worker_are_work_that_arrives(self, bench: Bench) -> None:
+        frontier, other = await bench.open(), await bench.again()
+        await frontier.put(tasks(1))
+        held = await lease_one(other, "b")
+
+        leasing = asyncio.create_task(frontier.lease("a", 5, wait=10 * PATIENCE))
+        await asyncio.wait([leasing], timeout=0.1)
+        await other.settle("b", [Settlement(held, Done(), children=(task("https://shop.example/child"),))])
+        [child] = await asyncio.wait_for(leasing, PATIENCE)
+        leasing = asyncio.create_task(other.lease("b", 5, wait=10 * PATIENCE))
+        await asyncio.wait([leasing], timeout=0.1)
+        await frontier.leave("a")
+
+        assert urls(await asyncio.wait_for(leasing, PATIENCE)) == urls([child])
+
+    async def test_f11_leasing_returns_empty_handed_when_the_time_is_over(self, bench: Bench) -> None:
+        frontier = await bench.open()
+
+        assert await asyncio.wait_for(frontier.lease("w", 5, wait=0.05), PATIENCE) == []
+        assert await asyncio.wait_for(frontier.lease("w", 5), PATIENCE) == []
+
+    async def test_f11_a_cancelled_wait_takes_no_task_with_it(self, bench: Bench) -> None:
+        frontier, other = await bench.open(), await bench.again()
+        leasing = asyncio.create_task(frontier.lease("gone", 5, wait=10 * PATIENCE))
+        await asyncio.wait([leasing], timeout=0.05)
+        leasing.cancel()
+        await asyncio.gather(leasing, return_exceptions=True)
+
+        await other.put(tasks(3))
+
+        assert len(await lease_all(other, "w")) == 3
+
+    async def test_f12_a_paused_lane_gives_no_leases_and_takes_puts(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        await frontier.put(tasks(2, lane="a.example") + tasks(2, lane="b.example"))
+
+        await operator.pause("a.example")
+        bench.jump(1)
+        assert [lease.task.lane for lease in await lease_all(frontier, "w")] == ["b.example"] * 2
+        assert await frontier.put([task("https://a.example/more", lane="a.example")]) == [Admission.NEW]
+        assert await frontier.lease("w", 10) == []
+        assert (await lane_view(operator, "a.example")).paused
+        await operator.resume("a.example")
+        bench.jump(1)
+
+        assert len(await lease_all(frontier, "w")) == 3
+        assert not (await lane_view(operator, "a.example")).paused
+
+    async def test_f12_a_lane_can_be_paused_before_its_first_task(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.pause("a.example")
+        await frontier.put(tasks(2, lane="a.example"))
+
+        assert await frontier.lease("w", 10) == []
+        await frontier.resume("a.example")
+
+        assert len(await lease_all(frontier, "w")) == 2
+
+    async def test_f12_a_paused_job_gives_no_leases_takes_puts_and_lets_visits_end(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        await frontier.put(tasks(3))
+        held = await lease_one(frontier, "w")
+
+        await operator.pause()
+        bench.jump(1)
+        assert await frontier.lease("w", 10) == []
+        assert await frontier.put([task("https://shop.example/more")]) == [Admission.NEW]
+        assert (await operator.progress()).paused
+        await finish(frontier, "w", [held])
+        await operator.resume()
+        bench.jump(1)
+
+        assert not (await operator.progress()).paused
+        assert len(await lease_all(frontier, "w")) == 3
+
+    async def test_f12_resuming_the_job_leaves_a_paused_lane_paused(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(1, lane="a.example") + tasks(1, lane="b.example"))
+        await frontier.pause("a.example")
+        await frontier.pause()
+
+        await frontier.resume()
+
+        assert [lease.task.lane for lease in await lease_all(frontier, "w")] == ["b.example"]

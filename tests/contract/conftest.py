@@ -1,0 +1,59 @@
+"""The frontiers under contract: how each is opened, and how its clock is turned."""
+
+import random
+import tempfile
+from pathlib import Path
+
+import pytest
+
+pytest.register_assert_rewrite("trotline.testing.frontier_contract", "trotline.testing.frontier_machine")
+
+from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs  # noqa: E402 - asserts are rewritten first
+from trotline.model.job import Job, LaneRules  # noqa: E402
+from trotline.model.moments import Moment, Seconds  # noqa: E402
+from trotline.testing.clocks import ServerClock  # noqa: E402
+from trotline.testing.frontier_contract import BRISK, Client  # noqa: E402
+
+
+class SqliteFileBench:
+    """A job in a file. Every client has a connection and a thread of its own, as another process would."""
+
+    durable = True
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="trotline-contract-")
+        self._path = str(Path(self._folder.name) / "frontier.db")
+        self._clients: list[Client] = []
+        self._job: Job | None = None
+        self.clock = ServerClock()
+
+    async def open(self, rules: LaneRules = BRISK) -> SqliteFrontier:
+        jobs = SqliteJobs(self._path, now=self.clock)
+        self._job = await jobs.start("contract", rules)
+        await jobs.close()
+        return await self.again()
+
+    async def again(self) -> SqliteFrontier:
+        assert self._job is not None, "open a job first"
+        client = self.make(self._path, self._job)
+        self._clients.append(client)
+        return client
+
+    def make(self, path: str, job: Job) -> SqliteFrontier:
+        return SqliteFrontier(path, job, now=self.clock, rng=random.Random(len(self._clients)))
+
+    async def crash(self, client: Client) -> None:
+        # What the kernel does for a process that was killed: its connections end, its transactions roll back.
+        self._clients.remove(client)
+        await client.close()
+
+    def jump(self, seconds: Seconds) -> None:
+        self.clock.jump(seconds)
+
+    def now(self) -> Moment:
+        return self.clock()
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+        self._folder.cleanup()
