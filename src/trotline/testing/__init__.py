@@ -1,0 +1,32 @@
+"""For tests of spiders and adapters: `visit()`, the contract suites, the demo shop. Imported when first used."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trotline.testing.frontier_contract import FrontierContract
+    from trotline.testing.shop import DemoShop
+    from trotline.testing.sink_contract import SinkContract
+    from trotline.testing.visiting import visit
+
+_HOMES = {
+    "DemoShop": "shop",
+    "FrontierContract": "frontier_contract",
+    "SinkContract": "sink_contract",
+    "visit": "visiting",
+}
+
+__all__ = ["DemoShop", "FrontierContract", "SinkContract", "visit"]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"trotline.testing.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,96 @@
+"""Distributed web scraping: the same spider on a laptop with no services and on a fleet.
+
+from trotline import Page, Spider
+
+quotes = Spider("quotes", pace="1/s")
+
+@quotes.page(seeds=["https://quotes.example/"])
+def listing(page: Page):
+    for box in page.css(".quote"):
+        yield {"text": box.css(".text::text").get(), "by": box.css(".author::text").get()}
+    yield page.follow("li.next a")
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from trotline.errors import TrotlineError
+    from trotline.model.harvest import Follow, Harvest
+    from trotline.model.limits import Limits
+    from trotline.model.pace import Pace, Rate
+    from trotline.model.record import Record
+    from trotline.model.task import LATER, NORMAL, SOON, Task
+    from trotline.rules.urls import UrlRules
+    from trotline.spider.page import BadJson, Page
+    from trotline.spider.route import Route
+    from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Sitemap
+    from trotline.spider.selection import Selected, Selection
+    from trotline.spider.spider import Spider
+
+_HOMES = {
+    "BadJson": "spider.page",
+    "FileSeeds": "spider.seeds",
+    "Follow": "model.harvest",
+    "Harvest": "model.harvest",
+    "LATER": "model.task",
+    "Limits": "model.limits",
+    "NORMAL": "model.task",
+    "Pace": "model.pace",
+    "Page": "spider.page",
+    "Rate": "model.pace",
+    "Record": "model.record",
+    "RobotsSitemaps": "spider.seeds",
+    "Route": "spider.route",
+    "SOON": "model.task",
+    "Selected": "spider.selection",
+    "Selection": "spider.selection",
+    "Sitemap": "spider.seeds",
+    "Spider": "spider.spider",
+    "Task": "model.task",
+    "TrotlineError": "errors",
+    "UrlRules": "rules.urls",
+}
+"""Where each public name lives. They are imported when first used: `trotline --help` must not pay for a parser."""
+
+__all__ = [
+    "LATER",
+    "NORMAL",
+    "SOON",
+    "BadJson",
+    "FileSeeds",
+    "Follow",
+    "Harvest",
+    "Limits",
+    "Pace",
+    "Page",
+    "Rate",
+    "Record",
+    "RobotsSitemaps",
+    "Route",
+    "Selected",
+    "Selection",
+    "Sitemap",
+    "Spider",
+    "Task",
+    "TrotlineError",
+    "UrlRules",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("trotline")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"trotline.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,118 @@
+"""Settings of a spider, checked when it is made: what is wrong, of what, and what to write instead."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any
+
+from trotline.errors import SpiderRefused
+from trotline.model.moments import Seconds
+from trotline.model.pace import Pace, Rate
+from trotline.rules.scope import Scope
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME_HINT = "A name has 1 to 64 letters, digits, - or _."
+_BREAKS = re.compile(r"[\r\n\0]")
+_USUAL_SLOWEST = Pace().slowest
+
+
+def name(given: Any) -> str:
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
+        raise SpiderRefused(f"{given!r} cannot be a spider's name", hint=f'{_NAME_HINT} For example Spider("shop").')
+    return given
+
+
+def route_name(spider: str, given: Any) -> str:
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
+        raise SpiderRefused(
+            f"spider {spider!r}: {given!r} cannot be a route's name",
+            hint=f'{_NAME_HINT} Name the function, or write page(name="product").',
+        )
+    return given
+
+
+class Checks:
+    """The checks of one spider or route; its place stands in every message."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def refuse(self, what: str, hint: str) -> SpiderRefused:
+        return SpiderRefused(f"{self.place}: {what}", hint=hint)
+
+    def number(self, field: str, given: Any, *, least: int) -> int:
+        if not isinstance(given, int) or isinstance(given, bool) or given < least:
+            raise self.refuse(f"{field} is {given!r}", f"Give a whole number from {least} on.")
+        return given
+
+    def text(self, field: str, given: Any) -> str:
+        if not isinstance(given, str) or _BREAKS.search(given):
+            raise self.refuse(f"{field} is {given!r}", "Give it as text in one line.")
+        return given
+
+    def scope(self, hosts: Any, include: Any, exclude: Any, max_depth: int) -> Scope:
+        try:
+            return Scope(hosts=hosts, include=include, exclude=exclude, max_depth=max_depth)
+        except (ValueError, TypeError) as error:
+            raise self.refuse(str(error), 'For example hosts=["shop.example"], include=[r"/product/"].') from error
+
+    def headers(self, field: str, given: Any) -> dict[str, str]:
+        if not isinstance(given, Mapping):
+            raise self.refuse(f"{field} is {given!r}", f'Give a dict: {field}={{"name": "value"}}.')
+        for name, value in given.items():
+            if not isinstance(name, str) or not isinstance(value, str) or not name or _BREAKS.search(name + value):
+                raise self.refuse(f"{field} has {name!r}: {value!r}", "Names and values are texts without line breaks.")
+        return dict(given)
+
+    def rate(self, field: str, given: Any) -> Rate:
+        if isinstance(given, Rate):
+            return given
+        try:
+            return Rate.parse(given)
+        except ValueError as error:
+            raise self.refuse(f"{field}: {error}", 'For example pace="2/s": two pages a second and host.') from error
+
+    def pace(self, field: str, given: Any, concurrency: Any, slowest: Any) -> Pace:
+        if isinstance(given, Pace):
+            return given
+        rate = self.rate(field, given)
+        # Whoever asks for less than the usual slowest must not be sped up by it.
+        usual = min(_USUAL_SLOWEST, rate, key=lambda one: one.per_second)
+        least = usual if slowest is None else self.rate("slowest", slowest)
+        if least.per_second > rate.per_second:
+            raise self.refuse(f"slowest {least} is faster than {field} {rate}", "Leave slowest out, or lower it.")
+        return Pace(rate=rate, concurrency=self.number("concurrency", concurrency, least=1), slowest=least)
+
+    def patience(self, field: str, given: Any) -> Seconds:
+        if not isinstance(given, timedelta) or given <= timedelta(0):
+            raise self.refuse(f"{field} is {given!r}", f"Give a length of time: {field}=timedelta(minutes=30).")
+        return given.total_seconds()
+
+    def validators(self, field: str, given: Any) -> tuple[Callable[[Any], Any], ...]:
+        validators = (given,) if callable(given) else tuple(given) if isinstance(given, Iterable) else (given,)
+        for validator in validators:
+            if not callable(validator):
+                raise self.refuse(f"{field} has {validator!r}", f"Give a function of a page: {field}=looks_blocked.")
+        return validators
+
+    def key(self, given: Any) -> Any:
+        if isinstance(given, list):
+            given = tuple(given)
+        fields = (given,) if isinstance(given, str) else given
+        if given is None or callable(given):
+            return given
+        if not isinstance(fields, tuple) or not fields or not all(isinstance(one, str) and one for one in fields):
+            raise self.refuse(f"key is {given!r}", 'Give a field ("sku"), several (("shop", "sku")), or a function.')
+        return given
+
+    def model(self, given: Any) -> Any:
+        if given is not None and not isinstance(given, type):
+            raise self.refuse(f"model is {given!r}", "Give a class: a dataclass, msgspec.Struct, TypedDict or model.")
+        return given
+
+    def statuses(self, given: Any) -> frozenset[int]:
+        statuses = (given,) if isinstance(given, int) else tuple(given)
+        for status in statuses:
+            if not isinstance(status, int) or not 100 <= status <= 599:
+                raise self.refuse(f"status has {status!r}", "Give HTTP statuses: status=(404, 410).")
+        return frozenset(statuses)

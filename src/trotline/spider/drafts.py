@@ -1,0 +1,103 @@
+"""Tasks as authors write them: drafts, which the gate completes."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypedDict
+from urllib.parse import urlencode
+
+import msgspec
+
+from trotline.model.moments import Moment
+from trotline.model.task import Task
+
+Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+
+
+class Draft(TypedDict, total=False):
+    """What a task can be given beside its URL."""
+
+    priority: int
+    """Smaller goes sooner: SOON, NORMAL, LATER."""
+    key: str
+    """Identity instead of the URL."""
+    depth: int
+    method: str
+    headers: Pairs
+    body: bytes | str
+    form: Mapping[str, Any]
+    """Sent as a form; the method is POST unless said otherwise."""
+    json: Any
+    """Sent as JSON; the method is POST unless said otherwise."""
+    session: str
+    """Whose cookies travel with it."""
+    chain: str
+    """Tasks of one chain run one after another."""
+    meta: dict[str, Any]
+    """Carried along; `page.meta` in the handler."""
+    not_before: Moment | datetime
+    retries: int
+    lane: str
+    """The politeness bucket; the host by default."""
+    pool: str
+    site: str
+
+
+_SIMPLE = ("priority", "key", "depth", "session", "chain", "meta", "retries", "lane", "pool", "site")
+_KNOWN = frozenset(Draft.__annotations__)
+
+
+def draft(url: str, route: str, **fields: Any) -> Task:
+    """A draft for an absolute URL; ValueError says what is wrong with it."""
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        url = _absolute(url)
+    if not fields:
+        return Task(url=url, route=route)
+    if not fields.keys() <= _KNOWN:
+        [*unknown] = sorted(fields.keys() - _KNOWN)
+        raise TypeError(f"a task has no {unknown[0]!r}; it takes {', '.join(Draft.__annotations__)}")
+    given: dict[str, Any] = {name: fields[name] for name in _SIMPLE if fields.get(name) is not None}
+    if not given.keys() >= fields.keys():
+        given |= _request(fields)
+    return Task(url=url, route=route, **given)
+
+
+def _absolute(url: Any) -> str:
+    if isinstance(url, str) and url.strip()[:8].lower().startswith(("http://", "https://")):
+        return url.strip()
+    hint = "page.task(href) and page.follow(query) take relative ones" if isinstance(url, str) else "a task needs text"
+    raise ValueError(f"{url!r} is no absolute http(s) URL; {hint}")
+
+
+def _request(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Method, headers, body and start time, where they differ from a plain GET."""
+    body, content_type = _body(fields)
+    headers = _pairs(fields.get("headers") or ())
+    if content_type and not any(name.lower() == "content-type" for name, _ in headers):
+        headers = (*headers, ("content-type", content_type))
+    request: dict[str, Any] = {"headers": headers, "body": body}
+    request["method"] = (fields.get("method") or ("POST" if content_type else "GET")).upper()
+    not_before = fields.get("not_before")
+    if not_before is not None:
+        request["not_before"] = not_before.timestamp() if isinstance(not_before, datetime) else float(not_before)
+    return request
+
+
+def _body(fields: Mapping[str, Any]) -> tuple[bytes, str]:
+    given = [name for name in ("body", "form", "json") if fields.get(name) is not None]
+    if len(given) > 1:
+        raise ValueError(f"a task sends one body: {' and '.join(given)} were given")
+    if not given:
+        return b"", ""
+    value = fields[given[0]]
+    if given == ["form"]:
+        return urlencode(value, doseq=True).encode(), FORM
+    if given == ["json"]:
+        return msgspec.json.encode(value), JSON
+    return (value.encode() if isinstance(value, str) else bytes(value)), ""
+
+
+def _pairs(headers: Pairs) -> tuple[tuple[str, str], ...]:
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    return tuple((str(name), str(value)) for name, value in pairs)

@@ -1,0 +1,68 @@
+"""JSON that pages carry inside their scripts: JSON-LD, and the state that frontends start from."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+# Pages write raw line breaks into strings, which strict JSON forbids and browsers forgive.
+_DECODER = json.JSONDecoder(strict=False)
+_OPENING = re.compile(r"[{\[]")
+_PARSE_CALL = re.compile(r"\s*JSON\.parse\(\s*(?=\")")
+_BLANK = re.compile(r"\s*")
+
+
+def json_ld(scripts: Iterable[str]) -> list[dict[str, Any]]:
+    """The objects of JSON-LD scripts, one list for the page; blocks that cannot be read are skipped."""
+    return [thing for script in scripts for thing in _things(_first_json(script))]
+
+
+def script_json(script: str) -> Any:
+    """The JSON that is a script's whole content; None if it is none."""
+    return _first_json(script)
+
+
+def assigned(name: str, scripts: Iterable[str]) -> Any:
+    """The JSON assigned to a variable (`window.__STATE__ = {...}`); None if there is none that can be read."""
+    target = re.compile(rf"(?<![\w$]){re.escape(name)}[\"']?\]?\s*=(?!=)")
+    for script in scripts:
+        for match in target.finditer(script):
+            value = _json_at(script, match.end())
+            if value is not None:
+                return value
+    return None
+
+
+def _first_json(script: str) -> Any:
+    # From the first bracket on: comment and CDATA wrappers stand before it, semicolons after it.
+    opening = _OPENING.search(script)
+    return _decode(script, opening.start()) if opening else None
+
+
+def _json_at(script: str, start: int) -> Any:
+    call = _PARSE_CALL.match(script, start)
+    if call is None:
+        blank = _BLANK.match(script, start)
+        return _decode(script, blank.end() if blank else start)
+    text = _decode(script, call.end())
+    return _decode(text.strip(), 0) if isinstance(text, str) else None
+
+
+def _decode(text: str, start: int) -> Any:
+    try:
+        value, _ = _DECODER.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return value
+
+
+def _things(value: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(value, list):
+        for part in value:
+            yield from _things(part)
+    elif isinstance(value, dict):
+        graph = value.get("@graph")
+        if isinstance(graph, list):
+            yield from _things(graph)
+        else:
+            yield value

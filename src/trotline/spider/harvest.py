@@ -1,0 +1,159 @@
+"""Runs a handler on a page and gathers what it yields."""
+
+from collections.abc import AsyncIterable, Awaitable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from trotline.errors import SpiderError
+from trotline.model.harvest import Follow, Harvest
+from trotline.model.lease import Reject
+from trotline.model.moments import Moment
+from trotline.model.record import Record
+from trotline.model.task import Task
+from trotline.spider.page import Page
+from trotline.spider.places import one_line
+from trotline.spider.records import Unfit, converted, is_typed, key_of, plain, snake, text_of
+
+if TYPE_CHECKING:
+    from trotline.spider.route import Route
+    from trotline.spider.spider import Spider
+
+_SINGLE = (dict, Task, Follow, Record, str, bytes)
+_YIELD = "yield a dict, a dataclass, a Struct, a model, a task, or page.follow(...)"
+
+
+class HandlerFailed(SpiderError):
+    """A handler raised. One line: what, and at which line of the author's file."""
+
+
+def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Moment) -> Harvest:
+    """The harvest of a page by a plain handler: a generator, or a function that returns None, one thing or many."""
+    basket = Basket(spider, route, page, site, seen_at)
+    try:
+        given = route.handler(page.of(route))
+        for item in _each(given):
+            basket.put(item)
+    except (Exception, SystemExit) as error:
+        raise _failed(route, error) from error
+    return basket.harvest()
+
+
+async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Moment) -> Harvest:
+    """The same for async generators and coroutine functions."""
+    basket = Basket(spider, route, page, site, seen_at)
+    try:
+        given = route.handler(page.of(route))
+        if isinstance(given, AsyncIterable):
+            async for item in given:
+                basket.put(item)
+        else:
+            for item in _each(await given if isinstance(given, Awaitable) else given):
+                basket.put(item)
+    except (Exception, SystemExit) as error:
+        raise _failed(route, error) from error
+    return basket.harvest()
+
+
+def _each(given: Any) -> Iterable[Any]:
+    if given is None:
+        return ()
+    if isinstance(given, _SINGLE) or is_typed(given) or not isinstance(given, Iterable):
+        return (given,)
+    return given
+
+
+def _failed(route: "Route", error: BaseException) -> HandlerFailed:
+    if isinstance(error, HandlerFailed):
+        return error
+    return HandlerFailed(one_line(error, route.handler))
+
+
+class Basket:
+    """What one page gave so far."""
+
+    def __init__(self, spider: "Spider", route: "Route", page: Page, site: str, seen_at: Moment) -> None:
+        self._spider = spider
+        self._route = route
+        self._page = page
+        self._site = site
+        self._seen_at = seen_at
+        self._records: list[Record] = []
+        self._tasks: list[Task] = []
+        self._follows: list[Follow] = []
+        self._rejects: list[Reject] = []
+        self._counts: dict[str, int] = {}
+
+    def put(self, item: Any) -> None:
+        if item is None:
+            return
+        kind = type(item)
+        if kind is Task:
+            self._check_route(item.route)
+            self._tasks.append(item)
+        elif kind is Follow:
+            self._check_route(item.route)
+            self._follows.append(item)
+        elif kind is Record:
+            self._put_explicit(item)
+        else:
+            self._put_record(item)
+
+    def harvest(self) -> Harvest:
+        return Harvest(records=self._records, tasks=self._tasks, follows=self._follows, rejects=self._rejects)
+
+    def _check_route(self, name: str) -> None:
+        if name not in self._spider.routes:
+            known = ", ".join(self._spider.routes)
+            raise LookupError(f"spider {self._spider.name!r} has no route {name!r}; it has {known}")
+
+    def _put_explicit(self, record: Record) -> None:
+        try:
+            # Whatever the author wrote, the sighting is the lease's: a stale worker must lose to a newer one.
+            filled = msgspec.structs.replace(
+                record,
+                data=plain(record.data),
+                url=record.url or self._page.url,
+                site=record.site or self._site,
+                seen_at=self._seen_at,
+            )
+            if not record.kind or not record.key:
+                raise Unfit("a record needs a kind and a key")
+        except Unfit as error:
+            self._reject(record.kind, error, record.data)
+        else:
+            self._records.append(filled)
+
+    def _put_record(self, item: Any) -> None:
+        route = self._route
+        kind = route.name
+        given = item
+        try:
+            if isinstance(item, dict):
+                if route.model is not None:
+                    kind = snake(route.model.__name__)
+            elif is_typed(item) and not isinstance(item, type):
+                kind = snake(type(item).__name__)
+            else:
+                raise Unfit(f"a {type(item).__name__} is neither record nor task; {_YIELD}")
+            # Counted before it is checked: one bad record must not shift the keys of those after it.
+            index = self._next_index(kind)
+            if route.model is not None and isinstance(item, dict):
+                item = converted(item, route.model)
+            data = plain(item)
+            key = f"{self._page.task_id}:{index}" if route.key is None else key_of(item, data, route.key)
+        except Unfit as error:
+            self._reject(kind, error, given)
+            return
+        self._records.append(
+            Record(kind=kind, key=key, data=data, url=self._page.url, site=self._site, seen_at=self._seen_at)
+        )
+
+    def _next_index(self, kind: str) -> int:
+        """The record's place among those of its kind: the same page read again gives the same ones."""
+        index = self._counts.get(kind, 0)
+        self._counts[kind] = index + 1
+        return index
+
+    def _reject(self, kind: str, error: Unfit, item: Any) -> None:
+        self._rejects.append(Reject(kind, str(error), text_of(item)))

@@ -1,0 +1,235 @@
+"""What came back, as a handler reads it.
+
+Everything is worked out when it is first asked for: a handler that only follows links never pays for text.
+"""
+
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
+
+import msgspec
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from trotline.model.answer import Answer
+from trotline.model.harvest import Follow
+from trotline.model.record import Record
+from trotline.model.task import NORMAL, Task
+from trotline.rules import charset, urls
+from trotline.spider import embedded
+from trotline.spider.drafts import Draft, draft
+from trotline.spider.headers import Headers
+from trotline.spider.query import Want, parse
+from trotline.spider.selection import Pattern, Selection, found
+
+if TYPE_CHECKING:
+    from trotline.spider.route import Route
+
+T = TypeVar("T")
+
+_UTF8_MARK = b"\xef\xbb\xbf"
+_JSON_LD = 'script[type^="application/ld+json" i]'
+
+
+class BadJson(ValueError):
+    """The page is not the JSON that the handler expected."""
+
+
+class Page:
+    """One page: final URL, status, headers, body, selectors, links."""
+
+    __slots__ = ("_base", "_encoding", "_route", "_task", "_text", "_tree", "body", "headers", "status", "url")
+
+    def __init__(self, task: Task, answer: Answer, route: "Route | None" = None) -> None:
+        self.url = answer.url
+        """Where it finally came from, after redirects."""
+        self.status = answer.status
+        self.headers = Headers(answer.headers)
+        self.body = answer.body
+        self._task = task
+        self._route = route
+        self._tree: LexborHTMLParser | None = None
+        self._text: str | None = None
+        self._encoding: str | None = None
+        self._base: str | None = None
+
+    # What the task says
+
+    @property
+    def route(self) -> str:
+        """The name of the route that reads this page."""
+        return self._task.route
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What the task was given to carry."""
+        return self._task.meta
+
+    @property
+    def depth(self) -> int:
+        """How many links away from a seed."""
+        return self._task.depth
+
+    @property
+    def session(self) -> str:
+        return self._task.session
+
+    @property
+    def task_id(self) -> str:
+        """The name of the page's task in the CLI."""
+        return self._task.id
+
+    def of(self, route: "Route") -> "Page":
+        """The page, knowing its route: links that it follows go there unless the handler says otherwise."""
+        self._route = route
+        return self
+
+    # Text
+
+    @property
+    def encoding(self) -> str:
+        """The name of the encoding of the body, decided as browsers do."""
+        if self._encoding is None:
+            self._encoding = charset.encoding_of(self.body, self.headers.get("content-type"))
+        return self._encoding
+
+    @property
+    def text(self) -> str:
+        """The body as text. Wrong bytes become U+FFFD, never an error."""
+        if self._text is None:
+            self._text, self._encoding = charset.decode(self.body, self.headers.get("content-type"))
+        return self._text
+
+    def re(self, pattern: Pattern) -> list[str]:
+        """What the pattern finds in the text: its groups if it has any, else the whole of each match."""
+        return list(found(pattern, self.text))
+
+    def re_first(self, pattern: Pattern) -> str | Any:
+        return next(found(pattern, self.text), None)
+
+    # HTML
+
+    def css(self, query: str) -> Selection:
+        """What a CSS selector finds; `::text` and `::attr(name)` at its end give values instead of nodes."""
+        return Selection((self._tree or self._parsed(),), parse(query))
+
+    @property
+    def title(self) -> str | Any:
+        """The page's title with its white space put in order; None when it has none."""
+        node = (self._tree or self._parsed()).css_first("title")
+        return None if node is None else " ".join(node.text().split())
+
+    def _parsed(self) -> LexborHTMLParser:
+        # UTF-8 goes to the parser as bytes: nearly all pages are, and decoding them first would be for nothing.
+        if self.encoding == "utf-8":
+            self._tree = LexborHTMLParser(self.body.removeprefix(_UTF8_MARK))
+        else:
+            self._tree = LexborHTMLParser(self.text)
+        return self._tree
+
+    # Links
+
+    def links(self, query: str = "a[href]") -> list[str]:
+        """Absolute URLs of the links that match, in page order, each once.
+
+        A match without `href` stands for the links inside it; `::attr(name)` reads another attribute.
+        """
+        return list(dict.fromkeys(urls.join_all(self.base, self._hrefs(query))))
+
+    @property
+    def base(self) -> str:
+        """What relative links are relative to: the first <base href>, else the page's URL."""
+        if self._base is None:
+            self._base = self._find_base()
+        return self._base
+
+    def follow(
+        self,
+        query: str = "a[href]",
+        to: "Route | str | None" = None,
+        priority: int | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Follow:
+        """The links that match, as tasks of this route or of the route `to`."""
+        name, usual = self._target(to)
+        return Follow(
+            route=name,
+            urls=self.links(query),
+            priority=usual if priority is None else priority,
+            meta={} if meta is None else meta,
+        )
+
+    def task(self, href: str, to: "Route | str | None" = None, **fields: Unpack[Draft]) -> Task:
+        """One task, its URL relative to this page, for this route or the route `to`."""
+        absolute = urls.join_all(self.base, [href])
+        if not absolute:
+            raise ValueError(f"{href!r} on {self.url} is no link that can be fetched")
+        route = self._route if to is None else to
+        if route is not None and not isinstance(route, str):
+            return route.task(absolute[0], **fields)
+        return draft(absolute[0], route or self._task.route, **fields)
+
+    def _target(self, to: "Route | str | None") -> tuple[str, int]:
+        route = self._route if to is None else to
+        if route is None:
+            return self._task.route, NORMAL
+        return (route, NORMAL) if isinstance(route, str) else (route.name, route.priority)
+
+    def _find_base(self) -> str:
+        for node in (self._tree or self._parsed()).tags("base"):
+            href = node.attrs.sget("href").strip()
+            if href:
+                return next(iter(urls.join_all(self.url, [href])), self.url)
+        return self.url
+
+    def _hrefs(self, query: str) -> list[str]:
+        parsed = parse(query)
+        selection = Selection((self._tree or self._parsed(),), parsed)
+        if parsed.want is Want.ATTR:
+            return selection.getall()
+        if parsed.want is not Want.NODE:
+            raise ValueError(f"{query!r} asks for text; links need elements or an attribute")
+        nodes = selection.nodes()
+        try:
+            return [node.attrs["href"] or "" for node in nodes]
+        except KeyError:
+            return [href for node in nodes for href in _hrefs_of(node)]
+
+    # JSON
+
+    @overload
+    def json(self) -> Any: ...
+    @overload
+    def json(self, model: type[T]) -> T: ...
+    def json(self, model: Any = Any) -> Any:
+        """The body as JSON, checked against `model` if one is given (dataclass, msgspec.Struct, TypedDict, ...)."""
+        body = self.body.removeprefix(_UTF8_MARK)
+        try:
+            if self.encoding != "utf-8":
+                body = self.text.encode()
+            return msgspec.json.decode(body, type=model)
+        except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
+            kind = self.headers.get("content-type", "no content type")
+            raise BadJson(f"{self.url} is not the JSON expected: {error} ({kind}, {len(self.body)} bytes)") from error
+
+    def json_ld(self) -> list[dict[str, Any]]:
+        """The page's JSON-LD objects, @graph flattened; blocks that cannot be read are skipped."""
+        return embedded.json_ld(self._scripts(_JSON_LD))
+
+    def embedded(self, name: str) -> Any:
+        """The JSON of `<script id="name">`, or the one assigned to the variable `name`; None if there is none."""
+        for node in (self._tree or self._parsed()).css("script[id]"):
+            if node.attrs.sget("id") == name:
+                return embedded.script_json(node.text())
+        return embedded.assigned(name, self._scripts("script:not([src])"))
+
+    def _scripts(self, query: str) -> list[str]:
+        return [node.text() for node in (self._tree or self._parsed()).css(query)]
+
+    def record(self, kind: str, key: str, data: dict[str, Any]) -> Record:
+        """A record with a kind and key of your own; site and time are filled in when the page is harvested."""
+        return Record(kind=kind, key=key, data=data, url=self.url, site=self._task.site, seen_at=0.0)
+
+    def __repr__(self) -> str:
+        return f"<Page {self.status} {self.url}>"
+
+
+def _hrefs_of(node: LexborNode) -> list[str]:
+    return [link.attrs.sget("href") for link in ([node] if "href" in node.attrs else node.css("a[href]"))]

@@ -1,0 +1,153 @@
+"""What a handler yields, made into records: plain data, checked, with a kind and a stable key.
+
+Each record goes through JSON once, out and back. What comes back is plain, and what could break a sink later (a
+stray surrogate, a number beyond 64 bits, an object nobody can write) is found here, where the field can be named.
+"""
+
+import dataclasses
+import json
+import re
+from functools import lru_cache
+from typing import Any
+
+import msgspec
+
+_AT = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<field>[^`]*)`$", re.DOTALL)
+_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
+LONGEST_REJECT = 4_000
+
+
+class Unfit(Exception):
+    """A record that fails validation; the reason names the field."""
+
+
+@lru_cache(maxsize=1024)
+def snake(name: str) -> str:
+    """`ProductPage` as `product_page`."""
+    return _WORD.sub("_", name).lower()
+
+
+def is_typed(item: object) -> bool:
+    """A dataclass, msgspec.Struct or pydantic model (known by its `model_dump`: pydantic is never imported)."""
+    return hasattr(item, "__struct_fields__") or hasattr(item, "__dataclass_fields__") or hasattr(item, "model_dump")
+
+
+def converted(item: dict[Any, Any], model: type) -> Any:
+    """The dict as its model; Unfit if it does not fit. Numbers written as text are read as numbers."""
+    try:
+        if hasattr(model, "model_validate"):
+            return model.model_validate(item)
+        return msgspec.convert(item, model, strict=False)
+    except msgspec.ValidationError as error:
+        raise Unfit(_reason(str(error))) from error
+    except ValueError as error:
+        raise Unfit(_pydantic_reason(error)) from error
+
+
+def plain(item: Any) -> dict[str, Any]:
+    """The item as JSON-able data; Unfit if it cannot be, or breaks its own annotations."""
+    if hasattr(item, "model_dump"):
+        try:
+            item = item.model_dump(mode="json")
+        except ValueError as error:
+            raise Unfit(_pydantic_reason(error)) from error
+    try:
+        wire = _encode(item)
+    except Exception as error:
+        raise Unfit(_culprit(item, error)) from error
+    decoder = None if type(item) is dict else _decoder(type(item))  # type: ignore[arg-type]  # classes are hashable
+    if decoder is not None:
+        try:
+            decoder.decode(wire)
+        except msgspec.ValidationError as error:
+            raise Unfit(_reason(str(error))) from error
+    data = _decode(wire)
+    if not isinstance(data, dict):
+        raise Unfit(f"a {type(item).__name__} is not an object with named fields")
+    return data
+
+
+def text_of(item: Any) -> str:
+    """The item as JSON text for a report, whatever it is, cut to a sane length."""
+    try:
+        text = _encode(item).decode()
+    except Exception:
+        text = json.dumps(_fields(item) or repr(item), default=repr)
+    return text if len(text) <= LONGEST_REJECT else text[:LONGEST_REJECT] + "..."
+
+
+def key_of(item: Any, data: dict[str, Any], key: Any) -> str:
+    """The record's key by the route's `key`; Unfit if there is none in it."""
+    if callable(key):
+        return _key_text(key(item), "key function")
+    if isinstance(key, str):
+        return _key_text(_field(item, data, key), key)
+    # Escaped, so that ("a:b", "c") and ("a", "b:c") stay two things.
+    parts = [_key_text(_field(item, data, name), name) for name in key]
+    return ":".join(part.replace("\\", "\\\\").replace(":", "\\:") for part in parts)
+
+
+def _field(item: Any, data: dict[str, Any], name: str) -> Any:
+    if name in data:
+        return data[name]
+    # A Struct may rename its fields for JSON; authors write the name that stands in their class.
+    return None if isinstance(item, dict) else getattr(item, name, None)
+
+
+def _key_text(value: Any, name: str) -> str:
+    if value is None:
+        raise Unfit(f"{name}: the key is missing")
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Unfit(f"{name}: a {type(value).__name__} cannot be a key")
+    text = str(value).strip()
+    if not text:
+        raise Unfit(f"{name}: the key is empty")
+    return text
+
+
+@lru_cache(maxsize=256)
+def _decoder(model: type) -> "msgspec.json.Decoder[Any] | None":
+    try:
+        return msgspec.json.Decoder(model)
+    except Exception:
+        # Annotations that msgspec cannot check (names that only exist inside a function, classes of other libraries).
+        return None
+
+
+def _reason(message: str) -> str:
+    """msgspec's `Expected `str`, got `null` - at `$.sku`` as `sku: expected str, got null`."""
+    match = _AT.match(message)
+    what = (match["what"] if match else message).replace("`", "")
+    what = what[:1].lower() + what[1:]
+    return f"{match['field']}: {what}" if match and match["field"] else what
+
+
+def _pydantic_reason(error: ValueError) -> str:
+    errors = getattr(error, "errors", None)
+    if not callable(errors):
+        return " ".join(str(error).split())
+    first = errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc']) or 'record'}: {first['msg']}"
+
+
+def _fields(item: Any) -> dict[Any, Any]:
+    if isinstance(item, dict):
+        return item
+    if dataclasses.is_dataclass(item) and not isinstance(item, type):
+        return {field.name: getattr(item, field.name, None) for field in dataclasses.fields(item)}
+    return {name: getattr(item, name, None) for name in getattr(item, "__struct_fields__", ())}
+
+
+def _culprit(item: Any, error: Exception) -> str:
+    """Which field it was that could not be written as JSON."""
+    for name, value in _fields(item).items():
+        if not isinstance(name, str):
+            return f"{name!r}: a field's name must be text"
+        try:
+            _encode(value)
+        except Exception as cause:
+            return f"{name}: a {type(value).__name__} cannot be written as JSON ({cause})"
+    return f"cannot be written as JSON ({error})"

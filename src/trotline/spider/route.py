@@ -1,0 +1,90 @@
+"""One page handler. Routes are objects, so that `product.task(url)` is checked by the editor and survives renaming."""
+
+import inspect
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, Unpack
+
+from trotline.errors import SpiderRefused
+from trotline.model.task import NORMAL, Task
+from trotline.spider.drafts import Draft, draft
+from trotline.spider.page import Page
+from trotline.spider.seeds import Seeds
+
+if TYPE_CHECKING:
+    from trotline.spider.spider import Spider
+
+Yield = Any
+"""What a handler may give: dict, dataclass, msgspec.Struct, pydantic model, Record, Task, Follow or None."""
+Handler = Callable[[Page], Iterable[Yield] | AsyncIterable[Yield] | Awaitable[Yield] | Yield]
+Key = str | tuple[str, ...] | Callable[[Any], Any]
+"""What makes a record the same as one seen before: a field, several fields, or a function of the record."""
+
+
+class Route:
+    """A name, a handler, and how its tasks and records are made."""
+
+    __slots__ = ("_given", "handler", "is_async", "key", "model", "name", "priority", "seeds", "spider", "status")
+
+    def __init__(
+        self,
+        spider: "Spider",
+        handler: Handler,
+        *,
+        name: str,
+        seeds: tuple[Seeds, ...] = (),
+        key: Key | None = None,
+        model: type | None = None,
+        priority: int = NORMAL,
+        status: frozenset[int] = frozenset(),
+    ) -> None:
+        self.spider = spider
+        self.handler = handler
+        self.name = name
+        self.seeds = seeds
+        self.key = key
+        self.model = model
+        self.priority = priority
+        self.status = status
+        """Statuses beside 2xx that the handler wants to see."""
+        self.is_async = inspect.isasyncgenfunction(handler) or inspect.iscoroutinefunction(handler)
+        self._given: dict[str, Any] = {}
+        """What the route's tasks get unless their author says otherwise; only what differs from a task's defaults."""
+        if priority != NORMAL:
+            self._given["priority"] = priority
+        if spider.retries != 3:
+            self._given["retries"] = spider.retries
+        if spider.pool:
+            self._given["pool"] = spider.pool
+        _check_handler(self)
+
+    def task(self, url: str, **fields: Unpack[Draft]) -> Task:
+        """A task of this route for an absolute URL; `page.task()` takes relative ones."""
+        return draft(url, self.name, **(self._given | fields)) if self._given else draft(url, self.name, **fields)
+
+    def seed_defaults(self) -> dict[str, Any]:
+        """What a seed's JSON object gets where it says nothing, in the seeds' own words."""
+        return {
+            "job_type": self.name,
+            "max_retries": self.spider.retries,
+            "proxy_pool": self.spider.pool,
+            "priority": self.priority,
+        }
+
+    def __call__(self, page: Page) -> Any:
+        """The handler itself, unharvested."""
+        return self.handler(page)
+
+    def __repr__(self) -> str:
+        return f"<Route {self.spider.name}.{self.name}>"
+
+
+def _check_handler(route: Route) -> None:
+    place = f"spider {route.spider.name!r}, route {route.name!r}"
+    if not callable(route.handler):
+        raise SpiderRefused(f"{place}: {route.handler!r} is no function", hint="Write @spider.page above a function.")
+    try:
+        inspect.signature(route.handler).bind(None)
+    except TypeError as error:
+        raise SpiderRefused(
+            f"{place}: its handler cannot be called with one page ({error})", hint="Write: def handler(page: Page): ..."
+        ) from error

@@ -1,0 +1,140 @@
+"""Where a crawl starts: URLs and tasks written in code, files, sitemaps.
+
+Files are read here, line by line. A sitemap has to be fetched, so it stays a value until somebody who can fetch
+meets it.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import msgspec
+
+from trotline.errors import SpiderRefused
+from trotline.model import wire
+from trotline.model.task import Task
+
+if TYPE_CHECKING:
+    from trotline.spider.route import Route
+
+
+@dataclass(frozen=True, slots=True)
+class Sitemap:
+    """The URLs of a sitemap (also gzip, also an index of sitemaps) that match."""
+
+    url: str
+    match: str | re.Pattern[str] | None = None
+    """A regular expression to be found in a URL; None takes them all."""
+    route: str = ""
+    """Filled in by the spider."""
+
+    def wants(self, url: str) -> bool:
+        return self.match is None or re.search(self.match, url) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsSitemaps:
+    """The URLs of all sitemaps that a site's robots.txt names."""
+
+    url: str
+    """Any URL of the site."""
+    match: str | re.Pattern[str] | None = None
+    route: str = ""
+
+    def wants(self, url: str) -> bool:
+        return self.match is None or re.search(self.match, url) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class FileSeeds:
+    """One URL or one JSON object (`{"url": ..., "job_type": ...}`) a line; `-` reads standard input."""
+
+    path: str | PathLike[str]
+
+
+Seed = str | Task | Sitemap | RobotsSitemaps | FileSeeds
+Seeds = Seed | Iterable[Seed] | Callable[[], Iterable[Seed]]
+Start = Task | Sitemap | RobotsSitemaps
+"""What a spider's seeds come to: tasks, and sitemaps that somebody has to fetch."""
+
+
+def expand(route: "Route", seeds: Seeds) -> Iterator[Start]:
+    """The seeds of one route, in order; SpiderRefused names the one that cannot work."""
+    for seed in _each(route, seeds):
+        if isinstance(seed, FileSeeds):
+            yield from _from_file(route, seed.path)
+        elif isinstance(seed, Sitemap | RobotsSitemaps):
+            yield replace(seed, route=seed.route or route.name)
+        else:
+            yield _task(route, seed, f"seeds of route {route.name!r}")
+
+
+def written_urls(seeds: Seeds) -> list[str] | None:
+    """The URLs that stand in the code; None if some are only known when a file is read or a function called."""
+    if isinstance(seeds, Seed):
+        seeds = (seeds,)
+    if not isinstance(seeds, list | tuple | set | frozenset):
+        return None
+    if any(isinstance(seed, FileSeeds) for seed in seeds):
+        return None
+    return [seed if isinstance(seed, str) else seed.url for seed in seeds if not isinstance(seed, FileSeeds)]
+
+
+def _each(route: "Route", seeds: Seeds) -> Iterable[Seed]:
+    if isinstance(seeds, Seed):
+        return (seeds,)
+    given = seeds() if callable(seeds) else seeds
+    if isinstance(given, Seed):
+        return (given,)
+    if not isinstance(given, Iterable):
+        raise _refused(route, f"{given!r} is no list of seeds")
+    return given
+
+
+def _task(route: "Route", seed: object, place: str) -> Task:
+    if isinstance(seed, Task):
+        return seed if seed.route else msgspec.structs.replace(seed, route=route.name)
+    try:
+        return route.task(seed)  # type: ignore[arg-type]  # whatever it is, the draft says what is wrong with it
+    except ValueError as error:
+        raise _refused(route, f"{place}: {error}") from error
+
+
+def _from_file(route: "Route", path: str | PathLike[str]) -> Iterator[Task]:
+    if str(path) == "-":
+        yield from read_lines(route, sys.stdin, "standard input")
+        return
+    try:
+        with Path(path).open(encoding="utf-8-sig") as lines:
+            yield from read_lines(route, lines, str(path))
+    except OSError as error:
+        raise _refused(route, f"the seeds in {path} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError as error:
+        raise _refused(route, f"the seeds in {path} are not UTF-8 text: {error}") from error
+
+
+def read_lines(route: "Route", lines: TextIO | Iterable[str], name: str) -> Iterator[Task]:
+    """Tasks of lines; blank ones and those that begin with # are skipped."""
+    for number, line in enumerate(lines, 1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        place = f"{name}, line {number}"
+        yield _from_json(route, line, place) if line.startswith("{") else _task(route, line, place)
+
+
+def _from_json(route: "Route", line: str, place: str) -> Task:
+    try:
+        data = msgspec.json.decode(line, type=dict)
+        return wire.from_seed(route.seed_defaults() | data)
+    except (ValueError, TypeError) as error:
+        raise _refused(route, f"{place}: {error}") from error
+
+
+def _refused(route: "Route", what: str) -> SpiderRefused:
+    hint = 'A seed is an absolute URL, a task, or a JSON object like {"url": "https://shop.example/"}.'
+    return SpiderRefused(f"spider {route.spider.name!r}: {what}", hint=hint)

@@ -1,0 +1,196 @@
+"""A spider: a name, a pace, page handlers."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, overload
+
+import msgspec
+
+from trotline.errors import SpiderRefused
+from trotline.model.job import LaneRules
+from trotline.model.limits import Limits
+from trotline.model.pace import Pace, Rate
+from trotline.model.task import NORMAL
+from trotline.rules import urls as url_rules
+from trotline.rules.scope import Scope
+from trotline.spider import checks
+from trotline.spider.page import Page
+from trotline.spider.route import Handler, Key, Route
+from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, Start, expand, written_urls
+
+if TYPE_CHECKING:
+    from trotline.rules.traps import TrapRules
+    from trotline.rules.urls import UrlRules
+
+Validator = Callable[[Page], str | bool | None]
+"""Looks at a page and says that it is a block page: True, or why."""
+Sitemaps = str | Sitemap | RobotsSitemaps | Iterable[str | Sitemap | RobotsSitemaps]
+
+
+class Spider:
+    """The author's code: a name, a pace, page handlers. Settings that cannot work are refused at once."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        pace: str | Rate = "1/s",
+        lanes: Mapping[str, str | Rate | Pace] | None = None,
+        concurrency: int = 8,
+        slowest: str | Rate | None = None,
+        retries: int = 3,
+        pool: str = "",
+        hosts: Iterable[str] = (),
+        include: Iterable[str] = (),
+        exclude: Iterable[str] = (),
+        max_depth: int = 20,
+        max_pages: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        cookies: Mapping[str, str] | None = None,
+        robots: bool = True,
+        user_agent: str | None = None,
+        urls: "UrlRules | None" = None,
+        traps: "TrapRules | None" = None,
+        limits: Limits | None = None,
+        blocked: Validator | Iterable[Validator] = (),
+        give_up: timedelta = timedelta(minutes=30),
+    ) -> None:
+        self.name = checks.name(name)
+        check = checks.Checks(f"spider {name!r}")
+        self.retries = check.number("retries", retries, least=0)
+        self.max_depth = check.number("max_depth", max_depth, least=0)
+        self.max_pages = None if max_pages is None else check.number("max_pages", max_pages, least=1)
+        self.rules = LaneRules(
+            default=check.pace("pace", pace, concurrency, slowest),
+            lanes={
+                lane: check.pace(f"lanes[{lane!r}]", own, concurrency, slowest) for lane, own in (lanes or {}).items()
+            },
+            give_up=check.patience("give_up", give_up),
+        )
+        """Which pace each lane gets."""
+        self.pool = check.text("pool", pool)
+        self._scope = check.scope(hosts, include, exclude, self.max_depth)
+        self.headers = check.headers("headers", headers or {})
+        """Sent with every request of this spider."""
+        self.cookies = check.headers("cookies", cookies or {})
+        self.robots = robots
+        self.user_agent = None if user_agent is None else check.text("user_agent", user_agent)
+        self.urls = urls
+        self.traps = traps
+        self.limits = limits
+        self.blocked = check.validators("blocked", blocked)
+        self.routes: dict[str, Route] = {}
+
+    @overload
+    def page(self, handler: Handler, /) -> Route: ...
+    @overload
+    def page(
+        self,
+        handler: None = None,
+        /,
+        *,
+        seeds: Seeds = (),
+        sitemap: Sitemaps = (),
+        key: Key | None = None,
+        model: type | None = None,
+        priority: int = NORMAL,
+        name: str | None = None,
+        status: int | Iterable[int] = (),
+    ) -> Callable[[Handler], Route]: ...
+    def page(
+        self,
+        handler: Handler | None = None,
+        /,
+        *,
+        seeds: Seeds = (),
+        sitemap: Sitemaps = (),
+        key: Key | None = None,
+        model: type | None = None,
+        priority: int = NORMAL,
+        name: str | None = None,
+        status: int | Iterable[int] = (),
+    ) -> Route | Callable[[Handler], Route]:
+        """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
+
+        `seeds`, `sitemap`: where the crawl starts. `key`: which field tells two records apart. `model`: what dicts
+        are checked against. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default.
+        `status`: statuses beside 2xx that the handler wants to see.
+        """
+
+        def make(handler: Handler) -> Route:
+            chosen = checks.route_name(self.name, name or getattr(handler, "__name__", ""))
+            check = checks.Checks(f"spider {self.name!r}, route {chosen!r}")
+            route = Route(
+                self,
+                handler,
+                name=chosen,
+                seeds=(seeds, *_sitemaps(sitemap)),
+                key=check.key(key),
+                model=check.model(model),
+                priority=check.number("priority", priority, least=0),
+                status=check.statuses(status),
+            )
+            return self._add(route)
+
+        return make if handler is None else make(handler)
+
+    def _add(self, route: Route) -> Route:
+        if route.name in self.routes:
+            raise SpiderRefused(
+                f"spider {self.name!r} has two routes named {route.name!r}",
+                hint=f'Rename one of the functions, or write @{self.name}.page(name="...").',
+            )
+        self.routes[route.name] = route
+        return route
+
+    def route(self, name: str) -> Route:
+        """The route of that name; SpiderRefused says which there are."""
+        found = self.routes.get(name)
+        if found is None:
+            known = ", ".join(self.routes) or "none"
+            raise SpiderRefused(f"spider {self.name!r} has no route {name!r}", hint=f"It has: {known}.")
+        return found
+
+    def seeds(self) -> Iterator[Start]:
+        """Task drafts, and sitemaps that have to be fetched, in the order in which they are written."""
+        for route in self.routes.values():
+            for seeds in route.seeds:
+                yield from expand(route, seeds)
+
+    @property
+    def scope(self) -> Scope:
+        """Which URLs belong to the crawl. Without `hosts`, the hosts of the seeds that stand in the code."""
+        if self._scope.hosts:
+            return self._scope
+        return msgspec.structs.replace(self._scope, hosts=self._seed_hosts())
+
+    def says_blocked(self, page: Page) -> str:
+        """Why the spider's own validators call this a block page; empty when they do not."""
+        for validator in self.blocked:
+            said = validator(page)
+            if said:
+                return said if isinstance(said, str) else getattr(validator, "__name__", "validator")
+        return ""
+
+    def _seed_hosts(self) -> tuple[str, ...]:
+        hosts: dict[str, None] = {}
+        for route in self.routes.values():
+            for seeds in route.seeds:
+                written = written_urls(seeds)
+                if written is None:
+                    # A file or a function may start anywhere: guessing hosts would silently drop its seeds.
+                    return ()
+                for url in written:
+                    address = url_rules.read(url)
+                    if isinstance(address, url_rules.Address):
+                        hosts[address.host] = None
+        return tuple(hosts)
+
+    def __repr__(self) -> str:
+        return f"<Spider {self.name}: {', '.join(self.routes) or 'no routes'}>"
+
+
+def _sitemaps(given: Sitemaps) -> tuple[Any, ...]:
+    if isinstance(given, str | Sitemap | RobotsSitemaps):
+        given = (given,)
+    return tuple(Sitemap(one) if isinstance(one, str) else one for one in given)
