@@ -1,0 +1,1 @@
+"""Typed settings and wiring: the only room that names concrete adapters."""

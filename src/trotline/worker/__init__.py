@@ -1,0 +1,1 @@
+"""The story of one page; slots, group commit, heartbeat, supervisor, shutdown."""

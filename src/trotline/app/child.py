@@ -1,0 +1,126 @@
+"""A child process: one event loop that visits pages. Started by the supervisor, told what to do on standard input."""
+
+import asyncio
+import contextlib
+import logging
+import mmap
+import os
+import signal
+import sys
+
+import msgspec
+
+from trotline.app import wiring
+from trotline.app.loading import load
+from trotline.errors import TrotlineError
+from trotline.model.job import Job
+from trotline.model.moments import Seconds
+from trotline.spider.spider import Spider
+from trotline.worker.marker import SIZE, Marker
+from trotline.worker.supervisor import FAILED
+from trotline.worker.tools import Policy, Tools
+from trotline.worker.worker import Worker
+
+TURN: Seconds = 0.5
+"""How often the child says that its loop turns, and what holds it back."""
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """What a child is told, as one line of JSON."""
+
+    name: str
+    ref: str
+    frontier: str
+    sink: str
+    job: Job
+    policy: Policy
+    allow_private: bool
+    marker: int
+    """File descriptor of the shared cell."""
+    status: int
+    """File descriptor to write lines about ourselves to."""
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
+    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=Orders)
+    try:
+        spider = load(orders.ref)
+        with asyncio.Runner(loop_factory=_fast_loop()) as runner:
+            runner.run(_work(orders, spider))
+    except TrotlineError as error:
+        print(f"trotline: {error}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.Loop
+
+
+async def _work(orders: Orders, spider: Spider) -> None:
+    marker = Marker(mmap.mmap(orders.marker, SIZE))
+    frontier = await wiring.open_frontier(orders.frontier, orders.job)
+    sink = wiring.open_sink(orders.sink)
+    fetcher = wiring.open_fetcher(spider, allow_private=orders.allow_private, slots=orders.policy.slots)
+    tools = Tools(
+        frontier=frontier,
+        fetcher=fetcher,
+        sink=sink,
+        gate=wiring.open_gate(spider),
+        robots=wiring.open_robots(fetcher, spider) if spider.robots else None,
+        marker=marker,
+        chance=wiring.open_chance(),
+    )
+    worker = Worker(orders.name, spider, tools, orders.policy)
+    _obey_signals(worker)
+    telling = asyncio.create_task(_tell(worker, marker, orders.status))
+    try:
+        await worker.run()
+    finally:
+        telling.cancel()
+        await fetcher.close()
+        await sink.close()
+        await frontier.close()
+
+
+def _obey_signals(worker: Worker) -> None:
+    loop = asyncio.get_running_loop()
+
+    def terminate() -> None:
+        worker.stop()
+        # The second signal finds no handler of ours: the process ends at once, the supervisor returns its leases.
+        loop.remove_signal_handler(signal.SIGTERM)
+
+    loop.add_signal_handler(signal.SIGTERM, terminate)
+    # Ctrl-C reaches the whole process group; the supervisor decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Standard input stays open as long as the supervisor lives.
+    loop.add_reader(sys.stdin.fileno(), lambda: _orphaned(worker))
+
+
+def _orphaned(worker: Worker) -> None:
+    if not os.read(sys.stdin.fileno(), 1024):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        worker.stop()
+
+
+async def _tell(worker: Worker, marker: Marker, status: int) -> None:
+    """Turn the marker's hand, and write a line whenever what holds us back has changed."""
+    clock = asyncio.get_running_loop().time
+    said = ""
+    while True:
+        marker.alive(clock())
+        if worker.held_back != said:
+            said = worker.held_back
+            with contextlib.suppress(BrokenPipeError):
+                os.write(status, msgspec.json.encode(said) + b"\n")
+        await asyncio.sleep(TURN)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,252 @@
+"""One run of one spider on this machine: seed, supervise, show, end."""
+
+import asyncio
+import contextlib
+import hashlib
+import signal
+import tempfile
+from collections import deque
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from trotline.app import wiring
+from trotline.app.child import Orders
+from trotline.app.loading import parse_ref
+from trotline.app.places import MEMORY
+from trotline.app.processes import start_child, worker_name
+from trotline.app.seeding import seed
+from trotline.errors import TrotlineError
+from trotline.model.job import Job, LaneView, Progress
+from trotline.model.limits import Limits
+from trotline.model.moments import Seconds
+from trotline.spider.spider import Spider
+from trotline.worker.supervisor import Child, Supervisor
+from trotline.worker.tools import Policy
+
+if TYPE_CHECKING:
+    from trotline.adapters.sqlite.frontier import SqliteFrontier
+
+SHOW_EVERY: Seconds = 0.5
+_RATE_WINDOW = 20
+"""Reports over which the rate is taken."""
+_ERRORS = ("retry: ", "dead: ")
+
+
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asked for."""
+
+    ref: str
+    """What `load` takes; the children load it again."""
+    frontier: str
+    sink: str
+    processes: int = 1
+    slots: int = 16
+    max_pages: int | None = None
+    max_time: Seconds | None = None
+    fresh: bool = False
+    """Start a new job even if an unfinished one could be resumed."""
+    seeds_file: str | None = None
+    allow_private: bool = False
+    grace: Seconds = 30.0
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the run is."""
+
+    job: Job
+    progress: Progress
+    lanes: list[LaneView]
+    pages_per_second: float
+    records: int
+    errors: dict[str, int]
+    held_back: str
+    """Why leasing stopped; empty when it did not."""
+    workers: int
+    resumed: bool
+    elapsed: Seconds
+
+
+class Ending(StrEnum):
+    FINISHED = "finished"
+    FINISHED_WITH_DEAD = "finished with dead"
+    INTERRUPTED = "interrupted"
+    STOPPED_AT_LIMIT = "stopped at limit"
+    EMPTY = "empty"
+    """Finished, and not a single record: something is wrong with the spider, or with the site."""
+
+
+async def run(plan: RunPlan, spider: Spider, show: Callable[[Report], None]) -> tuple[Ending, Report]:
+    """Run until finished, stopped by a signal, or at a limit. The same call later goes on where this one ended."""
+    if plan.frontier == MEMORY:
+        # Children are processes of their own, so a frontier "in memory" is a file that nobody keeps.
+        with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
+            return await run(msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db"), spider, show)
+    job, resumed = await _job(plan, spider)
+    frontier = await wiring.open_frontier(plan.frontier, job)
+    sink = wiring.open_sink(plan.sink)
+    try:
+        run_ = _Run(plan, spider, job, resumed, frontier)
+        ending = await run_.until_end(show)
+        finish = getattr(sink, "finish", None)
+        if finish is not None:
+            await finish()
+        return ending, await run_.report()
+    finally:
+        await sink.close()
+        await frontier.close()
+
+
+async def _job(plan: RunPlan, spider: Spider) -> tuple[Job, bool]:
+    """The unfinished job of this spider, or a new one."""
+    jobs = await wiring.open_jobs(plan.frontier)
+    try:
+        latest = None if plan.fresh else await jobs.latest(spider.name)
+        if latest is not None and latest.finished_at is None:
+            return latest, True
+        return await jobs.start(spider.name, spider.rules, _code_version(plan.ref)), False
+    finally:
+        await jobs.close()
+
+
+class _Run:
+    """The supervisor, the seeding beside it, and what is told about both."""
+
+    def __init__(self, plan: RunPlan, spider: Spider, job: Job, resumed: bool, frontier: "SqliteFrontier") -> None:
+        self._plan = plan
+        self._spider = spider
+        self._job = job
+        self._resumed = resumed
+        self._frontier = frontier
+        self._started = asyncio.get_running_loop().time()
+        self._rates: deque[tuple[Seconds, int]] = deque(maxlen=_RATE_WINDOW)
+        self._interrupted = False
+        self._supervisor = Supervisor(
+            self._spawn,
+            frontier,
+            count=plan.processes,
+            parse=(spider.limits or Limits()).parse,
+            grace=plan.grace,
+        )
+
+    async def until_end(self, show: Callable[[Report], None]) -> Ending:
+        supervising = asyncio.create_task(self._supervisor.run())
+        showing = asyncio.create_task(self._show(show))
+        timing = asyncio.create_task(self._limit_time())
+        try:
+            with self._signals():
+                await self._seed()
+                await supervising
+        except BaseException:
+            # Seeds that cannot work, or a defect: the children must not outlive us.
+            self._supervisor.stop()
+            self._supervisor.stop()
+            await asyncio.gather(supervising, return_exceptions=True)
+            raise
+        finally:
+            for task in (showing, timing):
+                task.cancel()
+            await asyncio.gather(showing, timing, return_exceptions=True)
+        return await self._ending()
+
+    async def report(self) -> Report:
+        progress = await self._frontier.progress()
+        elapsed = asyncio.get_running_loop().time() - self._started
+        children = self._supervisor.children
+        return Report(
+            job=self._job,
+            progress=progress,
+            lanes=await self._frontier.lanes(),
+            pages_per_second=self._rate(elapsed, progress.done + progress.dead),
+            records=progress.tallies.get("records", 0),
+            errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
+            held_back=next((child.status for child in children if child.status), ""),
+            workers=len(children),
+            resumed=self._resumed,
+            elapsed=elapsed,
+        )
+
+    async def _spawn(self, place: int) -> Child:
+        plan = self._plan
+        pages = self._spider.max_pages if plan.max_pages is None else plan.max_pages
+        share = None if pages is None else pages // plan.processes + (place < pages % plan.processes)
+        return await start_child(
+            Orders(
+                name=worker_name(place),
+                ref=plan.ref,
+                frontier=plan.frontier,
+                sink=plan.sink,
+                job=self._job,
+                policy=Policy(slots=plan.slots, max_pages=share, grace=plan.grace),
+                allow_private=plan.allow_private,
+                marker=-1,
+                status=-1,
+            )
+        )
+
+    async def _seed(self) -> None:
+        progress = await self._frontier.progress()
+        gate = wiring.open_gate(self._spider)
+        await seed(
+            self._spider,
+            self._frontier,
+            gate,
+            progress.now,
+            extra=self._plan.seeds_file,
+            allow_private=self._plan.allow_private,
+        )
+        await self._frontier.seal()
+
+    async def _show(self, show: Callable[[Report], None]) -> None:
+        while True:
+            show(await self.report())
+            await asyncio.sleep(SHOW_EVERY)
+
+    async def _limit_time(self) -> None:
+        if self._plan.max_time is not None:
+            await asyncio.sleep(self._plan.max_time)
+            self._supervisor.stop()
+
+    def _rate(self, elapsed: Seconds, pages: int) -> float:
+        """Pages per second over the last seconds."""
+        self._rates.append((elapsed, pages))
+        since, before = self._rates[0]
+        return (pages - before) / (elapsed - since) if elapsed > since else 0.0
+
+    async def _ending(self) -> Ending:
+        if self._supervisor.failure:
+            raise TrotlineError(self._supervisor.failure, hint="What is stored is stored; the same command goes on.")
+        progress = await self._frontier.progress()
+        if self._interrupted:
+            return Ending.INTERRUPTED
+        if progress.finished_at is None:
+            return Ending.STOPPED_AT_LIMIT
+        await self._frontier.announce_finish()
+        if progress.dead or progress.tallies.get("records rejected"):
+            return Ending.FINISHED_WITH_DEAD
+        return Ending.FINISHED if progress.tallies.get("records") else Ending.EMPTY
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """The first signal asks the children to finish, the second ends them."""
+        loop = asyncio.get_running_loop()
+
+        def interrupt() -> None:
+            self._interrupted = True
+            self._supervisor.stop()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, interrupt)
+        try:
+            yield
+        finally:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(number)
+
+
+def _code_version(ref: str) -> str:
+    path = Path(parse_ref(ref).place)
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12] if path.is_file() else ""

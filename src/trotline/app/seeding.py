@@ -1,0 +1,118 @@
+"""Seeds, in batches, through the gate, into the frontier."""
+
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+
+from trotline.app import wiring
+from trotline.errors import SpiderRefused
+from trotline.frontier.gate import Gate
+from trotline.model.lease import Admission
+from trotline.model.task import Task
+from trotline.ports.frontier import Frontier
+from trotline.spider.seeds import RobotsSitemaps, Start, read_lines
+from trotline.spider.spider import Spider
+
+BATCH = 500
+
+
+class Seeded(msgspec.Struct):
+    new: int = 0
+    duplicate: int = 0
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+    example: str = ""
+    """A seed that was refused."""
+
+
+async def seed(
+    spider: Spider, frontier: Frontier, gate: Gate, now: float, *, extra: str | None, allow_private: bool
+) -> Seeded:
+    """Put every seed. A crash in the middle is harmless: the next run puts them again, and duplicates are known."""
+    seeded = Seeded()
+    batch: list[Task] = []
+    async for task in _tasks(spider, extra, allow_private):
+        batch.append(task)
+        if len(batch) == BATCH:
+            await _put(frontier, gate, batch, now, seeded)
+            batch = []
+    await _put(frontier, gate, batch, now, seeded)
+    if not seeded.new and not seeded.duplicate:
+        raise _nothing_to_do(spider, seeded)
+    return seeded
+
+
+async def _put(frontier: Frontier, gate: Gate, drafts: list[Task], now: float, seeded: Seeded) -> None:
+    if not drafts:
+        return
+    sifted = gate.seeds(drafts, now)
+    for admission in await frontier.put(sifted.tasks):
+        if admission is Admission.NEW:
+            seeded.new += 1
+        else:
+            seeded.duplicate += 1
+    seeded.refused.update(sifted.refused)
+    if sifted.refused and not seeded.example:
+        seeded.example = drafts[0].url
+
+
+async def _tasks(spider: Spider, extra: str | None, allow_private: bool) -> AsyncIterator[Task]:
+    fetched: list[Start] = []
+    for start in spider.seeds():
+        if isinstance(start, Task):
+            yield start
+        else:
+            fetched.append(start)
+    if extra is not None:
+        for task in _from_lines(spider, extra):
+            yield task
+    if fetched:
+        async for task in _from_sitemaps(spider, fetched, allow_private):
+            yield task
+
+
+def _from_lines(spider: Spider, extra: str) -> list[Task]:
+    route = next(iter(spider.routes.values()), None)
+    if route is None:
+        raise SpiderRefused(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
+    if extra == "-":
+        return list(read_lines(route, sys.stdin, "standard input"))
+    try:
+        with Path(extra).open(encoding="utf-8") as lines:
+            return list(read_lines(route, lines, extra))
+    except OSError as error:
+        raise SpiderRefused(f"cannot read the seeds in {extra}: {error.strerror}") from error
+
+
+async def _from_sitemaps(spider: Spider, starts: list[Start], allow_private: bool) -> AsyncIterator[Task]:
+    from trotline.adapters.http.sitemaps import read_sitemap
+
+    fetcher = wiring.open_fetcher(spider, allow_private=allow_private)
+    try:
+        robots = wiring.open_robots(fetcher, spider)
+        for start in starts:
+            if isinstance(start, Task):
+                continue
+            route = spider.route(start.route)
+            places = await robots.sitemaps(start.url) if isinstance(start, RobotsSitemaps) else [start.url]
+            for place in places:
+                async for entry in read_sitemap(fetcher, place):
+                    if start.wants(entry.url):
+                        yield route.task(entry.url)
+    finally:
+        await fetcher.close()
+
+
+def _nothing_to_do(spider: Spider, seeded: Seeded) -> SpiderRefused:
+    if seeded.refused:
+        reasons = ", ".join(f"{count} x {why}" for why, count in seeded.refused.most_common(3))
+        return SpiderRefused(
+            f"no seed of spider {spider.name!r} was admitted: {reasons} (for example {seeded.example})",
+            hint="A seed is an absolute http(s) URL inside the spider's scope (hosts, include, exclude).",
+        )
+    return SpiderRefused(
+        f"spider {spider.name!r} has no seeds",
+        hint='Give it some: @spider.page(seeds=["https://..."]), or --seeds FILE, or --seeds - for standard input.',
+    )

@@ -1,0 +1,108 @@
+"""From URLs to the things behind them: the only place that names concrete adapters."""
+
+import random
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from trotline.app.places import path_of, scheme_of
+from trotline.errors import SettingsError
+from trotline.model.job import Job
+from trotline.model.limits import Limits
+
+if TYPE_CHECKING:
+    # Loaded when needed: `trotline --help` must not pay for an HTTP client.
+    from trotline.adapters.http.fetcher import HttpFetcher
+    from trotline.adapters.http.robots import RobotsTxt
+    from trotline.adapters.sqlite.frontier import SqliteFrontier
+    from trotline.adapters.sqlite.jobs import SqliteJobs
+    from trotline.frontier.gate import Gate
+    from trotline.ports.sink import Sink
+    from trotline.spider.spider import Spider
+
+
+def user_agent(spider: "Spider") -> str:
+    """Who we say we are: the spider's own words, or Trotline's name and version."""
+    return spider.user_agent or f"Trotline/{version('trotline')} ({spider.name})"
+
+
+def _frontier_path(url: str) -> str:
+    if scheme_of(url) != "sqlite":
+        raise SettingsError(f"{url} is not a frontier that is known here", hint="Write it as sqlite:PATH")
+    return path_of(url) or ":memory:"
+
+
+async def open_jobs(frontier_url: str) -> "SqliteJobs":
+    from trotline.adapters.sqlite.jobs import SqliteJobs
+
+    return SqliteJobs(_frontier_path(frontier_url))
+
+
+async def open_frontier(frontier_url: str, job: Job) -> "SqliteFrontier":
+    from trotline.adapters.sqlite.frontier import SqliteFrontier
+
+    return SqliteFrontier(_frontier_path(frontier_url), job)
+
+
+def open_sink(sink_url: str) -> "Sink":
+    """The sink behind the URL; SinkUnreachable or SinkTooNew says why not."""
+    path = path_of(sink_url)
+    match scheme_of(sink_url):
+        case "sqlite":
+            from trotline.adapters.sqlite.sink import SqliteSink
+
+            return SqliteSink(path)
+        case "jsonl":
+            from trotline.adapters.files.jsonl import JsonlSink
+
+            return JsonlSink(path)
+        case "csv":
+            from trotline.adapters.files.csv import CsvSink
+
+            return CsvSink(path)
+        case "parquet":
+            from trotline.adapters.files.parquet import ParquetSink
+
+            return ParquetSink(path)
+        case scheme:
+            raise SettingsError(f"{scheme}: is not a sink that is known here", hint="Give a .db, .jsonl, .csv or .parquet")
+
+
+def open_fetcher(spider: "Spider", *, allow_private: bool, slots: int = 16, timings: bool = False) -> "HttpFetcher":
+    from trotline.adapters.http.fetcher import HttpFetcher
+
+    return HttpFetcher(
+        spider.limits or Limits(),
+        user_agent=user_agent(spider),
+        headers=spider.headers,
+        cookies=spider.cookies,
+        allow_private=allow_private,
+        slots=slots,
+        spider=spider.name,
+        timings=timings,
+    )
+
+
+def open_robots(fetcher: "HttpFetcher", spider: "Spider") -> "RobotsTxt":
+    from trotline.adapters.http.robots import RobotsTxt
+
+    return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits())
+
+
+def open_gate(spider: "Spider") -> "Gate":
+    from trotline.frontier.gate import Gate
+    from trotline.rules.traps import TrapRules, TrapWatch
+    from trotline.rules.urls import UrlRules
+
+    return Gate(
+        spider.scope,
+        spider.urls or UrlRules(),
+        TrapWatch(spider.traps or TrapRules()),
+        site=spider.name,
+        retries=spider.retries,
+        pool=spider.pool,
+        limits=spider.limits or Limits(),
+    )
+
+
+def open_chance() -> random.Random:
+    return random.Random()  # noqa: S311 - spreads waiting times, guards nothing

@@ -1,0 +1,116 @@
+"""Group commit: finished visits collect, and go in batches: sink first, then frontier.
+
+Store, then admit and settle. Any other order can lose data: a crash in between only means that the page is
+visited again, and both sink and frontier ignore the repeat.
+"""
+
+import asyncio
+from collections import deque
+
+from trotline.errors import FrontierError, SinkError
+from trotline.model.lease import Settled
+from trotline.model.moments import Seconds
+from trotline.worker.tools import Policy, Tools
+from trotline.worker.visit import Visit
+
+_FIRST_WAIT: Seconds = 0.5
+_LONGEST_WAIT: Seconds = 30.0
+
+
+class Committer:
+    """Takes finished visits; `run` stores and settles them until `close`."""
+
+    def __init__(self, worker: str, tools: Tools, policy: Policy) -> None:
+        self._worker = worker
+        self._tools = tools
+        self._policy = policy
+        self._waiting: deque[Visit] = deque()
+        self._some = asyncio.Event()
+        self._closing = False
+        self.room = asyncio.Event()
+        """Set while leasing may go on."""
+        self.room.set()
+        self.stale = 0
+        """Settles that were refused: somebody else has those tasks now."""
+        self.trouble = ""
+        """Why the batch in hand is not stored yet; empty when all is well."""
+
+    def add(self, visit: Visit) -> None:
+        self._waiting.append(visit)
+        self._some.set()
+        if len(self._waiting) >= self._policy.backlog:
+            self.room.clear()
+
+    @property
+    def held_back(self) -> str:
+        """Why leasing stopped, for the progress line; empty when it did not."""
+        if self.trouble:
+            return self.trouble
+        if not self.room.is_set():
+            return f"sink is slow: {len(self._waiting)} visits wait to be stored"
+        return ""
+
+    def close(self) -> None:
+        """Store what is there, then let `run` end."""
+        self._closing = True
+        self._some.set()
+
+    async def run(self) -> None:
+        while True:
+            await self._some.wait()
+            if len(self._waiting) < self._policy.batch and not self._closing:
+                await asyncio.sleep(self._policy.commit_every)
+            if not self._waiting:
+                if self._closing:
+                    return
+                self._some.clear()
+                continue
+            await self._commit(self._next_batch())
+
+    def _next_batch(self) -> list[Visit]:
+        count = min(len(self._waiting), 4 * self._policy.batch)
+        return [self._waiting.popleft() for _ in range(count)]
+
+    async def _commit(self, batch: list[Visit]) -> None:
+        await self._store(batch)
+        await self._settle(batch)
+        if len(self._waiting) < self._policy.backlog:
+            self.room.set()
+
+    async def _store(self, batch: list[Visit]) -> None:
+        records = [record for visit in batch for record in visit.records]
+        if not records:
+            return
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                await self._tools.sink.write(records)
+            except SinkError as error:
+                wait = await self._wait_for("sink", error.what, wait)
+            else:
+                self.trouble = ""
+                return
+
+    async def _settle(self, batch: list[Visit]) -> None:
+        settlements = [visit.settlement() for visit in batch]
+        wait = _FIRST_WAIT
+        while True:
+            try:
+                answers = await self._tools.frontier.settle(self._worker, settlements)
+            except FrontierError as error:
+                wait = await self._wait_for("frontier", error.what, wait)
+            else:
+                self.trouble = ""
+                break
+        for visit, answer in zip(batch, answers, strict=True):
+            if answer is Settled.OK:
+                self._tools.gate.confirm(visit.sifted)
+            else:
+                self.stale += 1
+
+    async def _wait_for(self, what: str, why: str, wait: Seconds) -> Seconds:
+        """The place is away: nothing is lost, the batch stays in hand, leasing stops."""
+        self.trouble = f"{what} is away: {why}"
+        self.room.clear()
+        await asyncio.sleep(wait * (0.5 + 0.5 * self._tools.chance.random()))
+        return min(_LONGEST_WAIT, wait * 2)

@@ -1,0 +1,62 @@
+"""Leases that wait for their moment."""
+
+import asyncio
+import heapq
+
+from trotline.model.lease import Lease
+from trotline.model.moments import Seconds
+
+
+class Starts:
+    """Hands leases to slots when their moment has come. A lease that waits blocks no slot."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._heap: list[tuple[Seconds, int, Lease, Seconds]] = []
+        self._ready: asyncio.Queue[tuple[Lease, Seconds]] = asyncio.Queue()
+        self._timer: asyncio.TimerHandle | None = None
+        self._count = 0
+
+    def add(self, leases: list[Lease]) -> None:
+        """Leases that arrived just now: their moments count from here."""
+        now = self._loop.time()
+        for lease in leases:
+            latest = now + lease.start_in + lease.slack
+            if lease.start_in <= 0:
+                self._ready.put_nowait((lease, latest))
+            else:
+                self._count += 1
+                heapq.heappush(self._heap, (now + lease.start_in, self._count, lease, latest))
+        self._wind()
+
+    async def next(self) -> tuple[Lease, Seconds]:
+        """The next lease that may start, and the latest moment at which it may."""
+        return await self._ready.get()
+
+    def __len__(self) -> int:
+        return len(self._heap) + self._ready.qsize()
+
+    def clear(self) -> int:
+        """Forget those that did not start; the frontier gets them back when the worker leaves."""
+        count = len(self)
+        self._heap.clear()
+        while not self._ready.empty():
+            self._ready.get_nowait()
+        if self._timer:
+            self._timer.cancel()
+        return count
+
+    def _wind(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+            self._timer = None
+        if self._heap:
+            self._timer = self._loop.call_at(self._heap[0][0], self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        now = self._loop.time()
+        while self._heap and self._heap[0][0] <= now:
+            _, _, lease, latest = heapq.heappop(self._heap)
+            self._ready.put_nowait((lease, latest))
+        self._wind()

@@ -1,0 +1,39 @@
+"""What a worker is handed."""
+
+import random
+
+import msgspec
+
+from trotline.frontier.gate import Gate
+from trotline.model.moments import Seconds
+from trotline.ports.fetcher import Fetcher
+from trotline.ports.frontier import Frontier
+from trotline.ports.robots import Robots
+from trotline.ports.sink import Sink
+from trotline.worker.marker import Marker
+
+
+class Tools(msgspec.Struct, frozen=True, kw_only=True):
+    frontier: Frontier
+    fetcher: Fetcher
+    sink: Sink
+    gate: Gate
+    robots: Robots | None = None
+    """None: the spider does not ask robots.txt."""
+    marker: Marker
+    chance: random.Random
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    slots: int = 16
+    """Visits at the same time."""
+    max_pages: int | None = None
+    """Stop leasing after so many."""
+    batch: int = 64
+    """Visits per commit, and leases per call."""
+    commit_every: Seconds = 0.05
+    """A finished visit waits at most this long for company."""
+    backlog: int = 512
+    """Finished visits that may wait to be stored before leasing stops: the backpressure."""
+    grace: Seconds = 30.0
+    """After a stop, visits in flight may take this long to finish."""

@@ -1,0 +1,161 @@
+"""A worker: leases, slots that visit pages, and a committer behind them."""
+
+import asyncio
+import contextlib
+import logging
+
+from trotline.errors import FrontierError
+from trotline.model.lease import Lease
+from trotline.model.moments import Seconds
+from trotline.model.outcome import Bury
+from trotline.spider.spider import Spider
+from trotline.worker.commit import Committer
+from trotline.worker.starts import Starts
+from trotline.worker.tools import Policy, Tools
+from trotline.worker.visit import Visit, Visitor
+
+log = logging.getLogger("trotline.worker")
+
+LEASE_WAIT: Seconds = 1.0
+"""How long one call for leases may wait for work."""
+GATHER: Seconds = 0.005
+"""A free slot waits this long for others, so that one call brings work for all of them."""
+AHEAD: Seconds = 0.1
+"""Leases are fetched this much ahead of the slots that will take them."""
+
+
+class Worker:
+    """Visits pages of one job until it is finished, `stop` is called, or `max_pages` is reached."""
+
+    def __init__(self, name: str, spider: Spider, tools: Tools, policy: Policy) -> None:
+        self.name = name
+        self._tools = tools
+        self._policy = policy
+        self._visitor = Visitor(spider, tools)
+        self._committer = Committer(name, tools, policy)
+        self._stopping = asyncio.Event()
+        self._slot_free = asyncio.Event()
+        self._busy = 0
+        self._leased = 0
+        self._finished_visits = 0
+        self._rate = 0.0
+
+    @property
+    def held_back(self) -> str:
+        return self._committer.held_back
+
+    def stop(self) -> None:
+        """Lease no more; finish what is in flight within the grace time; give back the rest."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        self._starts = Starts()
+        loop = asyncio.get_running_loop()
+        committing = loop.create_task(self._committer.run())
+        slots = [loop.create_task(self._slot()) for _ in range(self._policy.slots)]
+        feeding = loop.create_task(self._feed())
+        measuring = loop.create_task(self._measure())
+        try:
+            await self._until_stopped(feeding)
+            await self._finish(slots)
+        finally:
+            for task in (feeding, measuring, *slots):
+                task.cancel()
+            await asyncio.gather(feeding, measuring, *slots, return_exceptions=True)
+        self._committer.close()
+        await committing
+        await self._tools.frontier.leave(self.name)
+
+    async def _until_stopped(self, feeding: "asyncio.Task[None]") -> None:
+        stopping = asyncio.ensure_future(self._stopping.wait())
+        await asyncio.wait([feeding, stopping], return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if feeding.done():
+            feeding.result()
+
+    async def _finish(self, slots: "list[asyncio.Task[None]]") -> None:
+        """Let the visits in flight end, if they do so in time."""
+        if self._stopping.is_set():
+            self._starts.clear()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._policy.grace):
+                while self._busy or len(self._starts):
+                    self._slot_free.clear()
+                    await self._slot_free.wait()
+
+    # Leasing
+
+    async def _feed(self) -> None:
+        while (budget := self._budget()) > 0:
+            await self._committer.room.wait()
+            room = min(budget, self._room())
+            if room <= 0:
+                self._slot_free.clear()
+                await self._slot_free.wait()
+                continue
+            if room < self._policy.slots // 4:
+                await asyncio.sleep(GATHER)
+                room = min(budget, self._room())
+            leases = await self._lease(min(room, self._policy.batch))
+            if not leases and await self._finished():
+                return
+            self._leased += len(leases)
+            self._starts.add(leases)
+
+    async def _lease(self, limit: int) -> list[Lease]:
+        try:
+            return await self._tools.frontier.lease(self.name, limit, LEASE_WAIT)
+        except FrontierError as error:
+            log.warning("frontier.away %s", error.what)
+            self._committer.trouble = f"frontier is away: {error.what}"
+            await asyncio.sleep(1.0 + self._tools.chance.random())
+            return []
+
+    async def _finished(self) -> bool:
+        try:
+            return await self._tools.frontier.finished()
+        except FrontierError:
+            return False
+
+    def _budget(self) -> int:
+        if self._policy.max_pages is None:
+            return self._policy.batch
+        return self._policy.max_pages - self._leased
+
+    def _room(self) -> int:
+        """Slots that are free, and those that will be by the time the leases are here."""
+        ahead = min(self._policy.slots // 2, int(self._rate * AHEAD))
+        return self._policy.slots + ahead - self._busy - len(self._starts)
+
+    async def _measure(self) -> None:
+        """How many visits a slot-second brings: what decides how far ahead to lease."""
+        while True:
+            before = self._finished_visits
+            await asyncio.sleep(0.5)
+            self._rate = (self._finished_visits - before) / 0.5
+
+    # Visiting
+
+    async def _slot(self) -> None:
+        clock = asyncio.get_running_loop().time
+        while True:
+            lease, latest = await self._starts.next()
+            self._busy += 1
+            try:
+                if clock() > latest:
+                    visit = self._visitor.late(lease)
+                else:
+                    visit = await self._visit(lease)
+                self._committer.add(visit)
+            finally:
+                self._busy -= 1
+                self._finished_visits += 1
+                self._slot_free.set()
+
+    async def _visit(self, lease: Lease) -> Visit:
+        try:
+            return await self._visitor.visit(lease)
+        except Exception as error:
+            # A defect of ours: it must not take the slot down, nor the page's fate with it.
+            log.exception("visit.failed %s", lease.task.url)
+            return Visit(lease=lease, outcome=Bury(why=f"defect: {type(error).__name__}: {error}"))
