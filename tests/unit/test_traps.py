@@ -1,0 +1,211 @@
+"""Traps: what never ends is caught and reported, and ordinary sites pass whole."""
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trotline.model.moments import from_iso
+from trotline.rules.traps import Shares, TrapRules, TrapWatch, cycles
+from trotline.rules.urls import Address, UrlRules, read
+
+NOW = from_iso("2026-03-01T00:00:00Z")
+
+
+def at(path: str) -> Address:
+    address = read(f"http://a.example{path}", UrlRules(max_length=8_192))
+    assert isinstance(address, Address), address
+    return address
+
+
+def passed(paths: list[str], rules: TrapRules | None = None, now: float = NOW) -> int:
+    watch = TrapWatch(rules)
+    return sum(watch.why(at(path), now) is None for path in paths)
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("/a/b/a/b/a/b/", "trap: repeated segments"),
+        ("/x/a/b/c/a/b/c/a/b/c", "trap: repeated segments"),
+        ("/a/a/a/a", "trap: repeated segments"),
+        ("/a//////b", "trap: repeated segments"),
+        ("/" + "/".join(map(str, range(31))), "trap: deep path"),
+        ("/calendar/2040/05/", "trap: endless calendar"),
+        ("/events/2040-05-17", "trap: endless calendar"),
+        ("/events/1810/05", "trap: endless calendar"),
+        ("/?year=2040&month=5", "trap: endless calendar"),
+        ("/list?event_date=2040-05-17", "trap: endless calendar"),
+    ],
+)
+def test_these_are_traps(path: str, why: str) -> None:
+    watch = TrapWatch()
+
+    assert watch.why(at(path), NOW) == why
+    assert watch.caught == {why: (1, f"http://a.example{path}")}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/",
+        "/a/b/a/b",
+        "/a/a/a",
+        "/2020/01/01/01",
+        "/docs/v2/docs/api/v2",
+        "/calendar/2031/05/",
+        "/calendar/1950/05/",
+        "/p/2077/11",
+        "/category/2050/12",
+        "/projection/2050-12",
+        "/blog/cyberpunk-2077-01",
+        "/antiques?year=1750",
+        "/news/2026/03/01/the-story",
+        "/show?session=spring",
+        "/show?sid=17",
+        "/" + "/".join(map(str, range(30))),
+    ],
+)
+def test_these_are_ordinary(path: str) -> None:
+    assert TrapWatch().why(at(path), NOW) is None
+
+
+def test_without_a_real_clock_no_date_is_far() -> None:
+    assert TrapWatch().why(at("/calendar/2040/05/")) is None
+    assert TrapWatch().why(at("/calendar/2040/05/"), now=12.0) is None
+
+
+def test_a_thousand_pages_of_a_list_pass() -> None:
+    pages = [f"/list?page={number}" for number in range(1, 1_001)]
+    assert passed(pages) == 1_000
+
+
+def test_ids_in_the_path_or_in_one_parameter_pass() -> None:
+    assert passed([f"/p/{number}" for number in range(5_000)]) == 5_000
+    assert passed([f"/item?id={number}" for number in range(5_000)]) == 5_000
+    assert passed([f"/index.php?route=product&product_id={number}" for number in range(5_000)]) == 5_000
+    assert passed([f"/topic?t{number}" for number in range(5_000)]) == 5_000
+
+
+def test_filters_that_multiply_are_stopped_at_about_a_thousand() -> None:
+    filters = [
+        f"/list?color={color}&size={size}&sort={sort}" for color in range(50) for size in range(20) for sort in "abc"
+    ]
+    assert 1_000 <= passed(filters) <= 1_200
+    flags = ["/list?" + "&".join(f"f{bit}=1" for bit in range(12) if number >> bit & 1) for number in range(1, 4_096)]
+    assert 1_000 <= passed(flags) <= 1_200
+
+
+def test_even_one_parameter_ends_somewhere() -> None:
+    rules = TrapRules(query_variants=10, query_values=50)
+    assert 50 <= passed([f"/item?id={number}" for number in range(1_000)], rules) <= 200
+
+
+def test_the_same_address_again_uses_up_nothing() -> None:
+    rules = TrapRules(query_variants=5)
+    watch = TrapWatch(rules)
+    for _ in range(50):
+        assert watch.why(at("/list?a=1&b=2")) is None
+    assert watch.why(at("/list?a=2&b=3")) is None
+
+
+def test_one_path_does_not_use_up_the_share_of_another() -> None:
+    rules = TrapRules(query_variants=2, query_values=2)
+    watch = TrapWatch(rules)
+    for number in range(50):
+        watch.why(at(f"/a?x={number}&y={number}"))
+    assert watch.why(at("/a?x=99&y=99")) == "trap: query variants"
+    assert watch.why(at("/b?x=99&y=99")) is None
+
+
+def test_an_endless_calendar_is_stopped_even_without_a_clock() -> None:
+    rules = TrapRules(calendar_pages=100)
+    months = [f"/{year}/{month:02}/" for year in range(2026, 2126) for month in range(1, 13)]
+    assert 100 <= passed(months, rules, now=0) <= 130
+    asked = [f"/?year={year}&month={month}" for year in range(2026, 2126) for month in range(1, 13)]
+    assert 100 <= passed(asked, rules, now=0) <= 130
+    stories = [f"/{year}/{month:02}/story-{year}-{month}" for year in range(2026, 2126) for month in range(1, 13)]
+    assert passed(stories, rules, now=0) == 1_200
+
+
+@pytest.mark.parametrize(
+    "form", ["/a?sid={}", "/a?x=1&session_id={}", "/a;sessionid={}?x=1", "/(S({}))/a", "/a?y=1&MYSESSID={}&z=2"]
+)
+def test_one_page_under_many_session_ids_is_visited_a_few_times(form: str) -> None:
+    ids = [f"{number:032x}" for number in range(100)]
+    assert passed([form.format(text) for text in ids]) == 2
+
+
+def test_pages_of_one_session_all_pass() -> None:
+    session = "0123456789abcdef0123456789abcdef"
+    assert passed([f"/a/{number}?sid={session}" for number in range(2_000)]) == 2_000
+    assert passed([f"/a?page={number}&sid={session}" for number in range(900)]) == 900
+
+
+def test_every_rule_can_be_switched_off() -> None:
+    off = TrapRules(
+        segments=0, same_segment=0, cycles=0, query_variants=0, query_values=0, calendar_pages=0, years_ahead=0,
+        years_back=0, session_variants=0,
+    )  # fmt: skip
+    paths = ["/a/b" * 40, "/calendar/2400/01", *(f"/a?x={number}&y={number}" for number in range(3_000))]
+    assert passed(paths, off) == len(paths)
+    with pytest.raises(ValueError, match="write 0 to switch it off"):
+        TrapRules(cycles=-1)
+
+
+def test_asking_what_it_would_say_changes_nothing() -> None:
+    watch = TrapWatch(TrapRules(query_variants=1))
+    for number in range(10):
+        assert watch.would(at(f"/a?x={number}&y={number}"), NOW) is None
+    assert watch.would(at("/a/a/a/a"), NOW) == "trap: repeated segments"
+    assert watch.caught == {}
+    assert watch.why(at("/a?x=1&y=1"), NOW) is None
+    assert watch.would(at("/a?x=2&y=2"), NOW) == "trap: query variants"
+
+
+def test_caught_counts_and_keeps_the_first_example() -> None:
+    watch = TrapWatch()
+    for number in range(3):
+        watch.why(at(f"/a/a/a/a/{number}"))
+    assert watch.caught == {"trap: repeated segments": (3, "http://a.example/a/a/a/a/0")}
+
+
+def test_memory_stays_bounded_whatever_comes() -> None:
+    watch = TrapWatch()
+    session = "0123456789abcdef"
+    tracemalloc.start()
+    for number in range(12_000):
+        watch.why(at(f"/p{number}?x={number}&y={number}&sid={session}{number:016}"))
+        watch.why(at(f"/p{number}/2026/05/"))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16_000_000
+
+
+@given(st.lists(st.sampled_from("ab"), max_size=12))
+def test_cycles_counts_what_a_slow_count_counts(segments: list[str]) -> None:
+    slow = 1
+    for width in range(2, len(segments) + 1):
+        for start in range(len(segments)):
+            group = segments[start : start + width]
+            times = 1
+            while len(group) == width and segments[start + times * width : start + (times + 1) * width] == group:
+                times += 1
+            slow = max(slow, times)
+    assert cycles(segments) == slow
+
+
+@given(st.integers(1, 50), st.lists(st.text(), unique=True, max_size=60))
+def test_a_share_is_never_smaller_than_promised(size: int, items: list[str]) -> None:
+    shares = Shares(size, keys=2, why="x")
+    for item in items[:size]:
+        assert not shares.used_up("p")
+        shares.take("p", item)
+
+
+@given(st.text())
+def test_no_path_upsets_the_watch(path: str) -> None:
+    address = read("http://a.example/" + path)
+    if isinstance(address, Address):
+        TrapWatch().why(address, NOW)
