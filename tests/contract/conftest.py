@@ -57,3 +57,37 @@ class SqliteFileBench:
         for client in self._clients:
             await client.close()
         self._folder.cleanup()
+
+
+class SqliteMemoryBench:
+    """A job in memory: one process, one handle, so that every "other client" is the same object."""
+
+    durable = False
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+        self.clock = ServerClock()
+
+    async def open(self, rules: LaneRules = BRISK) -> Client:
+        await self.close()
+        job = Job(id="contract-1", spider="contract", started_at=self.clock(), rules=rules)
+        self._client = SqliteFrontier(":memory:", job, now=self.clock, rng=random.Random(1), inline=True)
+        return self._client
+
+    async def again(self) -> Client:
+        assert self._client is not None, "open a job first"
+        return self._client
+
+    async def crash(self, client: Client) -> None:
+        raise AssertionError("a job in memory dies with its process")
+
+    def jump(self, seconds: Seconds) -> None:
+        self.clock.jump(seconds)
+
+    def now(self) -> Moment:
+        return self.clock()
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.close()
+            self._client = None

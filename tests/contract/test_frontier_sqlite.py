@@ -1,11 +1,16 @@
 """The embedded frontier keeps F1 to F16, in a file and in memory."""
 
+import random
+import time
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
+from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
-from tests.contract.conftest import SqliteFileBench
-from trotline.testing.frontier_contract import FrontierContract
+from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
+from trotline.testing.clocks import wild_wall_clock
+from trotline.testing.frontier_contract import BRISK, FrontierContract, task
 
 
 class TestSqliteFile(FrontierContract):
@@ -14,3 +19,32 @@ class TestSqliteFile(FrontierContract):
         bench = SqliteFileBench()
         yield bench
         await bench.close()
+
+
+class TestSqliteMemory(FrontierContract):
+    gaps = {  # noqa: RUF012 - a ClassVar of the suite
+        "f2_an_admitted_task_outlives_the_process_that_put_it": "a job in memory ends with its process",
+        "f2_a_lease_outlives_the_process_that_took_it": "a job in memory ends with its process",
+    }
+
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[SqliteMemoryBench]:
+        bench = SqliteMemoryBench()
+        yield bench
+        await bench.close()
+
+
+async def test_the_files_own_clock_does_not_follow_a_wall_clock_that_jumps(tmp_path: Path) -> None:
+    path = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(path)
+    job = await jobs.start("shop", BRISK)
+    before = time.time()
+    for skew in (7200.0, -7200.0):
+        with wild_wall_clock(skew):
+            frontier = SqliteFrontier(path, job, rng=random.Random(1))
+            await frontier.put([task(f"https://shop.example/{skew}")])
+            [lease] = await frontier.lease("w", 5)
+            await frontier.close()
+
+        assert abs(lease.leased_at - before) < 60
+    await jobs.close()

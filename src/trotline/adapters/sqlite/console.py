@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from trotline.adapters.sqlite.database import Database
+from trotline.adapters.sqlite.database import MEMORY, Database
+from trotline.adapters.sqlite.jobs import enter
 from trotline.adapters.sqlite.schema import DEAD, DELAYED, RESTING, WAITING
 from trotline.adapters.sqlite.turn import Turn, decode_pace
 from trotline.errors import FrontierError
@@ -17,6 +18,9 @@ class SqliteConsole:
     def __init__(self, database: Database, job: Job) -> None:
         self._db = database
         self.job = job
+        if database.path == MEMORY:
+            # A memory belongs to the object that opened it: a job started through another handle is not in it yet.
+            enter(database, job)
         row = database.connection.execute("SELECT id FROM job WHERE name = ?", (job.id,)).fetchone()
         if row is None:
             raise FrontierError(f"no job {job.id} in {database.path}", hint="See which there are: trotline status")

@@ -14,6 +14,8 @@ from trotline.errors import FrontierError, FrontierTooNew, FrontierUnreachable
 from trotline.model.moments import Moment
 
 T = TypeVar("T")
+MEMORY = ":memory:"
+"""The path of a database that lives and dies with its handle."""
 BUSY = 30.0
 """Seconds to wait for another process's transaction."""
 
@@ -121,7 +123,7 @@ class Database:
 
 
 def _connect(path: str) -> sqlite3.Connection:
-    if path != ":memory:":
+    if path != MEMORY:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")

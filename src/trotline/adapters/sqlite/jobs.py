@@ -50,6 +50,15 @@ class SqliteJobs:
         return [_job(row) for row in self._db.connection.execute(f"SELECT {_COLUMNS} FROM job ORDER BY id")]
 
 
+def enter(database: Database, job: Job) -> None:
+    """Write down a job that was started elsewhere."""
+    with database.transaction() as db:
+        db.execute(
+            "INSERT INTO job (name, spider, version, rules, started_at) VALUES (?, ?, ?, ?, ?)",
+            (job.id, job.spider, job.version, msgspec.json.encode(job.rules), job.started_at),
+        )
+
+
 def _job(row: tuple[str, str, str, bytes, Moment, Moment | None]) -> Job:
     name, spider, version, rules, started_at, finished_at = row
     return Job(
