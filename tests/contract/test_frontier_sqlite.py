@@ -1,16 +1,27 @@
 """The embedded frontier keeps F1 to F16, in a file and in memory."""
 
+import os
 import random
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
 from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
 from trotline.testing.clocks import wild_wall_clock
 from trotline.testing.frontier_contract import BRISK, FrontierContract, task
+from trotline.testing.frontier_machine import frontier_machine
+
+BOUNDED = settings(
+    max_examples=int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "60")),
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+"""More histories with TROTLINE_MACHINE_EXAMPLES=2000."""
 
 
 class TestSqliteFile(FrontierContract):
@@ -48,3 +59,10 @@ async def test_the_files_own_clock_does_not_follow_a_wall_clock_that_jumps(tmp_p
 
         assert abs(lease.leased_at - before) < 60
     await jobs.close()
+
+
+TestSqliteFileMachine = frontier_machine(SqliteFileBench).TestCase
+TestSqliteFileMachine.settings = BOUNDED
+
+TestSqliteMemoryMachine = frontier_machine(SqliteMemoryBench).TestCase
+TestSqliteMemoryMachine.settings = BOUNDED

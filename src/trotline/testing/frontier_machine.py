@@ -1,0 +1,347 @@
+"""A frontier against a plain model of it: random histories, and after every step the books must agree.
+
+    FileMachine = frontier_machine(MyBench)
+    TestFileMachine = FileMachine.TestCase
+
+The model says what must be, what must not be, and stays silent where a frontier is free: which of several
+lanes is served first, where a task that was given back stands in the queue, how long a troubled lane rests.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, ClassVar, TypeVar
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from msgspec.structs import replace
+
+from trotline.model.lease import Admission, LaneNews, Lease, Settled, Settlement
+from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
+from trotline.model.pace import Pace
+from trotline.model.task import LATER, NORMAL, SOON, Task
+from trotline.model.verdict import Kind
+from trotline.testing.frontier_contract.bench import FAST, Bench, Client, steady, task
+from trotline.testing.frontier_model import DEAD, DONE, LEASED, WAITING, Model
+
+T = TypeVar("T")
+
+LANES = ("a.example", "b.example", "narrow.example")
+NARROW = 2
+RULES = steady(lanes={"narrow.example": Pace(rate=FAST, concurrency=NARROW, slowest=FAST)})
+WORKERS = 3
+URLS = 24
+PRIORITIES = (SOON, NORMAL, LATER)
+
+_some_task = st.tuples(st.integers(0, URLS - 1), st.sampled_from((0, 0, 0, 10)))
+_some_tasks = st.lists(_some_task, max_size=6)
+_pick = st.integers(0, 1_000)
+_wait = st.sampled_from((0, 0, 5, 40))
+_why = st.sampled_from(("blocked: 403", "blocked: captcha", "broken: 500"))
+_news = st.sampled_from((None, None, None, None, Kind.OK, Kind.OK, Kind.BROKEN, Kind.THROTTLED))
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """The rules. `make_bench` comes from `frontier_machine`."""
+
+    make_bench: ClassVar[Callable[[], Bench]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runner = asyncio.Runner()
+        self.bench = type(self).make_bench()
+        self.model = Model({lane: NARROW for lane in LANES if lane == "narrow.example"})
+        self.clients: list[Client] = [self.run(self.bench.open(RULES)), self.run(self.bench.again())]
+        self.workers = [f"w{number}.1" for number in range(WORKERS)]
+        self.stale: list[tuple[str, Lease]] = []
+
+    def run(self, step: Coroutine[Any, Any, T]) -> T:
+        return self.runner.run(step)
+
+    def teardown(self) -> None:
+        try:
+            self._everything_ends()
+        finally:
+            self.run(self.bench.close())
+            self.runner.close()
+
+    # Putting
+
+    @rule(drafts=_some_tasks, client=_pick)
+    def put(self, drafts: list[tuple[int, int]], client: int) -> None:
+        batch = [self._task(*draft) for draft in drafts]
+
+        answers = self.run(self._client(client).put(batch))
+
+        assert answers == self.model.put(batch, self.bench.now())
+
+    @rule(draft=_some_task)
+    def put_by_two_at_once(self, draft: tuple[int, int]) -> None:
+        one = self._task(*draft)
+
+        async def both() -> list[list[Admission]]:
+            return await asyncio.gather(*(client.put([one]) for client in self.clients))
+
+        answers = [answer for [answer] in self.run(both())]
+
+        assert answers.count(Admission.NEW) == self.model.put([one], self.bench.now()).count(Admission.NEW)
+
+    # Leasing
+
+    @rule(worker=_pick, client=_pick, limit=st.integers(1, 8))
+    def lease(self, worker: int, client: int, limit: int) -> None:
+        self._lease(self._client(client), self._worker(worker), limit)
+
+    @rule(limit=st.integers(1, 4))
+    def lease_by_all_at_once(self, limit: int) -> None:
+        async def everyone() -> list[list[Lease]]:
+            asking = [self._client(n).lease(worker, limit) for n, worker in enumerate(self.workers)]
+            return await asyncio.gather(*asking)
+
+        for worker, leases in zip(self.workers, self.run(everyone()), strict=True):
+            self.model.leased(worker, leases, self.bench.now())
+
+    # Settling
+
+    @precondition(lambda self: self.model.having(LEASED))
+    @rule(which=_pick, client=_pick, wait=_wait, why=_why, news=_news, children=_some_tasks, end=st.integers(0, 4))
+    def settle(
+        self, which: int, client: int, wait: int, why: str, news: Kind | None, children: list[tuple[int, int]], end: int
+    ) -> None:
+        worker, lease = self._held(which)
+        outcome = self._outcome(end, wait, why, lease.task)
+        offspring = tuple(self._task(*child) for child in children) if isinstance(outcome, Done) else ()
+        rest = 30.0 if news is Kind.THROTTLED else 0.0
+        learned = LaneNews(news, rest=rest) if news is not None else None
+
+        answers = self.run(self._client(client).settle(worker, [Settlement(lease, outcome, offspring, news=learned)]))
+
+        assert answers == [Settled.OK]
+        self.model.settled(lease, outcome, offspring, learned, self.bench.now())
+        self.stale.append((worker, lease))
+
+    @precondition(lambda self: self.model.having(LEASED))
+    @rule(which=_pick, client=_pick)
+    def settle_twice_in_one_call(self, which: int, client: int) -> None:
+        worker, lease = self._held(which)
+        never = self._task(URLS + 1, 0)
+
+        answers = self.run(
+            self._client(client).settle(
+                worker, [Settlement(lease, Done()), Settlement(lease, Bury("twice"), children=(never,))]
+            )
+        )
+
+        assert answers == [Settled.OK, Settled.STALE]
+        self.model.settled(lease, Done(), (), None, self.bench.now())
+        self.stale.append((worker, lease))
+
+    @precondition(lambda self: self.stale)
+    @rule(which=_pick, client=_pick, wait=_wait, why=_why, end=st.integers(0, 4))
+    def settle_stale(self, which: int, client: int, wait: int, why: str, end: int) -> None:
+        worker, lease = self.stale[which % len(self.stale)]
+        never = self._task(URLS + 1, 0)
+        late = Settlement(
+            lease,
+            self._outcome(end, wait, why, lease.task),
+            children=(never,),
+            news=LaneNews(Kind.THROTTLED, rest=10_000),
+        )
+
+        assert self.run(self._client(client).settle(worker, [late])) == [Settled.STALE]
+
+    # Workers come, go and die
+
+    @rule(worker=_pick, client=_pick)
+    def beat(self, worker: int, client: int) -> None:
+        self.run(self._client(client).beat(self._worker(worker)))
+
+    @rule(worker=_pick, client=_pick)
+    def leave(self, worker: int, client: int) -> None:
+        name = self._retire(worker)
+        held = self.model.given_back(name, self.bench.now())
+
+        assert self.run(self._client(client).leave(name)) == held
+
+    @precondition(lambda self: self.model.having(LEASED))
+    @rule(which=_pick, client=_pick)
+    def leave_with_a_guilty_page(self, which: int, client: int) -> None:
+        name, lease = self._held(which)
+        self._retire(self.workers.index(name))
+        held = self.model.given_back(name, self.bench.now(), guilty=lease)
+
+        assert self.run(self._client(client).leave(name, guilty=lease.token)) == held
+
+    @rule(worker=_pick, client=_pick, limit=st.integers(1, 4))
+    def vanish(self, worker: int, client: int, limit: int) -> None:
+        name = self._retire(worker)
+        self._time(21.0)
+        self.model.rescued(name, self.bench.now())
+
+        self._lease(self._client(client), self._worker(worker + 1), limit)
+
+    @rule(seconds=st.sampled_from((1.0, 4.0, 12.0, 40.0)))
+    def time_passes(self, seconds: float) -> None:
+        self._time(seconds)
+
+    @precondition(lambda self: self.bench.durable)
+    @rule(client=_pick)
+    def a_process_crashes_and_another_comes(self, client: int) -> None:
+        place = client % len(self.clients)
+        self.run(self.bench.crash(self.clients[place]))
+        self.clients[place] = self.run(self.bench.again())
+
+    # Operators
+
+    @rule(lane=st.sampled_from((None, *LANES)), client=_pick)
+    def pause(self, lane: str | None, client: int) -> None:
+        self.run(self._client(client).pause(lane))
+        self.model.paused.add(lane)
+
+    @precondition(lambda self: self.model.paused)
+    @rule(which=_pick, client=_pick)
+    def resume(self, which: int, client: int) -> None:
+        lane = sorted(self.model.paused, key=str)[which % len(self.model.paused)]
+        self.run(self._client(client).resume(lane))
+        self.model.paused.remove(lane)
+
+    @precondition(lambda self: self.model.having(DEAD))
+    @rule(which=_pick, client=_pick)
+    def revive_one(self, which: int, client: int) -> None:
+        known = self.model.pick(DEAD, which)
+
+        assert self.run(self._client(client).revive(ids=[known.task.id])) == 1
+        self.model.revived([known], self.bench.now())
+
+    @rule(client=_pick, why=st.sampled_from(("blocked", "broken: 500", "killed", "nothing like it")))
+    def revive_by_reason(self, client: int, why: str) -> None:
+        chosen = [known for known in self.model.having(DEAD) if known.why.startswith(why)]
+
+        assert self.run(self._client(client).revive(why=why)) == len(chosen)
+        self.model.revived(chosen, self.bench.now())
+
+    @rule(client=_pick)
+    def seal(self, client: int) -> None:
+        self.run(self._client(client).seal())
+        self.model.sealed = True
+
+    @rule()
+    def announce_by_all_at_once(self) -> None:
+        async def everyone() -> list[bool]:
+            return await asyncio.gather(*(client.announce_finish() for client in self.clients * 2))
+
+        assert self.run(everyone()).count(True) == (1 if self.model.announce() else 0)
+
+    # What holds after every step
+
+    @invariant()
+    def the_books_agree(self) -> None:
+        for client in self.clients:
+            progress = self.run(client.progress())
+            found = (progress.waiting, progress.leased, progress.done, progress.dead)
+            assert found == tuple(len(self.model.having(state)) for state in (WAITING, LEASED, DONE, DEAD))
+            assert progress.delayed == len(self.model.delayed(self.bench.now()))
+            assert progress.sealed == self.model.sealed
+            assert progress.paused == (None in self.model.paused)
+
+    @invariant()
+    def finished_means_finished(self) -> None:
+        assert self.run(self.clients[-1].finished()) == self.model.finished()
+
+    @invariant()
+    def the_graveyard_agrees(self) -> None:
+        graves = self.run(self.clients[0].graves(limit=1_000))
+        dead = {known.task.id: known.why for known in self.model.having(DEAD)}
+        assert len(graves) == len(dead)
+        for grave in graves:
+            assert grave.why.startswith(dead[grave.id])
+
+    # Helpers
+
+    def _lease(self, client: Client, worker: str, limit: int) -> None:
+        before = self.model.servable(self.bench.now())
+        leases = self.run(client.lease(worker, limit))
+        assert len(leases) >= min(limit, before), f"{before} tasks may run, {limit} were asked for: {leases}"
+        assert len(leases) <= limit
+        self.model.leased(worker, leases, self.bench.now())
+        self.model.in_order(leases, self.bench.now())
+
+    def _time(self, seconds: float) -> None:
+        """Time passes while every worker that is not retired beats."""
+        while seconds > 0:
+            step = min(seconds, 7.0)
+            for worker in self.workers:
+                self.run(self.clients[0].beat(worker))
+            self.bench.jump(step)
+            seconds -= step
+        for worker in self.workers:
+            self.run(self.clients[0].beat(worker))
+
+    def _everything_ends(self) -> None:
+        """Nothing vanished: when the trouble is over, every task that is not dead can be done, once."""
+        client = self.clients[-1]
+        for lane in self.model.paused:
+            self.run(client.resume(lane))
+        self.model.paused.clear()
+        for worker in self.workers:
+            assert self.run(client.leave(worker)) == self.model.given_back(worker, self.bench.now())
+        self.run(client.seal())
+        self.model.sealed = True
+        for _ in range(200):
+            if self.model.finished():
+                break
+            leases = self.run(client.lease("last", 100))
+            self.model.leased("last", leases, self.bench.now())
+            good = LaneNews(Kind.OK)
+            settled = self.run(client.settle("last", [Settlement(lease, Done(), news=good) for lease in leases]))
+            assert settled == [Settled.OK] * len(leases)
+            for lease in leases:
+                self.model.settled(lease, Done(), (), good, self.bench.now())
+            self.bench.jump(600)
+        assert self.model.finished(), f"never leased again: {self.model.having(WAITING)}"
+        self.the_books_agree()
+        self.finished_means_finished()
+        self.announce_by_all_at_once()
+
+    def _outcome(self, end: int, wait: int, why: str, held: Task) -> Outcome:
+        other = LANES[(LANES.index(held.lane) + 1) % len(LANES)]
+        moved = replace(held, url=f"https://{other}/moved", lane=other)
+        return (
+            Done(),
+            Retry(wait, "503"),
+            Snooze(wait, "no proxy"),
+            Bury(why),
+            Snooze(wait, "moved", moved),
+        )[end]
+
+    def _task(self, number: int, delay: int) -> Task:
+        return task(
+            f"https://{LANES[number % len(LANES)]}/{number}",
+            lane=LANES[number % len(LANES)],
+            priority=PRIORITIES[number // len(LANES) % len(PRIORITIES)],
+            not_before=self.bench.now() + delay if delay else 0.0,
+        )
+
+    def _client(self, number: int) -> Client:
+        return self.clients[number % len(self.clients)]
+
+    def _worker(self, number: int) -> str:
+        return self.workers[number % len(self.workers)]
+
+    def _held(self, which: int) -> tuple[str, Lease]:
+        known = self.model.pick(LEASED, which)
+        assert known.lease is not None
+        return known.worker, known.lease
+
+    def _retire(self, number: int) -> str:
+        """A worker's name is used no more: what it held is stale from now on, and a new one takes its place."""
+        place = number % len(self.workers)
+        old = self.workers[place]
+        name, _, generation = old.partition(".")
+        self.workers[place] = f"{name}.{int(generation) + 1}"
+        self.stale += [(old, known.lease) for known in self.model.held_by(old) if known.lease is not None]
+        return old
+
+
+def frontier_machine(make_bench: Callable[[], Bench]) -> type[FrontierMachine]:
+    """The machine for the backend of these benches; its `TestCase` is what pytest collects."""
+    return type("FrontierMachineOnBench", (FrontierMachine,), {"make_bench": staticmethod(make_bench)})
