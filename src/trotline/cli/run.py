@@ -5,7 +5,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
+from trotline.app.exporting import kinds
 from trotline.app.loading import load
 from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
@@ -117,35 +119,22 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, *, quiet: bool, json: bo
     finally:
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
-    summary = summarise(
-        str(ending),
-        report,
-        sink=plan.sink,
-        command=_again(),
-        reasons=wait_for(_reasons(plan, report)),
-        done_before=before,
-    )
+    summary = summarise(report, ending=str(ending), sink=plan.sink, command=_again(), ended_before=before)
+    summary = msgspec.structs.replace(summary, kinds=kinds(plan.sink))
+    if plan.frontier != MEMORY and summary.dead:
+        summary = msgspec.structs.replace(summary, reasons=wait_for(_reasons(plan, report)))
     _tell(summary, quiet=quiet, json=json)
     return _CODES.get(str(ending), FINISHED)
 
 
 def _tell(summary: Summary, *, quiet: bool, json: bool) -> None:
     if json:
-        click.echo(as_json({"event": "summary", **_builtins(summary)}))
+        click.echo(as_json({"event": "summary", **msgspec.structs.asdict(summary)}))
     elif not quiet:
         click.echo("\n".join(lines(summary)))
 
 
-def _builtins(summary: Summary) -> dict[str, Any]:
-    import msgspec
-
-    found: dict[str, Any] = msgspec.to_builtins(summary)
-    return found
-
-
 async def _reasons(plan: "RunPlan", report: "Report") -> dict[str, int]:
-    if plan.frontier == MEMORY or not report.progress.dead:
-        return {}
     async with console_of(Target(plan.frontier, report.job)) as console:
         return await console.reasons()
 

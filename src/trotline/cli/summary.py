@@ -1,5 +1,6 @@
 """What is said when a run ends: how it ended, where the rows are, what to do about the dead."""
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from trotline.app.run import Report
 
 _MOST = 6
+_DEAD = "dead: "
+"""How the frontier counts burials."""
+_ROWS_OF = "select * from {} limit 5"
+_ANY_ROWS = "select kind, key, data from records limit 5"
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +35,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     sink: str
     command: str
     """What was typed: the same command goes on."""
+    kinds: dict[str, int] = {}
+    """Rows by kind that are in the sink now."""
     reasons: dict[str, int] = {}
     """Why tasks are buried."""
     dropped: dict[str, int] = {}
@@ -73,7 +80,7 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
     """(what for, command) of what the author will want now."""
     steps: list[tuple[str, str]] = []
     if summary.records:
-        steps.append(("see the records", look_command(summary.sink, summary.spider)))
+        steps.append(("see the records", look_command(summary.sink, summary.kinds)))
     if summary.dead:
         spider = shlex.quote(summary.spider)
         steps.append(("see the dead", f"trotline dead {spider}"))
@@ -85,15 +92,18 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
     return steps
 
 
-def look_command(sink: str, spider: str) -> str:
-    path = shlex.quote(path_of(sink))
+def look_command(sink: str, kinds: dict[str, int]) -> str:
+    path = path_of(sink)
     match scheme_of(sink):
         case "sqlite":
-            return f"trotline export {shlex.quote(spider)} --sink sqlite:{path} | head"
+            view = next(iter(kinds), "")
+            query = _ROWS_OF.format(view) if re.fullmatch(r"[a-z_][a-z0-9_]*", view) else _ANY_ROWS
+            return f"sqlite3 {shlex.quote(path)} {shlex.quote(query)}"
         case "parquet":
-            return f"python -c \"import pyarrow.parquet as p; print(p.read_table('{path_of(sink)}').slice(0, 5))\""
+            code = f"import pyarrow.parquet as p; print(p.read_table({path!r}).slice(0, 5))"
+            return f"python -c {shlex.quote(code)}"
         case _:
-            return f"head {path}"
+            return f"head {shlex.quote(path)}"
 
 
 def _records(summary: Summary) -> list[str]:
@@ -118,21 +128,20 @@ def _file(command: str) -> str:
     return next((shlex.quote(word) for word in words[2:] if not word.startswith("-")), "FILE")
 
 
-def summarise(
-    ending: str, report: "Report", *, sink: str, command: str, reasons: dict[str, int], done_before: int
-) -> Summary:
+def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_before: int) -> Summary:
+    """The summary, without what has to be asked elsewhere: `reasons` and `kinds`."""
     progress = report.progress
     return Summary(
         ending=ending,
         spider=report.job.spider,
         job=report.job.id,
-        pages=max(0, progress.done + progress.dead - done_before),
+        pages=max(0, progress.done + progress.dead - ended_before),
         records=report.records,
         seconds=report.elapsed,
         waiting=progress.waiting + progress.leased,
         dead=progress.dead,
         sink=sink,
         command=command,
-        reasons=reasons,
+        reasons={name.removeprefix(_DEAD): n for name, n in progress.tallies.items() if name.startswith(_DEAD)},
         dropped=dropped(progress.tallies),
     )

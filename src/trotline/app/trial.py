@@ -1,0 +1,123 @@
+"""One page, fetched and read as a worker would, for an author who looks over its shoulder. Nothing is stored."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from trotline.frontier.gate import Gate
+from trotline.model.answer import Answer, Failure
+from trotline.model.harvest import Harvest
+from trotline.model.limits import Limits
+from trotline.model.moments import Moment
+from trotline.model.task import Task
+from trotline.model.verdict import Kind, Verdict
+from trotline.ports.fetcher import Fetcher
+from trotline.ports.robots import Permission, Robots
+from trotline.rules import redirects
+from trotline.rules.verdicts import judge
+from trotline.spider import harvest
+from trotline.spider.page import Page
+from trotline.spider.route import Route
+from trotline.spider.spider import Spider
+
+
+class Hop(msgspec.Struct, frozen=True, kw_only=True):
+    """One request and what came of it."""
+
+    url: str
+    permission: Permission | None = None
+    """What robots.txt says; None when the spider does not ask."""
+    answer: Answer | Failure | None = None
+    """None when robots.txt forbade it."""
+    verdict: Verdict
+
+
+class Link(msgspec.Struct, frozen=True, kw_only=True):
+    """A link that the handler gave, and what the gate says to it."""
+
+    url: str
+    route: str
+    refused: str = ""
+    """Empty: it would be admitted."""
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    hops: list[Hop]
+    encoding: str = ""
+    title: str = ""
+    harvest: Harvest | None = None
+    """None when the page was not read."""
+    failed: str = ""
+    """What the handler raised, and where."""
+    links: list[Link] = []
+    links_on_page: int = 0
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.hops[-1].verdict
+
+    @property
+    def answer(self) -> Answer | Failure | None:
+        return self.hops[-1].answer
+
+
+class Trier:
+    """Tries pages of one spider with the tools of a worker."""
+
+    def __init__(self, spider: Spider, fetcher: Fetcher, gate: Gate, robots: Robots | None) -> None:
+        self._spider = spider
+        self._fetcher = fetcher
+        self._gate = gate
+        self._robots = robots
+
+    async def attempt(self, route: Route, task: Task, now: Callable[[], Moment] = time.time) -> Trial:
+        hops = [await self._hop(route, task, now())]
+        while hops[-1].verdict.kind is Kind.MOVED:
+            answer, location = hops[-1].answer, hops[-1].verdict.location
+            address = self._gate.moved_to(location, task)
+            if isinstance(address, str):
+                hops.append(Hop(url=location, verdict=Verdict(Kind.REFUSED, f"redirect {address}", final=True)))
+                break
+            status = answer.status if isinstance(answer, Answer) else 302
+            task = redirects.moved(task, status, address.url, address.lane)
+            hops.append(await self._hop(route, task, now()))
+        last = hops[-1].answer
+        if hops[-1].verdict.kind is not Kind.OK or not isinstance(last, Answer):
+            return Trial(hops=hops)
+        return await self._read(route, task, last, hops, now())
+
+    async def _hop(self, route: Route, task: Task, now: Moment) -> Hop:
+        permission = await self._robots.ask(task.url) if self._robots is not None else None
+        if permission is not None and not permission.allowed:
+            why = permission.why or "robots.txt"
+            return Hop(url=task.url, permission=permission, verdict=Verdict(Kind.REFUSED, why, final=True))
+        answer = await self._fetcher.fetch(task)
+        limits = self._spider.limits or Limits()
+        verdict = judge(task, answer, limits=limits, now=now, wanted_statuses=route.status)
+        return Hop(url=task.url, permission=permission, answer=answer, verdict=verdict)
+
+    async def _read(self, route: Route, task: Task, answer: Answer, hops: list[Hop], now: Moment) -> Trial:
+        page = Page(task, answer, route)
+        facts = Trial(hops=hops, encoding=page.encoding, title=page.title or "", links_on_page=len(page.links()))
+        site = task.site or self._spider.name
+        try:
+            if route.is_async:
+                got = await harvest.read_async(self._spider, route, page, site=site, seen_at=now)
+            else:
+                got = harvest.read(self._spider, route, page, site=site, seen_at=now)
+        except harvest.HandlerFailed as error:
+            return msgspec.structs.replace(facts, failed=str(error))
+        return msgspec.structs.replace(facts, harvest=got, links=list(self._links(got, task, now)))
+
+    def _links(self, got: Harvest, task: Task, now: Moment) -> Iterator[Link]:
+        given = list(got.tasks)
+        given += [Task(url=url, route=follow.route) for follow in got.follows for url in follow.urls]
+        seen: set[tuple[str, str]] = set()
+        for draft in given:
+            said = self._gate.explain(draft, task, now)
+            refused = "" if said.verdict == "admitted" else said.verdict.removeprefix("refused: ")
+            if not refused and (draft.route, said.identity) in seen:
+                refused = "twice on the page"
+            seen.add((draft.route, said.identity))
+            yield Link(url=said.url, route=draft.route, refused=refused)

@@ -1,0 +1,260 @@
+"""`trotline doctor`: is everything there that a run needs? And if not, what to do."""
+
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from trotline.app.places import MEMORY, path_of, public
+from trotline.cli.main import CANNOT_START, FINISHED
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
+from trotline.cli.text import count, safe, size
+from trotline.errors import TrotlineError
+
+if TYPE_CHECKING:
+    from trotline.app.settings import Settings
+    from trotline.spider.spider import Spider
+
+OLDEST_PYTHON = (3, 11)
+LITTLE_SPACE = 1024**3
+TOO_LITTLE_SPACE = 64 * 1024**2
+FILES_PER_SLOT = 2
+"""A connection and what resolving its name takes."""
+FILES_BESIDE = 64
+_PACKAGES = ("aiohttp", "selectolax", "can_ada", "msgspec", "xxhash", "protego", "isal", "brotli", "zstandard", "rich")
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    what: str
+    state: str
+    """"ok", "warn" or "fail"."""
+    found: str
+    advice: str = ""
+
+
+@click.command(
+    epilog=examples(
+        "trotline doctor            this machine and this folder",
+        "trotline doctor shop.py    and this spider: does it import, do its frontier and sink open",
+        "trotline doctor --json     for machines",
+    )
+)
+@click.argument("spider", required=False)
+@frontier_option
+@sink_option
+@json_option
+def command(spider: str | None, frontier: str | None, sink: str | None, as_json: bool) -> int:
+    """Check the machine, the settings and a spider, and say what to do next."""
+    checks = list(examine(spider, {"frontier": frontier, "sink": sink}))
+    for check in checks:
+        click.echo(msgspec.json.encode(check).decode() if as_json else line(check))
+    failed = [check for check in checks if check.state == "fail"]
+    if not as_json:
+        click.echo("\n" + _next(spider, failed))
+    return CANNOT_START if failed else FINISHED
+
+
+def line(check: Check) -> str:
+    colour = {"ok": "green", "warn": "yellow", "fail": "red"}[check.state]
+    text = f"{click.style(f'{check.state:<5}', fg=colour, bold=True)} {check.what:<12} {check.found}"
+    if not check.advice:
+        return text
+    return text + "".join(f"\n{'':19}{part}" for part in check.advice.splitlines())
+
+
+def _next(spider: str | None, failed: list[Check]) -> str:
+    if failed:
+        return f"{count(len(failed), 'thing')} to put right first: {', '.join(check.what for check in failed)}."
+    if spider:
+        return f"Ready:  trotline try {spider}   then   trotline run {spider}"
+    return "Ready. Begin with:  trotline new shop    or check a spider:  trotline doctor shop.py"
+
+
+def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
+    yield _python()
+    yield from _packages()
+    settings: Settings | None = None
+    try:
+        settings = settings_of(**flags)
+        yield Check(what="settings", state="ok", found=_told(settings))
+    except TrotlineError as error:
+        yield _failed("settings", error)
+    yield from _strangers()
+    yield _space(Path.cwd())
+    yield _files(settings)
+    yield _folder(Path.cwd())
+    if ref is None or settings is None:
+        return
+    try:
+        from trotline.app.loading import load
+
+        spider = load(ref)
+    except TrotlineError as error:
+        yield _failed("spider", error)
+        return
+    yield _spider(spider)
+    yield _opens("frontier", settings.frontier_of(spider.name), _open_frontier)
+    yield _opens("sink", settings.sink_of(spider.name), _open_sink)
+
+
+def _failed(what: str, error: TrotlineError) -> Check:
+    first, *rest = error.what.splitlines()
+    advice = "\n".join([*(part.strip() for part in rest), error.hint]).strip()
+    return Check(what=what, state="fail", found=first, advice=advice)
+
+
+def _python() -> Check:
+    version = sys.version.split()[0]
+    if sys.version_info < OLDEST_PYTHON:
+        return Check(what="python", state="fail", found=version, advice="Trotline needs Python 3.11 or newer.")
+    return Check(what="python", state="ok", found=f"{version} ({sys.executable})")
+
+
+def _packages() -> Iterator[Check]:
+    import importlib
+
+    missing = []
+    for name in _PACKAGES:
+        try:
+            importlib.import_module(name)
+        except ImportError as error:
+            missing.append(f"{name}: {error}")
+    for text in missing:
+        yield Check(
+            what="packages", state="fail", found=text, advice="Install it again: pip install --force-reinstall trotline"
+        )
+    if not missing:
+        from importlib.metadata import version
+
+        yield Check(what="packages", state="ok", found=f"trotline {version('trotline')} and all it needs")
+    if importlib.util.find_spec("pyarrow") is None:
+        yield Check(
+            what="parquet",
+            state="warn",
+            found="pyarrow is not installed",
+            advice="For .parquet: pip install trotline[parquet]",
+        )
+
+
+def _told(settings: "Settings") -> str:
+    given = {name: value for name, value in msgspec.structs.asdict(settings).items() if value not in (None, "", False)}
+    return ", ".join(f"{name}={public(str(value))}" for name, value in given.items())
+
+
+def _strangers() -> Iterator[Check]:
+    from trotline.app.settings import strangers
+
+    for name in strangers(os.environ):
+        yield Check(
+            what="environment", state="warn", found=f"{name} is no setting of Trotline", advice="It is not used."
+        )
+
+
+def _space(folder: Path) -> Check:
+    free = shutil.disk_usage(folder).free
+    if free < TOO_LITTLE_SPACE:
+        return Check(what="disk", state="fail", found=f"{size(free)} free", advice="Free some space before a run.")
+    if free < LITTLE_SPACE:
+        return Check(what="disk", state="warn", found=f"{size(free)} free", advice="Enough for a small crawl only.")
+    return Check(what="disk", state="ok", found=f"{size(free)} free here")
+
+
+def _files(settings: "Settings | None") -> Check:
+    import resource
+
+    allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    slots = settings.slots if settings else 16
+    needed = slots * FILES_PER_SLOT + FILES_BESIDE
+    if allowed < needed:
+        return Check(
+            what="open files",
+            state="fail",
+            found=f"{count(allowed)} allowed, about {count(needed)} needed for {slots} slots",
+            advice=f"Raise the limit (ulimit -n {needed}), or use fewer slots.",
+        )
+    return Check(what="open files", state="ok", found=f"{count(allowed)} allowed per process")
+
+
+def _folder(folder: Path) -> Check:
+    place = folder / ".trotline" if (folder / ".trotline").is_dir() else folder
+    if os.access(place, os.W_OK | os.X_OK):
+        return Check(what="folder", state="ok", found=f"{place} can be written")
+    return Check(
+        what="folder",
+        state="fail",
+        found=f"{place} cannot be written",
+        advice="Go to another folder, or change its owner.",
+    )
+
+
+def _spider(spider: "Spider") -> Check:
+    from itertools import islice
+
+    try:
+        seeds = list(islice(spider.seeds(), 1))
+    except TrotlineError as error:
+        return _failed("spider", error)
+    routes = ", ".join(spider.routes) or "none"
+    found = (
+        f"{spider.name}: {count(len(spider.routes), 'route')} ({safe(routes, 100)}), pace {spider.rules.default.rate}"
+    )
+    if not spider.routes:
+        return Check(what="spider", state="fail", found=found, advice="Give it one: @spider.page above a function.")
+    if not seeds:
+        advice = "Give a route seeds=[...], or run it with: trotline run FILE --seeds urls.txt"
+        return Check(what="spider", state="warn", found=f"{found}, no seeds", advice=advice)
+    return Check(what="spider", state="ok", found=found)
+
+
+def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:
+    """Open what is there. What is not there yet is not made: a check leaves no files behind."""
+    if url == MEMORY:
+        return Check(what=what, state="warn", found="in memory", advice="A run that is stopped cannot be resumed.")
+    path = Path(path_of(url))
+    if not path.exists():
+        return _can_be_made(what, url, path)
+    try:
+        open_it(url)
+    except TrotlineError as error:
+        return _failed(what, error)
+    return Check(what=what, state="ok", found=f"{public(url)} opens")
+
+
+def _can_be_made(what: str, url: str, path: Path) -> Check:
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        advice = "Give another place, or change the folder's owner."
+        return Check(what=what, state="fail", found=f"{public(url)}: {folder} cannot be written", advice=advice)
+    return Check(what=what, state="ok", found=f"{public(url)} will be made by the first run")
+
+
+def _open_frontier(url: str) -> None:
+    from trotline.app.wiring import open_jobs
+
+    async def look() -> None:
+        jobs = await open_jobs(url)
+        try:
+            await jobs.all()
+        finally:
+            await jobs.close()
+
+    wait_for(look())
+
+
+def _open_sink(url: str) -> None:
+    from trotline.app.wiring import open_sink
+
+    async def look() -> None:
+        sink = open_sink(url)
+        try:
+            if (opened := getattr(sink, "open", None)) is not None:
+                await opened()
+        finally:
+            await sink.close()
+
+    wait_for(look())

@@ -1,0 +1,105 @@
+"""`trotline export`: stored records to a file or to stdout."""
+
+import re
+import sys
+from pathlib import Path
+
+import click
+
+from trotline.app.exporting import FORMS, Wanted, export, form_of, kinds
+from trotline.app.settings import Settings
+from trotline.cli.options import examples, frontier_option, settings_of, sink_option, wait_for
+from trotline.cli.target import find, spider_name
+from trotline.cli.text import count, safe
+from trotline.errors import SettingsError, SinkUnreachable
+
+
+@click.command(
+    epilog=examples(
+        "trotline export shop products.csv             all records of the spider's sink",
+        "trotline export shop | head -3                JSON lines on stdout",
+        "trotline export shop-3 new.parquet            only what job shop-3 saw",
+        "trotline export shop a.csv --kind product --envelope   with URL, key and time of each",
+    )
+)
+@click.argument("job")
+@click.argument("file", default="-")
+@click.option("--format", "form", type=click.Choice(FORMS), help="If FILE's ending does not say it.  [default: jsonl]")
+@click.option("--kind", help="Only records of this kind.")
+@click.option("--site", help="Only records of this site.")
+@click.option("--envelope", is_flag=True, help="Add _site, _kind, _key, _url and _seen_at.")
+@click.option("--replace", is_flag=True, help="FILE may be there already.")
+@sink_option
+@frontier_option
+def command(
+    job: str,
+    file: str,
+    form: str | None,
+    kind: str | None,
+    site: str | None,
+    envelope: bool,
+    replace: bool,
+    sink: str | None,
+    frontier: str | None,
+) -> None:
+    """Write stored records to a file, or to stdout.
+
+    JOB is a spider's name or file (all its records) or a job's id (only what that job saw).
+    """
+    settings = settings_of(sink=sink, frontier=frontier)
+    spider, since, until = _span(settings, job)
+    wanted = Wanted(
+        form=form or ("jsonl" if file == "-" else form_of(file)),
+        kind=kind,
+        site=site,
+        since=since,
+        until=until,
+        envelope=envelope,
+    )
+    place = settings.sink_of(spider)
+    if file == "-":
+        _binary_to_screen(wanted.form)
+        number = _export(place, wanted, None)
+    else:
+        if Path(file).exists() and not replace:
+            raise SettingsError(f"{file} is there already", hint="Give another name, or --replace.")
+        number = _export(place, wanted, Path(file))
+        click.echo(f"{count(number, 'record')} in {file}")
+    if not number:
+        click.echo(_nothing(place, wanted), err=True)
+
+
+def _export(sink: str, wanted: Wanted, file: Path | None) -> int:
+    try:
+        return export(sink, wanted, file or sys.stdout.buffer)
+    except SinkUnreachable as error:
+        if "no such file" not in error.what:
+            raise
+        raise SinkUnreachable(
+            error.what, hint="Run the spider first, go to its folder, or name the place of its records: --sink FILE.db"
+        ) from error
+
+
+def _span(settings: Settings, job: str) -> tuple[str, float, float]:
+    """The spider, and the time in which the job saw its records; all time when no job but a spider is named."""
+    name = spider_name(job)
+    if not re.fullmatch(r".+-\d+", name):
+        return name, 0.0, float("inf")
+    try:
+        found = wait_for(find(settings, name)).job
+    except SettingsError:
+        # No such job: it may be a spider called `shop-2`.
+        return name, 0.0, float("inf")
+    if found.id != name:
+        return name, 0.0, float("inf")
+    return found.spider, found.started_at, float("inf") if found.finished_at is None else found.finished_at
+
+
+def _binary_to_screen(form: str) -> None:
+    if form == "parquet" and sys.stdout.isatty():
+        raise SettingsError("Parquet is not for the screen", hint="Give a file: trotline export JOB rows.parquet")
+
+
+def _nothing(sink: str, wanted: Wanted) -> str:
+    there = ", ".join(f"{safe(kind, 40)} ({count(number)})" for kind, number in list(kinds(sink).items())[:10])
+    return f"no record fits; the kinds there are: {there}" if there else "there are no records yet"

@@ -1,0 +1,193 @@
+"""How one tried page looks, for people and for machines."""
+
+import json
+from collections import Counter
+from http import HTTPStatus
+from typing import Any
+
+import click
+import msgspec
+
+from trotline.app.places import public
+from trotline.app.trial import Hop, Link, Trial
+from trotline.cli.text import count, length, safe, safe_url, size
+from trotline.model.answer import Answer, Timing
+from trotline.model.verdict import Kind
+
+_RECORDS = 5
+_LINKS = 8
+_LINES = 40
+"""Of one record."""
+_TELLING = (
+    "content-type", "content-language", "server", "set-cookie", "location", "retry-after", "cache-control", "etag",
+    "last-modified", "x-robots-tag", "via", "cf-ray", "x-cache",
+)  # fmt: skip
+"""Headers that explain what happened; the others only with --all."""
+_SECRET = {"set-cookie", "cookie", "authorization", "proxy-authorization", "www-authenticate"}
+
+
+def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
+    found = [_headline(trial, route)]
+    for hop in trial.hops[:-1]:
+        found.append(_row("moved", f"{hop.verdict.why}  {safe_url(hop.url, 200)}"))
+    found += _robots(trial.hops[-1])
+    answer = trial.answer
+    if isinstance(answer, Answer):
+        found += _answer(trial, answer, everything)
+    elif answer is not None:
+        found.append(_row("time", _timing(answer.timing)))
+    if trial.failed:
+        found += ["", click.style("the handler failed", fg="red", bold=True), f"  {safe(trial.failed)}"]
+    if trial.harvest is not None:
+        found += ["", *_records(trial, everything), "", *_links(trial, everything)]
+    return found
+
+
+def _row(title: str, text: str) -> str:
+    return f"  {title:<8} {text}"
+
+
+def _headline(trial: Trial, route: str) -> str:
+    verdict, hop = trial.verdict, trial.hops[-1]
+    colour = "green" if verdict.kind is Kind.OK else "red"
+    why = f": {safe(verdict.why)}" if verdict.why else ""
+    status = ""
+    if isinstance(hop.answer, Answer):
+        status = f", {hop.answer.status} {_phrase(hop.answer.status)}".rstrip()
+        why = "" if verdict.why == str(hop.answer.status) else why
+    said = click.style(verdict.kind.value + why, fg=colour, bold=True)
+    return f"{said}{status}  {safe_url(hop.url, 500)}  (route {route})"
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""
+
+
+def _robots(hop: Hop) -> list[str]:
+    if hop.permission is None:
+        return [_row("robots", "not asked")] if hop.answer is not None else []
+    delay = f", Crawl-delay {length(hop.permission.delay)}" if hop.permission.delay else ""
+    return [_row("robots", ("allowed" if hop.permission.allowed else "forbidden") + delay)]
+
+
+def _answer(trial: Trial, answer: Answer, everything: bool) -> list[str]:
+    wire = f" ({size(answer.wire_bytes)} on the wire)" if answer.wire_bytes not in (0, len(answer.body)) else ""
+    rows = [
+        _row("time", _timing(answer.timing)),
+        _row("size", f"{size(len(answer.body))}{wire}" + (f", {trial.encoding}" if trial.encoding else "")),
+        _row("from", f"{safe(answer.address)}, HTTP/{answer.http}") if answer.address else "",
+        _row("title", safe(trial.title, 100)) if trial.title else "",
+        *(_row("note", safe(note)) for note in answer.notes),
+    ]
+    shown = [(name, value) for name, value in answer.headers if everything or name in _TELLING]
+    rows += [_row("header" if place == 0 else "", _header(*pair)) for place, pair in enumerate(shown)]
+    hidden = len(answer.headers) - len(shown)
+    if hidden:
+        rows.append(_row("", f"and {count(hidden)} more (--all)"))
+    return [row for row in rows if row]
+
+
+def _header(name: str, value: str) -> str:
+    return f"{safe(name, 60)}: {_unsecret(name, value)}"
+
+
+def _unsecret(name: str, value: str) -> str:
+    """A cookie's name says enough; its value may be a session."""
+    if name.lower() not in _SECRET:
+        return safe(value, 120)
+    return safe(value.partition("=")[0], 60) + "=(hidden)" if "=" in value else "(hidden)"
+
+
+def _timing(timing: Timing) -> str:
+    phases = [
+        ("resolve", timing.resolve),
+        ("connect", timing.connect),
+        ("first byte", timing.first_byte),
+        ("body", timing.body),
+    ]
+    parts = ", ".join(f"{name} {length(seconds)}" for name, seconds in phases if seconds > 0)
+    return length(timing.total) + (f": {parts}" if parts else "")
+
+
+def _records(trial: Trial, everything: bool) -> list[str]:
+    assert trial.harvest is not None  # noqa: S101 - asked by the caller
+    records, rejects = trial.harvest.records, trial.harvest.rejects
+    rows = [_title(count(len(records), "record"))]
+    for record in records if everything else records[:_RECORDS]:
+        rows.append(f"  {safe(record.kind, 60)}  key {safe(record.key, 100)}")
+        body = json.dumps(record.data, indent=2, ensure_ascii=False, default=str).splitlines()
+        rows += [f"    {safe(line)}" for line in (body if everything else body[:_LINES])]
+        if len(body) > _LINES and not everything:
+            rows.append(f"    and {count(len(body) - _LINES)} more lines (--all)")
+    if len(records) > _RECORDS and not everything:
+        rows.append(f"  and {count(len(records) - _RECORDS)} more (--all)")
+    if rejects:
+        rows += ["", click.style(f"{count(len(rejects), 'record')} refused", fg="red", bold=True)]
+        rows += [f"  {safe(reject.kind, 60)}: {safe(reject.why)}" for reject in rejects[:_LINKS]]
+    return rows
+
+
+def _links(trial: Trial, everything: bool) -> list[str]:
+    admitted = [link for link in trial.links if not link.refused]
+    refused = [link for link in trial.links if link.refused]
+    judged = f"{count(len(admitted))} would be admitted, {count(len(refused))} not"
+    on_page = f"of {count(trial.links_on_page)} on the page"
+    rows = [
+        f"{_title(count(len(trial.links), 'link') + ' followed')} {on_page}" + (f": {judged}" if trial.links else "")
+    ]
+    for route, number in Counter(link.route for link in admitted).items():
+        rows.append(f"  to {route}: {count(number)}")
+        rows += _some([link for link in admitted if link.route == route], everything)
+    for why, number in Counter(link.refused for link in refused).most_common():
+        rows.append(click.style(f"  refused, {safe(why, 100)}: {count(number)}", fg="yellow"))
+        rows += _some([link for link in refused if link.refused == why], everything)
+    return rows
+
+
+def _some(links: list[Link], everything: bool) -> list[str]:
+    shown = links if everything else links[:_LINKS]
+    rows = [f"    {safe_url(link.url, 300 if everything else 110)}" for link in shown]
+    if len(links) > len(shown):
+        rows.append(f"    and {count(len(links) - len(shown))} more (--all)")
+    return rows
+
+
+def _title(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def facts(trial: Trial, route: str) -> dict[str, Any]:
+    """The whole trial as plain values. The body stays out: --save keeps it."""
+    return {
+        "route": route,
+        "verdict": trial.verdict,
+        "hops": [_hop_facts(hop) for hop in trial.hops],
+        "encoding": trial.encoding,
+        "title": trial.title,
+        "failed": trial.failed,
+        "records": trial.harvest.records if trial.harvest else [],
+        "rejects": trial.harvest.rejects if trial.harvest else [],
+        "links_on_page": trial.links_on_page,
+        "links": [msgspec.structs.replace(link, url=public(link.url)) for link in trial.links],
+    }
+
+
+def _hop_facts(hop: Hop) -> dict[str, Any]:
+    found: dict[str, Any] = {"url": public(hop.url), "verdict": hop.verdict, "robots": hop.permission}
+    answer = hop.answer
+    if isinstance(answer, Answer):
+        found |= {
+            "status": answer.status,
+            "headers": [(name, "(hidden)" if name in _SECRET else value) for name, value in answer.headers],
+            "bytes": len(answer.body),
+            "wire_bytes": answer.wire_bytes,
+            "address": answer.address,
+            "http": answer.http,
+            "notes": answer.notes,
+        }
+    if answer is not None:
+        found["timing"] = answer.timing
+    return found

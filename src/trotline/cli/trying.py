@@ -1,0 +1,128 @@
+"""`trotline try`: fetch one page and show what the spider makes of it."""
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from trotline.app.loading import load
+from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
+from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.text import safe, safe_url
+from trotline.errors import SettingsError
+from trotline.model.answer import Answer
+from trotline.model.task import Task
+
+if TYPE_CHECKING:
+    from trotline.app.trial import Trial
+    from trotline.spider.route import Route
+    from trotline.spider.spider import Spider
+
+
+@click.command(
+    epilog=examples(
+        "trotline try shop.py                                    the first seed",
+        "trotline try shop.py product https://shop.example/p/17  one page, read by the route product",
+        "trotline try shop.py product URL --save tea.html        keep the page for a test",
+    )
+)
+@click.argument("spider")
+@click.argument("route_and_url", nargs=-1, metavar="[ROUTE] [URL]")
+@click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
+@click.option("--all", "everything", is_flag=True, help="Every record, link and header, not only the first ones.")
+@click.option("--save", metavar="FILE", help="Keep the page's body, for testing.visit().")
+@json_option
+def command(
+    spider: str,
+    route_and_url: tuple[str, ...],
+    allow_private: bool | None,
+    everything: bool,
+    save: str | None,
+    as_json: bool,
+) -> int:
+    """Fetch one page and show verdict, timing, headers, records, and which links would be admitted.
+
+    Nothing is stored, and no job is touched. robots.txt and all limits hold as in a run.
+    """
+    from trotline.cli.trial_view import facts, lines
+
+    settings = settings_of(allow_private=allow_private)
+    found = load(spider)
+    route, task = choose(found, route_and_url)
+    trial = wait_for(_attempt(found, route, task, settings.allow_private))
+    if as_json:
+        click.echo(msgspec.json.encode(facts(trial, route.name)).decode())
+    else:
+        click.echo("\n".join(lines(trial, route.name, everything)))
+    if save:
+        _save(trial, route.name, Path(save), quiet=as_json)
+    return FINISHED if trial.harvest is not None else FINISHED_WITH_DEAD
+
+
+def choose(spider: "Spider", words: tuple[str, ...]) -> "tuple[Route, Task]":
+    """Route and task for `[ROUTE] [URL]`. Left out: the seed's route, the first seed."""
+    if len(words) > 2:
+        raise click.UsageError("give at most a route and a URL: trotline try SPIDER [ROUTE] [URL]")
+    url = next((word for word in words if "://" in word), None)
+    names = [word for word in words if word != url]
+    if len(names) > 1 or (names and names[0] not in spider.routes and re.search(r"[./]", names[0])):
+        raise SettingsError(
+            f"{safe(names[-1])!r} is not a web address",
+            hint="It begins with https:// or http://, as in https://shop.example/",
+        )
+    route = spider.route(names[0]) if names else None
+    if url is None:
+        return _first_seed(spider, route)
+    chosen = route or _route_for(spider, url)
+    try:
+        return chosen, chosen.task(url)
+    except ValueError as error:
+        raise SettingsError(str(error), hint="A web address looks like https://shop.example/p/17") from error
+
+
+def _first_seed(spider: "Spider", route: "Route | None") -> "tuple[Route, Task]":
+    for start in spider.seeds():
+        if isinstance(start, Task) and (route is None or start.route == route.name):
+            return spider.route(start.route), start
+    whose = f"route {route.name!r}" if route else f"spider {spider.name!r}"
+    raise SettingsError(
+        f"{whose} has no seed to try", hint="Give a URL: trotline try SPIDER ROUTE https://shop.example/p/17"
+    )
+
+
+def _route_for(spider: "Spider", url: str) -> "Route":
+    if len(spider.routes) == 1:
+        return next(iter(spider.routes.values()))
+    for start in spider.seeds():
+        if isinstance(start, Task) and start.url == url:
+            return spider.route(start.route)
+    raise SettingsError(
+        f"which route is to read {safe_url(url, 100)}?",
+        hint=f"Name it: trotline try SPIDER ROUTE URL, with ROUTE one of {', '.join(spider.routes) or 'none'}.",
+    )
+
+
+async def _attempt(spider: "Spider", route: "Route", task: Task, allow_private: bool) -> "Trial":
+    from trotline.app import wiring
+    from trotline.app.trial import Trier
+
+    fetcher = wiring.open_fetcher(spider, allow_private=allow_private, slots=1, timings=True)
+    try:
+        robots = wiring.open_robots(fetcher, spider) if spider.robots else None
+        return await Trier(spider, fetcher, wiring.open_gate(spider), robots).attempt(route, task)
+    finally:
+        await fetcher.close()
+
+
+def _save(trial: "Trial", route: str, file: Path, *, quiet: bool) -> None:
+    answer = trial.answer
+    if not isinstance(answer, Answer):
+        raise SettingsError("there is no page to save", hint="The verdict above says why.")
+    try:
+        file.write_bytes(answer.body)
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be written: {error.strerror}", hint="Give another file.") from error
+    if not quiet:
+        click.echo(f'\nsaved {file}; in a test:  visit({route}, "{file}", url="{safe_url(answer.url)}")')
