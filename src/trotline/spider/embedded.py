@@ -7,7 +7,7 @@ from typing import Any
 
 # Pages write raw line breaks into strings, which strict JSON forbids and browsers forgive.
 _DECODER = json.JSONDecoder(strict=False)
-_OPENING = re.compile(r"[{\[]")
+_OPENING = re.compile(r"(?<!<!)(?<!CDATA)[{\[]")
 _PARSE_CALL = re.compile(r"\s*JSON\.parse\(\s*(?=\")")
 _BLANK = re.compile(r"\s*")
 
