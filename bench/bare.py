@@ -1,4 +1,4 @@
-"""The floor: aiohttp, selectolax and a Python set, with no frontier, no robots, no guard, no retries, and items in one plain file.
+"""The floor: aiohttp, selectolax and a Python set. No frontier, robots, guard or retries; items go to one plain file.
 
 What Trotline costs above this is what its promises cost.
 """

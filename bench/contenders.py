@@ -36,6 +36,7 @@ class Contender:
     title: str
     command: Callable[[Path], list[str]]
     items: Callable[[Path], Items] = json_lines
+    out: str = "items.jsonl"
     environment: Mapping[str, str] = field(default_factory=dict)
     requirements: str | None = None
 
@@ -45,28 +46,20 @@ def peer(venv: str, *arguments: str) -> Callable[[Path], list[str]]:
     return lambda _out: [str(WORK / "venvs" / venv / "bin" / program), *rest]
 
 
-def trotline(processes: int = 1) -> Callable[[Path], list[str]]:
-    """Trotline through its command line, every promise on; its job lives beside its rows, so each run starts afresh."""
+def trotline(processes: int = 1, slots: int = 64) -> Callable[[Path], list[str]]:
+    """Trotline through its command line, every promise on. Its frontier lies beside its rows: each run is new."""
 
     def command(out: Path) -> list[str]:
+        places = ["--frontier", f"sqlite:{out.with_name('frontier.db')}", "--sink", f"sqlite:{out}"]
+        load = ["--processes", str(processes), "--slots", str(slots // processes)]
         program = str(Path(sys.executable).with_name("trotline"))
-        load = ["--processes", str(processes), "--slots", str(64 // processes)]
-        return [
-            program,
-            "run",
-            str(HERE / "trotline_product.py"),
-            *load,
-            "--allow-private",
-            "--sink",
-            f"sqlite:{out}",
-            "--quiet",
-        ]
+        return [program, "run", str(HERE / "trotline_product.py"), *places, *load, "--allow-private", "--quiet"]
 
     return command
 
 
-TROTLINE = Contender("trotline", "Trotline, one child", trotline(), sqlite_records)
-TROTLINE_TWO = Contender("trotline-2", "Trotline, two children", trotline(2), sqlite_records)
+TROTLINE = Contender("trotline", "Trotline, one child", trotline(), sqlite_records, "items.db")
+TROTLINE_TWO = Contender("trotline-2", "Trotline, two children", trotline(2), sqlite_records, "items.db")
 BARE = Contender(
     "bare", "bare loop: aiohttp + selectolax, a set, a file", lambda _out: [sys.executable, str(HERE / "bare.py")]
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+HOME = Path(__file__).resolve().parent.parent
 CONFIGURATION = """
 {user}
 daemon off;
@@ -54,8 +55,15 @@ class Hits:
         """Seconds between the first and the last page request."""
         return self.moments[-1] - self.moments[0] if self.moments else 0.0
 
-    def before(self, moment: float) -> int:
-        return sum(1 for hit in self.moments if hit <= moment)
+    @property
+    def middle_rate(self) -> float:
+        """Pages per second of the middle four fifths: without the start, when few links are known, and the end."""
+        first, last = len(self.moments) // 10, len(self.moments) * 9 // 10
+        return (last - first) / (self.moments[last] - self.moments[first])
+
+    def moment_of(self, share: float) -> float:
+        """When this share of the page requests had begun."""
+        return self.moments[min(int(len(self.moments) * share), len(self.moments) - 1)]
 
 
 class Server:
@@ -67,6 +75,8 @@ class Server:
         self.port = free_port()
         self.log = self.folder / "access.log"
         self.process: subprocess.Popen[bytes] | None = None
+        self.cpu = 0.0
+        """CPU seconds of the server, known when it has stopped."""
 
     def command(self) -> list[str]:
         """Nginx with a configuration of its own; nothing outside the work folder is read or written."""
@@ -84,7 +94,7 @@ class Server:
     def __enter__(self) -> Self:
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        self.process = subprocess.Popen(self.command())
+        self.process = subprocess.Popen(self.command(), cwd=HOME)
         wait_for_port(self.port, self.process)
         return self
 
@@ -93,7 +103,9 @@ class Server:
     ) -> None:
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(10)
+        _, status, usage = os.wait4(self.process.pid, 0)
+        self.process.returncode = os.waitstatus_to_exitcode(status)
+        self.cpu = usage.ru_utime + usage.ru_stime
 
     def hits(self) -> Hits:
         """The page requests of the whole life of the server; ask after it has stopped, because the log is buffered."""

@@ -1,7 +1,7 @@
 """The product site: generated pages that every contender crawls, and the truth its items are checked against.
 
 Everything about page `n` follows from `n` and the size of the site, so that two machines build the same bytes.
-Every page is reachable from page 0, because page `n` links to `4n+1 .. 4n+4`; the other links are scattered over the site.
+Every page is reachable from page 0, because page `n` links to `4n+1 .. 4n+4`; the other links are scattered.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MATERIALS = ("oak", "ash", "steel", "linen", "wool", "rattan", "glass", "stone",
 COLOURS = ("natural", "black", "white", "moss green", "rust", "navy", "sand")
 ADJECTIVES = ("folding", "low", "tall", "round", "woven", "narrow", "stacking", "plain", "turned", "quilted")
 STOCK = ("In stock", "Out of stock", "Made to order")
-WORDS = (
-    *"the a made by hand from of in with and for your room light solid simple lasting quiet warm design board joint frame".split(),
-    *"surface grain season workshop finish oil wax edge corner weight balance comfort family evening table garden window".split(),
-)
+PROSE = """the a made by hand from of in with and for your room light solid simple lasting quiet warm design board joint
+frame surface grain season workshop finish oil wax edge corner weight balance comfort family evening table garden window
+"""
+WORDS = PROSE.split()
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,8 @@ def render(number: int, pages: int, kind: Kind) -> str:
     anchors = [(target, href(number, target, position)) for position, target in enumerate(targets)]
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{facts["title"]} | Shop</title>\n'
-        f"{style(kind)}</head>\n<body>\n<nav><ul>\n{''.join(menu_entry(*anchor) for anchor in anchors[:menu])}</ul></nav>\n"
+        f"{style(kind)}</head>\n<body>\n"
+        f"<nav><ul>\n{''.join(menu_entry(*anchor) for anchor in anchors[:menu])}</ul></nav>\n"
         f"{main_block(facts)}{specifications(number, kind)}{review_block(number, kind)}"
         f'<section class="related">\n{"".join(card(*anchor, kind) for anchor in anchors[menu:])}</section>\n'
         f"</body>\n</html>\n"
@@ -149,10 +150,13 @@ def main_block(facts: dict[str, str]) -> str:
         f'<main id="product" itemscope>\n<h1 class="name">{facts["title"]}</h1>\n'
         f'<p class="crumb">Shop / <span class="category">{facts["category"]}</span></p>\n'
         f'<p>Article <span itemprop="sku">{facts["sku"]}</span> by <b class="brand">{facts["brand"]}</b></p>\n'
-        f'<p class="price"><meta itemprop="currency" content="{facts["currency"]}"><span class="amount">{facts["price"]}</span></p>\n'
+        f'<p class="price"><meta itemprop="currency" content="{facts["currency"]}">'
+        f'<span class="amount">{facts["price"]}</span></p>\n'
         f'<p class="stock">{facts["availability"]}</p>\n'
-        f'<p><span class="rating">{facts["rating"]}</span> from <span class="count">{facts["reviews"]}</span> reviews</p>\n'
-        f'<dl><dt>Colour</dt><dd class="colour">{facts["colour"]}</dd><dt>Material</dt><dd class="material">{facts["material"]}</dd>'
+        f'<p><span class="rating">{facts["rating"]}</span> from '
+        f'<span class="count">{facts["reviews"]}</span> reviews</p>\n'
+        f'<dl><dt>Colour</dt><dd class="colour">{facts["colour"]}</dd>'
+        f'<dt>Material</dt><dd class="material">{facts["material"]}</dd>'
         f'<dt>Weight</dt><dd class="weight">{facts["weight"]}</dd></dl>\n'
         f'<p class="seller" data-seller="{facts["seller"]}">Sold by {facts["seller"]}</p>\n'
         f'<div class="description"><p>{facts["description"]}</p></div>\n</main>\n'
@@ -181,8 +185,10 @@ def card(target: int, address: str, kind: Kind) -> str:
         return f'<a href="{address}">{target}</a>\n'
     kept = f"{pick(ADJECTIVES, target, 1)} {pick(MATERIALS, target, 2)}"
     return (
-        f'<div class="card"><a class="card-link" href="{address}"><img alt="" src="/img/{target}.jpg" width="120" height="120">'
-        f'<span class="card-name">{kept} {category(target)}</span></a> <span class="card-price">{9 + target % 800}.00 EUR</span>'
+        f'<div class="card"><a class="card-link" href="{address}">'
+        f'<img alt="" src="/img/{target}.jpg" width="120" height="120">'
+        f'<span class="card-name">{kept} {category(target)}</span></a> '
+        f'<span class="card-price">{9 + target % 800}.00 EUR</span>'
         f'<button type="button" data-id="{target}">Add</button></div>\n'
     )
 

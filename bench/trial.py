@@ -12,7 +12,7 @@ from bench.measure import Usage, measure
 from bench.nginx import Hits, Server
 
 
-class Failed(Exception):
+class Failed(Exception):  # noqa: N818
     """A contender did not do the job; its figures must not be used."""
 
 
@@ -23,6 +23,7 @@ class Trial:
     pages: int
     usage: Usage
     hits: Hits
+    server_cpu: float
 
     @property
     def cpu_per_page(self) -> float:
@@ -33,6 +34,11 @@ class Trial:
     def rate(self) -> float:
         """Pages per second between the first and the last page request."""
         return self.pages / self.hits.window if self.hits.window else 0.0
+
+    @property
+    def first_page(self) -> float:
+        """Seconds from the start of the command to its first page request."""
+        return self.hits.moments[0] - self.usage.started
 
     @property
     def peak_mb(self) -> float:
@@ -47,12 +53,12 @@ def attempt(
     folder = WORK / "runs" / contender.name
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    out = folder / "items"
+    out = folder / contender.out
     with server(root, WORK / "server") as running:
         seed = running.base + site.path(0)
-        environment = {**contender.environment, "BENCH_SEED": seed, "BENCH_OUT": str(out), "TROTLINE_HOME": str(folder)}
+        environment = {**contender.environment, "BENCH_SEED": seed, "BENCH_OUT": str(out)}
         usage = measure(contender.command(out), folder, environment)
-    trial = Trial(pages, usage, running.hits())
+    trial = Trial(pages, usage, running.hits(), running.cpu)
     if check:
         confirm(contender, trial, out, folder)
     return trial

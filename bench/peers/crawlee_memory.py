@@ -47,9 +47,8 @@ async def main() -> None:
 
     await crawler.run([os.environ["BENCH_SEED"]])
     dataset = await crawler.get_dataset()
-    with Path(os.environ["BENCH_OUT"]).open("w") as out:
-        async for item in dataset.iterate_items():
-            out.write(json.dumps(item) + "\n")
+    lines = [json.dumps(item) async for item in dataset.iterate_items()]
+    Path(os.environ["BENCH_OUT"]).write_text("\n".join(lines))  # noqa: ASYNC240 - the crawl is over
 
 
 logging.basicConfig(level=logging.WARNING)

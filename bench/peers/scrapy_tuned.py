@@ -1,8 +1,8 @@
 """The hardest peer: Scrapy as somebody who has profiled it would run it.
 
-uvloop; selectolax in place of parsel; a set of known URLs asked before a `Request` is made, so that nothing is built for
-known links; no fingerprints; only the middlewares without which the crawl would not work; no statistics, no extensions;
-items written with orjson. `BENCH_HANDLER=aiohttp` takes Scrapy's own aiohttp download handler in place of Twisted's.
+uvloop; selectolax in place of parsel; a set of known URLs asked before a `Request` is made, so that nothing is built
+for known links; no fingerprints; only the middlewares without which the crawl would not work; no statistics or
+extensions; items written with orjson. `BENCH_HANDLER=aiohttp` takes Scrapy's own aiohttp download handler in place of Twisted's.
 """
 
 import os

@@ -1,0 +1,161 @@
+"""`python -m bench`: measure Trotline and its peers, print tables; the figures go to bench/.work/results.json."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from bench import report, scenarios
+from bench.contenders import BARE, CONTENDERS, CRAWLEE, SCRAPY_PLAIN, SCRAPY_TUNED, TROTLINE, WORK, Contender, prepare
+
+Figures = dict[str, Any]
+SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup")
+QUICK = ("peers", "latency", "startup")
+USUAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_PLAIN, CRAWLEE]
+
+
+def main() -> int:
+    options = arguments()
+    WORK.mkdir(exist_ok=True)
+    with (WORK / "lock").open("w") as lock:
+        alone(lock.fileno())
+        return run(options)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--quick", action="store_true", help="2,000 pages, one round, about two minutes (the default)")
+    size.add_argument(
+        "--full", action="store_true", help="everything: 5,000 pages, three rounds, 100,000 pages for memory"
+    )
+    parser.add_argument("--only", choices=SCENARIOS, action="append", help="only this scenario; may be repeated")
+    parser.add_argument("--contenders", help=f"comma-separated, for peers and latency: {', '.join(CONTENDERS)}")
+    parser.add_argument("--pages", type=int, help="pages per crawl in place of the usual number")
+    parser.add_argument("--rounds", type=int, help="rounds in place of the usual number")
+    return parser.parse_args()
+
+
+def alone(lock: int) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise SystemExit(
+            "another benchmark is running in this checkout: two at once would measure each other"
+        ) from None
+
+
+def run(options: argparse.Namespace) -> int:
+    names = options.contenders.split(",") if options.contenders else None
+    contenders = [CONTENDERS[name] for name in names] if names else USUAL
+    prepare(contenders)
+    results: Figures = {"machine": machine()}
+    print(describe(results["machine"]))
+    for name in options.only or (SCENARIOS if options.full else QUICK):
+        print(f"\n{name}", flush=True)
+        figures = PLANS[name](options, contenders)
+        results[name] = figures
+        if figures:
+            print("\n" + PRINTERS[name](figures), flush=True)
+        (WORK / "results.json").write_text(json.dumps(results, indent=1))
+    results["machine"]["load_after"] = os.getloadavg()[0]
+    (WORK / "results.json").write_text(json.dumps(results, indent=1))
+    print(f"\nload at the end {results['machine']['load_after']:.1f}; figures in {WORK / 'results.json'}")
+    return 0 if all(figures and not figures.get("failed") for figures in results.values()) else 1
+
+
+def rounds(options: argparse.Namespace) -> int:
+    return options.rounds or (3 if options.full else 1)
+
+
+def pages(options: argparse.Namespace, quick: int, full: int) -> int:
+    return options.pages or (full if options.full else quick)
+
+
+def peers(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
+    return scenarios.peers(contenders, pages(options, 2000, 5000), rounds(options))
+
+
+def sizes(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
+    """Small and large pages, for those that are not slow."""
+    fast = [each for each in contenders if each not in (SCRAPY_PLAIN, CRAWLEE)]
+    return {
+        kind: scenarios.peers(fast, pages(options, 1000, 2000), rounds(options), kind) for kind in ("small", "large")
+    }
+
+
+def latency(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
+    chosen = contenders if options.full or options.contenders else [TROTLINE, BARE]
+    return scenarios.latency(
+        pages(options, 2000, 5000), [each for each in chosen if each not in (SCRAPY_PLAIN, CRAWLEE)]
+    )
+
+
+def children(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
+    return scenarios.children(pages(options, 5000, 20000), rounds(options))
+
+
+def memory(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
+    count = pages(options, 100_000, 100_000)
+    try:
+        return scenarios.memory(count)
+    finally:
+        scenarios.tidy(count)
+
+
+def startup(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
+    return scenarios.start_up(max(5, rounds(options)))
+
+
+def both_sizes(figures: Figures) -> str:
+    return "\n\n".join(report.peers(each) for each in figures.values())
+
+
+PLANS: dict[str, Callable[[argparse.Namespace, list[Contender]], Figures]] = {
+    "peers": peers,
+    "sizes": sizes,
+    "latency": latency,
+    "children": children,
+    "memory": memory,
+    "startup": startup,
+}
+PRINTERS: dict[str, Callable[[Figures], str]] = {
+    "peers": report.peers,
+    "sizes": both_sizes,
+    "latency": report.latency,
+    "children": report.children,
+    "memory": report.memory,
+    "startup": report.start_up,
+}
+
+
+def machine() -> Figures:
+    model = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
+    return {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processor": model[0].partition(":")[2].strip() if model else platform.processor(),
+        "cores": os.cpu_count(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def describe(facts: Figures) -> str:
+    return (
+        f"{facts['cores']} cores of {facts['processor']}, {facts['memory_gb']} GB, Python {facts['python']}, "
+        f"load before {facts['load_before']:.1f}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

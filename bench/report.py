@@ -1,0 +1,103 @@
+"""The figures as text: tables that can be pasted into README.md, and the goals they are held against."""
+
+from __future__ import annotations
+
+from typing import Any
+
+Figures = dict[str, Any]
+GOALS = {"scrapy-tuned": 4.0, "scrapy": 20.0, "crawlee": 12.0}
+"""How many times the CPU of Trotline each peer must at least need."""
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+
+
+def peers(figures: Figures) -> str:
+    rows = figures["rows"]
+    ours = rows.get("trotline")
+    header = [
+        "contender",
+        "CPU ms/page",
+        "with start-up",
+        "pages/s",
+        "peak RSS MB",
+        "first page s",
+        "CPU, times Trotline",
+        "goal",
+    ]
+    body = [
+        [
+            each["title"],
+            f"{each['cpu_ms_net']:.2f}",
+            f"{each['cpu_ms_whole']:.2f}",
+            f"{each['pages_per_second']:,.0f}",
+            f"{each['peak_mb']:.0f}",
+            f"{each['first_page_s']:.2f}",
+            f"{each['cpu_ms_net'] / ours['cpu_ms_net']:.1f}" if ours else "",
+            f">= {GOALS[name]:.0f}" if name in GOALS else "",
+        ]
+        for name, each in rows.items()
+    ]
+    return f"{figures['pages']:,} {figures['kind']} pages, median of {figures['rounds']} round(s)\n\n" + table(
+        header, body
+    )
+
+
+def latency(figures: Figures) -> str:
+    body = [
+        [each["title"], f"{each['pages_per_second']:.0f}", f"{each['share']:.0%}", f"{each['middle_share']:.0%}"]
+        for each in figures["rows"].values()
+    ]
+    header = [
+        f"100 ms latency, 64 slots, {figures['pages']:,} pages",
+        "pages/s",
+        f"of {figures['ideal']:.0f}",
+        "middle 80 %",
+    ]
+    return table(header, body)
+
+
+def children(figures: Figures) -> str:
+    return table(
+        ["one child, pages/s", "two children", "speed-up", "cores used by the two", "by nginx", "goal"],
+        [
+            [
+                f"{figures['one']:,.0f}",
+                f"{figures['two']:,.0f}",
+                f"{figures['speed_up']:.2f}",
+                f"{figures['cores_of_two']:.2f}",
+                f"{figures['cores_of_server']:.2f}",
+                ">= 1.7 where the cores are free",
+            ]
+        ],
+    )
+
+
+def memory(figures: Figures) -> str:
+    marks = list(figures["processes"][0]["mb_at"])
+    header = ["process", *(f"MB at {int(mark):,}" for mark in marks), "peak"]
+    body = [
+        [
+            "largest" if number == 0 else f"no. {number + 1}",
+            *("" if each["mb_at"][mark] is None else f"{each['mb_at'][mark]:.0f}" for mark in marks),
+            f"{each['peak_mb']:.0f}",
+        ]
+        for number, each in enumerate(figures["processes"])
+    ]
+    return table(header, body)
+
+
+def start_up(figures: Figures) -> str:
+    return table(
+        ["`trotline --help`, CPU ms", "first page after, s", "slowest", "goals"],
+        [
+            [
+                f"{figures['help_cpu_ms']:.0f}",
+                f"{figures['first_page_s']:.2f}",
+                f"{figures['first_page_worst_s']:.2f}",
+                "<= 150 ms, <= 1 s",
+            ]
+        ],
+    )
