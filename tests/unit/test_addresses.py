@@ -17,12 +17,12 @@ FORBIDDEN = """
 2001::1 2001:0:4136:e378:8000:63bf:3fff:fdd2 2001:db8::1 2001:10::1 2002:7f00:1:: 2002:a9fe:a9fe::1 2002:c0a8:101::
 3fff::1 4000::1 5f00::1 fc00::1 fd00:ec2::254 fe80::1 fe80::1%eth0 fec0::1 ff02::1
 2606:4700::5efe:7f00:1 2606:4700::200:5efe:a9fe:a9fe
-""".split()
+""".split()  # noqa: SIM905
 
 ALLOWED = """
 1.1.1.1 8.8.8.8 93.184.216.34 100.63.255.255 100.128.0.1 172.15.0.1 172.32.0.1 192.0.1.1 192.169.0.1 223.255.255.255
 2606:4700:4700::1111 2a00:1450:4001:810::200e ::ffff:8.8.8.8 64:ff9b::808:808 2002:808:808::1 2606:4700::5efe:808:808
-""".split()
+""".split()  # noqa: SIM905
 
 
 @pytest.mark.parametrize("address", FORBIDDEN)
@@ -32,12 +32,12 @@ def test_a_special_address_is_not_dialled(address: str) -> None:
 
 @pytest.mark.parametrize("address", ALLOWED)
 def test_a_public_address_is_dialled(address: str) -> None:
-    assert "" == why_not_address(address)
+    assert why_not_address(address) == ""
 
 
 @pytest.mark.parametrize("text", ["", "localhost", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "①②⑦.0.0.1", "[::1]"])
 def test_what_is_no_address_is_not_dialled(text: str) -> None:
-    assert "not an address" == why_not_address(text)
+    assert why_not_address(text) == "not an address"
 
 
 @given(st.ip_addresses(v=4))
@@ -63,4 +63,4 @@ def test_a_port_that_is_no_web_port_is_not_dialled(port: int) -> None:
 
 @pytest.mark.parametrize("port", [80, 443, 8000, 8080, 8443, 3000, 65535])
 def test_a_web_port_is_dialled(port: int) -> None:
-    assert "" == why_not_port(port)
+    assert why_not_port(port) == ""

@@ -54,7 +54,7 @@ def test_a_status_has_one_meaning(status: int, kind: Kind, final: bool) -> None:
 
 @pytest.mark.parametrize("status", [404, 403, 500, 301])
 def test_a_status_that_the_route_wants_is_ok(status: int) -> None:
-    assert Kind.OK == verdict_on(status, wanted=(status,), location="/x").kind
+    assert verdict_on(status, wanted=(status,), location="/x").kind == Kind.OK
 
 
 @pytest.mark.parametrize(
@@ -104,23 +104,23 @@ def test_a_redirect_says_where_it_leads(status: int, location: str, target: str)
 )
 def test_a_redirect_to_anything_but_the_web_is_refused(location: str) -> None:
     verdict = verdict_on(302, location=location)
-    assert (Kind.REFUSED, True) == (verdict.kind, verdict.final)
+    assert (verdict.kind, verdict.final) == (Kind.REFUSED, True)
 
 
 def test_a_redirect_to_a_huge_url_is_refused() -> None:
-    assert Kind.REFUSED == verdict_on(302, location="/" + "x" * 3000).kind
+    assert verdict_on(302, location="/" + "x" * 3000).kind == Kind.REFUSED
 
 
 @pytest.mark.parametrize("location", [{}, {"location": ""}, {"location": "  "}])
 def test_a_redirect_to_nowhere_is_gone(location: dict[str, str]) -> None:
-    assert Kind.GONE == verdict_on(302, **location).kind
+    assert verdict_on(302, **location).kind == Kind.GONE
 
 
 def test_the_redirect_after_the_last_allowed_is_refused() -> None:
     last = Task(url=TASK.url, route="x", hops=Limits().redirects - 1)
     over = Task(url=TASK.url, route="x", hops=Limits().redirects)
-    assert Kind.MOVED == verdict_on(302, task=last, location="/x").kind
-    assert Kind.REFUSED == verdict_on(302, task=over, location="/x").kind
+    assert verdict_on(302, task=last, location="/x").kind == Kind.MOVED
+    assert verdict_on(302, task=over, location="/x").kind == Kind.REFUSED
 
 
 @pytest.mark.parametrize(
@@ -156,28 +156,31 @@ def test_no_retry_after_is_too_strange(header: str) -> None:
 
 
 def test_503_with_a_sensible_retry_after_is_throttled_and_without_is_broken() -> None:
-    assert Kind.THROTTLED == verdict_on(503, retry_after="5").kind
-    assert Kind.BROKEN == verdict_on(503, retry_after="nonsense").kind
+    assert verdict_on(503, retry_after="5").kind == Kind.THROTTLED
+    assert verdict_on(503, retry_after="nonsense").kind == Kind.BROKEN
 
 
 CHALLENGES = [
-    ("Cloudflare", b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><script>window._cf_chl_opt={};</script>"
-                   b'<script src="/cdn-cgi/challenge-platform/h/b/orchestrate"></script>'),
+    (
+        "Cloudflare",
+        b"<!DOCTYPE html><html><head><title>Just a moment...</title></head><script>window._cf_chl_opt={};</script>"
+        b'<script src="/cdn-cgi/challenge-platform/h/b/orchestrate"></script>',
+    ),
     ("Cloudflare", b"<html><head><title>Attention Required! | Cloudflare</title></head><body>captcha</body></html>"),
-    ("DataDome", b"<html><script>var dd={'rt':'c','cid':'x'}</script><script src=\"https://ct.captcha-delivery.com/c.js\"></script>"),
+    ("DataDome", b"<script>var dd={'rt':'c','cid':'x'}</script><script src=\"https://ct.captcha-delivery.com/c.js\">"),
     ("HUMAN", b'<title>Access to this page has been denied</title><div id="px-captcha"></div>'),
-    ("Imperva", b'<html><iframe src="/_Incapsula_Resource?SWUDNSAI=31&xinfo=1">Request unsuccessful. Incapsula incident ID: 1</iframe>'),
-    ("AWS WAF", b'<script>window.gokuProps = {};</script><script src="https://x.token.awswaf.com/x/challenge.js"></script>'),
+    ("Imperva", b'<iframe src="/_Incapsula_Resource?SWUDNSAI=31&xinfo=1">Request unsuccessful. Incapsula</iframe>'),
+    ("AWS WAF", b'<script>window.gokuProps = {};</script><script src="https://x.token.awswaf.com/x/challenge.js">'),
     ("reCAPTCHA", b'<title>Are you a robot?</title><script src="https://www.google.com/recaptcha/api.js"></script>'),
     ("hCaptcha", b'<title>Security check</title><script src="https://js.hcaptcha.com/1/api.js"></script>'),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("status", [200, 403, 429, 503])
 @pytest.mark.parametrize(("vendor", "body"), CHALLENGES)
 def test_a_challenge_page_is_blocked_and_names_its_vendor(status: int, vendor: str, body: bytes) -> None:
     verdict = verdict_on(status, body)
-    assert Kind.BLOCKED == verdict.kind
+    assert verdict.kind == Kind.BLOCKED
     assert vendor in verdict.why
 
 
@@ -190,7 +193,7 @@ def test_akamai_and_the_cloudflare_header_are_known() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"<html><title>How captchas work</title><p>A captcha asks whether you are human; reCAPTCHA and hCaptcha do.</p>",
+        b"<html><title>How captchas work</title><p>A captcha asks if you are human; reCAPTCHA and hCaptcha do.</p>",
         b"<html><title>Sign in</title><form>...</form><script src='https://www.google.com/recaptcha/api.js'></script>",
         b"<html><title>The coding challenge</title><p>Just a moment... Access Denied, said Cloudflare.</p>",
         b"<html><script src='/cdn-cgi/challenge-platform/scripts/jsd/main.js'></script><title>A shop</title>",
@@ -198,10 +201,10 @@ def test_akamai_and_the_cloudflare_header_are_known() -> None:
     ],
 )
 def test_a_page_about_captchas_is_not_one(body: bytes) -> None:
-    assert Kind.OK == verdict_on(200, body).kind
+    assert verdict_on(200, body).kind == Kind.OK
 
 
 def test_a_long_page_is_not_searched_for_challenges() -> None:
     vendor_mark = CHALLENGES[0][1]
-    assert Kind.OK == verdict_on(200, vendor_mark + b"x" * 20_480).kind
-    assert Kind.OK == verdict_on(200, b"x" * 5000 + vendor_mark).kind
+    assert verdict_on(200, vendor_mark + b"x" * 20_480).kind == Kind.OK
+    assert verdict_on(200, b"x" * 5000 + vendor_mark).kind == Kind.OK

@@ -1,0 +1,114 @@
+"""What went wrong on the wire, in our words. Nothing that a site does leaves the fetcher as an exception."""
+
+import asyncio
+import os
+import re
+import socket
+import ssl
+
+import aiohttp
+from aiohttp.http_exceptions import LineTooLong
+
+from trotline.adapters.http.encodings import BadEncoding, OverLimit
+from trotline.adapters.http.guard import Forbidden
+from trotline.model.answer import Trouble
+from trotline.model.limits import Limits
+
+_NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
+_LONGEST = 200
+
+
+class Cut(Exception):
+    """We stopped reading: a limit of ours struck."""
+
+    def __init__(self, trouble: Trouble, why: str) -> None:
+        super().__init__(why)
+        self.trouble = trouble
+        self.why = why
+
+
+WHAT_SITES_DO = (aiohttp.ClientError, OSError, ValueError, Cut, Forbidden, OverLimit, BadEncoding)
+"""Everything that a fetch turns into a Failure."""
+
+
+def explain(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
+    """The trouble and one line about it. `phase` is what we waited for: "head" or "body"."""
+    trouble, why = _name(error, phase, limits)
+    return trouble, _one_line(why)
+
+
+def _name(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
+    match error:
+        case Cut():
+            return error.trouble, error.why
+        case Forbidden():
+            return Trouble.GUARD, error.why
+        case OverLimit():
+            return Trouble.TOO_LARGE, error.why
+        case BadEncoding():
+            return Trouble.PROTOCOL, str(error)
+        case aiohttp.ConnectionTimeoutError():
+            return Trouble.TIMEOUT, f"no connection within {limits.connect:g} s"
+        case asyncio.TimeoutError():
+            missing = "no answer" if phase == "head" else "body not complete"
+            return Trouble.TIMEOUT, f"{missing} within {limits.total:g} s"
+        case aiohttp.ClientConnectorDNSError():
+            return _name_trouble(error)
+        case aiohttp.ClientConnectorCertificateError():
+            return Trouble.TLS, f"certificate refused: {_reason(error.certificate_error)}"
+        case aiohttp.ClientConnectorSSLError():
+            return _tls_trouble(error.os_error)
+        case aiohttp.ClientConnectorError():
+            return Trouble.CONNECT, f"no connection: {_reason(error.os_error)}"
+        case aiohttp.ClientPayloadError():
+            return Trouble.PROTOCOL, f"half a body: {_reason(error)}"
+        case aiohttp.ServerDisconnectedError():
+            return Trouble.PROTOCOL, "closed without an answer"
+        case aiohttp.ClientResponseError():
+            return _head_trouble(error, limits)
+        case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError() | ValueError():
+            return Trouble.GUARD, f"not a URL that can be fetched: {_reason(error)}"
+        case OSError():
+            return Trouble.CONNECT, f"connection lost: {_reason(error)}"
+        case _:
+            return Trouble.PROTOCOL, f"not HTTP: {_reason(error)}"
+
+
+def _name_trouble(error: aiohttp.ClientConnectorDNSError) -> tuple[Trouble, str]:
+    if error.os_error.errno in _NO_SUCH_NAME:
+        return Trouble.NO_SUCH_HOST, f"{error.host} does not exist"
+    return Trouble.DNS, f"{error.host} does not resolve now: {_reason(error.os_error)}"
+
+
+def _tls_trouble(error: OSError) -> tuple[Trouble, str]:
+    if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)):
+        # The line broke in the middle of the handshake: that can heal.
+        return Trouble.CONNECT, "connection lost during the TLS handshake"
+    return Trouble.TLS, f"no TLS: {_reason(error)}"
+
+
+def _head_trouble(error: aiohttp.ClientResponseError, limits: Limits) -> tuple[Trouble, str]:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, LineTooLong) or "Too many headers" in str(cause):
+            fields = f"{limits.header_fields} headers or {limits.header_bytes} bytes"
+            return Trouble.TOO_LARGE, f"head over the limit of {fields}"
+        cause = cause.__cause__
+    return Trouble.PROTOCOL, f"not HTTP: {error.message}"
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return error.verify_message
+    if isinstance(error, (ssl.SSLError, socket.gaierror)):
+        return error.strerror or str(error)
+    if isinstance(error, OSError) and error.errno:
+        # The loop's own text ("Connect call failed") says less than the number does.
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__
+
+
+def _one_line(text: str) -> str:
+    """Sites choose some of these words: no line breaks, no escapes, no novels."""
+    return _UNPRINTABLE.sub(" ", text)[:_LONGEST].strip()

@@ -1,0 +1,242 @@
+"""The fetcher for plain HTTP, on aiohttp: one task, one hop, finite in every direction.
+
+The path of a page is kept short on purpose: headers are built once per session, the URL is taken as the gate
+wrote it, an origin is judged once and remembered, and nothing is measured by phase unless asked for.
+"""
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Collection, Coroutine, Mapping
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from trotline.adapters.http import reading
+from trotline.adapters.http.cookies import Jar
+from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, explain
+from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard, GuardedResolver
+from trotline.adapters.http.timings import Stopwatch, trace
+from trotline.errors import SettingsError
+from trotline.model.answer import Answer, Failure, Timing, Trouble
+from trotline.model.limits import Limits
+from trotline.model.moments import Seconds
+from trotline.model.task import Task
+
+ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+ACCEPT_ENCODING = "gzip, deflate, br, zstd"
+IDLE: Seconds = 15.0
+"""An unused connection is kept this long."""
+DNS_CACHE = 30
+SESSIONS = 1_000
+"""Cookie jars kept; the one unused for longest goes first."""
+
+_KNOWN_ORIGINS = 10_000
+_NOT_NORMALISED = re.compile(r"[^\x21-\x7e]|\\")
+_BREAKS_A_HEADER = re.compile(r"[\r\n\0]")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+class _Response(aiohttp.ClientResponse):
+    """A response that remembers whom it came from: its connection may be given back before anybody looks."""
+
+    dialled = ""
+
+    def start(self, connection: Any) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
+        peer = connection.transport and connection.transport.get_extra_info("peername")
+        if peer:
+            self.dialled = peer[0]
+        return super().start(connection)
+
+
+class HttpFetcher:
+    """Implements `ports.fetcher.Fetcher`. Make and use it inside one event loop; close it there."""
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        user_agent: str,
+        spider: str,
+        headers: Mapping[str, str] = {},
+        cookies: Mapping[str, str] = {},
+        cookie_hosts: Collection[str] = (),
+        allow_private: bool = False,
+        allow_hosts: Collection[str] = (),
+        slots: int = 64,
+        wanted_types: tuple[str, ...] = (),
+        timings: bool = False,
+    ) -> None:
+        """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow_hosts` may be
+        private; a content type that starts with none of `wanted_types` is dropped before its body is read."""
+        self._limits = limits
+        self._spider = spider
+        try:
+            own = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
+            self._headers = _checked({**own, **headers})
+        except Forbidden as error:
+            raise SettingsError(error.why, hint="headers are single lines of printable characters") from error
+        self._cookies = dict(cookies)
+        self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
+        self._guard = Guard(allow_private=allow_private, allow_hosts=allow_hosts)
+        self._slots = slots
+        self._wanted_types = wanted_types
+        self._timings = timings
+        self._connector: BoundedConnector | None = None
+        self._resolver: GuardedResolver | None = None
+        self._sessions: OrderedDict[str, aiohttp.ClientSession] = OrderedDict()
+        self._origins: dict[str, str] = {}
+        self._timeout = aiohttp.ClientTimeout(total=limits.total, connect=limits.connect, sock_connect=limits.connect)
+
+    async def fetch(self, task: Task) -> Answer | Failure:
+        """One hop. Limits of size refuse the page."""
+        return await self._visit(task, None)
+
+    async def fetch_start(self, task: Task, most: int) -> Answer | Failure:
+        """One hop, of whose body the first `most` bytes are enough: a longer one is cut, with a note."""
+        return await self._visit(task, most)
+
+    async def close(self) -> None:
+        for session in self._sessions.values():
+            session.detach()
+        self._sessions.clear()
+        if self._connector is not None:
+            await self._connector.close()
+            self._connector = None
+        if self._resolver is not None:
+            await self._resolver.close()
+            self._resolver = None
+
+    async def _visit(self, task: Task, cut_at: int | None) -> Answer | Failure:
+        watch = Stopwatch() if self._timings else None
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        response: _Response | None = None
+        try:
+            response = await self._ask(task, watch)
+            headers = reading.head(response, self._limits)
+            self._check_type(response)
+            body, wire_bytes, notes = await reading.body(response, self._limits, cut_at)
+        except WHAT_SITES_DO as error:
+            if response is not None:
+                response.close()
+            trouble, why = explain(error, "body" if response else "head", self._limits)
+            took = watch.timing() if watch else Timing(total=clock() - started)
+            return Failure(url=task.url, trouble=trouble, why=why, timing=took)
+        except BaseException:
+            # Cancelled: the connection has half an answer on it and must not be used again.
+            if response is not None:
+                response.close()
+            raise
+        return Answer(
+            url=task.url,
+            status=response.status,
+            headers=headers,
+            body=body,
+            wire_bytes=wire_bytes,
+            address=response.dialled,
+            http="1.0" if response.version == aiohttp.HttpVersion10 else "1.1",
+            timing=watch.timing() if watch else Timing(total=clock() - started),
+            notes=notes,
+        )
+
+    async def _ask(self, task: Task, watch: Stopwatch | None) -> _Response:
+        """Send the request and wait for the head of the answer."""
+        url = self._target(task.url)
+        session = self._session(task.session)
+        response = await session.request(
+            task.method,
+            url,
+            headers=_checked(dict(task.headers)) if task.headers else None,
+            data=task.body or None,
+            allow_redirects=False,
+            trace_request_ctx=watch,
+        )
+        assert isinstance(response, _Response)  # noqa: S101 - for the type checker: the session makes no other
+        return response
+
+    def _target(self, text: str) -> URL:
+        """The URL as the gate wrote it, judged; `Forbidden` says why not."""
+        if _NOT_NORMALISED.search(text):
+            raise Forbidden("the URL has characters that must be encoded")
+        url = URL(text, encoded=True)
+        origin = text[: text.find("/", 8)]
+        why = self._origins.get(origin)
+        if why is None:
+            why = self._judge_origin(url)
+            if len(self._origins) >= _KNOWN_ORIGINS:
+                self._origins.clear()
+            self._origins[origin] = why
+        if why:
+            raise Forbidden(why)
+        return url
+
+    def _judge_origin(self, url: URL) -> str:
+        if url.scheme not in ("http", "https"):
+            return f"scheme {url.scheme or 'nothing'!r} is not http or https"
+        if url.raw_user is not None or url.raw_password is not None:
+            return "the URL carries a user name or password; send credentials in a header"
+        if not url.raw_host or url.port is None:
+            return "the URL names no host"
+        try:
+            self._guard.admit(url.raw_host, url.port)
+        except Forbidden as error:
+            return error.why
+        return ""
+
+    def _check_type(self, response: aiohttp.ClientResponse) -> None:
+        if self._wanted_types and response.ok:
+            kind = response.headers.get("Content-Type", "").lower()
+            if kind and not kind.startswith(self._wanted_types):
+                raise Cut(Trouble.TYPE, f"content type {kind.partition(';')[0]!r} is not wanted")
+
+    def _session(self, name: str) -> aiohttp.ClientSession:
+        """The session of that name: its own cookies, everybody's connections."""
+        session = self._sessions.get(name)
+        if session is None:
+            session = self._sessions[name] = self._new_session()
+            if len(self._sessions) > SESSIONS:
+                self._sessions.popitem(last=False)[1].detach()
+        elif len(self._sessions) > 1:
+            self._sessions.move_to_end(name)
+        return session
+
+    def _new_session(self) -> aiohttp.ClientSession:
+        jar = Jar()
+        if self._cookies:
+            jar.give(self._cookies, self._cookie_hosts)
+        return aiohttp.ClientSession(
+            connector=self._connections(),
+            connector_owner=False,
+            cookie_jar=jar,
+            headers=self._headers,
+            response_class=_Response,
+            timeout=self._timeout,
+            auto_decompress=False,
+            max_line_size=self._limits.header_bytes,
+            max_field_size=self._limits.header_bytes,
+            max_headers=self._limits.header_fields,
+            trace_configs=[trace()] if self._timings else None,
+        )
+
+    def _connections(self) -> BoundedConnector:
+        if self._connector is None:
+            self._resolver = GuardedResolver(self._guard, threads=min(32, self._slots))
+            self._connector = BoundedConnector(
+                idle_hosts=self._slots,
+                socket_factory=self._guard.make_socket,
+                resolver=self._resolver,
+                limit=self._slots,
+                keepalive_timeout=IDLE,
+                ttl_dns_cache=DNS_CACHE,
+            )
+        return self._connector
+
+
+def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers, if none of them can break out of its line."""
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name) or _BREAKS_A_HEADER.search(value):
+            raise Forbidden(f"header {name!r} has a line break or is no header name")
+    return headers
