@@ -87,7 +87,11 @@ _Source = dict[str, tuple[Any, str]]
 
 
 def _from_flags(flags: Mapping[str, Any]) -> _Source:
-    return {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items() if value is not None}
+    given = {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items() if value is not None}
+    if "out" in given:
+        # --out FILE is the short way to say --sink; a complaint names what was typed.
+        given["sink"] = given.pop("out")
+    return given
 
 
 def _from_environment(environment: Mapping[str, str]) -> _Source:

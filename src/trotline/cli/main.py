@@ -100,7 +100,7 @@ def call(arguments: Sequence[str]) -> int:
         error.show()
         return CANNOT_START
     except click.ClickException as error:
-        error.show()
+        _complain(f"{error.format_message()}\n  {_usage(error)}")
         return CANNOT_START
     except TrotlineError as error:
         _complain(str(error))
@@ -115,6 +115,13 @@ def call(arguments: Sequence[str]) -> int:
     except Exception as error:
         _confess(error)
         return UNEXPECTED
+
+
+def _usage(error: click.ClickException) -> str:
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if ctx is None:
+        return "See: trotline --help"
+    return f"{ctx.get_usage()}   (more: {ctx.command_path} --help)"
 
 
 def _complain(text: str) -> None:

@@ -42,8 +42,10 @@ def command(name: str, url: str) -> None:
     _write(path, _SPIDER.format(name=path.stem, variable=_variable(path.stem), url=_address(url)))
     click.echo(f"Wrote {path}: change the URL and the selectors, then")
     click.echo("")
-    click.echo(f"  trotline try {path}    fetches the first page and shows what comes of it")
-    click.echo(f"  trotline run {path}    visits them all and stores the records")
+    # A site on this machine is refused unless it is asked for.
+    more = " --allow-private" if re.match(r"https?://(127\.|localhost\b|\[::1\])", url) else ""
+    click.echo(f"  trotline try {path}{more}    fetches the first page and shows what comes of it")
+    click.echo(f"  trotline run {path}{more}    visits them all and stores the records")
 
 
 def _variable(name: str) -> str:

@@ -12,7 +12,7 @@ from trotline.app.loading import load
 from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
-from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.target import Target, console_of
 from trotline.cli.views import JsonLines, Lines, Quiet, View, as_json
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from trotline.app.run import Report, RunPlan
     from trotline.spider.spider import Spider
 
-_CODES = {
+CODES = {
     "finished": FINISHED,
     "stopped at limit": FINISHED,
     "finished with dead": FINISHED_WITH_DEAD,
@@ -40,10 +40,10 @@ _CODES = {
 )
 @click.argument("spider")
 @click.option("--out", metavar="FILE", help="Records to this file: .db, .jsonl, .csv or .parquet.")
-@sink_option
+@click.option("--sink", metavar="URL", help="The same as a URL.  [default: sqlite:SPIDER.db]")
 @frontier_option
-@click.option("--processes", type=int, help="Worker processes.  [default: 1]")
-@click.option("--slots", type=int, help="Pages at the same time in each process.  [default: 16]")
+@click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
+@click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")
 @click.option("--max-pages", "--limit", "max_pages", type=int, metavar="N", help="Stop after N pages.")
 @click.option("--max-time", metavar="TIME", help="Stop after this long: 90s, 10m, 1h30m.")
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
@@ -68,7 +68,7 @@ def command(
     """
     if out and sink:
         raise click.UsageError("--out and --sink both say where records go: give one of them")
-    settings = settings_of(sink=out or sink, **flags)
+    settings = settings_of(out=out, sink=sink, **flags)
     found = load(spider)
     view = _view(quiet, as_json, settings.max_pages)
     return _run(_plan(spider, found, settings, fresh, seeds), found, view, quiet=quiet, json=as_json)
@@ -124,7 +124,7 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, *, quiet: bool, json: bo
     if plan.frontier != MEMORY and summary.dead:
         summary = msgspec.structs.replace(summary, reasons=wait_for(_reasons(plan, report)))
     _tell(summary, quiet=quiet, json=json)
-    return _CODES.get(str(ending), FINISHED)
+    return CODES.get(str(ending), FINISHED)
 
 
 def _tell(summary: Summary, *, quiet: bool, json: bool) -> None:

@@ -1,0 +1,186 @@
+"""Promises of the views of a run and of its summary."""
+
+import io
+import json
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from trotline.app.run import Ending, Report
+from trotline.cli.live import LiveView, frame
+from trotline.cli.outlook import Outlook
+from trotline.cli.run import CODES
+from trotline.cli.summary import HEADLINES, Summary, lines, next_steps, summarise
+from trotline.cli.views import JsonLines, Lines
+from trotline.model.job import Job, LaneView, Progress
+from trotline.rules.eta import Range, Unknown
+
+JOB = Job(id="shop-3", spider="shop", started_at=0.0)
+RESTING = LaneView(
+    lane="books.example", waiting=3, leased=0, interval=1.0, rests_for=28.0, why="429, they asked for 30 s"
+)
+
+
+def report(elapsed: float = 0.0, done: int = 0, **more: Any) -> Report:
+    progress = Progress(waiting=1000 - done, leased=16, done=done, dead=4, tallies=more.pop("tallies", {}))
+    fields: dict[str, Any] = {
+        "lanes": [], "errors": {}, "held_back": "", "workers": 2, "resumed": False, "records": done,
+        "pages_per_second": 18.2,
+    }  # fmt: skip
+    return Report(job=JOB, progress=progress, elapsed=elapsed, **(fields | more))
+
+
+def summary(**more: Any) -> Summary:
+    fields: dict[str, Any] = {
+        "ending": "finished", "spider": "shop", "job": "shop-3", "pages": 120, "records": 100, "seconds": 60.0,
+        "waiting": 0, "dead": 0, "sink": "sqlite:shop.db", "command": "trotline run shop.py", "kinds": {"product": 100},
+    }  # fmt: skip
+    return Summary(**(fields | more))
+
+
+def said(given: Summary) -> str:
+    return "\n".join(lines(given))
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (120, 40), (40, 10), (200, 60)])
+def test_a_frame_fits_any_screen(width: int, height: int):
+    lanes = [RESTING] * 50
+    errors = {f"retry: {'x' * 300} {number}": number for number in range(20)}
+    text = frame(report(lanes=lanes, errors=errors, held_back="y" * 500), Unknown.TOO_EARLY, width, height).plain
+    rows = text.split("\n")
+    assert len(rows) < height
+    assert max(map(len, rows)) <= width
+
+
+def test_a_frame_shows_what_an_operator_asks_for():
+    text = frame(
+        report(70, 600, lanes=[RESTING], errors={"retry: 503": 12}, held_back="sink is slow", resumed=True),
+        Range(120, 290),
+        100,
+        30,
+    ).plain
+    for part in (
+        "waiting 400",
+        "leased 16",
+        "done 600",
+        "dead 4",
+        "18.2 pages/s",
+        "ends in 2 to 5 min",
+        "sink is slow",
+    ):
+        assert part in text
+    for part in ("shop-3  resumed", "1:10", "28 s: 429, they asked for 30 s", "12  retry: 503", "59 % of 1,020"):
+        assert part in text
+
+
+def test_what_pages_say_cannot_steer_the_terminal():
+    text = frame(report(errors={"dead: \x1b]0;owned\x07": 1}), Unknown.TOO_EARLY, 80, 24).plain
+    assert "\x1b" not in text
+
+
+def test_the_live_view_leaves_nothing_behind():
+    out = io.StringIO()
+    view = LiveView(console=Console(file=out, force_terminal=True, width=80, height=24))
+    view.show(report())
+    view.close()
+    assert "waiting" in out.getvalue()
+    assert out.getvalue().endswith("\x1b[2K"), "the last picture is wiped; the summary follows"
+
+
+def test_lines_come_every_five_seconds_and_on_change():
+    out: list[str] = []
+    view = Lines(echo=out.append)
+    for tick in range(21):
+        lanes = [RESTING] if tick >= 7 else []
+        view.show(report(tick * 0.5, tick, lanes=lanes, held_back="sink is slow" if tick in (3, 4) else ""))
+    plain = [line for line in out if "waiting" in line]
+    assert len(plain) == 3
+    changes = [line.strip() for line in out if "waiting" not in line]
+    assert changes == [
+        "0:01  sink is slow",
+        "0:02  held back: over",
+        "0:03  lane books.example rests for 28 s: 429, they asked for 30 s",
+    ]
+
+
+def test_json_lines_are_json_and_hold_the_numbers():
+    out: list[str] = []
+    view = JsonLines(echo=out.append)
+    for tick in range(5):
+        view.show(report(tick * 0.5, tick, lanes=[RESTING]))
+    first, *others = map(json.loads, out)
+    assert len(others) == 2
+    assert (first["event"], first["job"], first["waiting"], first["dead"]) == ("progress", "shop-3", 1000, 4)
+    assert first["eta"] == {"unknown": "too early to say"}
+    assert first["lanes"][0]["why"] == "429, they asked for 30 s"
+
+
+def test_the_outlook_knows_the_page_limit():
+    outlook = Outlook(max_pages=200)
+    found: Range | Unknown = Unknown.TOO_EARLY
+    for tick in range(41):
+        found = outlook.update(report(tick * 0.5, 500 + tick * 5))
+    assert found == Range(0.0, 0.0)
+
+
+def test_every_ending_has_a_headline_and_an_exit_code():
+    assert {str(ending) for ending in Ending} == set(HEADLINES) == set(CODES)
+
+
+def test_a_finished_run_says_where_the_rows_are_and_how_to_look():
+    text = said(summary())
+    assert "120 in 1 min, 2.0 pages/s" in text
+    assert "100 in shop.db" in text
+    assert "sqlite3 shop.db 'select * from product limit 5'" in text
+
+
+@pytest.mark.parametrize(
+    ("sink", "look"),
+    [("jsonl:out/a b.jsonl", "head 'out/a b.jsonl'"), ("csv:a.csv", "head a.csv"), ("parquet:a.parquet", "pyarrow")],
+)
+def test_each_sink_has_its_way_to_look(sink: str, look: str):
+    assert look in said(summary(sink=sink, kinds={}))
+
+
+def test_a_kind_that_is_no_plain_name_is_not_put_into_a_query():
+    assert "select kind, key, data from records" in said(summary(kinds={'x"; drop table records; --': 3}))
+
+
+def test_the_dead_are_grouped_and_the_commands_are_given():
+    steps = dict(next_steps(summary(ending="finished with dead", dead=4)))
+    assert steps["see the dead"] == "trotline dead shop"
+    assert steps["try them again"] == "trotline dead shop --revive && trotline run shop.py"
+    text = said(summary(ending="finished with dead", dead=4, reasons={"broken: 503": 1, "blocked: 403": 3}))
+    assert text.index("3  blocked: 403") < text.index("1  broken: 503")
+
+
+def test_an_interrupted_run_says_how_to_go_on():
+    steps = dict(next_steps(summary(ending="interrupted", waiting=1234)))
+    assert steps["go on with the 1,234 that wait"] == "trotline run shop.py"
+
+
+def test_an_empty_run_points_to_try():
+    text = said(summary(ending="empty", records=0, command="trotline run shop.py --slots 4"))
+    assert "no record was stored" in text
+    assert "trotline try shop.py" in text
+
+
+def test_what_was_left_out_is_counted_with_its_reason():
+    tallies = {
+        "ok": 90,
+        "records": 90,
+        "gone: 404": 7,
+        "links known": 300,
+        "refused: robots.txt": 2,
+        "dead: broken: 503": 4,
+    }
+    made = summarise(report(10, 100, tallies=tallies), ending="finished", sink="csv:a.csv", command="x", ended_before=0)
+    assert made.dropped == {"links known": 300, "gone: 404": 7, "refused: robots.txt": 2}
+    assert made.reasons == {"broken: 503": 4}
+    assert made.pages == 104
+
+
+def test_a_resumed_run_counts_only_its_own_pages():
+    made = summarise(report(10, 100), ending="finished", sink="csv:a.csv", command="x", ended_before=60)
+    assert made.pages == 44
