@@ -7,7 +7,7 @@ test compares it with what a crawl stored, so the two must not share a parser, a
 import http.client
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html.parser import HTMLParser
 from typing import NamedTuple
 from urllib.parse import quote, urldefrag, urljoin, urlsplit, urlunsplit
@@ -48,12 +48,14 @@ def closure(url: str, *, robots: bool = True) -> frozenset[str]:
 
 
 def links(markup: str, url: str) -> list[str]:
-    """Where the `<a href>` of a page lead: absolute http URLs without fragments, in order, repeats kept."""
+    """Where the `<a href>` of a page lead: absolute http URLs without fragments, in order, each once."""
     parser = _Links()
     parser.feed(markup)
     parser.close()
     base = urljoin(url, parser.base.strip(_WHITESPACE)) if parser.base is not None else url
-    return list(_resolve(parser.hrefs, base))
+    # An index links to thousands of parts of a few pages: without its fragment each page is resolved only once.
+    bare = dict.fromkeys(href.strip(_WHITESPACE).partition("#")[0] for href in parser.hrefs)
+    return list(dict.fromkeys(_resolve(bare, base)))
 
 
 class _Answer(NamedTuple):
@@ -95,7 +97,7 @@ class _Links(HTMLParser):
             self.base = href
 
 
-def _resolve(hrefs: list[str], base: str) -> Iterator[str]:
+def _resolve(hrefs: Iterable[str], base: str) -> Iterator[str]:
     for href in hrefs:
         try:
             absolute = urljoin(base, re.sub(r"[\t\n\r]", "", href.strip(_WHITESPACE)))

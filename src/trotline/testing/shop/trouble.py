@@ -10,6 +10,7 @@ from email.utils import formatdate
 from aiohttp import web
 
 from trotline.testing.shop.answers import page
+from trotline.testing.shop.looks import escape
 
 _CHALLENGE = (
     '<h1>Just a moment...</h1><form id="challenge-form" class="captcha" method="post">'
@@ -122,4 +123,4 @@ def _client(request: web.Request) -> str:
 
 
 def _fine(request: web.Request) -> web.Response:
-    return page("Fine", f'<h1>Here you are</h1><p class="name">{request.match_info["name"].replace("<", "&lt;")}</p>')
+    return page("Fine", f'<h1>Here you are</h1><p class="name">{escape(request.match_info["name"])}</p>')
