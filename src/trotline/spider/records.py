@@ -1,7 +1,7 @@
 """What a handler yields, made into records: plain data, checked, with a kind and a stable key.
 
 Each record goes through JSON once, out and back. What comes back is plain, and what could break a sink later (a
-stray surrogate, a number beyond 64 bits, an object nobody can write) is found here, where the field can be named.
+stray surrogate, an object nobody can write) is found here, where the field can be named.
 """
 
 import dataclasses
@@ -72,10 +72,11 @@ def plain(item: Any) -> dict[str, Any]:
 
 def text_of(item: Any) -> str:
     """The item as JSON text for a report, whatever it is, cut to a sane length."""
-    try:
+    if _writable(item):
         text = _encode(item).decode()
-    except Exception:
-        text = json.dumps(_fields(item) or repr(item), default=repr)
+    else:
+        shown = {str(name): value if _writable(value) else repr(value) for name, value in _fields(item).items()}
+        text = json.dumps(shown or repr(item), default=str)
     return text if len(text) <= LONGEST_REJECT else text[:LONGEST_REJECT] + "..."
 
 
@@ -139,6 +140,14 @@ def _fields(item: Any) -> dict[Any, Any]:
     if dataclasses.is_dataclass(item) and not isinstance(item, type):
         return {field.name: getattr(item, field.name, None) for field in dataclasses.fields(item)}
     return {name: getattr(item, name, None) for name in getattr(item, "__struct_fields__", ())}
+
+
+def _writable(value: Any) -> bool:
+    try:
+        _encode(value)
+    except Exception:
+        return False
+    return True
 
 
 def _culprit(item: Any, error: Exception) -> str:
