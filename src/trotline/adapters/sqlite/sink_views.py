@@ -51,15 +51,13 @@ def view_sql(kind: str, names: Iterable[str]) -> str | None:
     for name in names:
         if can_be_column(name) and len(columns) < MOST_COLUMNS:
             _add(columns, name, f"json_extract(data, {_path(name)})")
-    for name, expression in _ENVELOPE.items():
-        _add(columns, name, expression)
-    shown = ", ".join(f"{expression} AS {identifier(name)}" for name, expression in columns.items())
+    shown = ", ".join(f"{expression} AS {identifier(name)}" for name, expression in (columns | _ENVELOPE).items())
     return f"CREATE VIEW {identifier(view)} AS SELECT {shown} FROM records WHERE kind = {literal(kind)}"
 
 
 def _add(columns: dict[str, str], name: str, expression: str) -> None:
     # SQLite's names do not know case: Title and title would be one column.
-    known = {column.lower() for column in columns}
+    known = {column.lower() for column in columns} | _ENVELOPE.keys()
     free, number = name, 2
     while free.lower() in known:
         free, number = f"{name}_{number}", number + 1

@@ -1,0 +1,220 @@
+"""Rows as lines of JSON, readable while the crawl runs.
+
+Write protocol, under the index's write lock:
+  1 cut the file to the length the index knows (a killed writer's tail goes away)
+  2 append the lines, fsync
+  3 commit the keys and the new length
+A kill before 3 leaves a tail that the next writer cuts; a kill after it leaves a finished batch.
+
+A newer version of a record is a new line; `finish` rewrites the file without the old ones:
+  1 write the new form beside the file, fsync
+  2 commit the new places of the lines together with the mark "pending"
+  3 rename, then take the mark away; whoever finds the mark does this step
+"""
+
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import BinaryIO
+
+from trotline.adapters.files.export import line_of
+from trotline.adapters.files.place import Place, sync_folder, write_durably
+from trotline.adapters.files.sidecar import Sidecar, groups, storable
+from trotline.errors import SinkUnreachable
+from trotline.model.record import Record
+from trotline.model.row import Row
+
+APPLICATION = 0x54524C49
+_TABLES = (
+    """CREATE TABLE lines (
+        start INTEGER PRIMARY KEY, length INTEGER NOT NULL,
+        site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
+        seen_at REAL NOT NULL, digest BLOB NOT NULL,
+        UNIQUE (site, kind, key))""",
+    # length: bytes of the file that count; adopted: bytes at its start that were there before us;
+    # dead: lines that a newer version replaced; pending: the new form is ready to be moved in.
+    "CREATE TABLE state (length INTEGER, adopted INTEGER NOT NULL, dead INTEGER NOT NULL, pending INTEGER NOT NULL)",
+    "INSERT INTO state VALUES (NULL, 0, 0, 0)",
+)
+_AT_ONCE = 64
+_PAGE = 1000
+
+Identity = tuple[str, str, str]
+Line = tuple[int, int, str, str, str, float, bytes]
+
+
+class JsonlSink:
+    """Appends to the file at `path`, which several processes may share; a file that is there already is continued.
+
+    A line is the record's data and nothing else; `envelope` adds `_site`, `_kind`, `_key`, `_url`, `_seen_at`.
+    """
+
+    def __init__(self, path: str | Path, *, envelope: bool = False) -> None:
+        self.place = Place(path)
+        self._envelope = envelope
+        self._sidecar = Sidecar(self.place, _TABLES, APPLICATION, born=self._look)
+
+    async def open(self) -> None:
+        """Open or make the file now rather than at the first write: its errors show before any page is fetched."""
+        await self._sidecar.do(self._settle)
+
+    async def write(self, batch: Sequence[Record]) -> None:
+        if batch:
+            await self._sidecar.do(lambda: self._write(batch))
+
+    async def finish(self) -> None:
+        """One line per record: replaced lines go away. May be called many times."""
+        await self._sidecar.do(self._finish)
+
+    async def close(self) -> None:
+        await self._sidecar.close()
+
+    def _write(self, batch: Sequence[Record]) -> None:
+        rows = storable(batch)
+        with self._sidecar.transaction() as index:
+            length = self._recovered(index)
+            for begin in range(0, len(rows), _AT_ONCE):
+                length = self._append(index, rows[begin : begin + _AT_ONCE], length)
+            index.execute("UPDATE state SET length = ?", (length,))
+
+    def _append(self, index: sqlite3.Connection, rows: list[Row], length: int) -> int:
+        """Append what is new in `rows`; answers the file's new length."""
+        known = _known_lines(index, rows)
+        noted: list[Line] = []
+        text: list[bytes] = []
+        start, replaced = length, 0
+        for row in rows:
+            line = line_of(row, self._envelope)
+            digest = blake2b(line, digest_size=16).digest()
+            old = known.get(row[:3])
+            if old is not None and row.seen_at < old[5]:
+                continue
+            if old is not None and digest == old[6]:
+                if row.seen_at > old[5]:
+                    noted.append((*old[:5], row.seen_at, digest))
+                continue
+            replaced += old is not None
+            noted.append((start, len(line), row.site, row.kind, row.key, row.seen_at, digest))
+            text.append(line)
+            start += len(line)
+        if text:
+            _append_durably(self.place.file, b"".join(text), length)
+        if noted:
+            # REPLACE: the note of the older version goes away with its place in the file.
+            index.execute(
+                f"REPLACE INTO lines VALUES {groups(len(noted), 7)}",  # noqa: S608
+                [value for line_note in noted for value in line_note],
+            )
+        if replaced:
+            index.execute("UPDATE state SET dead = dead + ?", (replaced,))
+        return start
+
+    def _settle(self) -> None:
+        with self._sidecar.transaction() as index:
+            self._recovered(index)
+
+    def _recovered(self, index: sqlite3.Connection) -> int:
+        """Bring file and index together; answers the length that counts. Under the lock, before every deed."""
+        length, pending = index.execute("SELECT length, pending FROM state").fetchone()
+        if pending:
+            if self.place.new.exists():
+                self.place.move_in()
+            index.execute("UPDATE state SET pending = 0")
+        try:
+            size = self.place.file.stat().st_size
+        except FileNotFoundError:
+            return self._started_anew(index)
+        if length is None:
+            index.execute("UPDATE state SET length = ?1, adopted = ?1", (size,))
+            return size
+        if size < length:
+            raise SinkUnreachable(
+                f"{self.place.file} is shorter ({size} bytes) than what was written to it ({length}): somebody cut it",
+                hint=f"Put it back; or remove it together with {self.place.index} to start anew.",
+            )
+        if size > length:
+            os.truncate(self.place.file, length)
+        return int(length)
+
+    def _started_anew(self, index: sqlite3.Connection) -> int:
+        """No file: a first run, or somebody took the rows away and wants new ones."""
+        self.place.file.touch()
+        sync_folder(self.place.file.parent)
+        index.execute("DELETE FROM lines")
+        index.execute("UPDATE state SET length = 0, adopted = 0, dead = 0")
+        return 0
+
+    def _look(self) -> None:
+        """May this file be continued? Only if it ends like a file of JSON lines."""
+        if not self.place.file.exists() or not self.place.file.stat().st_size:
+            return
+        with self.place.file.open("rb") as lines:
+            first = lines.read(1)
+            lines.seek(-1, os.SEEK_END)
+            last = lines.read(1)
+        if first != b"{" or last != b"\n":
+            raise SinkUnreachable(
+                f"{self.place.file} exists already and does not look like JSON lines",
+                hint="Choose another file name, or move that file away.",
+            )
+
+    def _finish(self) -> None:
+        with self._sidecar.transaction() as index:
+            self._recovered(index)
+            dead, adopted = index.execute("SELECT dead, adopted FROM state").fetchone()
+            if not dead:
+                return
+            length = write_durably(self.place.new, lambda out: self._compact(index, adopted, out))
+            index.execute("UPDATE state SET length = ?, dead = 0, pending = 1", (length,))
+        self._settle()
+
+    def _compact(self, index: sqlite3.Connection, adopted: int, out: BinaryIO) -> int:
+        """Copy the lines that count, in their order; answers the new length."""
+        with self.place.file.open("rb") as lines:
+            _copy(lines, out, adopted)
+            at, last = adopted, -1
+            while page := index.execute(
+                "SELECT start, length FROM lines WHERE start > ? ORDER BY start LIMIT ?", (last, _PAGE)
+            ).fetchall():
+                moves = []
+                for start, length in page:
+                    lines.seek(start)
+                    out.write(lines.read(length))
+                    moves.append((at, start))
+                    at, last = at + length, start
+                # Lines only move towards the beginning, first line first: no two ever claim one place.
+                index.executemany("UPDATE lines SET start = ? WHERE start = ?", moves)
+        return at
+
+
+def _known_lines(index: sqlite3.Connection, rows: list[Row]) -> dict[Identity, Line]:
+    found = index.execute(
+        f"SELECT * FROM lines WHERE (site, kind, key) IN (VALUES {groups(len(rows), 3)})",  # noqa: S608
+        [value for row in rows for value in row[:3]],
+    )
+    return {line[2:5]: line for line in found}
+
+
+def _append_durably(path: Path, text: bytes, length: int) -> None:
+    with path.open("r+b", buffering=0) as lines:
+        lines.seek(length)
+        try:
+            view = memoryview(text)
+            while view:
+                view = view[lines.write(view) :]
+            os.fsync(lines.fileno())
+        except OSError:
+            # Readers should not meet half a line meanwhile; if even this fails, the next writer cuts the tail.
+            with suppress(OSError):
+                lines.truncate(length)
+            raise
+
+
+def _copy(source: BinaryIO, out: BinaryIO, count: int) -> None:
+    while count:
+        piece = source.read(min(count, 1 << 20))
+        out.write(piece)
+        count -= len(piece)

@@ -1,0 +1,109 @@
+"""CSV and Parquet: formats that cannot be corrected in place, so rows wait in a spool and the file is written whole."""
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from trotline.adapters.files.export import need_pyarrow, to_csv, to_parquet
+from trotline.adapters.files.place import Place, write_durably
+from trotline.adapters.files.sidecar import Sidecar, groups, storable
+from trotline.errors import SinkUnreachable
+from trotline.model.record import Record
+from trotline.model.row import Row
+
+APPLICATION = 0x54524C50
+_TABLES = (
+    """CREATE TABLE rows (
+        site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, url TEXT NOT NULL,
+        seen_at REAL NOT NULL, data TEXT NOT NULL, UNIQUE (site, kind, key))""",
+    # revision: batches stored; written: the revision that the file shows.
+    "CREATE TABLE state (revision INTEGER NOT NULL, written INTEGER NOT NULL)",
+    "INSERT INTO state VALUES (0, -1)",
+)
+_UPSERT = """ ON CONFLICT (site, kind, key) DO UPDATE SET url = excluded.url, seen_at = excluded.seen_at,
+    data = excluded.data WHERE excluded.seen_at >= seen_at"""
+_AT_ONCE = 64
+
+Writer = Callable[["Spool", BinaryIO], int]
+
+
+class Spool:
+    """The rows in the order they were first stored. Can be gone through more than once."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __iter__(self) -> Iterator[Row]:
+        for row in self._connection.execute("SELECT site, kind, key, url, seen_at, data FROM rows ORDER BY rowid"):
+            yield Row(*row)
+
+
+class SpooledSink:
+    """Keeps rows in a spool beside the file at `path`; `finish` writes the file, whole, from all of them."""
+
+    def __init__(self, path: str | Path, writer: Writer) -> None:
+        self.place = Place(path)
+        self._writer = writer
+        self._sidecar = Sidecar(self.place, _TABLES, APPLICATION, born=self._look)
+
+    async def open(self) -> None:
+        """Open or make the spool now rather than at the first write: its errors show before any page is fetched."""
+        await self._sidecar.do(self._sidecar.opened)
+
+    async def write(self, batch: Sequence[Record]) -> None:
+        if batch:
+            await self._sidecar.do(lambda: self._write(batch))
+
+    async def finish(self) -> None:
+        """Write the file from everything stored so far. May be called many times."""
+        await self._sidecar.do(self._finish)
+
+    async def close(self) -> None:
+        await self._sidecar.close()
+
+    def _write(self, batch: Sequence[Record]) -> None:
+        rows = storable(batch)
+        with self._sidecar.transaction() as spool:
+            for begin in range(0, len(rows), _AT_ONCE):
+                chunk = rows[begin : begin + _AT_ONCE]
+                spool.execute(
+                    f"INSERT INTO rows VALUES {groups(len(chunk), 6)} {_UPSERT}",  # noqa: S608
+                    [value for row in chunk for value in row],
+                )
+            spool.execute("UPDATE state SET revision = revision + 1")
+
+    def _finish(self) -> None:
+        self._sidecar.opened()
+        # Two that finish at once: the one with the older view of the rows must not be the last to write.
+        with self.place.only_one():
+            with self._sidecar.transaction("DEFERRED") as spool:
+                revision, written = spool.execute("SELECT revision, written FROM state").fetchone()
+                if revision == written and self.place.file.exists():
+                    return
+                write_durably(self.place.new, lambda out: self._writer(Spool(spool), out))
+            self.place.move_in()
+            self._sidecar.opened().execute("UPDATE state SET written = ?", (revision,))
+
+    def _look(self) -> None:
+        """A file without a spool is somebody's own: `finish` would replace it."""
+        if self.place.file.exists() and self.place.file.stat().st_size:
+            raise SinkUnreachable(
+                f"{self.place.file} exists already, and there is no spool beside it to continue from",
+                hint="Choose another file name, or move that file away.",
+            )
+
+
+class CsvSink(SpooledSink):
+    """One CSV table, UTF-8. `raw` leaves cells that look like formulas as they are; `envelope` adds `_key` and such."""
+
+    def __init__(self, path: str | Path, *, envelope: bool = False, raw: bool = False) -> None:
+        super().__init__(path, lambda rows, out: to_csv(rows, out, envelope=envelope, raw=raw))
+
+
+class ParquetSink(SpooledSink):
+    """One Parquet table with typed columns; needs `trotline[parquet]`."""
+
+    def __init__(self, path: str | Path, *, envelope: bool = False) -> None:
+        need_pyarrow()
+        super().__init__(path, lambda rows, out: to_parquet(rows, out, envelope=envelope))

@@ -1,0 +1,172 @@
+"""The promises of a sink (S1 to S5), as tests that any sink can inherit:
+
+    class TestFolderSink(SinkContract):
+        @pytest.fixture
+        def sink(self, tmp_path):
+            return FolderSink(tmp_path)
+
+        async def rows(self, sink):
+            return {("shop", "product", path.stem): json.loads(path.read_text()) for path in sink.folder.glob("*")}
+
+`rows` says what the sink holds. Without it only the tests that need no reading run; the others say what is missing.
+The `sink` fixture must give an empty sink every time.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from trotline.model.record import Record
+from trotline.ports.sink import Sink
+
+Identity = tuple[str, str, str]
+Rows = Mapping[Identity, Mapping[str, Any]]
+
+T1: Identity = ("shop", "product", "T1")
+
+
+def product(
+    key: str = "T1", *, seen_at: float = 1_000.0, site: str = "shop", kind: str = "product", **data: Any
+) -> Record:
+    """A record for tests; the data is `{"sku": key}` and what else is given."""
+    url = f"https://shop.example/p/{key}"
+    return Record(kind=kind, key=key, data={"sku": key, **data}, url=url, site=site, seen_at=seen_at)
+
+
+class SinkContract:
+    async def rows(self, sink: Any) -> Rows:
+        """What the sink holds: (site, kind, key) -> data."""
+        raise NotImplementedError("override `async def rows(self, sink)`: it answers {(site, kind, key): data}")
+
+    def second(self, sink: Any) -> Any:
+        """Another sink on the same place, as a second worker has it; None if that is not possible."""
+        return None
+
+    async def _held(self, sink: Any) -> dict[Identity, dict[str, Any]]:
+        try:
+            rows = await self.rows(sink)
+        except NotImplementedError as missing:
+            pytest.skip(str(missing))
+        return {identity: dict(data) for identity, data in rows.items()}
+
+    async def test_what_was_written_is_there(self, sink: Sink) -> None:
+        await sink.write([product("T1", title="Tea", price=4.5), product("T2", title="Coffee", stock=None)])
+
+        held = await self._held(sink)
+        await sink.close()
+        assert {T1, ("shop", "product", "T2")} == held.keys()
+        assert held[T1]["title"] == "Tea"
+
+    async def test_s1_the_same_batch_twice_leaves_the_same_state(self, sink: Sink) -> None:
+        batch = [product("T1", title="Tea"), product("T2", title="Coffee")]
+        await sink.write(batch)
+        once = await self._held(sink)
+
+        await sink.write(batch)
+
+        assert once == await self._held(sink)
+        await sink.close()
+
+    async def test_s1_a_batch_that_names_one_thing_twice_can_be_repeated(self, sink: Sink) -> None:
+        batch = [product(title="Tea"), product(title="Green tea")]
+        for _ in range(2):
+            await sink.write(batch)
+
+        assert (await self._held(sink))[T1]["title"] == "Green tea"
+        await sink.close()
+
+    async def test_s2_a_newer_sighting_replaces_an_older_one(self, sink: Sink) -> None:
+        await sink.write([product(seen_at=1_000.0, title="old")])
+        await sink.write([product(seen_at=1_001.0, title="new")])
+
+        assert (await self._held(sink))[T1]["title"] == "new"
+        await sink.close()
+
+    async def test_s2_an_older_sighting_does_not_overwrite_a_newer_one(self, sink: Sink) -> None:
+        await sink.write([product(seen_at=1_001.0, title="new")])
+        await sink.write([product(seen_at=1_000.0, title="old")])
+
+        assert (await self._held(sink))[T1]["title"] == "new"
+        await sink.close()
+
+    async def test_s2_holds_within_a_batch(self, sink: Sink) -> None:
+        await sink.write([product(seen_at=1_001.0, title="new"), product(seen_at=1_000.0, title="old")])
+
+        assert (await self._held(sink))[T1]["title"] == "new"
+        await sink.close()
+
+    async def test_s2_seeing_the_same_again_makes_the_sighting_newer(self, sink: Sink) -> None:
+        await sink.write([product(seen_at=1_000.0, title="tea")])
+        await sink.write([product(seen_at=1_002.0, title="tea")])
+        await sink.write([product(seen_at=1_001.0, title="late")])
+
+        assert (await self._held(sink))[T1]["title"] == "tea"
+        await sink.close()
+
+    async def test_s3_a_batch_with_an_impossible_record_is_not_stored_at_all(self, sink: Sink) -> None:
+        await sink.write([product("T0")])
+        with pytest.raises(Exception, match=r".+"):
+            await sink.write([product("T1"), product("T2", what=object()), product("T3")])
+
+        assert {("shop", "product", "T0")} == (await self._held(sink)).keys()
+        await sink.write([product("T4")])
+        assert {("shop", "product", "T0"), ("shop", "product", "T4")} == (await self._held(sink)).keys()
+        await sink.close()
+
+    async def test_s3_a_large_batch_is_stored_whole(self, sink: Sink) -> None:
+        await sink.write([product(f"T{number}", text="x" * 500) for number in range(500)])
+
+        assert len(await self._held(sink)) == 500
+        await sink.close()
+
+    async def test_s3_what_was_written_is_there_for_the_next_one(self, sink: Sink) -> None:
+        other = self.second(sink)
+        if other is None:
+            pytest.skip("override `second(self, sink)`: it answers another sink on the same place")
+        await sink.write([product()])
+        await sink.close()
+
+        assert {T1} == (await self._held(other)).keys()
+        await other.close()
+
+    async def test_s4_an_empty_batch_is_harmless(self, sink: Sink) -> None:
+        await sink.write([])
+        await sink.write([product()])
+        await sink.write([])
+
+        assert {T1} == (await self._held(sink)).keys()
+        await sink.close()
+
+    async def test_s5_one_key_in_two_kinds_and_two_sites_is_four_rows(self, sink: Sink) -> None:
+        await sink.write([product(kind=kind, site=site) for kind in ("product", "offer") for site in ("shop", "store")])
+
+        assert len(await self._held(sink)) == 4
+        await sink.close()
+
+    async def test_s5_many_writers_at_once_leave_one_row_each_and_the_newest(self, sink: Sink) -> None:
+        other = self.second(sink) or sink
+        writers = [sink, other] * 4
+        await asyncio.gather(
+            *(
+                writer.write([product(f"T{key}", seen_at=1_000.0 + turn, turn=turn) for key in range(20)])
+                for turn, writer in enumerate(writers)
+            )
+        )
+
+        held = await self._held(sink)
+        assert len(held) == 20
+        assert {"7"} == {str(data["turn"]) for data in held.values()}
+        await sink.close()
+        if other is not sink:
+            await other.close()
+
+    async def test_odd_text_does_not_cost_the_row(self, sink: Sink) -> None:
+        await sink.write([product("T\0 1", title="a\0b"), product("é\ud800", title="half \ud83d pair"), product("T3")])
+
+        assert len(await self._held(sink)) == 3
+        await sink.close()
+
+    async def test_closing_without_writing_is_harmless(self, sink: Sink) -> None:
+        await sink.close()
