@@ -58,6 +58,16 @@ def test_a_frontier_that_grows_as_fast_as_it_is_done_has_no_eta():
     assert estimate(crawl(60, 10, growth=3.0), 300) is Unknown.GROWING
 
 
+def test_the_burst_of_discoveries_at_the_start_does_not_hide_the_end():
+    samples = crawl(30, 10, growth=5.0)
+    burst = samples[-1]
+    for tick in range(1, 60):
+        samples = remember(samples, Sample(burst.at + tick, burst.ended + 10 * tick, burst.admitted))
+    found = estimate(samples, 1000)
+    assert isinstance(found, Range)
+    assert found.low <= 100 <= found.high
+
+
 def test_a_crawl_that_stands_says_so():
     worked = crawl(60, 10)
     stood = worked[-1]

@@ -44,6 +44,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     hops: list[Hop]
+    outside: str = ""
+    """Why a run would not visit this page; empty if it would."""
     encoding: str = ""
     title: str = ""
     harvest: Harvest | None = None
@@ -71,7 +73,14 @@ class Trier:
         self._gate = gate
         self._robots = robots
 
-    async def attempt(self, route: Route, task: Task, now: Callable[[], Moment] = time.time) -> Trial:
+    async def attempt(self, route: Route, draft: Task, now: Callable[[], Moment] = time.time) -> Trial:
+        """Visit the page even if it is out of the spider's scope: `outside` says so."""
+        admitted = self._gate.seeds([draft], now())
+        task = admitted.tasks[0] if admitted.tasks else draft
+        trial = await self._attempt(route, task, now)
+        return msgspec.structs.replace(trial, outside=", ".join(admitted.refused))
+
+    async def _attempt(self, route: Route, task: Task, now: Callable[[], Moment]) -> Trial:
         hops = [await self._hop(route, task, now())]
         while hops[-1].verdict.kind is Kind.MOVED:
             answer, location = hops[-1].answer, hops[-1].verdict.location

@@ -8,7 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from trotline.cli.outlook import Outlook
-from trotline.cli.text import clock, count, eta, length, rate, safe
+from trotline.cli.text import by_number, clock, count, eta, length, rate, rest, safe
 from trotline.model.job import LaneView
 from trotline.rules.eta import Range, Unknown
 
@@ -47,7 +47,7 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int) -> 
     if report.held_back:
         rows.append(Text(safe(report.held_back, 200), style="yellow"))
     room = height - len(rows) - _FRAME
-    errors = list(report.errors.items())[: max(0, min(5, room // 3 - 2))]
+    errors = by_number(report.errors, max(0, min(5, room // 3 - 2)))
     room -= len(errors) + 2 if errors else 0
     # Title, blank line and "and 3 more" belong to the lanes too.
     lanes = report.lanes if len(report.lanes) <= room - 2 else report.lanes[: max(0, room - 3)]
@@ -111,7 +111,7 @@ def _lanes(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
     rows = [Text(f"{'lane':<{wide}}  waiting  leased    every  rests", style="dim")]
     for lane in lanes:
         numbers = f"{count(lane.waiting):>9}{count(lane.leased):>8}{length(lane.interval):>9}  "
-        rows.append(Text.assemble(_fitted(safe(lane.lane, 100), wide), numbers, (_rest(lane), "yellow")))
+        rows.append(Text.assemble(_fitted(safe(lane.lane, 100), wide), numbers, (rest(lane), "yellow")))
     if hidden > 0:
         rows.append(Text(f"and {count(hidden)} more", style="dim"))
     return rows
@@ -120,12 +120,6 @@ def _lanes(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
 def _fitted(text: str, width: int) -> str:
     """The text in exactly so many cells."""
     return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
-
-
-def _rest(lane: LaneView) -> str:
-    if lane.paused:
-        return "paused"
-    return f"{length(lane.rests_for)}: {safe(lane.why, 100)}" if lane.rests_for > 0 else ""
 
 
 def _errors(errors: list[tuple[str, int]]) -> list[Text]:

@@ -22,6 +22,9 @@ class Outlook:
         if self._ended_before is None:
             self._ended_before = ended
         self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
+        if not progress.waiting + progress.leased and not progress.sealed:
+            # Nothing to do is not the end while seeds are still coming.
+            return Unknown.TOO_EARLY
         loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in report.lanes]
         return estimate(self._samples, progress.waiting + progress.leased, loads, self._pages_left(ended))
 

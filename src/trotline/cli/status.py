@@ -7,7 +7,7 @@ import msgspec
 
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.target import Target, console_of, find, jobs_here
-from trotline.cli.text import count, length, safe
+from trotline.cli.text import by_number, count, length, rest, safe
 from trotline.model.job import LaneView, Progress
 from trotline.model.moments import iso
 
@@ -84,10 +84,11 @@ def table(looks: list[Look]) -> list[str]:
         numbers = (count(p.waiting), count(p.leased), count(p.done), count(p.dead))
         rows.append((safe(look.target.job.id, 40), state(p), *numbers, f"{_age(p)} ago"))
     widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    return [
-        "  ".join(_cell(text, width, place) for place, (text, width) in enumerate(zip(row, widths, strict=True)))
-        for row in rows
-    ]
+    lines = []
+    for row in rows:
+        cells = (_cell(text, width, place) for place, (text, width) in enumerate(zip(row, widths, strict=True)))
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def _cell(text: str, width: int, place: int) -> str:
@@ -105,12 +106,12 @@ def portrait(look: Look) -> list[str]:
         f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}",
     ]
     if p.tallies:
-        ordered = sorted(p.tallies.items(), key=lambda item: -item[1])[:_MOST]
+        ordered = by_number(p.tallies, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
     if look.lanes:
         lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
     if look.reasons:
-        ordered = sorted(look.reasons.items(), key=lambda item: -item[1])[:_MOST]
+        ordered = by_number(look.reasons, _MOST)
         lines += ["", "dead", *(f"{count(number):>9}  {safe(why, 100)}" for why, number in ordered)]
         lines += ["", f"look at them: trotline dead {safe(job.spider)}"]
     if p.finished_at is None and not p.leased:
@@ -119,9 +120,9 @@ def portrait(look: Look) -> list[str]:
 
 
 def _lane(lane: LaneView) -> str:
-    rest = f"  rests {length(lane.rests_for)}: {safe(lane.why, 100)}" if lane.rests_for > 0 else ""
-    paused = "  paused" if lane.paused else ""
-    return f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {length(lane.interval)}{rest}{paused}"
+    resting = rest(lane)
+    more = f"  rests: {resting}" if resting else ""
+    return f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {length(lane.interval)}{more}"
 
 
 def facts(look: Look) -> dict[str, object]:

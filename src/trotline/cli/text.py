@@ -1,8 +1,10 @@
 """How numbers, times and foreign text look on a screen."""
 
 import unicodedata
+from collections.abc import Mapping
 
 from trotline.app.places import public
+from trotline.model.job import LaneView
 from trotline.model.moments import Seconds
 from trotline.rules.eta import Range, Unknown
 
@@ -81,3 +83,17 @@ def size(octets: int) -> str:
         if octets >= step:
             return f"{octets / step:.1f} {unit}"
     return count(octets, "byte")
+
+
+def rest(lane: LaneView) -> str:
+    """Why nothing of the lane is visited now; empty when it may be."""
+    if lane.paused:
+        return "paused"
+    if lane.rests_for <= 0:
+        return ""
+    return f"{length(lane.rests_for)}: {safe(lane.why, 100)}" if lane.why else length(lane.rests_for)
+
+
+def by_number(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
+    """The most frequent first."""
+    return sorted(counts.items(), key=lambda item: -item[1])[:most]

@@ -18,6 +18,10 @@ _RECORDS = 5
 _LINKS = 8
 _LINES = 40
 """Of one record."""
+_SHORT = 100
+"""A record that fits into so many characters stays on one line."""
+_SHORTEST = 0.0005
+"""Seconds; a phase under it did not really happen."""
 _TELLING = (
     "content-type", "content-language", "server", "set-cookie", "location", "retry-after", "cache-control", "etag",
     "last-modified", "x-robots-tag", "via", "cf-ray", "x-cache",
@@ -31,6 +35,8 @@ def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
     for hop in trial.hops[:-1]:
         found.append(_row("moved", f"{hop.verdict.why}  {safe_url(hop.url, 200)}"))
     found += _robots(trial.hops[-1])
+    if trial.outside:
+        found.append(_row("scope", click.style(f"a run would not visit it: {safe(trial.outside)}", fg="yellow")))
     answer = trial.answer
     if isinstance(answer, Answer):
         found += _answer(trial, answer, everything)
@@ -108,7 +114,7 @@ def _timing(timing: Timing) -> str:
         ("first byte", timing.first_byte),
         ("body", timing.body),
     ]
-    parts = ", ".join(f"{name} {length(seconds)}" for name, seconds in phases if seconds > 0)
+    parts = ", ".join(f"{name} {length(seconds)}" for name, seconds in phases if seconds >= _SHORTEST)
     return length(timing.total) + (f": {parts}" if parts else "")
 
 
@@ -118,7 +124,7 @@ def _records(trial: Trial, everything: bool) -> list[str]:
     rows = [_title(count(len(records), "record"))]
     for record in records if everything else records[:_RECORDS]:
         rows.append(f"  {safe(record.kind, 60)}  key {safe(record.key, 100)}")
-        body = json.dumps(record.data, indent=2, ensure_ascii=False, default=str).splitlines()
+        body = _pretty(record.data)
         rows += [f"    {safe(line)}" for line in (body if everything else body[:_LINES])]
         if len(body) > _LINES and not everything:
             rows.append(f"    and {count(len(body) - _LINES)} more lines (--all)")
@@ -130,14 +136,16 @@ def _records(trial: Trial, everything: bool) -> list[str]:
     return rows
 
 
+def _pretty(data: dict[str, Any]) -> list[str]:
+    flat = json.dumps(data, ensure_ascii=False)
+    return [flat] if len(flat) <= _SHORT else json.dumps(data, indent=2, ensure_ascii=False).splitlines()
+
+
 def _links(trial: Trial, everything: bool) -> list[str]:
     admitted = [link for link in trial.links if not link.refused]
     refused = [link for link in trial.links if link.refused]
-    judged = f"{count(len(admitted))} would be admitted, {count(len(refused))} not"
-    on_page = f"of {count(trial.links_on_page)} on the page"
-    rows = [
-        f"{_title(count(len(trial.links), 'link') + ' followed')} {on_page}" + (f": {judged}" if trial.links else "")
-    ]
+    judged = f": {count(len(admitted))} would be admitted, {count(len(refused))} not" if trial.links else ""
+    rows = [f"{_title(count(len(trial.links), 'task'))} from {count(trial.links_on_page, 'link')} on the page{judged}"]
     for route, number in Counter(link.route for link in admitted).items():
         rows.append(f"  to {route}: {count(number)}")
         rows += _some([link for link in admitted if link.route == route], everything)
@@ -164,6 +172,7 @@ def facts(trial: Trial, route: str) -> dict[str, Any]:
     return {
         "route": route,
         "verdict": trial.verdict,
+        "outside": trial.outside,
         "hops": [_hop_facts(hop) for hop in trial.hops],
         "encoding": trial.encoding,
         "title": trial.title,

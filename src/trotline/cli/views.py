@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from trotline.cli.outlook import Outlook
-from trotline.cli.text import clock, count, eta, length, rate, safe
+from trotline.cli.text import clock, count, eta, rate, rest, safe
 from trotline.model.moments import Seconds
 from trotline.rules.eta import Range, Unknown
 
@@ -84,7 +84,7 @@ def _state(report: "Report") -> dict[str, str]:
         if lane.paused:
             found[f"{name} is paused"] = f"{name} is paused"
         elif lane.rests_for > 0:
-            found[f"{name} rests"] = f"{name} rests for {length(lane.rests_for)}: {safe(lane.why, 100)}"
+            found[f"{name} rests"] = f"{name} rests for {rest(lane)}"
     return found
 
 

@@ -85,7 +85,7 @@ def estimate(
     floor = max((lane.floor for lane in lanes), default=0.0)
     if pages_left is not None and pages_left <= remaining:
         return _range(pages_left / max(paces), pages_left / min(paces))
-    growth = _growth(spans[-1])
+    growth = _lately([_growth(span) for span in spans])
     low = max(remaining / max(paces), floor)
     high = max(remaining / min(paces), floor) / (1.0 - growth) if growth < 1.0 else FARTHEST
     if pages_left is not None:
@@ -114,6 +114,14 @@ def _spans(samples: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
 def _rate(span: tuple[Sample, Sample]) -> float:
     start, end = span
     return (end.ended - start.ended) / (end.at - start.at)
+
+
+def _lately(growths: Sequence[float]) -> float:
+    """The growth to reckon with: what happens now decides whether it ends, the past only how late.
+
+    A crawl begins with a burst of discoveries. Counting that burst for minutes would hide an end that is in sight.
+    """
+    return growths[0] if growths[0] >= 1.0 else max(growth for growth in growths if growth < 1.0)
 
 
 def _growth(span: tuple[Sample, Sample]) -> float:
