@@ -221,6 +221,9 @@ def test_a_task_refuses_what_it_does_not_know():
 
     with pytest.raises(TypeError, match="'prio'"):
         product.task("https://shop.example/", prio=1)
+    with pytest.raises(TypeError, match="priority is int"):
+        product.task("https://shop.example/", priority="soon")
+    assert product.task("https://shop.example/", priority=None, key=None) == product.task("https://shop.example/")
     with pytest.raises(ValueError, match="one body"):
         product.task("https://shop.example/", json={}, form={})
 

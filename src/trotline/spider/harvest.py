@@ -1,6 +1,7 @@
 """Runs a handler on a page and gathers what it yields."""
 
 from collections.abc import AsyncIterable, Awaitable, Iterable
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -56,6 +57,8 @@ async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str,
 
 
 def _each(given: Any) -> Iterable[Any]:
+    if type(given) is GeneratorType:
+        return given
     if given is None:
         return ()
     if isinstance(given, _SINGLE) or is_typed(given) or not isinstance(given, Iterable):

@@ -164,7 +164,7 @@ class Page:
         route = self._route if to is None else to
         if route is not None and not isinstance(route, str):
             return route.task(absolute[0], **fields)
-        return draft(absolute[0], route or self._task.route, **fields)
+        return draft(absolute[0], route or self._task.route, fields)
 
     def _target(self, to: "Route | str | None") -> tuple[str, int]:
         route = self._route if to is None else to

@@ -59,7 +59,7 @@ class Route:
 
     def task(self, url: str, **fields: Unpack[Draft]) -> Task:
         """A task of this route for an absolute URL; `page.task()` takes relative ones."""
-        return draft(url, self.name, **(self._given | fields)) if self._given else draft(url, self.name, **fields)
+        return draft(url, self.name, {**self._given, **fields} if self._given else fields)
 
     def seed_defaults(self) -> dict[str, Any]:
         """What a seed's JSON object gets where it says nothing, in the seeds' own words."""
