@@ -1,0 +1,1 @@
+"""The Gate, the one door for new tasks. (Backends of the frontier itself are adapters.)"""

@@ -1,0 +1,238 @@
+"""The one door for new tasks: normalises, checks scope, depth and traps, and leaves out what is known already.
+
+A page of a shop has about eighty links, and nearly all are known. So a link costs one look into a set of texts as
+found; only what is not there is parsed, and only what is new becomes a task.
+"""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from trotline.frontier.known import Known
+from trotline.model.harvest import Follow
+from trotline.model.limits import Limits
+from trotline.model.moments import Moment
+from trotline.model.task import Task
+from trotline.rules.scope import DEPTH, Scope, why_out
+from trotline.rules.traps import TrapWatch
+from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, read, task_identity
+
+TOO_MANY = "too many links"
+_UNSAID = Task(url="", route="")
+
+
+class Sifted(msgspec.Struct):
+    """What came through, what did not and why, and how many were known already."""
+
+    tasks: list[Task] = []
+    refused: dict[str, int] = {}
+    """Reason -> count."""
+    known: int = 0
+    """Known to this gate, or twice on the page. What it does not know the frontier still may."""
+
+    def refuse(self, why: str, count: int = 1) -> None:
+        self.refused[why] = self.refused.get(why, 0) + count
+
+
+class Explained(msgspec.Struct, frozen=True):
+    """Why a link would or would not be admitted."""
+
+    verdict: str
+    """"admitted", "known", or "refused: " and the reason."""
+    url: str
+    identity: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.verdict}  {self.identity or self.url}"
+
+
+class Gate:
+    """One job's door, in one process. The frontier has the last word on what is new; the gate spares it the rest."""
+
+    def __init__(
+        self, scope: Scope, urls: UrlRules, traps: TrapWatch, *, site: str, retries: int, pool: str = "", limits: Limits
+    ) -> None:
+        self.scope = scope
+        self.traps = traps
+        self._urls = msgspec.structs.replace(urls, max_length=limits.url)
+        self._seed_urls = msgspec.structs.replace(urls, max_length=limits.seed_url)
+        self._site = site
+        self._retries = retries
+        self._pool = pool
+        self._links = limits.links
+        self._known = Known()
+
+    def sift(
+        self, harvest_tasks: Sequence[Task], follows: Sequence[Follow], parent: Task, page_url: str, now: Moment
+    ) -> Sifted:
+        """The new tasks of one page: its handler's drafts, and the links it follows."""
+        visit = _Visit(page_url, parent.depth + 1, now)
+        room = self._links
+        for draft in harvest_tasks[:room]:
+            self._sift_draft(draft, visit)
+        found = len(harvest_tasks)
+        for follow in follows:
+            room = max(0, self._links - found)
+            self._sift_follow(follow, follow.urls if len(follow.urls) <= room else follow.urls[:room], visit)
+            found += len(follow.urls)
+        if found > self._links:
+            visit.sifted.refuse(TOO_MANY, found - self._links)
+        return visit.sifted
+
+    def seeds(self, tasks: Iterable[Task], now: Moment) -> Sifted:
+        """The drafts that start a job. Scope holds for them too; traps do not: somebody wrote them down."""
+        visit = _Visit("", 0, now)
+        for draft in tasks:
+            address = read(draft.url, self._seed_urls)
+            if isinstance(address, Refusal):
+                visit.sifted.refuse(address.why)
+            elif (why := why_out(self.scope, address, draft.depth)) is not None:
+                visit.sifted.refuse(why)
+            else:
+                number = fingerprint(draft.route, task_identity(draft, address))
+                if number in visit.fresh:
+                    visit.sifted.known += 1
+                else:
+                    visit.add(self._filled(draft, address, number, visit))
+        return visit.sifted
+
+    def confirm(self, tasks: Iterable[Task]) -> None:
+        """The frontier has these tasks for good: from now on their links are known.
+
+        Not sooner. If they were marked when sifted and the commit then failed, the page would be visited again,
+        its links would count as known, and they would be lost for ever.
+        """
+        for task in tasks:
+            self._known.add_fingerprint(task.fingerprint)
+            if _by_url(task):
+                self._known.add_text(task.route, task.url)
+
+    def moved_to(self, location: str, task: Task) -> Address | str:
+        """Where a redirect of `task` leads; why not, if the scope ends before."""
+        address = read(location, self._urls)
+        if isinstance(address, Refusal):
+            return address.why
+        return why_out(self.scope, address, task.depth) or address
+
+    def explain(self, link: Task | str, parent: Task | None = None, now: Moment = 0.0) -> Explained:
+        """Why this link of `parent` (or this seed) would or would not be admitted. Changes nothing."""
+        draft = Task(url=link, route=parent.route if parent else "") if isinstance(link, str) else link
+        depth = draft.depth or (parent.depth + 1 if parent else 0)
+        address = read(draft.url, self._urls if parent else self._seed_urls)
+        if isinstance(address, Refusal):
+            return Explained(f"refused: {address.why}", draft.url)
+        why = why_out(self.scope, address, depth)
+        if why is None and parent is not None:
+            why = self.traps.would(address, now)
+        identity = task_identity(draft, address)
+        if why is not None:
+            return Explained(f"refused: {why}", address.url, identity)
+        known = fingerprint(draft.route, identity) in self._known
+        return Explained("known" if known else "admitted", address.url, identity)
+
+    def _sift_follow(self, follow: Follow, urls: Sequence[str], visit: "_Visit") -> None:
+        unknown = self._known.unknown(follow.route, urls)
+        visit.sifted.known += len(urls) - len(unknown)
+        for url in unknown:
+            address = self._read(url, visit.sifted)
+            if address is None:
+                continue
+            number = fingerprint(follow.route, address.identity)
+            if number in visit.fresh:
+                visit.sifted.known += 1
+            elif number in self._known:
+                visit.sifted.known += 1
+                self._known.add_text(follow.route, url)
+            elif self._inside(url, address, visit.depth, visit):
+                visit.add(self._task(follow, address, number, visit))
+
+    def _sift_draft(self, draft: Task, visit: "_Visit") -> None:
+        by_url = _by_url(draft)
+        if by_url and self._known.has_text(draft.route, draft.url):
+            visit.sifted.known += 1
+            return
+        address = self._read(draft.url, visit.sifted)
+        if address is None:
+            return
+        number = fingerprint(draft.route, task_identity(draft, address))
+        if number in visit.fresh or number in self._known:
+            visit.sifted.known += 1
+        elif self._inside(draft.url, address, draft.depth or visit.depth, visit):
+            visit.add(self._filled(draft, address, number, visit))
+
+    def _read(self, url: str, sifted: Sifted) -> Address | None:
+        why = self._known.refusal(url)
+        if why is None:
+            address = read(url, self._urls)
+            if isinstance(address, Address):
+                return address
+            why = address.why
+            self._known.add_refusal(url, why)
+        sifted.refuse(why)
+        return None
+
+    def _inside(self, url: str, address: Address, depth: int, visit: "_Visit") -> bool:
+        why = why_out(self.scope, address, depth)
+        if why is None:
+            why = self.traps.why(address, visit.now)
+        if why is None:
+            return True
+        visit.sifted.refuse(why)
+        # From a page nearer to the seeds the same link may be inside; every other reason stands.
+        if why != DEPTH:
+            self._known.add_refusal(url, why)
+        return False
+
+    def _task(self, follow: Follow, address: Address, number: int, visit: "_Visit") -> Task:
+        return Task(
+            url=address.url,
+            route=follow.route,
+            lane=address.lane,
+            fingerprint=number,
+            priority=follow.priority,
+            depth=visit.depth,
+            retries=self._retries,
+            site=self._site,
+            pool=self._pool,
+            created_at=visit.now,
+            parent=visit.url,
+            meta=follow.meta,
+        )
+
+    def _filled(self, draft: Task, address: Address, number: int, visit: "_Visit") -> Task:
+        """The draft with what its author left open."""
+        return msgspec.structs.replace(
+            draft,
+            url=address.url,
+            lane=draft.lane or address.lane,
+            fingerprint=number,
+            depth=draft.depth or visit.depth,
+            retries=self._retries if draft.retries == _UNSAID.retries else draft.retries,
+            site=draft.site or self._site,
+            pool=draft.pool or self._pool,
+            created_at=draft.created_at or visit.now,
+            parent=draft.parent or visit.url,
+        )
+
+
+class _Visit:
+    """One page on its way through the gate."""
+
+    __slots__ = ("depth", "fresh", "now", "sifted", "url")
+
+    def __init__(self, url: str, depth: int, now: Moment) -> None:
+        self.url = url
+        self.depth = depth
+        self.now = now
+        self.sifted = Sifted()
+        self.fresh: set[int] = set()
+        """Fingerprints of this page's new tasks: not known yet, but not to be made twice."""
+
+    def add(self, task: Task) -> None:
+        self.fresh.add(task.fingerprint)
+        self.sifted.tasks.append(task)
+
+
+def _by_url(task: Task) -> bool:
+    """Is the URL alone the task's identity? Only then may its text stand for it."""
+    return task.key is None and task.method == "GET" and not task.body
