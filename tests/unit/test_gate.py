@@ -120,7 +120,8 @@ def test_every_refusal_is_counted_with_its_reason_each_time() -> None:
     door = gate(Scope(hosts=["shop.example"], exclude=["/cart"]))
     links = follow(
         "https://other.example/", "https://other.example/2", "ftp://shop.example/", "https://shop.example/cart",
-        "nonsense", "https://me:secret@shop.example/", "https://shop.example/a/a/a/a", "https://shop.example/" + "a" * 2_083,
+        "nonsense", "https://me:secret@shop.example/", "https://shop.example/a/a/a/a",
+        "https://shop.example/" + "a" * 2_083,
     )  # fmt: skip
     for _ in range(3):
         assert door.sift([], [links], PARENT, HERE, NOW).refused == {
