@@ -26,6 +26,7 @@ from trotline.errors import SpiderRefused
 from trotline.model.answer import Answer
 from trotline.rules.scope import why_out
 from trotline.rules.urls import Address, read
+from trotline.spider.harvest import HandlerFailed
 
 
 def address(url: str) -> Address:
@@ -384,6 +385,14 @@ def test_validators_say_why_a_page_is_a_block_page():
     assert spider.says_blocked(page(b"")) == "short"
     assert spider.says_blocked(page(b"<p class=captcha>")) == "captcha"
     assert spider.says_blocked(page(b"<p>fine")) == ""
+
+
+def test_a_validator_that_raises_has_failed_with_its_line():
+    spider = Spider("shop", blocked=lambda page: page.json()["blocked"])
+    page = Page(Task(url="https://a.example/", route="x"), Answer(url="https://a.example/", status=200, body=b"{}"))
+
+    with pytest.raises(HandlerFailed, match=r"KeyError: 'blocked' at test_spider\.py:\d+"):
+        spider.says_blocked(page)
 
 
 def test_settings_are_kept_for_those_who_need_them():

@@ -14,7 +14,9 @@ from trotline.model.task import NORMAL
 from trotline.rules import urls as url_rules
 from trotline.rules.scope import Scope
 from trotline.spider import checks
+from trotline.spider.harvest import HandlerFailed
 from trotline.spider.page import Page
+from trotline.spider.places import one_line
 from trotline.spider.route import Handler, Key, Route
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, Start, expand, written_urls
 
@@ -165,9 +167,15 @@ class Spider:
         return msgspec.structs.replace(self._scope, hosts=self._seed_hosts())
 
     def says_blocked(self, page: Page) -> str:
-        """Why the spider's own validators call this a block page; empty when they do not."""
+        """Why the spider's own validators call this a block page; empty when they do not.
+
+        HandlerFailed if one of them raises: it is the author's code, as a handler is.
+        """
         for validator in self.blocked:
-            said = validator(page)
+            try:
+                said = validator(page)
+            except (Exception, SystemExit) as error:
+                raise HandlerFailed(one_line(error, validator)) from error
             if said:
                 return said if isinstance(said, str) else getattr(validator, "__name__", "validator")
         return ""
