@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-pytest.register_assert_rewrite("trotline.testing.frontier_contract", "trotline.testing.frontier_machine")
+pytest.register_assert_rewrite(
+    "trotline.testing.frontier_contract",
+    "trotline.testing.frontier_hands",
+    "trotline.testing.frontier_machine",
+    "trotline.testing.frontier_model",
+)
 
 from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs  # noqa: E402 - asserts are rewritten first
 from trotline.model.job import Job, LaneRules  # noqa: E402

@@ -8,29 +8,17 @@ lanes is served first, where a task that was given back stands in the queue, how
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Callable
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from msgspec.structs import replace
+from hypothesis.stateful import invariant, precondition, rule
 
 from trotline.model.lease import Admission, LaneNews, Lease, Settled, Settlement
-from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
-from trotline.model.pace import Pace
-from trotline.model.task import LATER, NORMAL, SOON, Task
+from trotline.model.outcome import Bury, Done
 from trotline.model.verdict import Kind
-from trotline.testing.frontier_contract.bench import FAST, Bench, Client, steady, task
-from trotline.testing.frontier_model import DEAD, DONE, LEASED, WAITING, Model
-
-T = TypeVar("T")
-
-LANES = ("a.example", "b.example", "narrow.example")
-NARROW = 2
-RULES = steady(lanes={"narrow.example": Pace(rate=FAST, concurrency=NARROW, slowest=FAST)})
-WORKERS = 3
-URLS = 24
-PRIORITIES = (SOON, NORMAL, LATER)
+from trotline.testing.frontier_contract.bench import Bench
+from trotline.testing.frontier_hands import LANES, URLS, Hands
+from trotline.testing.frontier_model import DEAD, DONE, LEASED, WAITING
 
 _some_task = st.tuples(st.integers(0, URLS - 1), st.sampled_from((0, 0, 0, 10)))
 _some_tasks = st.lists(_some_task, max_size=6)
@@ -40,22 +28,8 @@ _why = st.sampled_from(("blocked: 403", "blocked: captcha", "broken: 500"))
 _news = st.sampled_from((None, None, None, None, Kind.OK, Kind.OK, Kind.BROKEN, Kind.THROTTLED))
 
 
-class FrontierMachine(RuleBasedStateMachine):
+class FrontierMachine(Hands):
     """The rules. `make_bench` comes from `frontier_machine`."""
-
-    make_bench: ClassVar[Callable[[], Bench]]
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.runner = asyncio.Runner()
-        self.bench = type(self).make_bench()
-        self.model = Model({lane: NARROW for lane in LANES if lane == "narrow.example"})
-        self.clients: list[Client] = [self.run(self.bench.open(RULES)), self.run(self.bench.again())]
-        self.workers = [f"w{number}.1" for number in range(WORKERS)]
-        self.stale: list[tuple[str, Lease]] = []
-
-    def run(self, step: Coroutine[Any, Any, T]) -> T:
-        return self.runner.run(step)
 
     def teardown(self) -> None:
         try:
@@ -251,30 +225,10 @@ class FrontierMachine(RuleBasedStateMachine):
     def the_graveyard_agrees(self) -> None:
         graves = self.run(self.clients[0].graves(limit=1_000))
         dead = {known.task.id: known.why for known in self.model.having(DEAD)}
-        assert len(graves) == len(dead)
-        for grave in graves:
-            assert grave.why.startswith(dead[grave.id])
+        assert {grave.id for grave in graves} == set(dead)
+        assert all(grave.why.startswith(dead[grave.id]) for grave in graves)
 
-    # Helpers
-
-    def _lease(self, client: Client, worker: str, limit: int) -> None:
-        before = self.model.servable(self.bench.now())
-        leases = self.run(client.lease(worker, limit))
-        assert len(leases) >= min(limit, before), f"{before} tasks may run, {limit} were asked for: {leases}"
-        assert len(leases) <= limit
-        self.model.leased(worker, leases, self.bench.now())
-        self.model.in_order(leases, self.bench.now())
-
-    def _time(self, seconds: float) -> None:
-        """Time passes while every worker that is not retired beats."""
-        while seconds > 0:
-            step = min(seconds, 7.0)
-            for worker in self.workers:
-                self.run(self.clients[0].beat(worker))
-            self.bench.jump(step)
-            seconds -= step
-        for worker in self.workers:
-            self.run(self.clients[0].beat(worker))
+    # The end
 
     def _everything_ends(self) -> None:
         """Nothing vanished: when the trouble is over, every task that is not dead can be done, once."""
@@ -301,45 +255,6 @@ class FrontierMachine(RuleBasedStateMachine):
         self.the_books_agree()
         self.finished_means_finished()
         self.announce_by_all_at_once()
-
-    def _outcome(self, end: int, wait: int, why: str, held: Task) -> Outcome:
-        other = LANES[(LANES.index(held.lane) + 1) % len(LANES)]
-        moved = replace(held, url=f"https://{other}/moved", lane=other)
-        return (
-            Done(),
-            Retry(wait, "503"),
-            Snooze(wait, "no proxy"),
-            Bury(why),
-            Snooze(wait, "moved", moved),
-        )[end]
-
-    def _task(self, number: int, delay: int) -> Task:
-        return task(
-            f"https://{LANES[number % len(LANES)]}/{number}",
-            lane=LANES[number % len(LANES)],
-            priority=PRIORITIES[number // len(LANES) % len(PRIORITIES)],
-            not_before=self.bench.now() + delay if delay else 0.0,
-        )
-
-    def _client(self, number: int) -> Client:
-        return self.clients[number % len(self.clients)]
-
-    def _worker(self, number: int) -> str:
-        return self.workers[number % len(self.workers)]
-
-    def _held(self, which: int) -> tuple[str, Lease]:
-        known = self.model.pick(LEASED, which)
-        assert known.lease is not None
-        return known.worker, known.lease
-
-    def _retire(self, number: int) -> str:
-        """A worker's name is used no more: what it held is stale from now on, and a new one takes its place."""
-        place = number % len(self.workers)
-        old = self.workers[place]
-        name, _, generation = old.partition(".")
-        self.workers[place] = f"{name}.{int(generation) + 1}"
-        self.stale += [(old, known.lease) for known in self.model.held_by(old) if known.lease is not None]
-        return old
 
 
 def frontier_machine(make_bench: Callable[[], Bench]) -> type[FrontierMachine]:

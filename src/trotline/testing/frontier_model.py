@@ -101,6 +101,7 @@ class Model:
         """Take over what was leased, and hold the frontier to it."""
         runnable = {known.task.fingerprint for known in self._runnable(now)}
         for lease in leases:
+            assert lease.task.fingerprint in self.tasks, f"leased, but never admitted: {lease.task}"
             known = self.tasks[lease.task.fingerprint]
             assert known.state == WAITING, f"leased while {known.state}: {known}"
             assert lease.task.fingerprint in runnable, f"leased before its time, or from a lane that rests: {known}"

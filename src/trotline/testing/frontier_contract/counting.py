@@ -61,12 +61,14 @@ class CountPromises:
         await frontier.put(tasks(120))
         work = [asyncio.create_task(_work(await bench.again(), f"w{n}")) for n in range(3)]
 
-        while not all(worker.done() for worker in work):
-            progress = await observer.progress()
-            assert progress.admitted == 120, f"some tasks are out of sight: {progress}"
-            await asyncio.sleep(0)
+        try:
+            while not all(worker.done() for worker in work):
+                progress = await observer.progress()
+                assert progress.admitted == 120, f"some tasks are out of sight: {progress}"
+                await asyncio.sleep(0)
+        finally:
+            await asyncio.gather(*work)
 
-        await asyncio.gather(*work)
         assert await books(observer) == (0, 0, 120, 0)
 
     async def test_f10_a_look_while_tasks_arrive_never_goes_back(self, bench: Bench) -> None:

@@ -1,0 +1,224 @@
+"""Frontiers with a planted bug each, and benches to try them on."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
+
+from trotline.model.job import Job, LaneRules, Progress
+from trotline.model.lease import Admission, Lease, Settled, Settlement
+from trotline.model.moments import Seconds
+from trotline.model.outcome import Bury, Retry, Snooze
+from trotline.model.task import Task
+from trotline.testing.frontier_contract import BRISK, Client
+
+
+class Broken:
+    """A healthy frontier in unhealthy hands. `common` is what all clients of the job share."""
+
+    def __init__(self, healthy: Client, common: dict[str, Any]) -> None:
+        self.healthy = healthy
+        self.common = common
+
+    def __getattr__(self, verb: str) -> Any:
+        return getattr(self.healthy, verb)
+
+
+class ChecksThenAdds(Broken):
+    """F1: looks whether a task is known, and adds it in a second step."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        answers = []
+        for task in tasks:
+            if task.fingerprint in self.common:
+                answers.append(Admission.DUPLICATE)
+                continue
+            await asyncio.sleep(0)
+            # The healthy frontier would notice the second one; under a name of its own it does not.
+            self.common[task.fingerprint] = True
+            nonce = hash((task.fingerprint, len(self.common), next(_numbers)))
+            await self.healthy.put([replace(task, fingerprint=nonce)])
+            answers.append(Admission.NEW)
+        return answers
+
+
+class AnswersBeforeWriting(Broken):
+    """F2: a put is answered at once and written with the next one."""
+
+    pending: Sequence[Task] = ()
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        await self.healthy.put(self.pending)
+        self.pending = tasks
+        return [Admission.NEW] * len(tasks)
+
+
+class LeasesTwice(Broken):
+    """F3: what somebody leased a moment ago is handed out once more."""
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+        fresh = await self.healthy.lease(worker, limit, wait)
+        again, self.common["last"] = self.common.get("last", []), fresh
+        return fresh or again
+
+
+class IgnoresDueTimes(Broken):
+    """F4: everything may run now."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        return await self.healthy.put([replace(task, not_before=0.0) for task in tasks])
+
+
+class CountsNoAttempts(Broken):
+    """F5: a rescued task looks as if nothing had happened."""
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait)
+        return [replace(lease, task=replace(lease.task, attempt=0)) for lease in leases]
+
+
+class DoesNotFence(Broken):
+    """F6: whoever settles a task settles it, whatever the token says."""
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait)
+        self.common.update((lease.task.fingerprint, lease) for lease in leases)
+        return leases
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        current = [self.common.get(each.lease.task.fingerprint, each.lease) for each in settlements]
+        pairs = zip(settlements, current, strict=True)
+        return await self.healthy.settle(worker, [replace(each, lease=lease) for each, lease in pairs])
+
+
+class ForgetsWhatIsDone(Broken):
+    """F7: a task that is put again is a new task."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        answers = await self.healthy.put(tasks)
+        again = [replace(task, fingerprint=hash((task.fingerprint, next(_numbers)))) for task in tasks]
+        if Admission.DUPLICATE in answers:
+            return await self.healthy.put(again)
+        return answers
+
+
+class CountsSnoozes(Broken):
+    """F8: a snooze costs an attempt."""
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await self.healthy.settle(worker, [replace(each, outcome=_costly(each)) for each in settlements])
+
+
+class BuriesWithoutReason(Broken):
+    """F9: nobody will ever know why."""
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await self.healthy.settle(worker, [replace(each, outcome=_silent(each)) for each in settlements])
+
+
+class HidesLeasedTasks(Broken):
+    """F10: while it is leased, a task is nowhere."""
+
+    async def progress(self) -> Progress:
+        return replace(await self.healthy.progress(), leased=0)
+
+
+class NeverWaits(Broken):
+    """F11: leasing returns at once."""
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+        return await self.healthy.lease(worker, limit)
+
+
+class DoesNotPause(Broken):
+    """F12: the button is painted on."""
+
+    async def pause(self, lane: str | None = None) -> None:
+        pass
+
+
+class StartsAtOnce(Broken):
+    """F13: the reserved moments are thrown away."""
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+        return [replace(lease, start_in=0.0) for lease in await self.healthy.lease(worker, limit, wait)]
+
+
+class AnnouncesToEverybody(Broken):
+    """F14: everybody who asks is told to tell the world."""
+
+    async def announce_finish(self) -> bool:
+        return await self.healthy.finished()
+
+
+class OneQueueForAll(Broken):
+    """F15: lanes exist by name only."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        return await self.healthy.put([replace(task, lane="all", meta={"lane": task.lane}) for task in tasks])
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait)
+        return [replace(lease, task=replace(lease.task, lane=lease.task.meta["lane"], meta={})) for lease in leases]
+
+
+class LearnsNothing(Broken):
+    """F16: a lane's news are not read."""
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await self.healthy.settle(worker, [replace(each, news=None) for each in settlements])
+
+
+_numbers = itertools.count()
+
+
+def _costly(settlement: Settlement) -> Any:
+    match settlement.outcome:
+        case Snooze(wait=wait, why=why):
+            return Retry(wait, why)
+        case other:
+            return other
+
+
+def _silent(settlement: Settlement) -> Any:
+    match settlement.outcome:
+        case Bury():
+            return Bury("")
+        case other:
+            return other
+
+
+class BrokenBench(SqliteFileBench):
+    def __init__(self, bug: type[Broken]) -> None:
+        super().__init__()
+        self._bug = bug
+        self._common: dict[str, Any] = {}
+
+    def make(self, path: str, job: Job) -> Any:
+        return self._bug(super().make(path, job), self._common)
+
+
+class ClientClockBench(SqliteFileBench):
+    """Every client lives by the wall clock of its own process, instead of the server's."""
+
+    def make(self, path: str, job: Job) -> Any:
+        began = time.time()
+        true_clock, self.clock = self.clock, lambda: true_clock() + time.time() - began  # type: ignore[assignment]
+        try:
+            return super().make(path, job)
+        finally:
+            self.clock = true_clock
+
+
+class BrokenMemoryBench(SqliteMemoryBench):
+    def __init__(self, bug: type[Broken]) -> None:
+        super().__init__()
+        self._bug = bug
+
+    async def open(self, rules: LaneRules = BRISK) -> Any:
+        self._client = self._bug(await super().open(rules), {})  # type: ignore[assignment]
+        return self._client

@@ -1,0 +1,240 @@
+"""The suite can fail: frontiers with a planted bug, each caught by the promise it breaks."""
+
+import contextlib
+import random
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+from tests.contract.broken_frontiers import (
+    AnnouncesToEverybody,
+    AnswersBeforeWriting,
+    Broken,
+    BrokenBench,
+    BrokenMemoryBench,
+    BuriesWithoutReason,
+    ChecksThenAdds,
+    ClientClockBench,
+    CountsNoAttempts,
+    CountsSnoozes,
+    DoesNotFence,
+    DoesNotPause,
+    ForgetsWhatIsDone,
+    HidesLeasedTasks,
+    IgnoresDueTimes,
+    LearnsNothing,
+    LeasesTwice,
+    NeverWaits,
+    OneQueueForAll,
+    StartsAtOnce,
+)
+from tests.contract.conftest import SqliteMemoryBench
+
+from trotline.model.lease import Lease, Settled, Settlement
+from trotline.model.outcome import Done
+from trotline.model.record import Record
+from trotline.model.task import Task
+from trotline.testing.frontier_contract import FrontierContract, tasks
+from trotline.testing.frontier_machine import frontier_machine
+from trotline.worker.commit import Committer
+from trotline.worker.tools import Policy
+from trotline.worker.visit import Visit
+
+CAUGHT = [
+    (ChecksThenAdds, "test_f1_of_many_puts_at_once_exactly_one_admits"),
+    (AnswersBeforeWriting, "test_f2_a_new_task_can_be_leased_by_another_client_at_once"),
+    (AnswersBeforeWriting, "test_f2_an_admitted_task_outlives_the_process_that_put_it"),
+    (LeasesTwice, "test_f3_no_task_is_leased_twice_however_many_ask_at_once"),
+    (IgnoresDueTimes, "test_f4_nothing_is_leased_before_its_due_time"),
+    (CountsNoAttempts, "test_f5_a_dead_workers_tasks_can_be_leased_again_with_one_more_attempt"),
+    (DoesNotFence, "test_f6_a_stale_token_is_refused_and_changes_nothing"),
+    (DoesNotFence, "test_f5_a_dead_workers_tasks_can_be_leased_again_with_one_more_attempt"),
+    (ForgetsWhatIsDone, "test_f7_a_done_task_never_comes_back"),
+    (CountsSnoozes, "test_f8_a_snooze_costs_no_attempt"),
+    (BuriesWithoutReason, "test_f9_a_buried_task_keeps_its_reason"),
+    (HidesLeasedTasks, "test_f10_the_books_balance_after_every_step"),
+    (HidesLeasedTasks, "test_f10_a_look_in_the_middle_of_the_work_sees_every_task"),
+    (NeverWaits, "test_f11_leasing_waits_and_returns_early_when_work_arrives"),
+    (DoesNotPause, "test_f12_a_paused_lane_gives_no_leases_and_takes_puts"),
+    (DoesNotPause, "test_f12_a_paused_job_gives_no_leases_takes_puts_and_lets_visits_end"),
+    (StartsAtOnce, "test_f13_starts_keep_the_rate_whatever_the_workers_do"),
+    (AnnouncesToEverybody, "test_f14_of_many_that_ask_at_once_one_announces"),
+    (OneQueueForAll, "test_f15_a_huge_lane_does_not_delay_another_lanes_first_task"),
+    (LearnsNothing, "test_f16_a_lane_that_only_fails_rests"),
+]
+
+
+@pytest.mark.parametrize(("bug", "promise"), CAUGHT, ids=lambda part: getattr(part, "__name__", part))
+async def test_the_suite_catches(bug: type[Broken], promise: str) -> None:
+    bench = BrokenBench(bug)
+    try:
+        with pytest.raises(AssertionError):
+            await getattr(FrontierContract(), promise)(bench)
+    finally:
+        await bench.close()
+
+
+async def test_only_the_race_betrays_a_check_then_add() -> None:
+    bench = BrokenBench(ChecksThenAdds)
+    try:
+        await FrontierContract().test_f1_putting_twice_admits_once(bench)
+    finally:
+        await bench.close()
+
+
+@pytest.mark.parametrize(
+    "promise",
+    ["test_f13_a_clients_wild_wall_clock_changes_nothing", "test_f13_a_wild_wall_clock_kills_no_living_worker"],
+)
+async def test_the_suite_catches_a_frontier_on_the_clients_wall_clock(promise: str) -> None:
+    bench = ClientClockBench()
+    try:
+        with pytest.raises(AssertionError):
+            await getattr(FrontierContract(), promise)(bench)
+    finally:
+        await bench.close()
+
+
+async def test_a_healthy_frontier_in_the_same_hands_is_not_accused() -> None:
+    for promise in sorted({promise for _, promise in CAUGHT}):
+        bench = BrokenBench(Broken)
+        try:
+            await getattr(FrontierContract(), promise)(bench)
+        finally:
+            await bench.close()
+
+
+def run_machine(bug: type[Broken], examples: int) -> None:
+    quickly = settings(
+        max_examples=examples,
+        stateful_step_count=30,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
+        report_multiple_bugs=False,
+        suppress_health_check=list(HealthCheck),
+    )
+    run_state_machine_as_test(frontier_machine(lambda: BrokenMemoryBench(bug)), settings=quickly)
+
+
+@pytest.mark.parametrize(
+    "bug",
+    [
+        LeasesTwice,
+        IgnoresDueTimes,
+        CountsNoAttempts,
+        DoesNotFence,
+        CountsSnoozes,
+        HidesLeasedTasks,
+        DoesNotPause,
+        AnnouncesToEverybody,
+    ],
+)
+def test_the_machine_catches(bug: type[Broken]) -> None:
+    with pytest.raises(AssertionError):
+        run_machine(bug, examples=200)
+
+
+def test_the_machine_does_not_accuse_a_healthy_frontier_in_the_same_hands() -> None:
+    run_machine(Broken, examples=20)
+
+
+class Killed(BaseException):
+    """The worker's process is gone: nothing of it happens any more, not even its error handling."""
+
+
+class Life:
+    """A process that may cause so many effects, and then is killed."""
+
+    def __init__(self, effects: int) -> None:
+        self.left = effects
+
+    def effect(self) -> None:
+        if self.left == 0:
+            raise Killed
+        self.left -= 1
+
+
+class Rows:
+    """A sink of one process: rows by key."""
+
+    def __init__(self, rows: dict[str, Record], life: Life) -> None:
+        self._rows = rows
+        self._life = life
+
+    async def write(self, batch: Sequence[Record]) -> None:
+        self._life.effect()
+        self._rows.update((record.key, record) for record in batch)
+
+    async def close(self) -> None:
+        pass
+
+
+class Mortal(Broken):
+    """A healthy frontier, used by a process that may be killed before any settle."""
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        self.common["life"].effect()
+        return await self.healthy.settle(worker, settlements)
+
+
+class OpenGate:
+    """A gate with nothing to remember: these pages lead nowhere."""
+
+    def confirm(self, tasks: Sequence[Task]) -> None:
+        assert not tasks
+
+
+class AcksBeforeStoring(Committer):
+    """Settle first, store afterwards."""
+
+    async def _commit(self, batch: list[Visit]) -> None:
+        await self._settle(batch)
+        await self._store(batch)
+
+
+async def crawl_with_a_kill(committer: type[Committer], effects: int) -> None:
+    """Visit three pages with a process that is killed after so many effects; another finishes. Nothing may be lost."""
+    bench = SqliteMemoryBench()
+    healthy = await bench.open()
+    try:
+        rows: dict[str, Record] = {}
+        await healthy.put(tasks(3))
+        await healthy.seal()
+        for worker, life in (("first", Life(effects)), ("second", Life(1_000))):
+            leases = await healthy.lease(worker, 10)
+            tools: Any = SimpleNamespace(
+                frontier=Mortal(healthy, {"life": life}),
+                sink=Rows(rows, life),
+                gate=OpenGate(),
+                chance=random.Random(1),
+            )
+            commits = committer(worker, tools, Policy(batch=1, commit_every=0.0))
+            for lease in leases:
+                commits.add(Visit(lease=lease, outcome=Done(), records=[_record(lease)]))
+            commits.close()
+            with contextlib.suppress(Killed):
+                await commits.run()
+            bench.jump(20)
+        assert await healthy.finished()
+        assert sorted(rows) == sorted(each.url for each in tasks(3)), "a page is done, and its record is nowhere"
+    finally:
+        await bench.close()
+
+
+def _record(lease: Lease) -> Record:
+    return Record(kind="page", key=lease.task.url, data={}, url=lease.task.url, site="shop", seen_at=lease.leased_at)
+
+
+@pytest.mark.parametrize("effects", range(8))
+async def test_a_kill_between_any_two_effects_of_the_commit_loses_nothing(effects: int) -> None:
+    await crawl_with_a_kill(Committer, effects)
+
+
+async def test_a_kill_between_the_effects_catches_an_ack_before_the_store() -> None:
+    with pytest.raises(AssertionError, match="its record is nowhere"):
+        await crawl_with_a_kill(AcksBeforeStoring, effects=1)
