@@ -275,3 +275,13 @@ def test_memory_of_known_links_stays_bounded() -> None:
 
     assert held < 30_000_000
     assert held_long < 30_000_000
+
+
+def test_a_redirect_leads_to_an_address_or_to_the_reason_why_not() -> None:
+    door = gate()
+
+    address = door.moved_to("https://SHOP.example:8443/new#x", PARENT)
+    assert not isinstance(address, str)
+    assert (address.url, address.lane) == ("https://shop.example:8443/new", "shop.example:8443")
+    assert door.moved_to("https://other.example/", PARENT) == "host"
+    assert door.moved_to("about:blank", PARENT) == "scheme"
