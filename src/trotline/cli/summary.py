@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from trotline.app.places import path_of, scheme_of
-from trotline.cli.text import count, length, rate, safe
+from trotline.cli.text import by_number, count, length, rate, safe
 from trotline.model.moments import Seconds
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _MOST = 6
 _DEAD = "dead: "
 """How the frontier counts burials."""
+_WORDS = {"links known": "links to what was known already"}
 _ROWS_OF = "select * from {} limit 5"
 _ANY_ROWS = "select kind, key, data from records limit 5"
 
@@ -70,25 +71,22 @@ def lines(summary: Summary) -> list[str]:
         *_reasons("dead", summary.reasons or ({"see trotline dead": summary.dead} if summary.dead else {})),
     ]
     steps = next_steps(summary)
-    if steps:
-        width = max(len(what) for what, _ in steps)
-        parts += ["", *(f"  {what:<{width}}   {command}" for what, command in steps)]
-    return parts
+    return [*parts, "", *(_row(what, command) for what, command in steps)] if steps else parts
 
 
 def next_steps(summary: Summary) -> list[tuple[str, str]]:
     """(what for, command) of what the author will want now."""
     steps: list[tuple[str, str]] = []
     if summary.records:
-        steps.append(("see the records", look_command(summary.sink, summary.kinds)))
+        steps.append(("look", look_command(summary.sink, summary.kinds)))
+    if summary.ending == "empty":
+        steps.append(("look", f"trotline try {_file(summary.command)}"))
     if summary.dead:
         spider = shlex.quote(summary.spider)
-        steps.append(("see the dead", f"trotline dead {spider}"))
-        steps.append(("try them again", f"trotline dead {spider} --revive && {summary.command}"))
+        steps.append(("the dead", f"trotline dead {spider}"))
+        steps.append(("revive", f"trotline dead {spider} --revive && {summary.command}"))
     if summary.waiting and summary.ending in ("interrupted", "stopped at limit"):
-        steps.append((f"go on with the {count(summary.waiting)} that wait", summary.command))
-    if summary.ending == "empty":
-        steps.append(("see what a page gives", f"trotline try {_file(summary.command)}"))
+        steps.append(("resume", summary.command))
     return steps
 
 
@@ -108,14 +106,18 @@ def look_command(sink: str, kinds: dict[str, int]) -> str:
 
 def _records(summary: Summary) -> list[str]:
     where = f" in {safe(path_of(summary.sink) or summary.sink)}" if summary.records else ""
-    return [_row("records", count(summary.records) + where)]
+    rows = [_row("records", count(summary.records) + where)]
+    if summary.waiting:
+        rows.append(_row("waiting", count(summary.waiting)))
+    return rows
 
 
 def _reasons(title: str, reasons: dict[str, int]) -> list[str]:
-    ordered = sorted(reasons.items(), key=lambda item: -item[1])
-    shown = [f"{count(number)}  {safe(why, 90)}" for why, number in ordered[:_MOST]]
-    if len(ordered) > _MOST:
-        shown.append(f"and {count(len(ordered) - _MOST, 'other reason')}")
+    ordered = by_number(reasons, _MOST)
+    width = max((len(count(number)) for _, number in ordered), default=0)
+    shown = [f"{count(number):>{width}}  {safe(_WORDS.get(why, why), 90)}" for why, number in ordered]
+    if len(reasons) > _MOST:
+        shown.append(f"and {count(len(reasons) - _MOST, 'other reason')}")
     return [_row(title if place == 0 else "", text) for place, text in enumerate(shown)]
 
 
