@@ -1,0 +1,125 @@
+"""What a sitemap lists."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trotline.model.limits import Limits
+from trotline.rules.sitemaps import Entry, Sitemap, parse
+
+SPACE = (
+    'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"'
+)
+
+
+def read(text: str | bytes, **limits: int) -> Sitemap:
+    return parse(text.encode() if isinstance(text, str) else text, Limits(**limits))
+
+
+def urls(found: Sitemap) -> list[str]:
+    return [entry.url for entry in found.entries]
+
+
+def test_pages_and_their_dates() -> None:
+    found = read(
+        f"""<?xml version="1.0" encoding="UTF-8"?>
+        <urlset {SPACE}>
+          <url><loc> https://a.example/1?x=1&amp;y=2 </loc><lastmod>2026-01-02</lastmod><priority>0.5</priority></url>
+          <url><lastmod>2026-01-03T00:00:00Z</lastmod>
+               <loc><![CDATA[https://a.example/2]]></loc>
+               <image:image><image:loc>https://a.example/picture.png</image:loc></image:image></url>
+        </urlset>"""
+    )
+    assert [
+        Entry("https://a.example/1?x=1&y=2", "2026-01-02"),
+        Entry("https://a.example/2", "2026-01-03T00:00:00Z"),
+    ] == found.entries
+    assert (found.children, found.dropped, found.notes) == ([], 0, [])
+
+
+def test_an_index_lists_children() -> None:
+    found = read(f"<sitemapindex {SPACE}><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>")
+    assert found.children == ["https://a.example/1.xml"]
+    assert found.entries == []
+
+
+def test_a_prefix_does_not_matter() -> None:
+    found = read("<s:urlset xmlns:s='x'><s:url><s:loc>https://a.example/1</s:loc></s:url></s:urlset>")
+    assert urls(found) == ["https://a.example/1"]
+
+
+def test_plain_lines_are_a_sitemap_too() -> None:
+    found = read("\ufeffhttps://a.example/1\r\n\r\n  https://a.example/2  \nnot a url\n")
+    assert urls(found) == ["https://a.example/1", "https://a.example/2"]
+    assert found.dropped == 1
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
+def test_encodings_are_understood(encoding: str) -> None:
+    text = f'<?xml version="1.0" encoding="{encoding}"?><urlset><url><loc>https://a.example/ä</loc></url></urlset>'
+    assert urls(read(text.encode(encoding))) == ["https://a.example/ä"]
+
+
+def test_gzip_is_known_by_its_first_bytes() -> None:
+    assert urls(read(gzip.compress(b"https://a.example/1\n"))) == ["https://a.example/1"]
+
+
+def test_a_gzip_bomb_stops_at_the_limit() -> None:
+    found = read(gzip.compress(b"<urlset>" + b" " * 3_000_000), sitemap=1_000_000)
+    assert "cut at 1000000 bytes" in found.notes[0]
+
+
+def test_broken_gzip_is_an_empty_sitemap() -> None:
+    found = read(b"\x1f\x8b" + b"junk" * 10)
+    assert found.entries == []
+    assert "broken gzip" in found.notes[0]
+
+
+def test_what_comes_after_broken_xml_is_found_all_the_same() -> None:
+    found = read(
+        "<urlset><url><loc>https://a.example/1</loc></url><url><loc>https://a.example/2?a=1&b=2</loc></url>"
+        "<url><loc>https://a.example/3</loc></url>"
+    )
+    assert urls(found) == ["https://a.example/1", "https://a.example/2?a=1&b=2", "https://a.example/3"]
+    assert "broken XML" in found.notes[0]
+
+
+BILLION = """<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>
+<urlset><url><loc>https://a.example/&b;</loc></url></urlset>"""
+EXTERNAL = """<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>
+<urlset><url><loc>https://a.example/&a;</loc></url></urlset>"""
+
+
+@pytest.mark.parametrize("text", [BILLION, EXTERNAL])
+def test_entities_are_never_expanded(text: str) -> None:
+    found = read(text)
+    assert found.entries == []
+    assert found.notes == ["entity declarations are refused"]
+
+
+def test_a_document_type_alone_does_no_harm() -> None:
+    text = '<!DOCTYPE urlset SYSTEM "http://127.0.0.1/x.dtd"><urlset><url><loc>https://a.example/1</loc></url></urlset>'
+    assert urls(read(text)) == ["https://a.example/1"]
+
+
+@pytest.mark.parametrize("form", ["<url><loc>https://a.example/{}</loc></url>", "https://a.example/{}\n"])
+def test_only_so_many_are_read(form: str) -> None:
+    text = "".join(form.format(number) for number in range(20))
+    found = read(f"<urlset>{text}</urlset>" if form.startswith("<") else text, sitemap_urls=5)
+    assert len(found.entries) == 5
+    assert "cut at 5 URLs" in found.notes[0]
+
+
+def test_what_is_no_web_address_is_dropped_and_counted() -> None:
+    long = "https://a.example/" + "x" * 9000
+    found = read(
+        "".join(f"<url><loc>{url}</loc></url>" for url in ("ftp://a/", "/relative", "", long)).join(("<x>", "</x>"))
+    )
+    assert (found.entries, found.dropped) == ([], 4)
+
+
+@given(st.one_of(st.binary(max_size=400), st.text(max_size=200).map(lambda text: f"<urlset>{text}".encode())))
+def test_no_bytes_are_too_strange(body: bytes) -> None:
+    parse(body, Limits())
