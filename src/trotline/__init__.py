@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from trotline.model.pace import Pace, Rate
     from trotline.model.record import Record
     from trotline.model.task import LATER, NORMAL, SOON, Task
+    from trotline.rules.traps import TrapRules
     from trotline.rules.urls import UrlRules
+    from trotline.spider.harvest import HandlerFailed
     from trotline.spider.page import BadJson, Page
     from trotline.spider.route import Route
     from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Sitemap
@@ -32,6 +34,7 @@ _HOMES = {
     "BadJson": "spider.page",
     "FileSeeds": "spider.seeds",
     "Follow": "model.harvest",
+    "HandlerFailed": "spider.harvest",
     "Harvest": "model.harvest",
     "LATER": "model.task",
     "Limits": "model.limits",
@@ -48,6 +51,7 @@ _HOMES = {
     "Sitemap": "spider.seeds",
     "Spider": "spider.spider",
     "Task": "model.task",
+    "TrapRules": "rules.traps",
     "TrotlineError": "errors",
     "UrlRules": "rules.urls",
 }
@@ -60,6 +64,7 @@ __all__ = [
     "BadJson",
     "FileSeeds",
     "Follow",
+    "HandlerFailed",
     "Harvest",
     "Limits",
     "Pace",
@@ -73,6 +78,7 @@ __all__ = [
     "Sitemap",
     "Spider",
     "Task",
+    "TrapRules",
     "TrotlineError",
     "UrlRules",
     "__version__",

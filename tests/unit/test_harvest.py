@@ -1,6 +1,7 @@
 """What handlers give, made into records, tasks and rejects."""
 
 import datetime
+import functools
 import uuid
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -280,6 +281,39 @@ async def test_async_handlers_yield_or_return_alike():
     assert len((await harvest(listing)).records) == len((await harvest(listing)).follows) == 1
     assert only_record(await harvest(product)).data == {"a": 2}
     assert await harvest(nothing) == Harvest()
+
+
+async def test_async_handlers_are_known_behind_decorators_and_as_objects():
+    spider = Spider("shop")
+
+    def shouting(handler):
+        @functools.wraps(handler)
+        def wrapper(page):
+            return handler(page)
+
+        return wrapper
+
+    @spider.page
+    @shouting
+    async def decorated(page: Page):
+        yield {"a": 1}
+
+    class Handler:
+        async def __call__(self, page: Page):
+            return {"a": 2}
+
+    called = spider.page(name="called")(Handler())
+
+    for route, data in ((decorated, {"a": 1}), (called, {"a": 2})):
+        assert route.is_async
+        assert only_record(await read_async(spider, route, page_of(route), site="", seen_at=0.0)).data == data
+
+
+def test_a_plain_handler_that_gives_something_to_await_has_failed():
+    async def later(page: Page): ...
+
+    with pytest.raises(HandlerFailed, match="async def"):
+        harvest_of(lambda page: later(page))
 
 
 def test_a_handler_that_raises_tells_the_line_of_the_authors_file():

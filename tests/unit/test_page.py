@@ -171,6 +171,11 @@ def test_json_is_decoded_and_checked():
     assert page.json() == {"sku": "T1"}
     assert page.json(Item) == Item("T1")
     assert page_of('{"a": "č"}'.encode("utf-16"), "application/json").json() == {"a": "č"}
+    assert page_of('{"a": "č"}'.encode("cp1250"), "application/json; charset=windows-1250").json() == {"a": "č"}
+
+
+def test_html_inside_json_does_not_decide_its_encoding():
+    assert page_of('{"a": "<meta charset=windows-1250>č"}', "application/json").json()["a"].endswith("č")
 
 
 @pytest.mark.parametrize("body", ["", "<html>", '{"a": 1', "[" * 100_000, b"\xff"])

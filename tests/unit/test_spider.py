@@ -79,6 +79,10 @@ def test_a_pace_below_the_usual_slowest_is_not_sped_up():
         ({"give_up": 30}, "give_up"),
         ({"pool": None}, "pool"),
         ({"user_agent": "a\r\nb"}, "user_agent"),
+        ({"robots": "no"}, "robots"),
+        ({"limits": {"links": 3}}, "limits"),
+        ({"urls": "keep"}, "urls"),
+        ({"traps": 3}, "traps"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_with_its_name_and_what_to_do(settings, named):
@@ -225,6 +229,8 @@ def test_a_task_refuses_what_it_does_not_know():
     with pytest.raises(TypeError, match="priority is int"):
         product.task("https://shop.example/", priority="soon")
     assert product.task("https://shop.example/", priority=None, key=None) == product.task("https://shop.example/")
+    with pytest.raises(ValueError, match="line breaks"):
+        product.task("https://shop.example/", headers={"a": "b\r\nc: d"})
     with pytest.raises(ValueError, match="one body"):
         product.task("https://shop.example/", json={}, form={})
 

@@ -3,12 +3,14 @@
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from trotline.errors import SpiderRefused
 from trotline.model.moments import Seconds
 from trotline.model.pace import Pace, Rate
 from trotline.rules.scope import Scope
+
+T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_HINT = "A name has 1 to 64 letters, digits, - or _."
@@ -43,6 +45,11 @@ class Checks:
     def number(self, field: str, given: Any, *, least: int) -> int:
         if not isinstance(given, int) or isinstance(given, bool) or given < least:
             raise self.refuse(f"{field} is {given!r}", f"Give a whole number from {least} on.")
+        return given
+
+    def instance(self, field: str, given: Any, kind: type[T]) -> T:
+        if not isinstance(given, kind):
+            raise self.refuse(f"{field} is {given!r}", f"Give a {kind.__name__}.")
         return given
 
     def text(self, field: str, given: Any) -> str:

@@ -1,5 +1,6 @@
 """Tasks as authors write them: drafts, which the gate completes."""
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, TypedDict
@@ -11,6 +12,7 @@ from trotline.model.moments import Moment
 from trotline.model.task import Task
 
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
+_BREAKS = re.compile(r"[\r\n\0]")
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 
@@ -111,4 +113,8 @@ def _body(fields: Mapping[str, Any]) -> tuple[bytes, str]:
 
 def _pairs(headers: Pairs) -> tuple[tuple[str, str], ...]:
     pairs = headers.items() if isinstance(headers, Mapping) else headers
-    return tuple((str(name), str(value)) for name, value in pairs)
+    checked = tuple((str(name), str(value)) for name, value in pairs)
+    for name, value in checked:
+        if not name or _BREAKS.search(name + value):
+            raise ValueError(f"header {name!r}: {value!r} cannot be sent; names and values have no line breaks")
+    return checked

@@ -1,6 +1,6 @@
 """Runs a handler on a page and gathers what it yields."""
 
-from collections.abc import AsyncIterable, Awaitable, Iterable
+from collections.abc import AsyncIterable, Awaitable, Coroutine, Iterable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -61,6 +61,10 @@ def _each(given: Any) -> Iterable[Any]:
         return given
     if given is None:
         return ()
+    if isinstance(given, Coroutine | AsyncIterable):
+        if isinstance(given, Coroutine):
+            given.close()
+        raise TypeError("the handler gives something to await; write it with async def")
     if isinstance(given, _SINGLE) or is_typed(given) or not isinstance(given, Iterable):
         return (given,)
     return given

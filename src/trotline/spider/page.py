@@ -200,14 +200,22 @@ class Page:
     def json(self, model: type[T]) -> T: ...
     def json(self, model: Any = Any) -> Any:
         """The body as JSON, checked against `model` if one is given (dataclass, msgspec.Struct, TypedDict, ...)."""
-        body = self.body.removeprefix(_UTF8_MARK)
         try:
-            if self.encoding != "utf-8":
-                body = self.text.encode()
-            return msgspec.json.decode(body, type=model)
+            return self._json(model)
         except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
             kind = self.headers.get("content-type", "no content type")
             raise BadJson(f"{self.url} is not the JSON expected: {error} ({kind}, {len(self.body)} bytes)") from error
+
+    def _json(self, model: Any) -> Any:
+        # JSON is UTF-8 by its own standard; what a page says about encodings only counts when it is not.
+        try:
+            return msgspec.json.decode(self.body.removeprefix(_UTF8_MARK), type=model)
+        except msgspec.ValidationError:
+            raise
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            if self.encoding == "utf-8":
+                raise
+            return msgspec.json.decode(self.text.encode(), type=model)
 
     def json_ld(self) -> list[dict[str, Any]]:
         """The page's JSON-LD objects, @graph flattened; blocks that cannot be read are skipped."""

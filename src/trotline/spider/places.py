@@ -1,13 +1,14 @@
 """Where in the author's code something went wrong."""
 
+import os
 import sysconfig
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-_OURS = str(Path(__file__).resolve().parent.parent)
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
+_LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+_NOT_THEIRS = ("<", *(folder + os.sep for folder in [*_LIBRARIES, str(Path(__file__).parent.parent)]))
 _LONGEST = 300
 
 
@@ -33,4 +34,4 @@ def _place(error: BaseException, handler: Callable[..., Any]) -> str:
 
 
 def _is_authors(file: str) -> bool:
-    return not file.startswith((_OURS, "<", *_LIBRARIES))
+    return not file.startswith(_NOT_THEIRS)

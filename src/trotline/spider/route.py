@@ -46,7 +46,7 @@ class Route:
         self.priority = priority
         self.status = status
         """Statuses beside 2xx that the handler wants to see."""
-        self.is_async = inspect.isasyncgenfunction(handler) or inspect.iscoroutinefunction(handler)
+        self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
         """What the route's tasks get unless their author says otherwise; only what differs from a task's defaults."""
         if priority != NORMAL:
@@ -76,6 +76,13 @@ class Route:
 
     def __repr__(self) -> str:
         return f"<Route {self.spider.name}.{self.name}>"
+
+
+def _is_async(handler: Any) -> bool:
+    """Also behind a decorator, and for objects that are called."""
+    inner = inspect.unwrap(handler) if callable(handler) else handler
+    functions = (inner, getattr(inner, "__call__", None))  # noqa: B004
+    return any(inspect.isasyncgenfunction(one) or inspect.iscoroutinefunction(one) for one in functions)
 
 
 def _check_handler(route: Route) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import msgspec
 
@@ -11,18 +11,16 @@ from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.pace import Pace, Rate
 from trotline.model.task import NORMAL
-from trotline.rules import urls as url_rules
 from trotline.rules.scope import Scope
+from trotline.rules.traps import TrapRules
+from trotline.rules.urls import Address, UrlRules
+from trotline.rules.urls import read as read_url
 from trotline.spider import checks
 from trotline.spider.harvest import HandlerFailed
 from trotline.spider.page import Page
 from trotline.spider.places import one_line
 from trotline.spider.route import Handler, Key, Route
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, Start, expand, written_urls
-
-if TYPE_CHECKING:
-    from trotline.rules.traps import TrapRules
-    from trotline.rules.urls import UrlRules
 
 Validator = Callable[[Page], str | bool | None]
 """Looks at a page and says that it is a block page: True, or why."""
@@ -51,8 +49,8 @@ class Spider:
         cookies: Mapping[str, str] | None = None,
         robots: bool = True,
         user_agent: str | None = None,
-        urls: "UrlRules | None" = None,
-        traps: "TrapRules | None" = None,
+        urls: UrlRules | None = None,
+        traps: TrapRules | None = None,
         limits: Limits | None = None,
         blocked: Validator | Iterable[Validator] = (),
         give_up: timedelta = timedelta(minutes=30),
@@ -75,11 +73,11 @@ class Spider:
         self.headers = check.headers("headers", headers or {})
         """Sent with every request of this spider."""
         self.cookies = check.headers("cookies", cookies or {})
-        self.robots = robots
+        self.robots = check.instance("robots", robots, bool)
         self.user_agent = None if user_agent is None else check.text("user_agent", user_agent)
-        self.urls = urls
-        self.traps = traps
-        self.limits = limits
+        self.urls = None if urls is None else check.instance("urls", urls, UrlRules)
+        self.traps = None if traps is None else check.instance("traps", traps, TrapRules)
+        self.limits = None if limits is None else check.instance("limits", limits, Limits)
         self.blocked = check.validators("blocked", blocked)
         self.routes: dict[str, Route] = {}
 
@@ -140,7 +138,7 @@ class Spider:
         if route.name in self.routes:
             raise SpiderRefused(
                 f"spider {self.name!r} has two routes named {route.name!r}",
-                hint=f'Rename one of the functions, or write @{self.name}.page(name="...").',
+                hint='Rename one of the functions, or write @spider.page(name="...").',
             )
         self.routes[route.name] = route
         return route
@@ -189,8 +187,8 @@ class Spider:
                     # A file or a function may start anywhere: guessing hosts would silently drop its seeds.
                     return ()
                 for url in written:
-                    address = url_rules.read(url)
-                    if isinstance(address, url_rules.Address):
+                    address = read_url(url)
+                    if isinstance(address, Address):
                         hosts[address.host] = None
         return tuple(hosts)
 
