@@ -1,13 +1,14 @@
 """The local sinks keep the promises of the port, and say clearly where they cannot write."""
 
 import csv
+import json
 import os
 import sqlite3
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.contract.sink_files import SINKS, lines
+from tests.contract.sink_files import SINKS, keys_in, lines
 
 from trotline.adapters.files.jsonl import JsonlSink
 from trotline.adapters.files.tables import CsvSink, ParquetSink
@@ -85,6 +86,47 @@ class TestParquetSink(SinkContract):
     async def rows(self, sink):
         await sink.finish()
         return once(identified(fields) for fields in pq.read_table(sink.place.file).to_pylist())
+
+
+class FolderSink:
+    """A sink as the how-to shows it, in its first draft: one file per record, whatever was there before."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    async def write(self, batch):
+        for record in batch:
+            path = self.folder / record.kind / f"{record.key}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(record.data))
+
+    async def close(self):
+        pass
+
+
+class FolderContract(SinkContract):
+    async def rows(self, sink):
+        paths = sink.folder.glob("*/*.json")
+        return {("shop", path.parent.name, path.stem): json.loads(path.read_text()) for path in paths}
+
+
+async def test_the_suite_passes_what_is_right_and_catches_what_is_wrong(tmp_path):
+    suite = FolderContract()
+    await suite.test_what_was_written_is_there(FolderSink(tmp_path / "right"))
+    await suite.test_s1_the_same_batch_twice_leaves_the_same_state(FolderSink(tmp_path / "right"))
+
+    for broken in (
+        suite.test_s2_an_older_sighting_does_not_overwrite_a_newer_one,
+        suite.test_s3_a_batch_with_an_impossible_record_is_not_stored_at_all,
+        suite.test_s5_one_key_in_two_kinds_and_two_sites_is_four_rows,
+    ):
+        with pytest.raises(AssertionError):
+            await broken(FolderSink(tmp_path / broken.__name__))
+
+
+async def test_without_a_way_to_read_the_suite_says_what_is_missing(tmp_path):
+    with pytest.raises(pytest.skip.Exception, match="override `async def rows"):
+        await SinkContract().test_what_was_written_is_there(FolderSink(tmp_path))
 
 
 @pytest.fixture(params=SINKS)
@@ -179,6 +221,14 @@ async def test_a_damaged_sidecar_is_refused_and_the_rows_stay_readable(tmp_path,
 
     assert "damaged" in str(error.value)
     assert before == path.read_bytes()
+
+
+async def test_odd_keys_are_rows_like_any_other(path, make):
+    sink = make(path)
+    await sink.write([product(key) for key in ("", " ", "T\0 1", "é", "half \ud83d", "x" * 5000, "../../x", "'; --")])
+    await sink.close()
+    await sink.close()
+    assert len(await keys_in(path)) == 8
 
 
 async def test_a_locked_file_is_unreachable_and_the_same_batch_can_be_tried_again(tmp_path):

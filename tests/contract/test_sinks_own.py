@@ -1,6 +1,7 @@
 """What each local sink promises beyond the port: history, views, live lines, types, links."""
 
 import asyncio
+import io
 import os
 import sqlite3
 
@@ -241,7 +242,7 @@ async def test_export_writes_each_format_from_a_database(tmp_path):
     assert (tmp_path / "out" / "a.csv").read_bytes().startswith(b"sku,title,n\r\nT0,Tea 0,0\r\n")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a.csv", "a.jsonl", "a.parquet"]
     with pytest.raises(TypeError, match="twice"):
-        to_csv(read_records(tmp_path / "rows.db"), (tmp_path / "x").open("wb"))
+        to_csv(read_records(tmp_path / "rows.db"), io.BytesIO())
 
 
 async def test_without_pyarrow_the_error_says_what_to_install(tmp_path, monkeypatch):

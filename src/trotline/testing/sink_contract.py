@@ -163,7 +163,9 @@ class SinkContract:
             await other.close()
 
     async def test_odd_text_does_not_cost_the_row(self, sink: Sink) -> None:
-        await sink.write([product("T\0 1", title="a\0b"), product("é\ud800", title="half \ud83d pair"), product("T3")])
+        await sink.write(
+            [product("T1", title="a\0b"), product("T2", title="half \ud83d pair"), product("T3", title="é")]
+        )
 
         assert len(await self._held(sink)) == 3
         await sink.close()

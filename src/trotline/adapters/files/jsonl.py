@@ -70,6 +70,7 @@ class JsonlSink:
         await self._sidecar.do(self._finish)
 
     async def close(self) -> None:
+        """Let go of the file; it is not finished by this. Twice is harmless."""
         await self._sidecar.close()
 
     def _write(self, batch: Sequence[Record]) -> None:
@@ -191,8 +192,10 @@ class JsonlSink:
 
 
 def _known_lines(index: sqlite3.Connection, rows: list[Row]) -> dict[Identity, Line]:
+    # CROSS JOIN keeps this order: each wanted key is looked up. The other way round reads the whole index.
     found = index.execute(
-        f"SELECT * FROM lines WHERE (site, kind, key) IN (VALUES {groups(len(rows), 3)})",  # noqa: S608
+        f"SELECT lines.* FROM (VALUES {groups(len(rows), 3)}) AS wanted CROSS JOIN lines"  # noqa: S608
+        " ON site = wanted.column1 AND kind = wanted.column2 AND key = wanted.column3",
         [value for row in rows for value in row[:3]],
     )
     return {line[2:5]: line for line in found}

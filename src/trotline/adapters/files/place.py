@@ -23,7 +23,7 @@ class Place:
 
     def __init__(self, path: str | Path) -> None:
         # A link is followed once, here: replacing the file must not replace the link.
-        self.file = Path(path).resolve()
+        self.file = Path(os.path.realpath(path))
         self.folder = self.file.parent / ".trotline"
         self.index = self.folder / f"{self.file.name}.index"
         self.new = self.folder / f"{self.file.name}.new"
@@ -60,24 +60,26 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_durably(path: Path, write: Callable[[BinaryIO], int]) -> int:
-    with path.open("wb") as out:
-        count = write(out)
-        out.flush()
-        os.fsync(out.fileno())
+    """Write a file that nobody else looks at yet; half of it is not left behind."""
+    try:
+        with path.open("wb") as out:
+            count = write(out)
+            out.flush()
+            os.fsync(out.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
     return count
 
 
 def write_whole(path: str | Path, write: Callable[[BinaryIO], int]) -> int:
     """Write a file so that readers see the old one or the new one, never half of it. Answers the number of rows."""
-    path = Path(path).resolve()
+    path = Path(os.path.realpath(path))
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     with plain_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            count = write_durably(new, write)
-            new.replace(path)
-        finally:
-            new.unlink(missing_ok=True)
+        count = write_durably(new, write)
+        new.replace(path)
         sync_folder(path.parent)
     return count
 

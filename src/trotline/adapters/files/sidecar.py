@@ -30,14 +30,18 @@ class Sidecar:
         self._patience = patience
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="trotline-sink")
         self._connection: sqlite3.Connection | None = None
+        self._closed = False
 
     async def do(self, deed: Callable[[], T]) -> T:
         """Run `deed` in the sidecar's thread: an fsync never stops the event loop."""
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, deed)
 
     async def close(self) -> None:
-        if self._connection is not None:
-            await self.do(self._let_go)
+        """Let go of the file. Twice is harmless."""
+        if self._closed:
+            return
+        self._closed = True
+        await self.do(self._let_go)
         self._thread.shutdown(wait=False)
 
     @contextmanager

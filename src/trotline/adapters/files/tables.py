@@ -60,6 +60,7 @@ class SpooledSink:
         await self._sidecar.do(self._finish)
 
     async def close(self) -> None:
+        """Let go of the file; it is not finished by this. Twice is harmless."""
         await self._sidecar.close()
 
     def _write(self, batch: Sequence[Record]) -> None:

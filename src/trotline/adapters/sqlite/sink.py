@@ -40,6 +40,7 @@ class SqliteSink:
         self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-sink")
         self._connection: sqlite3.Connection | None = None
         self._shapes: set[tuple[str, ...]] = set()
+        self._closed = False
 
     async def open(self) -> None:
         """Open or make the file now rather than at the first write: its errors show before any page is fetched."""
@@ -58,12 +59,13 @@ class SqliteSink:
         await self._do(lambda: _refresh_views(self._opened()))
 
     async def close(self) -> None:
-        if self._thread is None:
-            self._let_go()
+        """Let go of the file; it is not finished by this. Twice is harmless."""
+        if self._closed:
             return
-        if self._connection is not None:
-            await self._do(self._let_go)
-        self._thread.shutdown(wait=False)
+        self._closed = True
+        await self._do(self._let_go)
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
 
     async def _do(self, deed: Callable[[], T]) -> T:
         if self._thread is None:
