@@ -1,6 +1,7 @@
 """A server that answers exactly the bytes a test wants, and a fetcher that may talk to it."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -56,12 +57,14 @@ class Site:
 
 
 @asynccontextmanager
-async def site(reply: Reply | bytes, hosts: int = 1) -> AsyncIterator[Site]:
+async def site(reply: Reply | bytes, hosts: int = 1, tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
     """The site on a free port of 127.0.0.1, and of 127.0.0.2 and so on."""
     made = Site(reply)
     servers = []
     for number in range(hosts):
-        servers.append(await asyncio.start_server(lambda *ends: made.serve(*ends), f"127.0.0.{number + 1}", made.port))
+        servers.append(
+            await asyncio.start_server(lambda *ends: made.serve(*ends), f"127.0.0.{number + 1}", made.port, ssl=tls)
+        )
         made.port = servers[0].sockets[0].getsockname()[1]
     try:
         yield made

@@ -2,7 +2,11 @@
 
 import asyncio
 import gzip
+import hashlib
+import shutil
 import socket
+import ssl
+import subprocess
 import zlib
 
 import brotli
@@ -15,6 +19,7 @@ from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure, Trouble
 from trotline.model.limits import MIB, Limits
+from trotline.testing.servers import missing
 
 
 async def answer_to(
@@ -247,6 +252,13 @@ async def test_a_zstd_window_beyond_reason_is_refused() -> None:
     assert failure.trouble is Trouble.PROTOCOL
 
 
+async def test_a_large_body_is_undone_like_a_small_one() -> None:
+    page = b"".join(hashlib.sha256(number.to_bytes(4, "big")).digest() for number in range(30_000))
+    outcome = await answered(ok(gzip.compress(page, 1), "Content-Encoding: gzip"))
+    assert outcome.wire_bytes > 256 * 1024
+    assert outcome.body == page
+
+
 # Limits
 
 
@@ -406,6 +418,48 @@ async def test_plain_http_where_tls_was_asked_for_is_a_tls_failure() -> None:
         outcome = await ours.fetch(task(there.url().replace("http:", "https:")))
     assert isinstance(outcome, Failure)
     assert outcome.trouble is Trouble.TLS, outcome
+
+
+@pytest.fixture(scope="module")
+def self_signed(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    """A server's side of TLS with a certificate that nobody vouches for."""
+    folder = tmp_path_factory.mktemp("tls")
+    if shutil.which("openssl") is None:
+        missing("openssl is not there. Try: apt-get install openssl")
+    made = ["-keyout", str(folder / "key.pem"), "-out", str(folder / "cert.pem")]
+    subprocess.run(
+        [
+            "openssl",
+            "req",
+            "-x509",
+            "-newkey",
+            "ec",
+            "-pkeyopt",
+            "ec_paramgen_curve:P-256",
+            "-nodes",
+            *made,
+            "-days",
+            "2",
+            "-subj",
+            "/CN=localhost",
+            "-addext",
+            "subjectAltName=DNS:localhost",
+        ],
+        check=True,
+        capture_output=True,
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return context
+
+
+async def test_a_certificate_that_nobody_vouches_for_is_refused(self_signed: ssl.SSLContext) -> None:
+    async with site(ok(), tls=self_signed) as there, fetcher() as ours:
+        outcome = await ours.fetch(task(there.url(host="localhost").replace("http:", "https:")))
+    assert isinstance(outcome, Failure)
+    assert outcome.trouble is Trouble.TLS
+    assert "self-signed" in outcome.why.replace("self signed", "self-signed")
+    assert there.requests == []
 
 
 async def test_a_name_that_cannot_exist_is_no_such_host() -> None:

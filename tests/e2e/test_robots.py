@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.raw_site import Reply, Site, fetcher, ok, site
 
 from trotline.adapters.http.robots import FIRST_WAIT, GOOD_FOR, LONGEST_WAIT, RobotsTxt
-from trotline.adapters.http.sitemaps import SitemapReader
+from trotline.adapters.http.sitemaps import Report, SitemapReader, read_sitemap
 from trotline.model.limits import Limits
 
 
@@ -250,3 +250,14 @@ async def test_a_sitemap_that_is_not_there_is_a_trouble_and_not_an_error() -> No
         reader = SitemapReader(ours, Limits())
         assert [entry async for entry in reader.read(there.url("/sitemap.xml"))] == []
     assert [f"{there.url('/sitemap.xml')}: broken: 500"] == reader.report.troubles
+
+
+async def test_a_sitemap_elsewhere_can_speak_for_a_host() -> None:
+    report = Report()
+    pages = urlset("https://www.shop.example/1", "https://shop.example/2", "https://evil.example/3")
+    async with site(ok(pages)) as there, fetcher() as ours:
+        found = [
+            entry.url async for entry in read_sitemap(ours, there.url("/s.xml"), host="shop.example", report=report)
+        ]
+    assert found == ["https://www.shop.example/1", "https://shop.example/2"]
+    assert report.off_host == 1

@@ -70,7 +70,7 @@ class HttpFetcher:
     ) -> None:
         """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow_hosts` may be
         private; a content type that starts with none of `wanted_types` is dropped before its body is read."""
-        self._limits = limits
+        self.limits = limits
         self._spider = spider
         try:
             own = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
@@ -115,13 +115,13 @@ class HttpFetcher:
         response: _Response | None = None
         try:
             response = await self._ask(task, watch)
-            headers = reading.head(response, self._limits)
+            headers = reading.head(response, self.limits)
             self._check_type(response)
-            body, wire_bytes, notes = await reading.body(response, self._limits, cut_at)
+            body, wire_bytes, notes = await reading.body(response, self.limits, cut_at)
         except WHAT_SITES_DO as error:
             if response is not None:
                 response.close()
-            trouble, why = explain(error, "body" if response else "head", self._limits)
+            trouble, why = explain(error, "body" if response else "head", self.limits)
             took = watch.timing() if watch else Timing(total=clock() - started)
             return Failure(url=task.url, trouble=trouble, why=why, timing=took)
         except BaseException:
@@ -214,15 +214,15 @@ class HttpFetcher:
             response_class=_Response,
             timeout=self._timeout,
             auto_decompress=False,
-            max_line_size=self._limits.header_bytes,
-            max_field_size=self._limits.header_bytes,
-            max_headers=self._limits.header_fields,
+            max_line_size=self.limits.header_bytes,
+            max_field_size=self.limits.header_bytes,
+            max_headers=self.limits.header_fields,
             trace_configs=[trace()] if self._timings else None,
         )
 
     def _connections(self) -> BoundedConnector:
         if self._connector is None:
-            self._resolver = GuardedResolver(self._guard, threads=min(32, self._slots))
+            self._resolver = GuardedResolver(self._guard, at_once=min(32, self._slots))
             self._connector = BoundedConnector(
                 idle_hosts=self._slots,
                 socket_factory=self._guard.make_socket,

@@ -8,8 +8,9 @@ changes its mind between the two (rebinding) gains nothing.
 
 import asyncio
 import socket
+import threading
 from collections.abc import Callable, Collection
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 from aiohttp import TCPConnector
@@ -79,17 +80,21 @@ def _is_literal(host: str) -> bool:
 
 
 class GuardedResolver(AbstractResolver):
-    """The system's resolver in threads of our own, so that dead name servers do not fill the loop's shared ones."""
+    """The system's resolver, one thread per lookup.
 
-    def __init__(self, guard: Guard, threads: int) -> None:
+    Threads of our own, so that dead name servers do not fill the loop's shared ones; and daemons, so that a lookup
+    that hangs does not keep a stopping worker alive.
+    """
+
+    def __init__(self, guard: Guard, at_once: int) -> None:
         self._guard = guard
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="trotline-dns")
+        self._room = asyncio.Semaphore(at_once)
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        loop = asyncio.get_running_loop()
-        infos = await loop.run_in_executor(self._threads, _look_up, host, port, family)
+        async with self._room:
+            infos = await _in_a_thread(lambda: _look_up(host, port, family))
         found = [
             ResolveResult(
                 hostname=host,
@@ -105,7 +110,33 @@ class GuardedResolver(AbstractResolver):
         return found
 
     async def close(self) -> None:
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Nothing is held."""
+
+
+async def _in_a_thread(work: Callable[[], list[Any]]) -> list[Any]:
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[list[Any]] = loop.create_future()
+
+    def tell(result: list[Any] | None, error: Exception | None) -> None:
+        if done.done():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(result or [])
+
+    def run() -> None:
+        result, trouble = None, None
+        try:
+            result = work()
+        except OSError as error:
+            trouble = error
+        # A loop that was closed while the lookup hung has nobody left to tell.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(tell, result, trouble)
+
+    threading.Thread(target=run, name="trotline-dns", daemon=True).start()
+    return await done
 
 
 def _look_up(host: str, port: int, family: int) -> list[Any]:

@@ -17,6 +17,8 @@ RATE_GRACE: Seconds = 10.0
 REDIRECT_BODY = 64 * 1024
 """Nobody reads the body of a redirect. This much is read over, so that the connection can be used again."""
 
+_LARGE = 256 * 1024
+"""Bodies beyond this are decompressed in a thread: tens of MiB would hold up every other visit."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
@@ -51,7 +53,8 @@ async def body(
     chain = codings(encoding, limits)
     room = cut_at or room_for(len(wire), limits)
     try:
-        plain, odd = undo(wire, chain, room)
+        large = len(wire) > _LARGE
+        plain, odd = await asyncio.to_thread(undo, wire, chain, room) if large else undo(wire, chain, room)
     except OverLimit as error:
         if cut_at is None:
             raise Cut(Trouble.TOO_LARGE, _named_limit(room, limits)) from error

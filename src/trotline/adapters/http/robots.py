@@ -1,6 +1,7 @@
 """robots.txt, obeyed: read once per origin and day, by whoever asks first."""
 
 import asyncio
+import time
 
 import msgspec
 from protego import Protego
@@ -48,22 +49,22 @@ class _Word(msgspec.Struct):
 class RobotsTxt:
     """Implements `ports.robots.Robots` after RFC 9309."""
 
-    def __init__(self, fetcher: HttpFetcher, *, agent: str, limits: Limits, clock: Clock) -> None:
+    def __init__(self, fetcher: HttpFetcher, *, agent: str, limits: Limits, clock: Clock | None = None) -> None:
         self._fetcher = fetcher
         self._agent = agent
         self._limits = limits
-        self._clock = clock
+        self._now = clock.now if clock else time.monotonic
         self._words: dict[str, _Word] = {}
         self._asking: dict[str, asyncio.Task[_Word]] = {}
 
     async def ask(self, url: str) -> Permission:
         origin = _origin(url)
-        now = self._clock.now()
+        now = self._now()
         word = self._words.get(origin)
         if word is None or word.until <= now:
             word = await self._learn(origin)
         if word.unreadable:
-            wait = max(1.0, word.until - self._clock.now())
+            wait = max(1.0, word.until - self._now())
             return Permission(False, ask_again=wait, why=f"robots.txt: {word.unreadable}")
         if word.rules is None:
             return word.allowed
@@ -77,7 +78,7 @@ class RobotsTxt:
     async def sitemaps(self, url: str) -> list[str]:
         origin = _origin(url)
         word = self._words.get(origin)
-        if word is None or word.until <= self._clock.now():
+        if word is None or word.until <= self._now():
             word = await self._learn(origin)
         return list(word.sitemaps)
 
@@ -115,7 +116,7 @@ class RobotsTxt:
             task = msgspec.structs.replace(task, url=verdict.location, hops=task.hops + 1)
 
     async def _understand(self, origin: str, answer: Answer | Failure | None) -> _Word:
-        now = self._clock.now()
+        now = self._now()
         if answer is None:
             return _Word(now + GOOD_FOR)
         if isinstance(answer, Failure):

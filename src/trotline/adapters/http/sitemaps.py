@@ -37,10 +37,10 @@ class Report(msgspec.Struct):
 class SitemapReader:
     """Reads sitemaps one after another, as fast as whoever iterates takes the entries."""
 
-    def __init__(self, fetcher: HttpFetcher, limits: Limits) -> None:
+    def __init__(self, fetcher: HttpFetcher, limits: Limits, report: Report | None = None) -> None:
         self._fetcher = fetcher
         self._limits = limits
-        self.report = Report()
+        self.report = Report() if report is None else report
 
     async def read(self, url: str, host: str | None = None) -> AsyncIterator[Entry]:
         """The pages that the sitemap at `url` lists for `host` (by default the sitemap's own)."""
@@ -96,6 +96,17 @@ class SitemapReader:
     def _trouble(self, url: str, why: str) -> None:
         if len(self.report.troubles) < _TROUBLES:
             self.report.troubles.append(f"{url}: {why}")
+
+
+async def read_sitemap(
+    fetcher: HttpFetcher, url: str, *, host: str | None = None, report: Report | None = None
+) -> AsyncIterator[Entry]:
+    """The pages that the sitemap at `url` lists, within the fetcher's limits; `report` collects what came of it.
+
+    `host` is whose pages are wanted when a sitemap lives elsewhere, as robots.txt may say.
+    """
+    async for entry in SitemapReader(fetcher, fetcher.limits, report).read(url, host):
+        yield entry
 
 
 def _host(url: str) -> str:
