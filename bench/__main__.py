@@ -14,12 +14,23 @@ from pathlib import Path
 from typing import Any
 
 from bench import report, scenarios
-from bench.contenders import BARE, CONTENDERS, CRAWLEE, SCRAPY_PLAIN, SCRAPY_TUNED, TROTLINE, WORK, Contender, prepare
+from bench.contenders import (
+    BARE,
+    CONTENDERS,
+    CRAWLEE,
+    SCRAPY_LEAN,
+    SCRAPY_PLAIN,
+    SCRAPY_TUNED,
+    TROTLINE,
+    WORK,
+    Contender,
+    prepare,
+)
 
 Figures = dict[str, Any]
 SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup")
 QUICK = ("peers", "latency", "startup")
-USUAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_PLAIN, CRAWLEE]
+USUAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_PLAIN, CRAWLEE]
 
 
 def main() -> int:

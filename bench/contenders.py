@@ -58,24 +58,24 @@ def trotline(processes: int = 1, slots: int = 64) -> Callable[[Path], list[str]]
     return command
 
 
+def tuned(level: str, title: str, handler: str = "twisted") -> Contender:
+    return Contender(
+        f"scrapy-{level}" + ("" if handler == "twisted" else f"-{handler}"),
+        title,
+        peer("scrapy", "python", str(HERE / "peers" / "scrapy_tuned.py")),
+        environment={"BENCH_LEVEL": level, "BENCH_HANDLER": handler},
+        requirements="requirements-scrapy.txt",
+    )
+
+
 TROTLINE = Contender("trotline", "Trotline, one child", trotline(), sqlite_records, "items.db")
-TROTLINE_TWO = Contender("trotline-2", "Trotline, two children", trotline(2), sqlite_records, "items.db")
 BARE = Contender(
     "bare", "bare loop: aiohttp + selectolax, a set, a file", lambda _out: [sys.executable, str(HERE / "bare.py")]
 )
-SCRAPY_TUNED = Contender(
-    "scrapy-tuned",
-    "Scrapy, expert-tuned",
-    peer("scrapy", "python", str(HERE / "peers" / "scrapy_tuned.py")),
-    requirements="requirements-scrapy.txt",
-)
-SCRAPY_TUNED_AIOHTTP = Contender(
-    "scrapy-tuned-aiohttp",
-    "Scrapy, expert-tuned, experimental aiohttp handler",
-    peer("scrapy", "python", str(HERE / "peers" / "scrapy_tuned.py")),
-    environment={"BENCH_HANDLER": "aiohttp"},
-    requirements="requirements-scrapy.txt",
-)
+SCRAPY_TUNED = tuned("tuned", "Scrapy, expert-tuned")
+SCRAPY_LEAN = tuned("lean", "Scrapy, expert-tuned and lean: nothing idle runs")
+SCRAPY_STRIPPED = tuned("stripped", "Scrapy, stripped: no robots, redirects, compression")
+SCRAPY_STRIPPED_AIOHTTP = tuned("stripped", "Scrapy, stripped, experimental aiohttp handler", "aiohttp")
 SCRAPY_PLAIN = Contender(
     "scrapy",
     "Scrapy, ordinary spider",
@@ -88,10 +88,8 @@ CRAWLEE = Contender(
     peer("crawlee", "python", str(HERE / "peers" / "crawlee_memory.py")),
     requirements="requirements-crawlee.txt",
 )
-CONTENDERS = {
-    each.name: each
-    for each in (TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_TUNED_AIOHTTP, SCRAPY_PLAIN, CRAWLEE, TROTLINE_TWO)
-}
+SCRAPYS = (SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_STRIPPED, SCRAPY_STRIPPED_AIOHTTP, SCRAPY_PLAIN)
+CONTENDERS = {each.name: each for each in (TROTLINE, BARE, *SCRAPYS, CRAWLEE)}
 
 
 def prepare(contenders: list[Contender]) -> None:

@@ -12,7 +12,7 @@ from bench.measure import Usage, measure
 from bench.nginx import Hits, Server
 
 
-class Failed(Exception):  # noqa: N818
+class Failed(Exception):
     """A contender did not do the job; its figures must not be used."""
 
 

@@ -1,8 +1,12 @@
-"""The hardest peer: Scrapy as somebody who has profiled it would run it.
+"""Scrapy as somebody who has profiled it would run it, at three levels (`BENCH_LEVEL`).
 
-uvloop; selectolax in place of parsel; a set of known URLs asked before a `Request` is made, so that nothing is built
-for known links; no fingerprints; only the middlewares without which the crawl would not work; no statistics or
-extensions; items written with orjson. `BENCH_HANDLER=aiohttp` takes Scrapy's own aiohttp download handler in place of Twisted's.
+tuned     uvloop; selectolax in place of parsel; a set of known URLs asked before a `Request` is made, so that nothing
+          is built for known links. Everything else as Scrapy comes: robots obeyed, retries, statistics, a feed.
+lean      besides, what costs time and does nothing here is off: no fingerprints, statistics, extensions, cookies, depth
+          or referer; items written with orjson. Robots, retries, redirects, compression and timeouts stay.
+stripped  besides, robots, redirects, compression and timeouts are off: less work than Trotline does.
+
+`BENCH_HANDLER=aiohttp` takes Scrapy's own aiohttp download handler, which Scrapy calls experimental, not Twisted's.
 """
 
 import os
@@ -14,22 +18,27 @@ from scrapy.crawler import AsyncCrawlerProcess
 from selectolax.lexbor import LexborHTMLParser
 
 DOWNLOADER = "scrapy.downloadermiddlewares."
-OFF = dict.fromkeys(
+IDLE_HERE = dict.fromkeys(
     DOWNLOADER + name
     for name in (
         "offsite.OffsiteMiddleware",
-        "robotstxt.RobotsTxtMiddleware",
         "httpauth.HttpAuthMiddleware",
-        "downloadtimeout.DownloadTimeoutMiddleware",
-        "defaultheaders.DefaultHeadersMiddleware",
-        "useragent.UserAgentMiddleware",
         "redirect.MetaRefreshMiddleware",
-        "httpcompression.HttpCompressionMiddleware",
-        "redirect.RedirectMiddleware",
         "cookies.CookiesMiddleware",
         "httpproxy.HttpProxyMiddleware",
         "stats.DownloaderStats",
         "httpcache.HttpCacheMiddleware",
+    )
+)
+DUTIES = dict.fromkeys(
+    DOWNLOADER + name
+    for name in (
+        "robotstxt.RobotsTxtMiddleware",
+        "downloadtimeout.DownloadTimeoutMiddleware",
+        "defaultheaders.DefaultHeadersMiddleware",
+        "useragent.UserAgentMiddleware",
+        "httpcompression.HttpCompressionMiddleware",
+        "redirect.RedirectMiddleware",
     )
 )
 SPIDER_OFF = dict.fromkeys(
@@ -116,25 +125,30 @@ class ProductSpider(Spider):
                 yield Request(url, dont_filter=True)
 
 
-SETTINGS = {
+TUNED = {
     "CONCURRENT_REQUESTS": 64,
     "CONCURRENT_REQUESTS_PER_DOMAIN": 64,
     "DOWNLOAD_DELAY": 0,
-    "ROBOTSTXT_OBEY": False,
+    "ROBOTSTXT_OBEY": True,
     "LOG_LEVEL": "WARNING",
     "ASYNCIO_EVENT_LOOP": "uvloop.Loop",
+    "DOWNLOAD_HANDLERS": HANDLERS[os.environ.get("BENCH_HANDLER", "twisted")],
+}
+FEED = {"FEEDS": {os.environ["BENCH_OUT"]: {"format": "jsonlines", "encoding": "utf-8"}}}
+LEAN = {
     "DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter",
     "SCHEDULER_PRIORITY_QUEUE": "scrapy.pqueues.ScrapyPriorityQueue",
     "STATS_CLASS": "scrapy.statscollectors.DummyStatsCollector",
-    "DOWNLOADER_MIDDLEWARES": OFF,
+    "DOWNLOADER_MIDDLEWARES": IDLE_HERE,
     "SPIDER_MIDDLEWARES": SPIDER_OFF,
     "EXTENSIONS": EXTENSIONS_OFF,
     "TELNETCONSOLE_ENABLED": False,
-    "DOWNLOAD_HANDLERS": HANDLERS[os.environ.get("BENCH_HANDLER", "twisted")],
     "ITEM_PIPELINES": {Lines: 1},
 }
+STRIPPED = {"ROBOTSTXT_OBEY": False, "DOWNLOADER_MIDDLEWARES": IDLE_HERE | DUTIES}
+LEVELS = {"tuned": TUNED | FEED, "lean": TUNED | LEAN, "stripped": TUNED | LEAN | STRIPPED}
 
 if __name__ == "__main__":
-    process = AsyncCrawlerProcess(SETTINGS)
+    process = AsyncCrawlerProcess(LEVELS[os.environ["BENCH_LEVEL"]])
     process.crawl(ProductSpider)
     process.start()
