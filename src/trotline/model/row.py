@@ -1,7 +1,7 @@
 """A record as sinks keep it: its names as columns, its data as JSON text."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +13,9 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
+DEEPEST = 200
+"""Nesting of values. Deeper data could be written but not read again everywhere: readers have limits of their own."""
+_DEEP = f"its values are nested more than {DEEPEST} deep"
 
 
 class Unstorable(ValueError):
@@ -67,12 +70,32 @@ def newest_rows(batch: Sequence[Record]) -> list[Row]:
 
 
 def json_text(data: Any) -> str:
+    """The data as JSON text, or `Unstorable`."""
     try:
-        return _encode(data).decode()
+        text = _encode(data).decode()
     except UnicodeEncodeError:
-        return _encode(_cleaned(data)).decode()
+        if _too_deep(data):
+            raise Unstorable(_DEEP) from None
+        return json_text(_cleaned(data))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise Unstorable(str(error)) from error
+    # Counting brackets is nearly free, and nearly no record has so many.
+    if text.count("{") + text.count("[") > DEEPEST and _too_deep(data):
+        raise Unstorable(_DEEP)
+    return text
+
+
+def _too_deep(data: Any) -> bool:
+    level = [data]
+    for _ in range(DEEPEST):
+        level = [inner for value in level for inner in _inside(value)]
+    return bool(level)
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list | tuple | set | frozenset) else ()
 
 
 def whole(text: str) -> str:
