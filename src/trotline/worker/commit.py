@@ -104,7 +104,7 @@ class Committer:
                 break
         for visit, answer in zip(batch, answers, strict=True):
             if answer is Settled.OK:
-                self._tools.gate.confirm(visit.sifted)
+                self._tools.gate.confirm(visit.sifted.tasks)
             else:
                 self.stale += 1
 

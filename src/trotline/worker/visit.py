@@ -8,6 +8,7 @@ import msgspec
 from trotline.frontier.gate import Sifted
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
+from trotline.model.limits import Limits
 from trotline.model.lease import LaneNews, Lease, Reject, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.record import Record
@@ -21,7 +22,6 @@ from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.tools import Tools
 
-_NOTHING = Sifted()
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,7 +30,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     lease: Lease
     outcome: Outcome
     records: list[Record] = []
-    sifted: Sifted = _NOTHING
+    sifted: Sifted = msgspec.field(default_factory=Sifted)
     rejects: list[Reject] = []
     news: LaneNews | None = None
 
@@ -60,6 +60,7 @@ class Visitor:
 
     def __init__(self, spider: Spider, tools: Tools) -> None:
         self._spider = spider
+        self._limits = spider.limits or Limits()
         self._tools = tools
 
     async def visit(self, lease: Lease) -> Visit:
@@ -78,7 +79,7 @@ class Visitor:
         verdict = judge(
             task,
             answer,
-            limits=self._spider.limits,
+            limits=self._limits,
             now=lease.leased_at,
             wanted_statuses=route.status if route else (),
         )
@@ -130,7 +131,7 @@ class Visitor:
 
     def _moved(self, lease: Lease, answer: Answer | Failure, verdict: Verdict) -> Outcome:
         """Every hop goes back through the frontier: it is paced in the lane it leads to, and survives a crash."""
-        address = self._tools.gate.follow(lease.task, verdict.location)
+        address = self._tools.gate.moved_to(verdict.location, lease.task)
         if isinstance(address, str):
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302

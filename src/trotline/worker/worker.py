@@ -50,30 +50,27 @@ class Worker:
 
     async def run(self) -> None:
         self._starts = Starts()
-        loop = asyncio.get_running_loop()
-        committing = loop.create_task(self._committer.run())
-        slots = [loop.create_task(self._slot()) for _ in range(self._policy.slots)]
-        feeding = loop.create_task(self._feed())
-        measuring = loop.create_task(self._measure())
+        committing = asyncio.create_task(self._committer.run())
+        feeding = asyncio.create_task(self._feed())
+        helpers = [asyncio.create_task(self._slot()) for _ in range(self._policy.slots)]
+        helpers += [feeding, asyncio.create_task(self._measure()), asyncio.create_task(self._stop_feeding(feeding))]
         try:
-            await self._until_stopped(feeding)
-            await self._finish(slots)
+            await asyncio.wait([feeding])
+            if not feeding.cancelled():
+                feeding.result()
+            await self._finish()
+            await _end(helpers)
+            self._committer.close()
+            await committing
         finally:
-            for task in (feeding, measuring, *slots):
-                task.cancel()
-            await asyncio.gather(feeding, measuring, *slots, return_exceptions=True)
-        self._committer.close()
-        await committing
+            await _end([*helpers, committing])
         await self._tools.frontier.leave(self.name)
 
-    async def _until_stopped(self, feeding: "asyncio.Task[None]") -> None:
-        stopping = asyncio.ensure_future(self._stopping.wait())
-        await asyncio.wait([feeding, stopping], return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if feeding.done():
-            feeding.result()
+    async def _stop_feeding(self, feeding: "asyncio.Task[None]") -> None:
+        await self._stopping.wait()
+        feeding.cancel()
 
-    async def _finish(self, slots: "list[asyncio.Task[None]]") -> None:
+    async def _finish(self) -> None:
         """Let the visits in flight end, if they do so in time."""
         if self._stopping.is_set():
             self._starts.clear()
@@ -159,3 +156,9 @@ class Worker:
             # A defect of ours: it must not take the slot down, nor the page's fate with it.
             log.exception("visit.failed %s", lease.task.url)
             return Visit(lease=lease, outcome=Bury(why=f"defect: {type(error).__name__}: {error}"))
+
+
+async def _end(tasks: "list[asyncio.Task[None]]") -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite.jobs import enter
+from trotline.adapters.sqlite.jobs import write_job
 from trotline.adapters.sqlite.schema import DEAD, DELAYED, RESTING, WAITING
 from trotline.adapters.sqlite.turn import Turn, decode_pace
 from trotline.errors import FrontierError
@@ -22,6 +23,9 @@ class SqliteConsole:
             # A memory belongs to the object that opened it: a job started through another handle is not in it yet.
             enter(database, job)
         row = database.connection.execute("SELECT id FROM job WHERE name = ?", (job.id,)).fetchone()
+        if row is None and database.path == ":memory:":
+            # Memory has one user: whoever opens it starts the job.
+            row = (write_job(database.connection, job),)
         if row is None:
             raise FrontierError(f"no job {job.id} in {database.path}", hint="See which there are: trotline status")
         self._number: int = row[0]

@@ -1,5 +1,6 @@
 """The jobs of one frontier file."""
 
+import sqlite3
 from collections.abc import Callable
 
 import msgspec
@@ -33,12 +34,9 @@ class SqliteJobs:
         with self._db.transaction() as db:
             started_at = self._db.now()
             [number] = db.execute("SELECT coalesce(max(id), 0) + 1 FROM job").fetchone()
-            name = f"{spider}-{number}"
-            db.execute(
-                "INSERT INTO job (id, name, spider, version, rules, started_at) VALUES (?, ?, ?, ?, ?, ?)",
-                (number, name, spider, version, msgspec.json.encode(rules), started_at),
-            )
-        return Job(id=name, spider=spider, started_at=started_at, rules=rules, version=version)
+            job = Job(id=f"{spider}-{number}", spider=spider, started_at=started_at, rules=rules, version=version)
+            write_job(db, job)
+        return job
 
     def _latest(self, spider: str) -> Job | None:
         row = self._db.connection.execute(
@@ -57,6 +55,16 @@ def enter(database: Database, job: Job) -> None:
             "INSERT INTO job (name, spider, version, rules, started_at) VALUES (?, ?, ?, ?, ?)",
             (job.id, job.spider, job.version, msgspec.json.encode(job.rules), job.started_at),
         )
+
+
+def write_job(db: sqlite3.Connection, job: Job) -> int:
+    """The job's number in this file."""
+    cursor = db.execute(
+        "INSERT INTO job (name, spider, version, rules, started_at) VALUES (?, ?, ?, ?, ?)",
+        (job.id, job.spider, job.version, msgspec.json.encode(job.rules), job.started_at),
+    )
+    assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
+    return cursor.lastrowid
 
 
 def _job(row: tuple[str, str, str, bytes, Moment, Moment | None]) -> Job:

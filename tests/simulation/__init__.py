@@ -1,0 +1,1 @@
+"""Whole crawls on a virtual clock with seeded faults: `python -m tests.simulation --seeds 20000`."""

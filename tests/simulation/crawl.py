@@ -1,0 +1,198 @@
+"""A whole crawl on virtual time: a fleet, its faults, then peace; and what must be true at the end."""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable
+
+import msgspec
+
+from tests.simulation.faults import CALM, CutFetcher, CutFrontier, CutSink, MemorySink, Node, Temper
+from tests.simulation.web import Web, spider_for
+from trotline.adapters.sqlite.frontier import SqliteFrontier
+from trotline.app.wiring import open_gate
+from trotline.model.job import Job, Progress
+from trotline.ports.frontier import BEAT
+from trotline.testing.virtual_time import run_virtual
+from trotline.worker.commit import Committer
+from trotline.worker.marker import Marker
+from trotline.worker.tools import Policy, Tools
+from trotline.worker.worker import Worker
+
+WORKERS = 3
+SLOTS = 4
+WAR = 120.0
+"""Virtual seconds of faults, then they stop."""
+PEACE = 24 * 3600.0
+"""Virtual seconds within which the job must then finish."""
+PACE = 5.0
+STEPS = ("lease", "fetch", "store", "settle")
+LABELS = [f"{when} {step}" for step in STEPS for when in ("before", "after")]
+
+
+class Verdict(msgspec.Struct):
+    """How a simulated crawl ended."""
+
+    seed: int
+    progress: Progress
+    rows: dict[str, dict[str, str]]
+    truth: dict[str, dict[str, str]]
+    impolite: float
+    most_leases: int
+    finishes: int
+    kills: int
+
+    def broken(self) -> list[str]:
+        """The invariants that do not hold, in words."""
+        missing = self.truth.keys() - self.rows.keys()
+        wrong = {key for key, row in self.rows.items() if self.truth.get(key) != row}
+        books = self.progress.waiting + self.progress.leased + self.progress.done + self.progress.dead
+        checks = {
+            f"lost: {sorted(missing)[:3]} ({len(missing)} of {len(self.truth)})": not missing,
+            f"rows that no page has: {sorted(wrong)[:3]}": not wrong,
+            f"not finished: {self.progress}": self.progress.finished_at is not None,
+            f"books do not balance: {books} of {len(self.truth)}": books == len(self.truth),
+            f"a lane was asked {self.impolite:.2f} starts too often": self.impolite <= 1e-6,
+            f"{self.most_leases} leases at once": self.most_leases <= _most_leases_allowed(),
+            f"finish announced {self.finishes} times": self.finishes == 1,
+        }
+        return [words for words, holds in checks.items() if not holds]
+
+
+def _most_leases_allowed() -> int:
+    # Slots, half as many ahead, and the bounded commit queue behind them, per incarnation that may hold some.
+    return WORKERS * 2 * (SLOTS + SLOTS // 2 + Policy().backlog)
+
+
+def simulate(
+    seed: int,
+    *,
+    temper: Temper | None = None,
+    crash_at: str = "",
+    break_it: Callable[[Worker], None] | None = None,
+) -> Verdict:
+    """Run one crawl. The same seed gives the same crawl."""
+    return run_virtual(_Crawl(seed, temper or Temper(), crash_at, break_it).run())
+
+
+class _Crawl:
+    def __init__(self, seed: int, temper: Temper, crash_at: str, break_it: Callable[[Worker], None] | None) -> None:
+        self.seed = seed
+        self.chance = random.Random(seed)
+        self.temper = temper
+        self.crash_at = crash_at
+        self.break_it = break_it
+        self.web = Web(seed)
+        self.spider = spider_for(self.web, f"{PACE:.0f}/s")
+        self.sink = MemorySink()
+        self.kills = 0
+        self.finishes = 0
+        self.most_leases = 0
+
+    async def run(self) -> Verdict:
+        loop = asyncio.get_running_loop()
+        # One object is the whole fleet's server: in memory, on the virtual clock.
+        job = Job(id="sim-1", spider=self.spider.name, started_at=0.0, rules=self.spider.rules)
+        self.frontier = SqliteFrontier(
+            ":memory:",
+            job,
+            now=lambda: 1_000_000.0 + loop.time(),
+            rng=random.Random(self.chance.random()),
+            inline=True,
+        )
+        gate = open_gate(self.spider)
+        await self.frontier.put(gate.seeds(list(self.spider.seeds()), 0.0).tasks)
+        await self.frontier.seal()
+        places = [asyncio.create_task(self._place(place)) for place in range(WORKERS)]
+        looking = asyncio.create_task(self._look())
+        await self._war()
+        await self._peace(places)
+        looking.cancel()
+        progress = await self.frontier.progress()
+        await self.frontier.close()
+        return Verdict(
+            seed=self.seed,
+            progress=progress,
+            rows={key: data for (_, _, key), (_, data) in self.sink.rows.items()},
+            truth=self.web.truth,
+            impolite=self.web.worst_window(PACE),
+            most_leases=self.most_leases,
+            finishes=self.finishes,
+            kills=self.kills,
+        )
+
+    async def _war(self) -> None:
+        await asyncio.sleep(WAR)
+        self.temper = CALM
+        self.web.rude = False
+
+    async def _peace(self, places: "list[asyncio.Task[None]]") -> None:
+        """The faults are over: what was buried meanwhile is revived, and the job must finish."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PEACE):
+                while True:
+                    await asyncio.gather(*places)
+                    if not await self.frontier.revive():
+                        break
+                    places = [asyncio.create_task(self._place(place)) for place in range(WORKERS)]
+        self.finishes += await self.frontier.announce_finish()
+        self.finishes += await self.frontier.announce_finish()
+
+    async def _place(self, place: int) -> None:
+        """One machine: a worker, and another incarnation of it after every death."""
+        for incarnation in range(10_000):
+            node = Node(f"w{place}-{incarnation}", random.Random(self.chance.random()), lambda: self.temper)
+            node.crash_at = self.crash_at if incarnation == 0 else ""
+            worker = self._worker(node)
+            running = asyncio.create_task(worker.run())
+            beating = asyncio.create_task(self._beat(node))
+            killed = asyncio.create_task(node.killed.wait())
+            await asyncio.wait([running, killed], return_when=asyncio.FIRST_COMPLETED)
+            ended = running.done()
+            for task in (beating, killed, running):
+                task.cancel()
+            if ended:
+                running.result()
+                return
+            # Cancelling runs `finally` blocks, but the ports are cut: nothing of it has an effect.
+            self.kills += 1
+            await asyncio.sleep(self.chance.uniform(0.1, 20))
+
+    def _worker(self, node: Node) -> Worker:
+        tools = Tools(
+            frontier=CutFrontier(self.frontier, node),  # type: ignore[arg-type]
+            fetcher=CutFetcher(self.web, node),
+            sink=CutSink(self.sink, node, lambda: self.temper, self.chance),
+            gate=open_gate(self.spider),
+            marker=Marker(),
+            chance=random.Random(self.chance.random()),
+        )
+        worker = Worker(node.name, self.spider, tools, Policy(slots=SLOTS, batch=8, grace=5.0))
+        if self.break_it is not None:
+            self.break_it(worker)
+        return worker
+
+    async def _beat(self, node: Node) -> None:
+        while True:
+            await node.alive()
+            await self.frontier.beat(node.name)
+            await asyncio.sleep(BEAT)
+
+    async def _look(self) -> None:
+        """An operator who looks all the time: the books must balance at every look."""
+        while True:
+            progress = await self.frontier.progress()
+            self.most_leases = max(self.most_leases, progress.leased)
+            assert progress.admitted == sum((progress.waiting, progress.leased, progress.done, progress.dead))
+            await asyncio.sleep(0.7)
+
+
+def settle_before_store(worker: Worker) -> None:
+    """A planted bug: acknowledge first, store later."""
+    committer: Committer = worker._committer
+
+    async def commit(batch):  # type: ignore[no-untyped-def]
+        await committer._settle(batch)
+        await committer._store(batch)
+
+    committer._commit = commit  # type: ignore[method-assign]

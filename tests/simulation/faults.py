@@ -1,0 +1,154 @@
+"""What goes wrong: nodes that die or freeze, replies that get lost, calls that arrive twice, a slow sink."""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from trotline.errors import FrontierUnreachable, SinkUnreachable
+from trotline.model.lease import Admission, Lease, Settled, Settlement
+from trotline.model.moments import Moment
+from trotline.model.record import Record
+from trotline.model.task import Task
+
+T = TypeVar("T")
+
+
+class Temper(msgspec.Struct, frozen=True):
+    """How likely each fault is, per call of a port."""
+
+    crash: float = 0.01
+    freeze: float = 0.004
+    lost_reply: float = 0.02
+    twice: float = 0.02
+    slow: float = 0.05
+
+
+CALM = Temper(crash=0, freeze=0, lost_reply=0, twice=0, slow=0)
+
+
+class Node:
+    """One incarnation of a worker. A kill cuts its ports: every later effect is discarded, and nothing is cleaned up."""
+
+    def __init__(self, name: str, chance: random.Random, temper: Callable[[], Temper]) -> None:
+        self.name = name
+        self._chance = chance
+        self._temper = temper
+        self.killed = asyncio.Event()
+        self._frozen_until = 0.0
+        self.crash_at: str = ""
+        """Crash at this labelled step, for the runs that go through them one by one."""
+
+    async def call(self, step: str, effect: Callable[[], Awaitable[T]], lost: Callable[[], Exception] | None) -> T:
+        """The port call `step`, with whatever goes wrong around it."""
+        temper = self._temper()
+        await self._suffer(temper, f"before {step}")
+        answer = await effect()
+        if lost is not None and self._chance.random() < temper.twice:
+            answer = await effect() if step == "put" else answer
+            await effect()
+        await self._suffer(temper, f"after {step}")
+        if lost is not None and self._chance.random() < temper.lost_reply:
+            raise lost()
+        return answer
+
+    async def _suffer(self, temper: Temper, where: str) -> None:
+        if self.crash_at == where or self._chance.random() < temper.crash:
+            self.kill()
+        elif self._chance.random() < temper.freeze:
+            self._frozen_until = asyncio.get_running_loop().time() + self._chance.uniform(5, 60)
+        await self.alive()
+
+    async def alive(self) -> None:
+        """Returns for a live node, later for a frozen one, never for a dead one."""
+        loop = asyncio.get_running_loop()
+        while loop.time() < self._frozen_until and not self.killed.is_set():
+            await asyncio.sleep(self._frozen_until - loop.time())
+        if self.killed.is_set():
+            await asyncio.Event().wait()
+
+    def kill(self) -> None:
+        self.killed.set()
+
+
+class CutFrontier:
+    """The frontier, as a node that may die sees it."""
+
+    def __init__(self, frontier: Any, node: Node) -> None:
+        self._frontier = frontier
+        self._node = node
+
+    async def lease(self, worker: str, limit: int, wait: float = 0.0) -> list[Lease]:
+        return await self._node.call("lease", lambda: self._frontier.lease(worker, limit, wait), None)
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await self._node.call("settle", lambda: self._frontier.settle(worker, settlements), _frontier_away)
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        return await self._node.call("put", lambda: self._frontier.put(tasks), _frontier_away)
+
+    async def beat(self, worker: str) -> None:
+        await self._node.alive()
+        await self._frontier.beat(worker)
+
+    async def leave(self, worker: str, guilty: int | None = None) -> int:
+        return await self._node.call("leave", lambda: self._frontier.leave(worker, guilty), None)
+
+    async def finished(self) -> bool:
+        await self._node.alive()
+        return bool(await self._frontier.finished())
+
+
+class CutFetcher:
+    def __init__(self, web: Any, node: Node) -> None:
+        self._web = web
+        self._node = node
+
+    async def fetch(self, task: Task) -> Any:
+        self._web.note_start(task.lane)
+        return await self._node.call("fetch", lambda: self._web.fetch(task), None)
+
+    async def close(self) -> None:
+        return
+
+
+class MemorySink:
+    """Keeps the sink's promises in a dict: newest sighting wins, a repeat changes nothing."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str, str], tuple[Moment, dict[str, Any]]] = {}
+        self.writes = 0
+
+    async def write(self, batch: Sequence[Record]) -> None:
+        self.writes += 1
+        for record in batch:
+            key = (record.site, record.kind, record.key)
+            old = self.rows.get(key)
+            if old is None or record.seen_at >= old[0]:
+                self.rows[key] = (record.seen_at, record.data)
+
+
+class CutSink:
+    def __init__(self, sink: MemorySink, node: Node, temper: Callable[[], Temper], chance: random.Random) -> None:
+        self._sink = sink
+        self._node = node
+        self._temper = temper
+        self._chance = chance
+
+    async def write(self, batch: Sequence[Record]) -> None:
+        if self._chance.random() < self._temper().slow:
+            await asyncio.sleep(self._chance.uniform(0.5, 20))
+        await self._node.call("store", lambda: self._sink.write(batch), _sink_away)
+
+    async def close(self) -> None:
+        return
+
+
+def _frontier_away() -> Exception:
+    return FrontierUnreachable("the reply got lost")
+
+
+def _sink_away() -> Exception:
+    return SinkUnreachable("the reply got lost")

@@ -1,0 +1,36 @@
+"""Whole crawls on a virtual clock. A failing seed is printed: `python -m tests.simulation --replay SEED`."""
+
+import pytest
+
+from tests.simulation.crawl import LABELS, settle_before_store, simulate
+from tests.simulation.faults import CALM
+
+SEEDS = 500
+SHARDS = 10
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_no_fault_loses_a_page_doubles_a_row_or_breaks_the_pace(shard):
+    for seed in range(shard, SEEDS, SHARDS):
+        verdict = simulate(seed)
+
+        assert [] == verdict.broken(), f"replay: python -m tests.simulation --replay {seed}"
+
+
+@pytest.mark.parametrize("label", LABELS)
+def test_a_crash_at_this_step_loses_nothing(label):
+    for seed in range(5):
+        verdict = simulate(seed, temper=CALM, crash_at=label)
+
+        assert [] == verdict.broken()
+        assert verdict.kills > 0, "the crash must have happened"
+
+
+def test_the_same_seed_gives_the_same_crawl():
+    assert simulate(11) == simulate(11)
+
+
+def test_settling_before_storing_is_caught():
+    caught = [seed for seed in range(40) if simulate(seed, break_it=settle_before_store).broken()]
+
+    assert caught, "40 seeds with a planted bug, and nobody noticed"

@@ -1,0 +1,79 @@
+"""A small web with a temper: pages, links and records known beforehand, answers that fail by seed."""
+
+import asyncio
+import random
+
+from trotline import Page, Spider
+from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.pace import START_SLACK
+from trotline.model.task import Task
+
+
+class Web:
+    """Hosts with pages that link to each other. `truth` is what a complete crawl stores."""
+
+    def __init__(self, seed: int, *, hosts: int = 3, pages: int = 12) -> None:
+        chance = random.Random(seed)
+        self.seeds = [f"http://h{host}.test/0" for host in range(hosts)]
+        every = [(host, page) for host in range(hosts) for page in range(pages)]
+        self._links: dict[str, list[str]] = {}
+        for host, page in every:
+            # A chain keeps every page reachable; the rest is chance.
+            links = [(host, page + 1)] if page + 1 < pages else []
+            links += chance.sample(every, k=min(4, len(every)))
+            self._links[_url(host, page)] = [_url(*link) for link in links]
+        self.truth = {url: {"name": url} for url in self._links}
+        self.rude = True
+        """Answers may fail; False once the faults are over."""
+        self._chance = random.Random(seed + 1)
+        self.starts: dict[str, list[float]] = {}
+
+    async def fetch(self, task: Task) -> Answer | Failure:
+        await asyncio.sleep(self._chance.uniform(0.01, 0.6))
+        if self.rude:
+            bad = self._bad_answer(task)
+            if bad is not None:
+                return bad
+        links = "".join(f'<a href="{link}">x</a>' for link in self._links[task.url])
+        body = f"<html><h1>{task.url}</h1>{links}</html>".encode()
+        return Answer(url=task.url, status=200, headers=(("content-type", "text/html; charset=utf-8"),), body=body)
+
+    def _bad_answer(self, task: Task) -> Answer | Failure | None:
+        fate = self._chance.random()
+        if fate < 0.03:
+            return Failure(url=task.url, trouble=Trouble.TIMEOUT, why="total time of 60 s is over")
+        if fate < 0.08:
+            return Answer(url=task.url, status=503)
+        if fate < 0.10:
+            return Answer(url=task.url, status=429, headers=(("retry-after", "3"),))
+        return None
+
+    def note_start(self, lane: str) -> None:
+        """A worker decided to ask now. (A process that is frozen between deciding and sending is beyond anybody.)"""
+        self.starts.setdefault(lane, []).append(asyncio.get_running_loop().time())
+
+    def worst_window(self, rate: float) -> float:
+        """By how many starts the politest bound was passed, over all lanes and windows; 0 or less is polite."""
+        worst = float("-inf")
+        for starts in self.starts.values():
+            for first in range(len(starts)):
+                for last in range(first, len(starts)):
+                    allowed = rate * (starts[last] - starts[first] + START_SLACK) + 1
+                    worst = max(worst, (last - first + 1) - allowed)
+        return worst
+
+
+def _url(host: int, page: int) -> str:
+    return f"http://h{host}.test/{page}"
+
+
+def spider_for(web: Web, pace: str) -> Spider:
+    """Stores one record per page and follows every link."""
+    spider = Spider("sim", pace=pace, concurrency=4, robots=False)
+
+    @spider.page(seeds=web.seeds, key="name")
+    def page(page: Page):  # type: ignore[no-untyped-def]
+        yield {"name": page.css("h1::text").get()}
+        yield page.follow()
+
+    return spider
