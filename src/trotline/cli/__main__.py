@@ -1,0 +1,5 @@
+"""`python -m trotline.cli` is `trotline`."""
+
+from trotline.cli.main import main
+
+main()
