@@ -58,7 +58,7 @@ async def body(
     except OverLimit as error:
         if cut_at is None:
             raise Cut(Trouble.TOO_LARGE, _named_limit(room, limits)) from error
-        return error.start, len(wire), (f"body cut short at {cut_at} bytes",)
+        return error.start(cut_at), len(wire), (f"body cut short at {cut_at} bytes",)
     return plain, len(wire), notes + odd
 
 
