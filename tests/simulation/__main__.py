@@ -22,9 +22,8 @@ def main() -> int:
             kills += verdict.kills
             if broken := verdict.broken():
                 failed += 1
-                print(
-                    f"seed {verdict.seed}: {'; '.join(broken)}\n  replay: python -m tests.simulation --replay {verdict.seed}"
-                )
+                print(f"seed {verdict.seed}: {'; '.join(broken)}")
+                print(f"  replay: python -m tests.simulation --replay {verdict.seed}")
             if number % 1000 == 0:
                 print(f"{number} seeds, {kills} kills, {failed} failing", file=sys.stderr)
     print(f"{asked.seeds} seeds, {kills} kills, {failed} failing")

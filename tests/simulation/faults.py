@@ -30,7 +30,7 @@ CALM = Temper(crash=0, freeze=0, lost_reply=0, twice=0, slow=0)
 
 
 class Node:
-    """One incarnation of a worker. A kill cuts its ports: every later effect is discarded, and nothing is cleaned up."""
+    """One incarnation of a worker. A kill cuts its ports: later effects are discarded, and nothing is cleaned up."""
 
     def __init__(self, name: str, chance: random.Random, temper: Callable[[], Temper]) -> None:
         self.name = name
@@ -63,9 +63,9 @@ class Node:
 
     async def alive(self) -> None:
         """Returns for a live node, later for a frozen one, never for a dead one."""
-        loop = asyncio.get_running_loop()
-        while loop.time() < self._frozen_until and not self.killed.is_set():
-            await asyncio.sleep(self._frozen_until - loop.time())
+        frozen_for = self._frozen_until - asyncio.get_running_loop().time()
+        if frozen_for > 0:
+            await asyncio.sleep(frozen_for)
         if self.killed.is_set():
             await asyncio.Event().wait()
 

@@ -49,7 +49,7 @@ def main() -> int:
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
             runner.run(_work(orders, spider))
     except TrotlineError as error:
-        print(f"trotline: {error}", file=sys.stderr)
+        sys.stderr.write(f"trotline: {error}\n")
         return FAILED
     return 0
 

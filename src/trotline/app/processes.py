@@ -18,7 +18,9 @@ from trotline.worker.marker import SIZE, Marker
 class ChildProcess:
     """A child, its marker, and what it says about itself."""
 
-    def __init__(self, name: str, process: asyncio.subprocess.Process, marker: Marker, said: asyncio.StreamReader) -> None:
+    def __init__(
+        self, name: str, process: asyncio.subprocess.Process, marker: Marker, said: asyncio.StreamReader
+    ) -> None:
         self.name = name
         self.marker = marker
         self.status = ""

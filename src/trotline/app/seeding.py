@@ -11,6 +11,7 @@ from trotline.app import wiring
 from trotline.errors import SpiderRefused
 from trotline.frontier.gate import Gate
 from trotline.model.lease import Admission
+from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.ports.frontier import Frontier
 from trotline.spider.seeds import RobotsSitemaps, Start, read_lines
@@ -87,18 +88,19 @@ def _from_lines(spider: Spider, extra: str) -> list[Task]:
 
 
 async def _from_sitemaps(spider: Spider, starts: list[Start], allow_private: bool) -> AsyncIterator[Task]:
-    from trotline.adapters.http.sitemaps import read_sitemap
+    from trotline.adapters.http.sitemaps import SitemapReader
 
     fetcher = wiring.open_fetcher(spider, allow_private=allow_private)
     try:
         robots = wiring.open_robots(fetcher, spider)
+        reader = SitemapReader(fetcher, spider.limits or Limits())
         for start in starts:
             if isinstance(start, Task):
                 continue
             route = spider.route(start.route)
             places = await robots.sitemaps(start.url) if isinstance(start, RobotsSitemaps) else [start.url]
             for place in places:
-                async for entry in read_sitemap(fetcher, place):
+                async for entry in reader.read(place):
                     if start.wants(entry.url):
                         yield route.task(entry.url)
     finally:

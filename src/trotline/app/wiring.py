@@ -56,15 +56,17 @@ def open_sink(sink_url: str) -> "Sink":
 
             return JsonlSink(path)
         case "csv":
-            from trotline.adapters.files.csv import CsvSink
+            from trotline.adapters.files.tables import CsvSink
 
             return CsvSink(path)
         case "parquet":
-            from trotline.adapters.files.parquet import ParquetSink
+            from trotline.adapters.files.tables import ParquetSink
 
             return ParquetSink(path)
         case scheme:
-            raise SettingsError(f"{scheme}: is not a sink that is known here", hint="Give a .db, .jsonl, .csv or .parquet")
+            raise SettingsError(
+                f"{scheme}: is not a sink that is known here", hint="Give a .db, .jsonl, .csv or .parquet"
+            )
 
 
 def open_fetcher(spider: "Spider", *, allow_private: bool, slots: int = 16, timings: bool = False) -> "HttpFetcher":

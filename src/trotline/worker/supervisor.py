@@ -26,7 +26,7 @@ WATCH: Seconds = 0.5
 LOOP_SILENCE: Seconds = 5.0
 """Beyond the parse budget: a child whose event loop has not turned for that much longer hangs outside of any page."""
 CRASHES = 8
-"""That many deaths within CRASH_WINDOW with no page to blame: something else is wrong, and restarting will not mend it."""
+"""That many deaths within CRASH_WINDOW with no page to blame: something else is wrong, and restarts do not mend it."""
 CRASH_WINDOW: Seconds = 30.0
 FINISHED, FAILED = 0, 70
 """Exit codes of a child: nothing left to do; it could not even start."""
@@ -60,7 +60,13 @@ class Supervisor:
     """Runs `count` children until they are finished or `stop` is called."""
 
     def __init__(
-        self, spawn: Callable[[int], Awaitable[Child]], frontier: Frontier, *, count: int, parse: Seconds, grace: Seconds
+        self,
+        spawn: Callable[[int], Awaitable[Child]],
+        frontier: Frontier,
+        *,
+        count: int,
+        parse: Seconds,
+        grace: Seconds,
     ) -> None:
         self._spawn = spawn
         self._frontier = frontier

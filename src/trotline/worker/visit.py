@@ -1,15 +1,17 @@
 """The story of one page: ask robots, fetch, judge, read, sift. Steps 5 to 7 of the path; storing comes after."""
 
 import asyncio
+import contextlib
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
 from trotline.frontier.gate import Sifted
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
-from trotline.model.limits import Limits
 from trotline.model.lease import LaneNews, Lease, Reject, Settlement
+from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.record import Record
 from trotline.model.verdict import Kind, Verdict
@@ -21,7 +23,6 @@ from trotline.spider.page import Page
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.tools import Tools
-
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,14 +103,16 @@ class Visitor:
     async def _read(self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneNews) -> Visit:
         if route is None or isinstance(answer, Failure):
             known = ", ".join(self._spider.routes)
-            return Visit(lease=lease, outcome=Bury(why=f"handler: no route {lease.task.route!r}", detail=f"known: {known}"))
+            return Visit(
+                lease=lease, outcome=Bury(why=f"handler: no route {lease.task.route!r}", detail=f"known: {known}")
+            )
         page = Page(lease.task, answer, route)
-        if blocked := self._spider.says_blocked(page):
-            return self._blocked(lease, blocked, news)
         try:
+            if blocked := self._says_blocked(lease, page):
+                return self._blocked(lease, blocked, news)
             got = await self._harvest(lease, route, page)
         except harvest.HandlerFailed as failed:
-            return Visit(lease=lease, outcome=Bury(why=f"handler: {failed}"), news=news)
+            return Visit(lease=lease, outcome=Bury(why=f"handler: {failed.what}"), news=news)
         sifted = self._tools.gate.sift(got.tasks, got.follows, lease.task, answer.url, lease.leased_at)
         return Visit(lease=lease, outcome=Done(), records=got.records, sifted=sifted, rejects=got.rejects, news=news)
 
@@ -117,17 +120,27 @@ class Visitor:
         outcome = retries.plan(lease.task, Verdict(kind=Kind.BLOCKED, why=why), self._tools.chance)
         return Visit(lease=lease, outcome=outcome, news=msgspec.structs.replace(news, kind=Kind.BLOCKED))
 
+    def _says_blocked(self, lease: Lease, page: Page) -> str:
+        if not self._spider.blocked:
+            return ""
+        with self._marked(lease):
+            return self._spider.says_blocked(page)
+
     async def _harvest(self, lease: Lease, route: Route, page: Page) -> Harvest:
-        """Read the page with its name in the cell: if a native parser crashes on it, the supervisor knows which it was."""
         task = lease.task
         if route.is_async:
             return await harvest.read_async(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
-        marker = self._tools.marker
-        marker.reading(lease.token, asyncio.get_running_loop().time())
-        try:
+        with self._marked(lease):
             return harvest.read(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
+
+    @contextlib.contextmanager
+    def _marked(self, lease: Lease) -> Iterator[None]:
+        """The page's name stands in the cell: if a native parser crashes on it, the supervisor knows which it was."""
+        self._tools.marker.reading(lease.token, asyncio.get_running_loop().time())
+        try:
+            yield
         finally:
-            marker.read()
+            self._tools.marker.read()
 
     def _moved(self, lease: Lease, answer: Answer | Failure, verdict: Verdict) -> Outcome:
         """Every hop goes back through the frontier: it is paced in the lane it leads to, and survives a crash."""

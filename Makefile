@@ -1,0 +1,58 @@
+# Each verb sets up what it needs. `make demo` and `make test` are all that a new machine has to know.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON ?= python3
+
+.PHONY: demo test lint types imports unit bench soak lock packages clean
+
+# A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
+$(VENV)/.run: requirements/run.txt pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/run.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e . 2>/dev/null \
+		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	touch $@
+
+# Debian packages that the end-to-end tests use (a real nginx, a real documentation site).
+# Without root on a laptop those tests are skipped; when CI is set, they fail.
+packages:
+	@bash scripts/debian-packages requirements/debian.txt
+
+demo: $(VENV)/.run
+	@$(BIN)/python -m trotline.testing.demo
+
+test: $(VENV)/.dev packages lint types imports
+	$(BIN)/pytest -q -n 2 --dist loadgroup
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev
+	$(BIN)/lint-imports --no-cache
+
+bench: $(VENV)/.dev packages
+	$(BIN)/python -m bench
+
+# Long versions of what `make test` runs briefly.
+soak: $(VENV)/.dev
+	$(BIN)/python -m tests.simulation --seeds 20000
+	$(BIN)/python -m tests.e2e.kills --rounds 50
+
+lock: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		pyproject.toml --extra parquet --extra pydantic -o requirements/run.txt
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		requirements/dev.in -c requirements/run.txt -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis
