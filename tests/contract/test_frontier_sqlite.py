@@ -15,8 +15,9 @@ from trotline.testing.clocks import wild_wall_clock
 from trotline.testing.frontier_contract import BRISK, FrontierContract, task
 from trotline.testing.frontier_machine import frontier_machine
 
+HISTORIES = int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "60"))
 BOUNDED = settings(
-    max_examples=int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "60")),
+    max_examples=HISTORIES,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
@@ -63,6 +64,8 @@ async def test_the_files_own_clock_does_not_follow_a_wall_clock_that_jumps(tmp_p
 
 TestSqliteFileMachine = frontier_machine(SqliteFileBench).TestCase
 TestSqliteFileMachine.settings = BOUNDED
+TestSqliteFileMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
 
 TestSqliteMemoryMachine = frontier_machine(SqliteMemoryBench).TestCase
 TestSqliteMemoryMachine.settings = BOUNDED
+TestSqliteMemoryMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]

@@ -29,7 +29,11 @@ _news = st.sampled_from((None, None, None, None, Kind.OK, Kind.OK, Kind.BROKEN, 
 
 
 class FrontierMachine(Hands):
-    """The rules. `make_bench` comes from `frontier_machine`."""
+    """The rules. `make_bench` comes from `frontier_machine`.
+
+    A rule with nothing to act on does nothing, and no precondition asks the model: where processes race, who holds
+    which lease is chance, and a history that is played again must still draw the same rules.
+    """
 
     def teardown(self) -> None:
         try:
@@ -76,11 +80,12 @@ class FrontierMachine(Hands):
 
     # Settling
 
-    @precondition(lambda self: self.model.having(LEASED))
     @rule(which=_pick, client=_pick, wait=_wait, why=_why, news=_news, children=_some_tasks, end=st.integers(0, 4))
     def settle(
         self, which: int, client: int, wait: int, why: str, news: Kind | None, children: list[tuple[int, int]], end: int
     ) -> None:
+        if not self.model.having(LEASED):
+            return
         worker, lease = self._held(which)
         outcome = self._outcome(end, wait, why, lease.task)
         offspring = tuple(self._task(*child) for child in children) if isinstance(outcome, Done) else ()
@@ -93,9 +98,10 @@ class FrontierMachine(Hands):
         self.model.settled(lease, outcome, offspring, learned, self.bench.now())
         self.stale.append((worker, lease))
 
-    @precondition(lambda self: self.model.having(LEASED))
     @rule(which=_pick, client=_pick)
     def settle_twice_in_one_call(self, which: int, client: int) -> None:
+        if not self.model.having(LEASED):
+            return
         worker, lease = self._held(which)
         never = self._task(URLS + 1, 0)
 
@@ -109,9 +115,10 @@ class FrontierMachine(Hands):
         self.model.settled(lease, Done(), (), None, self.bench.now())
         self.stale.append((worker, lease))
 
-    @precondition(lambda self: self.stale)
     @rule(which=_pick, client=_pick, wait=_wait, why=_why, end=st.integers(0, 4))
     def settle_stale(self, which: int, client: int, wait: int, why: str, end: int) -> None:
+        if not self.stale:
+            return
         worker, lease = self.stale[which % len(self.stale)]
         never = self._task(URLS + 1, 0)
         late = Settlement(
@@ -136,9 +143,10 @@ class FrontierMachine(Hands):
 
         assert self.run(self._client(client).leave(name)) == held
 
-    @precondition(lambda self: self.model.having(LEASED))
     @rule(which=_pick, client=_pick)
     def leave_with_a_guilty_page(self, which: int, client: int) -> None:
+        if not self.model.having(LEASED):
+            return
         name, lease = self._held(which)
         self._retire(self.workers.index(name))
         held = self.model.given_back(name, self.bench.now(), guilty=lease)
@@ -171,16 +179,18 @@ class FrontierMachine(Hands):
         self.run(self._client(client).pause(lane))
         self.model.paused.add(lane)
 
-    @precondition(lambda self: self.model.paused)
     @rule(which=_pick, client=_pick)
     def resume(self, which: int, client: int) -> None:
+        if not self.model.paused:
+            return
         lane = sorted(self.model.paused, key=str)[which % len(self.model.paused)]
         self.run(self._client(client).resume(lane))
         self.model.paused.remove(lane)
 
-    @precondition(lambda self: self.model.having(DEAD))
     @rule(which=_pick, client=_pick)
     def revive_one(self, which: int, client: int) -> None:
+        if not self.model.having(DEAD):
+            return
         known = self.model.pick(DEAD, which)
 
         assert self.run(self._client(client).revive(ids=[known.task.id])) == 1
