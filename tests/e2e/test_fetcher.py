@@ -115,6 +115,27 @@ async def test_a_head_request_has_no_body_whatever_it_announces() -> None:
     assert outcome.body == b""
 
 
+@pytest.mark.parametrize(
+    ("reply", "version"),
+    [
+        (b"HTTP/1.0 200 OK\r\n\r\nhello", "1.0"),
+        (b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhello", "1.1"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhe\r\n3;x=y\r\nllo\r\n0\r\nX-T: 1\r\n\r\n", "1.1"),
+        (b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello", "1.1"),
+        (b"HTTP/1.1 200\r\nContent-Length: 5\r\n\r\nhello", "1.1"),
+    ],
+    ids=["1.0", "until closed", "chunks", "early hints", "no reason"],
+)
+async def test_a_body_may_come_in_every_way_that_http_knows(reply: bytes, version: str) -> None:
+    async def once(_request: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(reply)
+        await writer.drain()
+        writer.close()
+
+    outcome = await answered(once)
+    assert (outcome.status, outcome.body, outcome.http) == (200, b"hello", version)
+
+
 async def test_header_values_of_odd_bytes_become_text() -> None:
     outcome = await answered(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nX-A: \xc3\xa4\r\nX-B: \xe4\r\n\r\n")
     assert (outcome.header("x-a"), outcome.header("x-b")) == ("ä", "ä")
@@ -538,6 +559,28 @@ async def test_sessions_have_their_own_cookies() -> None:
     assert there.connections == 1
 
 
+async def test_only_so_many_sessions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trotline.adapters.http.fetcher.SESSIONS", 2)
+    async with site(ok(b"", "Set-Cookie: sid=1")) as there, fetcher() as ours:
+        for name in ("anna", "bert", "anna", "carl", "anna", "bert"):
+            assert isinstance(await ours.fetch(task(there.url(), session=name)), Answer)
+    assert [b"Cookie:" in request for request in there.requests] == [False, False, True, False, True, False]
+
+
+async def test_what_is_under_way_when_the_fetcher_closes_is_a_failure() -> None:
+    asked = asyncio.Event()
+
+    async def silence(_request: bytes, _writer: asyncio.StreamWriter) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async with site(silence) as there, fetcher() as ours:
+        running = asyncio.create_task(ours.fetch(task(there.url())))
+        await asked.wait()
+        await ours.close()
+        assert isinstance(await running, Failure)
+
+
 async def test_the_authors_cookies_go_to_the_hosts_they_are_for() -> None:
     async with site(ok(), hosts=2) as there, fetcher(cookies={"lang": "en"}, cookie_hosts=["127.0.0.1:80"]) as ours:
         await ours.fetch(task(there.url()))
@@ -589,6 +632,15 @@ async def test_private_addresses_are_never_dialled(url: str) -> None:
     assert outcome.trouble is Trouble.GUARD, outcome
     assert there.connections == 0
     assert "secret" not in outcome.why
+
+
+async def test_an_origin_is_not_judged_by_another_that_is_spelt_nearly_the_same() -> None:
+    async with fetcher(Limits(connect=0.2)) as ours:
+        near = await ours.fetch(task("http://127.0.0.1:229"))
+        blocked = await ours.fetch(task("http://127.0.0.1:22"))
+    assert isinstance(near, Failure)
+    assert isinstance(blocked, Failure)
+    assert (near.trouble, blocked.trouble) == (Trouble.CONNECT, Trouble.GUARD)
 
 
 async def test_the_guard_says_how_to_open_it() -> None:

@@ -84,7 +84,6 @@ class HttpFetcher:
         self._wanted_types = wanted_types
         self._timings = timings
         self._connector: BoundedConnector | None = None
-        self._resolver: GuardedResolver | None = None
         self._sessions: OrderedDict[str, aiohttp.ClientSession] = OrderedDict()
         self._origins: dict[str, str] = {}
         self._timeout = aiohttp.ClientTimeout(total=limits.total, connect=limits.connect, sock_connect=limits.connect)
@@ -98,15 +97,9 @@ class HttpFetcher:
         return await self._visit(task, most)
 
     async def close(self) -> None:
-        for session in self._sessions.values():
-            session.detach()
-        self._sessions.clear()
+        """Hang up everywhere. What is still being fetched becomes a Failure; fetching again is an error."""
         if self._connector is not None:
             await self._connector.close()
-            self._connector = None
-        if self._resolver is not None:
-            await self._resolver.close()
-            self._resolver = None
 
     async def _visit(self, task: Task, cut_at: int | None) -> Answer | Failure:
         watch = Stopwatch() if self._timings else None
@@ -161,7 +154,8 @@ class HttpFetcher:
         if _NOT_NORMALISED.search(text):
             raise Forbidden("the URL has characters that must be encoded")
         url = URL(text, encoded=True)
-        origin = text[: text.find("/", 8)]
+        end = text.find("/", 8)
+        origin = text if end < 0 else text[:end]
         why = self._origins.get(origin)
         if why is None:
             why = self._judge_origin(url)
@@ -197,10 +191,14 @@ class HttpFetcher:
         if session is None:
             session = self._sessions[name] = self._new_session()
             if len(self._sessions) > SESSIONS:
-                self._sessions.popitem(last=False)[1].detach()
+                self._retire(self._sessions.popitem(last=False)[1])
         elif len(self._sessions) > 1:
             self._sessions.move_to_end(name)
         return session
+
+    def _retire(self, session: aiohttp.ClientSession) -> None:
+        # Not at once: a visit of its may still be on the way, but none is longer than this.
+        asyncio.get_running_loop().call_later(self.limits.total + 1, session.detach)
 
     def _new_session(self) -> aiohttp.ClientSession:
         jar = Jar()
@@ -222,12 +220,12 @@ class HttpFetcher:
 
     def _connections(self) -> BoundedConnector:
         if self._connector is None:
-            self._resolver = GuardedResolver(self._guard, at_once=min(32, self._slots))
             self._connector = BoundedConnector(
                 idle_hosts=self._slots,
                 socket_factory=self._guard.make_socket,
-                resolver=self._resolver,
-                limit=self._slots,
+                resolver=GuardedResolver(self._guard, at_once=min(32, self._slots)),
+                # No limit here: the slots are the limit, and waiting for a connection would look like a slow site.
+                limit=0,
                 keepalive_timeout=IDLE,
                 ttl_dns_cache=DNS_CACHE,
             )
