@@ -89,6 +89,10 @@ async def run(plan: RunPlan, spider: Spider, show: Callable[[Report], None]) -> 
     frontier = await wiring.open_frontier(plan.frontier, job)
     sink = wiring.open_sink(plan.sink)
     try:
+        opening = getattr(sink, "open", None)
+        if opening is not None:
+            # A sink that cannot be opened is said before any page is fetched, not after.
+            await opening()
         run_ = _Run(plan, spider, job, resumed, frontier)
         ending = await run_.until_end(show)
         finish = getattr(sink, "finish", None)

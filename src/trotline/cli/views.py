@@ -69,7 +69,8 @@ def line(report: "Report", found: Range | Unknown) -> str:
             ("records", report.records),
         )
     )
-    return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}"
+    held = f"  ({safe(report.held_back, 100)})" if report.held_back else ""
+    return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}{held}"
 
 
 def _state(report: "Report") -> dict[str, str]:
