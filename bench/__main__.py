@@ -116,10 +116,9 @@ def children(options: argparse.Namespace, _contenders: list[Contender]) -> Figur
 
 def memory(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
     count = pages(options, 100_000, 100_000)
-    try:
-        return scenarios.memory(count)
-    finally:
+    if figures := scenarios.memory(count):
         scenarios.tidy(count)
+    return figures
 
 
 def startup(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
