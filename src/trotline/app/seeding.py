@@ -14,6 +14,7 @@ from trotline.model.lease import Admission
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.ports.frontier import Frontier
+from trotline.rules.urls import Address, read
 from trotline.spider.seeds import RobotsSitemaps, Start, read_lines
 from trotline.spider.spider import Spider
 
@@ -100,11 +101,17 @@ async def _from_sitemaps(spider: Spider, starts: list[Start], allow_private: boo
             route = spider.route(start.route)
             places = await robots.sitemaps(start.url) if isinstance(start, RobotsSitemaps) else [start.url]
             for place in places:
-                async for entry in reader.read(place):
+                # A sitemap may live on another host than the site it speaks for.
+                async for entry in reader.read(place, _host(start.url)):
                     if start.wants(entry.url):
                         yield route.task(entry.url)
     finally:
         await fetcher.close()
+
+
+def _host(url: str) -> str | None:
+    address = read(url)
+    return address.host if isinstance(address, Address) else None
 
 
 def _nothing_to_do(spider: Spider, seeded: Seeded) -> SpiderRefused:

@@ -77,6 +77,7 @@ def open_fetcher(spider: "Spider", *, allow_private: bool, slots: int = 16, timi
         user_agent=user_agent(spider),
         headers=spider.headers,
         cookies=spider.cookies,
+        cookie_hosts=spider.scope.hosts,
         allow_private=allow_private,
         slots=slots,
         spider=spider.name,

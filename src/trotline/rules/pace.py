@@ -176,6 +176,11 @@ def given_up(lane: Lane, now: Moment, patience: Seconds) -> bool:
     return lane.failures >= BREAKER and now - lane.failing_since > patience
 
 
+def forgiven(lane: Lane) -> Lane:
+    """A lane that was given up, ready for work that comes later: one more failure opens the breaker again."""
+    return msgspec.structs.replace(lane, failures=BREAKER - 1, failing_since=0.0, rests=0)
+
+
 def credit(lane: Lane, now: Moment) -> float:
     """Retries the lane may start now."""
     return min(RETRY_ALLOWANCE, lane.credit + RETRY_DRIP * max(0.0, now - lane.credited_at))

@@ -1,10 +1,10 @@
 """The operator's view of one job in a frontier file."""
 
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
 from trotline.adapters.sqlite.database import MEMORY, Database
-from trotline.adapters.sqlite.jobs import enter
 from trotline.adapters.sqlite.jobs import write_job
 from trotline.adapters.sqlite.schema import DEAD, DELAYED, RESTING, WAITING
 from trotline.adapters.sqlite.turn import Turn, decode_pace
@@ -21,52 +21,42 @@ class SqliteConsole:
         self.job = job
         if database.path == MEMORY:
             # A memory belongs to the object that opened it: a job started through another handle is not in it yet.
-            enter(database, job)
+            write_job(database.connection, job)
         row = database.connection.execute("SELECT id FROM job WHERE name = ?", (job.id,)).fetchone()
-        if row is None and database.path == ":memory:":
-            # Memory has one user: whoever opens it starts the job.
-            row = (write_job(database.connection, job),)
         if row is None:
             raise FrontierError(f"no job {job.id} in {database.path}", hint="See which there are: trotline status")
         self._number: int = row[0]
 
     async def progress(self) -> Progress:
-        return await self._db.do(self._progress)
+        return await self._db.read(self._progress)
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
-        return await self._db.do(lambda: self._lanes(limit))
+        return await self._db.read(lambda db: self._lanes(db, limit))
 
     async def pause(self, lane: str | None = None) -> None:
-        await self._db.do(lambda: self._set_paused(lane, 1))
+        await self._db.write(lambda db: self._set_paused(db, lane, 1))
 
     async def resume(self, lane: str | None = None) -> None:
-        await self._db.do(lambda: self._set_paused(lane, 0))
+        await self._db.write(lambda db: self._set_paused(db, lane, 0))
 
     async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
-        return await self._db.do(lambda: self._graves(why, limit, after))
+        return await self._db.read(lambda db: self._graves(db, why, limit, after))
 
     async def reasons(self) -> dict[str, int]:
-        return await self._db.do(self._reasons)
+        return await self._db.read(self._reasons)
 
     async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
-        return await self._db.do(lambda: self._revive(ids, why))
+        return await self._db.write(lambda db: self._revive(db, ids, why))
 
-    def _progress(self) -> Progress:
-        db = self._db.connection
-        # One snapshot for the books and what goes with them.
-        db.execute("BEGIN")
-        try:
-            waiting, leased, done, dead, started_at, sealed, finished_at, paused = db.execute(
-                "SELECT waiting, leased, done, dead, started_at, sealed, finished_at, paused FROM job WHERE id = ?",
-                (self._number,),
-            ).fetchone()
-            [delayed] = db.execute(
-                f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?",
-                (self._number, self._db.now()),
-            ).fetchone()
-            tallies = dict(db.execute("SELECT name, n FROM tally WHERE job = ?", (self._number,)))
-        finally:
-            db.execute("COMMIT")
+    def _progress(self, db: sqlite3.Connection) -> Progress:
+        waiting, leased, done, dead, started_at, sealed, finished_at, paused = db.execute(
+            "SELECT waiting, leased, done, dead, started_at, sealed, finished_at, paused FROM job WHERE id = ?",
+            (self._number,),
+        ).fetchone()
+        [delayed] = db.execute(
+            f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?", (self._number, self._db.now())
+        ).fetchone()
+        tallies = dict(db.execute("SELECT name, n FROM tally WHERE job = ?", (self._number,)))
         return Progress(
             waiting=waiting,
             leased=leased,
@@ -81,8 +71,8 @@ class SqliteConsole:
             paused=bool(paused),
         )
 
-    def _lanes(self, limit: int) -> list[LaneView]:
-        rows = self._db.connection.execute(
+    def _lanes(self, db: sqlite3.Connection, limit: int) -> list[LaneView]:
+        rows = db.execute(
             "SELECT name, waiting, leased, paused, state, wake, pace FROM lane WHERE job = ? AND waiting + leased > 0"
             f" ORDER BY paused DESC, state = {RESTING} DESC, waiting DESC LIMIT ?",
             (self._number, limit),
@@ -103,32 +93,31 @@ class SqliteConsole:
             paused=bool(paused),
         )
 
-    def _set_paused(self, lane: str | None, paused: int) -> None:
-        with self._db.transaction() as db:
-            if lane is None:
-                db.execute("UPDATE job SET paused = ? WHERE id = ?", (paused, self._number))
-                return
-            turn = Turn(db, self._number, self.job.rules, self._db.now())
-            row = turn.lane_named(lane)
-            row.paused = paused
-            db.execute("UPDATE lane SET paused = ? WHERE id = ?", (paused, row.id))
-            turn.flush()
+    def _set_paused(self, db: sqlite3.Connection, lane: str | None, paused: int) -> None:
+        if lane is None:
+            db.execute("UPDATE job SET paused = ? WHERE id = ?", (paused, self._number))
+            return
+        turn = Turn(db, self._number, self.job.rules, self._db.now())
+        row = turn.lane_named(lane)
+        row.paused = paused
+        db.execute("UPDATE lane SET paused = ? WHERE id = ?", (paused, row.id))
+        turn.flush()
 
-    def _graves(self, why: str, limit: int, after: str) -> list[Grave]:
-        tasks = self._task_graves(why, limit, after) if not after.startswith("r") else []
+    def _graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:
+        tasks = self._task_graves(db, why, limit, after) if not after.startswith("r") else []
         if len(tasks) >= limit:
             return tasks
-        return tasks + self._record_graves(why, limit - len(tasks), after)
+        return tasks + self._record_graves(db, why, limit - len(tasks), after)
 
-    def _task_graves(self, why: str, limit: int, after: str) -> list[Grave]:
+    def _task_graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:
         since: tuple[float, int] = (0.0, 0)
         if after:
-            found = self._db.connection.execute(
+            found = db.execute(
                 f"SELECT died_at, id FROM task WHERE job = ? AND state = {DEAD} AND fingerprint = ?",
                 (self._number, _fingerprint(after)),
             ).fetchone()
             since = found or since
-        rows = self._db.connection.execute(
+        rows = db.execute(
             "SELECT fingerprint, body, why, detail, attempt, died_at FROM task"
             f" WHERE job = ? AND state = {DEAD} AND why LIKE ? ESCAPE '\\' AND (died_at, id) > (?, ?)"
             " ORDER BY died_at, id LIMIT ?",
@@ -136,9 +125,9 @@ class SqliteConsole:
         ).fetchall()
         return [_task_grave(*row) for row in rows]
 
-    def _record_graves(self, why: str, limit: int, after: str) -> list[Grave]:
+    def _record_graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:
         since = int(after[1:]) if after.startswith("r") and after[1:].isdecimal() else 0
-        rows = self._db.connection.execute(
+        rows = db.execute(
             "SELECT id, url, route, why, kind, data, seen_at FROM reject"
             " WHERE job = ? AND id > ? AND 'bad record: ' || why LIKE ? ESCAPE '\\' ORDER BY id LIMIT ?",
             (self._number, since, _prefix(why), limit),
@@ -148,30 +137,29 @@ class SqliteConsole:
             for number, url, route, why, kind, data, at in rows
         ]
 
-    def _reasons(self) -> dict[str, int]:
+    def _reasons(self, db: sqlite3.Connection) -> dict[str, int]:
         reasons = dict(
-            self._db.connection.execute(
+            db.execute(
                 f"SELECT why, count(*) FROM task WHERE job = ? AND state = {DEAD} GROUP BY why ORDER BY 2 DESC",
                 (self._number,),
             )
         )
-        rejects = self._db.connection.execute(
+        rejects = db.execute(
             "SELECT 'bad record: ' || why, count(*) FROM reject WHERE job = ? GROUP BY why", (self._number,)
         )
         return {**reasons, **dict(rejects)}
 
-    def _revive(self, ids: Sequence[str], why: str) -> int:
-        with self._db.transaction() as db:
-            turn = Turn(db, self._number, self.job.rules, self._db.now())
-            risen = self._chosen(turn, ids, why)
-            for task_id, lane_id, body in risen:
-                self._raise(turn, task_id, lane_id, body)
-            turn.dead -= len(risen)
-            turn.waiting += len(risen)
-            if risen:
-                turn.reopen()
-            turn.flush()
-            return len(risen)
+    def _revive(self, db: sqlite3.Connection, ids: Sequence[str], why: str) -> int:
+        turn = Turn(db, self._number, self.job.rules, self._db.now())
+        risen = self._chosen(turn, ids, why)
+        for task_id, lane_id, body in risen:
+            self._raise(turn, task_id, lane_id, body)
+        turn.dead -= len(risen)
+        turn.waiting += len(risen)
+        if risen:
+            turn.reopen()
+        turn.flush()
+        return len(risen)
 
     def _chosen(self, turn: Turn, ids: Sequence[str], why: str) -> list[tuple[int, int, bytes]]:
         query = f"SELECT id, lane, body FROM task WHERE job = ? AND state = {DEAD}"

@@ -1,4 +1,4 @@
-"""One SQLite file: opened, checked, and used from a thread of its own."""
+"""One SQLite file: opened, checked, and shared with other processes."""
 
 import asyncio
 import contextlib
@@ -21,17 +21,19 @@ BUSY = 30.0
 
 
 class Database:
-    """A frontier file and the one thread that talks to it, so that an fsync never stops the event loop.
+    """A frontier file, used by one event loop.
 
-    `inline` talks to it from the caller's thread instead: a simulation must be deterministic.
+    Statements run in the loop's own thread: in another one each of them would have to win the interpreter's lock
+    back from a busy loop, milliseconds a time. Only what may wait for the disk or for other processes (BEGIN
+    IMMEDIATE, COMMIT) goes to a thread. `inline` keeps that here too: a simulation must be deterministic.
     """
 
     def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
         self.path = path
-        self._executor = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-frontier")
+        self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-frontier")
+        self._turn = asyncio.Lock()
         self._offset = 0.0
         self._given_now = now
-        # Opening is quick and its errors belong to the caller, so it happens here and not in the thread.
         with self._plain_errors():
             self.connection = _connect(path)
             self._prepare()
@@ -40,20 +42,48 @@ class Database:
         """The file's time: the host's uptime clock plus the offset that the file's first user wrote down."""
         return self._given_now() if self._given_now else host.uptime() + self._offset
 
-    async def do(self, step: Callable[[], T]) -> T:
-        """Run `step` where this file is talked to."""
-        if self._executor is None:
-            with self._plain_errors():
-                return step()
-        return await asyncio.get_running_loop().run_in_executor(self._executor, self._guarded, step)
+    async def write(self, step: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `step` in a transaction: all or nothing, durable when this returns.
 
-    def _guarded(self, step: Callable[[], T]) -> T:
-        with self._plain_errors():
-            return step()
+        A caller that is cancelled leaves at once, but the transaction it began is ended properly behind it.
+        """
+        if self._thread is None:
+            with self._plain_errors(), self._transaction() as db:
+                return step(db)
+        return await asyncio.shield(asyncio.ensure_future(self._write(step)))
+
+    async def read(self, step: Callable[[sqlite3.Connection], T]) -> T:
+        """Run `step` on one consistent view of the file."""
+        async with self._turn:
+            with self._plain_errors():
+                self.connection.execute("BEGIN")
+                try:
+                    return step(self.connection)
+                finally:
+                    self.connection.execute("COMMIT")
+
+    async def _write(self, step: Callable[[sqlite3.Connection], T]) -> T:
+        async with self._turn:
+            with self._plain_errors():
+                await self._waiting("BEGIN IMMEDIATE")
+                try:
+                    result = step(self.connection)
+                except BaseException:
+                    self.connection.execute("ROLLBACK")
+                    raise
+                try:
+                    await self._waiting("COMMIT")
+                except BaseException:
+                    if self.connection.in_transaction:
+                        self.connection.execute("ROLLBACK")
+                    raise
+                return result
+
+    async def _waiting(self, statement: str) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self.connection.execute, statement)
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All or nothing, durable when it ends."""
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield self.connection
@@ -63,12 +93,13 @@ class Database:
         self.connection.execute("COMMIT")
 
     async def close(self) -> None:
-        await self.do(self.connection.close)
-        if self._executor is not None:
-            self._executor.shutdown(wait=False)
+        async with self._turn:
+            self.connection.close()
+        if self._thread is not None:
+            self._thread.shutdown(wait=False)
 
     def _prepare(self) -> None:
-        with self.transaction() as db:
+        with self._transaction() as db:
             [version] = db.execute("PRAGMA user_version").fetchone()
             if version > schema.VERSION:
                 raise FrontierTooNew(

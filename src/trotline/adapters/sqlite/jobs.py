@@ -19,42 +19,29 @@ class SqliteJobs:
         self._db = Database(path, now=now, inline=inline)
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        return await self._db.do(lambda: self._start(spider, rules, version))
+        return await self._db.write(lambda db: self._start(db, spider, rules, version))
 
     async def latest(self, spider: str) -> Job | None:
-        return await self._db.do(lambda: self._latest(spider))
+        return await self._db.read(lambda db: self._latest(db, spider))
 
     async def all(self) -> list[Job]:
-        return await self._db.do(self._all)
+        return await self._db.read(self._all)
 
     async def close(self) -> None:
         await self._db.close()
 
-    def _start(self, spider: str, rules: LaneRules, version: str) -> Job:
-        with self._db.transaction() as db:
-            started_at = self._db.now()
-            [number] = db.execute("SELECT coalesce(max(id), 0) + 1 FROM job").fetchone()
-            job = Job(id=f"{spider}-{number}", spider=spider, started_at=started_at, rules=rules, version=version)
-            write_job(db, job)
+    def _start(self, db: sqlite3.Connection, spider: str, rules: LaneRules, version: str) -> Job:
+        [number] = db.execute("SELECT coalesce(max(id), 0) + 1 FROM job").fetchone()
+        job = Job(id=f"{spider}-{number}", spider=spider, started_at=self._db.now(), rules=rules, version=version)
+        write_job(db, job)
         return job
 
-    def _latest(self, spider: str) -> Job | None:
-        row = self._db.connection.execute(
-            f"SELECT {_COLUMNS} FROM job WHERE spider = ? ORDER BY id DESC LIMIT 1", (spider,)
-        ).fetchone()
+    def _latest(self, db: sqlite3.Connection, spider: str) -> Job | None:
+        row = db.execute(f"SELECT {_COLUMNS} FROM job WHERE spider = ? ORDER BY id DESC LIMIT 1", (spider,)).fetchone()
         return _job(row) if row else None
 
-    def _all(self) -> list[Job]:
-        return [_job(row) for row in self._db.connection.execute(f"SELECT {_COLUMNS} FROM job ORDER BY id")]
-
-
-def enter(database: Database, job: Job) -> None:
-    """Write down a job that was started elsewhere."""
-    with database.transaction() as db:
-        db.execute(
-            "INSERT INTO job (name, spider, version, rules, started_at) VALUES (?, ?, ?, ?, ?)",
-            (job.id, job.spider, job.version, msgspec.json.encode(job.rules), job.started_at),
-        )
+    def _all(self, db: sqlite3.Connection) -> list[Job]:
+        return [_job(row) for row in db.execute(f"SELECT {_COLUMNS} FROM job ORDER BY id")]
 
 
 def write_job(db: sqlite3.Connection, job: Job) -> int:

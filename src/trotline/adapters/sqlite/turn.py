@@ -19,20 +19,27 @@ from trotline.rules import pace
 encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
 
-_LANE = "id, name, best, turn, waiting, leased, paused, pace"
+_LANE = "id, name, best, turn, waiting, leased, paused, pace, state, wake"
 _LONGEST_TALLY = 100
+
+
+_Columns = tuple[int, str, int | None, int, int, int, int, bytes, int, float]
+Held = tuple[int, int, int, int]
+"""A leased task: id, lane, priority, attempt."""
 
 
 class LaneRow:
     """A lane as this transaction sees it."""
 
-    __slots__ = ("best", "id", "leased", "name", "pace", "paused", "retry_at", "turn", "waiting")
+    __slots__ = ("best", "id", "leased", "name", "pace", "paused", "retry_at", "turn", "waiting", "written")
 
-    def __init__(self, row: tuple[int, str, int | None, int, int, int, int, bytes]) -> None:
-        self.id, self.name, self.best, self.turn, self.waiting, self.leased, self.paused, packed = row
+    def __init__(self, row: _Columns) -> None:
+        self.id, self.name, self.best, self.turn, self.waiting, self.leased, self.paused, packed, state, wake = row
         self.pace = decode_pace(packed)
         self.retry_at = 0.0
         """Only retries are left, and credit for one comes at this moment."""
+        self.written = (state, wake, self.best, self.turn, self.waiting, self.leased, packed)
+        """What stands in the file: a lane that did not change is not written, and an idle look costs no fsync."""
 
 
 class Turn:
@@ -77,11 +84,11 @@ class Turn:
         self._names[row.name] = row
         return row
 
-    def _open_lane(self, name: str) -> tuple[int, str, int | None, int, int, int, int, bytes]:
+    def _open_lane(self, name: str) -> _Columns:
         packed = encode_pace(pace.open_lane(self.rules.pace(name), self.now))
         cursor = self.db.execute("INSERT INTO lane (job, name, pace) VALUES (?, ?, ?)", (self.job, name, packed))
         assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
-        return (cursor.lastrowid, name, None, 0, 0, 0, 0, packed)
+        return (cursor.lastrowid, name, None, 0, 0, 0, 0, packed, IDLE, 0.0)
 
     def look_for_best(self, lane: LaneRow) -> None:
         """Tasks left the lane: what is its best priority now?"""
@@ -92,10 +99,13 @@ class Turn:
 
     def write_lane(self, lane: LaneRow) -> None:
         """Write the lane down as it is now; `flush` does it for all that were touched."""
-        state, wake = self._state(lane)
+        now = (*self._state(lane), lane.best, lane.turn, lane.waiting, lane.leased, encode_pace(lane.pace))
+        if now == lane.written:
+            return
+        lane.written = now
         self.db.execute(
             "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ?, leased = ?, pace = ? WHERE id = ?",
-            (state, wake, lane.best, lane.turn, lane.waiting, lane.leased, encode_pace(lane.pace), lane.id),
+            (*now, lane.id),
         )
 
     def _state(self, lane: LaneRow) -> tuple[int, Moment]:
@@ -176,7 +186,7 @@ class Turn:
         """Work came back: a finish that was announced is no longer true."""
         self._reopened = True
 
-    def give_back(self, rows: Iterable[tuple[int, int, int, int]], *, attempts: int) -> int:
+    def give_back(self, rows: Iterable[Held], *, attempts: int) -> int:
         """Leased tasks (id, lane, priority, attempt) wait again, at once."""
         updates = []
         for task_id, lane_id, priority, attempt in rows:
@@ -193,6 +203,18 @@ class Turn:
         self.leased -= len(updates)
         self.waiting += len(updates)
         return len(updates)
+
+    def bury_leased(self, task_id: int, lane_id: int, why: str, detail: str = "") -> None:
+        """A leased task goes to the graveyard, with its reason."""
+        self.lane(lane_id).leased -= 1
+        self.leased -= 1
+        self.dead += 1
+        self.db.execute(
+            f"UPDATE task SET state = {DEAD}, why = ?, detail = ?, died_at = ?, worker = NULL, token = NULL"
+            " WHERE id = ?",
+            (why, detail, self.now, task_id),
+        )
+        self.tallies[f"dead: {why}"] += 1
 
     def bury_waiting(self, lane: LaneRow, why: str) -> None:
         """Give a lane up: everything that waits in it is buried, and can be revived."""
@@ -218,9 +240,10 @@ class Turn:
                 self.has_waiting(self.lane(lane_id), priority)
             for lane_id in {row[1] for row in due}:
                 self.write_lane(self._lanes[lane_id])
-        self.db.execute(
-            f"UPDATE lane SET state = {READY} WHERE job = ? AND state = {RESTING} AND wake <= ?", (self.job, self.now)
-        )
+        for (lane_id,) in self.db.execute(
+            f"SELECT id FROM lane WHERE job = ? AND state = {RESTING} AND wake <= ? LIMIT 1000", (self.job, self.now)
+        ).fetchall():
+            self.write_lane(self.lane(lane_id))
 
     def next_wake(self) -> Moment:
         """When something may be leased that may not be leased now."""
@@ -232,11 +255,14 @@ class Turn:
         ).fetchone()
         return min(wake or pace.NEVER, due or pace.NEVER)
 
-    def leased_by(self, worker: str) -> list[tuple[int, int, int, int]]:
+    def leased_by(self, worker: str) -> list[Held]:
         return self.db.execute(
             f"SELECT id, lane, priority, attempt FROM task WHERE state = {LEASED} AND worker = ? AND job = ?",
             (worker, self.job),
         ).fetchall()
+
+    def seal(self) -> None:
+        self.db.execute("UPDATE job SET sealed = 1 WHERE id = ?", (self.job,))
 
     # The end
 

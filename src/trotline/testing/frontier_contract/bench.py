@@ -26,7 +26,8 @@ class Client(Frontier, Console, Protocol):
 def steady(rate: float = FAST.per_second, concurrency: int = 10_000, **rules: Any) -> LaneRules:
     """Rules with a pace that does not adapt, no cap on retries and endless patience, unless the test says otherwise."""
     pace = Pace(rate=Rate(rate), concurrency=concurrency, slowest=Rate(rate))
-    return LaneRules(**{"default": pace, "retry_share": 1000.0, "give_up": 1e9} | rules)
+    usual: dict[str, Any] = {"default": pace, "retry_share": 1000.0, "give_up": 1e9}
+    return LaneRules(**(usual | rules))
 
 
 BRISK = steady()

@@ -1,0 +1,114 @@
+"""Which tasks run next, and when."""
+
+import msgspec
+
+from trotline.adapters.sqlite.schema import DEAD, LEASED, WAITING
+from trotline.adapters.sqlite.turn import LaneRow, Turn
+from trotline.model import wire
+from trotline.model.lease import Lease
+from trotline.model.moments import Moment
+from trotline.model.pace import START_SLACK
+from trotline.ports.frontier import HORIZON
+from trotline.rules import pace
+
+TOKEN_BITS = 24
+"""A token is the task's row number, and below it the low bits of a counter that never goes back."""
+
+_Row = tuple[int, int, int, bytes]
+"""id, priority, attempt, body"""
+
+
+def serve(turn: Turn, worker: str, limit: int) -> list[Lease]:
+    """Level by level: all lanes that may run at the best priority share the batch, then the next priority."""
+    [paused, counter] = turn.db.execute("SELECT paused, leases FROM job WHERE id = ?", (turn.job,)).fetchone()
+    leases: list[Lease] = []
+    while not paused and len(leases) < limit:
+        lanes = turn.ready_lanes(limit - len(leases))
+        lanes = [lane for lane in lanes if lane.best == lanes[0].best]
+        if not lanes:
+            break
+        share = -(-(limit - len(leases)) // len(lanes))
+        for lane in lanes:
+            wanted = min(share, limit - len(leases))
+            if wanted:
+                leases += _serve_lane(turn, lane, worker, wanted, counter + len(leases))
+            turn.write_lane(lane)
+    if leases:
+        turn.db.execute("UPDATE job SET leases = leases + ? WHERE id = ?", (len(leases), turn.job))
+        turn.leased += len(leases)
+        turn.waiting -= len(leases)
+    return leases
+
+
+def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: int) -> list[Lease]:
+    patience = turn.rules.give_up
+    if pace.given_up(lane.pace, turn.now, patience):
+        turn.bury_waiting(lane, f"unreachable: lane given up after {patience:.0f} s of failures only")
+        lane.pace = pace.forgiven(lane.pace)
+        return []
+    starts, _ = pace.reserve(lane.pace, turn.now, wanted, lane.leased, HORIZON)
+    rows = _pick(turn, lane, len(starts)) if starts else []
+    if not rows:
+        # Whoever cannot be served must not look ready, or this loop would ask it for ever.
+        lane.retry_at = max(lane.retry_at, turn.now + 0.001)
+        return []
+    starts, lane.pace = pace.reserve(lane.pace, turn.now, len(rows), lane.leased, HORIZON)
+    retries = sum(1 for row in rows if row[2])
+    lane.pace = pace.spend(
+        lane.pace, turn.now, fresh=len(rows) - retries, retries=retries, share=turn.rules.retry_share
+    )
+    lane.turn = counter + 1
+    return _hand_out(turn, lane, worker, rows, starts, counter)
+
+
+def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
+    """Waiting tasks of the lane's best priority, as far as its retry credit goes."""
+    query = f"SELECT id, priority, attempt, body FROM task WHERE lane = ? AND state = {WAITING}"
+    rows: list[_Row] = turn.db.execute(
+        f"{query} AND priority <= ? ORDER BY priority, id LIMIT ?", (lane.id, lane.best, limit)
+    ).fetchall()
+    affordable = int(pace.credit(lane.pace, turn.now))
+    if sum(1 for row in rows if row[2]) <= affordable:
+        return rows
+    retries = [row for row in rows if row[2]][:affordable]
+    fresh = turn.db.execute(
+        f"{query} AND attempt = 0 ORDER BY priority, id LIMIT ?", (lane.id, limit - len(retries))
+    ).fetchall()
+    if not retries and not fresh:
+        lane.retry_at = pace.credit_at(lane.pace, turn.now)
+    return sorted(retries + fresh, key=lambda row: (row[1], row[0]))
+
+
+def _hand_out(
+    turn: Turn, lane: LaneRow, worker: str, rows: list[_Row], starts: list[Moment], counter: int
+) -> list[Lease]:
+    leases, updates = [], []
+    for (task_id, _, attempt, body), start in zip(rows, starts, strict=True):
+        counter += 1
+        try:
+            task = wire.decode(body)
+        except wire.Undecodable as error:
+            _park(turn, lane, task_id, error)
+            continue
+        if attempt != task.attempt:
+            task = msgspec.structs.replace(task, attempt=attempt)
+        token = task_id << TOKEN_BITS | counter & (1 << TOKEN_BITS) - 1
+        updates.append((worker, token, task_id))
+        leases.append(Lease(task=task, token=token, start_in=start - turn.now, slack=START_SLACK, leased_at=turn.now))
+    turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)
+    lane.leased += len(leases)
+    lane.waiting -= len(leases)
+    turn.look_for_best(lane)
+    return leases
+
+
+def _park(turn: Turn, lane: LaneRow, task_id: int, error: wire.Undecodable) -> None:
+    """A task of an unknown form is kept, never dropped, and never handed out again and again."""
+    turn.db.execute(
+        f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE id = ?",
+        (f"undecodable: {error}", turn.now, task_id),
+    )
+    lane.waiting -= 1
+    turn.waiting -= 1
+    turn.dead += 1
+    turn.tallies["dead: undecodable"] += 1

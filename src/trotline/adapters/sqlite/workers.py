@@ -1,0 +1,81 @@
+"""Who holds leases, who is dead, and what becomes of what the dead held."""
+
+import sqlite3
+
+from trotline.adapters.sqlite import host
+from trotline.adapters.sqlite.leasing import TOKEN_BITS
+from trotline.adapters.sqlite.schema import LEASED
+from trotline.adapters.sqlite.turn import Held, Turn
+from trotline.model.moments import Moment
+from trotline.ports.frontier import DEAD_AFTER
+
+KILLS = 2
+"""Workers a page may bring down before it is buried."""
+DEATHS = 10
+"""Dead workers a task may have been with, guilty or not, before it is buried."""
+
+
+def hear(db: sqlite3.Connection, job: int, worker: str, now: Moment, process: str | None) -> None:
+    """The worker lives. `process` is named by the process that does the work; a supervisor's beat names none."""
+    db.execute(
+        "INSERT INTO worker (job, id, seen_at, process) VALUES (?, ?, ?, coalesce(?, ''))"
+        " ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at, process = coalesce(?, process)",
+        (job, worker, now, process, process),
+    )
+
+
+def rescue_dead(turn: Turn, own_process: str) -> None:
+    """Return what dead workers hold: silent for too long, or a process of this host that is gone."""
+    known = turn.db.execute("SELECT id, seen_at, process FROM worker WHERE job = ?", (turn.job,)).fetchall()
+    for worker, seen_at, process in known:
+        silent = turn.now - seen_at > DEAD_AFTER
+        if silent or (process and process != own_process and host.lives(process) is False):
+            _rescue(turn, worker)
+
+
+def leave(turn: Turn, worker: str, guilty: int | None) -> int:
+    """Return what a worker holds, no attempt counted, but for the task whose page brought it down."""
+    held = turn.leased_by(worker)
+    turn.give_back(held if guilty is None else _punish(turn, worker, held, guilty), attempts=0)
+    _forget(turn, worker)
+    return len(held)
+
+
+def _rescue(turn: Turn, worker: str) -> None:
+    held = turn.leased_by(worker)
+    unlucky = {
+        task_id
+        for (task_id,) in turn.db.execute(
+            f"SELECT id FROM task WHERE state = {LEASED} AND worker = ? AND job = ? AND deaths >= ?",
+            (worker, turn.job, DEATHS),
+        )
+    }
+    for task_id, lane_id, _, _ in (row for row in held if row[0] in unlucky):
+        turn.bury_leased(task_id, lane_id, f"killed: {DEATHS} workers died while they held it")
+    turn.tallies["rescued"] += turn.give_back([row for row in held if row[0] not in unlucky], attempts=1)
+    for lane_id in {row[1] for row in held}:
+        # Now, not at the end: this very call may serve what it rescued.
+        turn.write_lane(turn.lane(lane_id))
+    _forget(turn, worker)
+
+
+def _punish(turn: Turn, worker: str, held: list[Held], guilty: int) -> list[Held]:
+    """Count a kill against the task that brought its worker down; the rest is to be given back."""
+    found = turn.db.execute(
+        "SELECT id, lane, priority, attempt, kills FROM task"
+        f" WHERE id = ? AND token = ? AND state = {LEASED} AND worker = ? AND job = ?",
+        (guilty >> TOKEN_BITS, guilty, worker, turn.job),
+    ).fetchone()
+    if found is None:
+        return held
+    task_id, lane_id, priority, attempt, kills = found
+    turn.db.execute("UPDATE task SET kills = kills + 1 WHERE id = ?", (task_id,))
+    if kills + 1 >= KILLS:
+        turn.bury_leased(task_id, lane_id, "killed: reading its page brought the worker down", f"{kills + 1} times")
+    else:
+        turn.give_back([(task_id, lane_id, priority, attempt)], attempts=1)
+    return [row for row in held if row[0] != task_id]
+
+
+def _forget(turn: Turn, worker: str) -> None:
+    turn.db.execute("DELETE FROM worker WHERE job = ? AND id = ?", (turn.job, worker))
