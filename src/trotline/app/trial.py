@@ -86,7 +86,9 @@ class Trier:
             answer, location = hops[-1].answer, hops[-1].verdict.location
             address = self._gate.moved_to(location, task)
             if isinstance(address, str):
-                hops.append(Hop(url=location, verdict=Verdict(Kind.REFUSED, f"redirect {address}", final=True)))
+                hops.append(
+                    Hop(url=location, verdict=Verdict(Kind.REFUSED, f"moved out of scope: {address}", final=True))
+                )
                 break
             status = answer.status if isinstance(answer, Answer) else 302
             task = redirects.moved(task, status, address.url, address.lane)

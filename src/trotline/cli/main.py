@@ -93,7 +93,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def call(arguments: Sequence[str]) -> int:
     """Run a command line; the exit code. Nothing but what a person can use reaches the screen."""
     try:
-        result: Any = trotline.main(args=list(arguments), prog_name="trotline", standalone_mode=False)
+        result: Any = trotline.main(
+            args=list(arguments), prog_name="trotline", standalone_mode=False, color=_colour_wanted()
+        )
         sys.stdout.flush()
         return result if isinstance(result, int) else FINISHED
     except click.exceptions.NoArgsIsHelpError as error:
@@ -126,7 +128,13 @@ def _usage(error: click.ClickException) -> str:
 
 def _complain(text: str) -> None:
     first, _, rest = text.partition("\n")
-    click.echo(click.style("error: ", fg="red", bold=True) + first + ("\n" + rest if rest else ""), err=True)
+    text = click.style("error: ", fg="red", bold=True) + first + ("\n" + rest if rest else "")
+    click.echo(text, err=True, color=_colour_wanted())
+
+
+def _colour_wanted() -> bool | None:
+    """None: if it is a terminal. NO_COLOR is how people tell every program that they want none."""
+    return False if os.environ.get("NO_COLOR") else None
 
 
 def _confess(error: Exception) -> None:

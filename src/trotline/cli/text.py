@@ -97,3 +97,17 @@ def rest(lane: LaneView) -> str:
 def by_number(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
     """The most frequent first."""
     return sorted(counts.items(), key=lambda item: -item[1])[:most]
+
+
+_REASONS = {
+    "host": "its host is not one of the spider's hosts",
+    "excluded": "the spider's exclude says no",
+    "not included": "the spider's include does not have it",
+    "depth": "too many links away from a seed",
+    "known": "known already",
+}
+
+
+def reason(why: str) -> str:
+    """The gate's word for a refusal, as a person would say it."""
+    return safe(_REASONS.get(why, why), 100)

@@ -10,7 +10,7 @@ import msgspec
 
 from trotline.app.places import public
 from trotline.app.trial import Hop, Link, Trial
-from trotline.cli.text import count, length, safe, safe_url, size
+from trotline.cli.text import count, length, reason, safe, safe_url, size
 from trotline.model.answer import Answer, Timing
 from trotline.model.verdict import Kind
 
@@ -36,7 +36,7 @@ def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
         found.append(_row("moved", f"{hop.verdict.why}  {safe_url(hop.url, 200)}"))
     found += _robots(trial.hops[-1])
     if trial.outside:
-        found.append(_row("scope", click.style(f"a run would not visit it: {safe(trial.outside)}", fg="yellow")))
+        found.append(_row("scope", click.style(f"a run would not visit it: {reason(trial.outside)}", fg="yellow")))
     answer = trial.answer
     if isinstance(answer, Answer):
         found += _answer(trial, answer, everything)
@@ -150,7 +150,7 @@ def _links(trial: Trial, everything: bool) -> list[str]:
         rows.append(f"  to {route}: {count(number)}")
         rows += _some([link for link in admitted if link.route == route], everything)
     for why, number in Counter(link.refused for link in refused).most_common():
-        rows.append(click.style(f"  refused, {safe(why, 100)}: {count(number)}", fg="yellow"))
+        rows.append(click.style(f"  refused, {reason(why)}: {count(number)}", fg="yellow"))
         rows += _some([link for link in refused if link.refused == why], everything)
     return rows
 

@@ -58,7 +58,8 @@ def command(
         click.echo("\n".join(lines(trial, route.name, everything)))
     if save:
         _save(trial, route.name, Path(save), quiet=as_json)
-    return FINISHED if trial.harvest is not None else FINISHED_WITH_DEAD
+    good = trial.harvest is not None and not trial.harvest.rejects
+    return FINISHED if good else FINISHED_WITH_DEAD
 
 
 def choose(spider: "Spider", words: tuple[str, ...]) -> "tuple[Route, Task]":
