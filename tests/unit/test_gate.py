@@ -77,7 +77,7 @@ def test_a_draft_keeps_what_its_author_said() -> None:
 def test_a_draft_gets_what_its_author_left_open() -> None:
     [task] = gate().sift([draft("https://shop.example/p/1")], [], PARENT, HERE, NOW).tasks
 
-    assert (task.lane, task.depth, task.retries, task.site, task.pool) == ("shop.example", 4, 5, "shop", "home")
+    assert (task.lane, task.depth, task.site, task.pool) == ("shop.example", 4, "shop", "home")
     assert (task.created_at, task.parent) == (NOW, HERE)
 
 
@@ -285,3 +285,23 @@ def test_a_redirect_leads_to_an_address_or_to_the_reason_why_not() -> None:
     assert (address.url, address.lane) == ("https://shop.example:8443/new", "shop.example:8443")
     assert door.moved_to("https://other.example/", PARENT) == "host"
     assert door.moved_to("about:blank", PARENT) == "scheme"
+
+
+def test_a_crawl_that_names_no_hosts_stays_on_the_host_of_each_page() -> None:
+    door = gate(scope=Scope(same_host=True))
+    links = Follow(route="product", urls=["https://shop.example/p/9", "https://elsewhere.example/p/9"])
+
+    sifted = door.sift([], [links], PARENT, HERE, NOW)
+
+    assert [task.url for task in sifted.tasks] == ["https://shop.example/p/9"]
+    assert sifted.refused == {"another host": 1}
+
+
+def test_a_link_refused_for_another_host_is_admitted_from_its_own() -> None:
+    door = gate(scope=Scope(same_host=True))
+    links = Follow(route="product", urls=["https://elsewhere.example/p/9"])
+    door.sift([], [links], PARENT, HERE, NOW)
+
+    sifted = door.sift([], [links], PARENT, "https://elsewhere.example/", NOW)
+
+    assert [task.url for task in sifted.tasks] == ["https://elsewhere.example/p/9"]

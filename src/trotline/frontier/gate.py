@@ -13,12 +13,11 @@ from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.moments import Moment
 from trotline.model.task import Task
-from trotline.rules.scope import DEPTH, Scope, why_out
+from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, why_out
 from trotline.rules.traps import TrapWatch
 from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, read, task_identity
 
 TOO_MANY = "too many links"
-_UNSAID = Task(url="", route="")
 
 
 class Sifted(msgspec.Struct):
@@ -122,6 +121,13 @@ class Gate:
         if isinstance(address, Refusal):
             return Explained(f"refused: {address.why}", draft.url)
         why = why_out(self.scope, address, depth)
+        if (
+            why is None
+            and parent is not None
+            and self.scope.same_host
+            and address.host != _Visit(parent.url, 0, now).host
+        ):
+            why = OTHER_HOST
         if why is None and parent is not None:
             why = self.traps.would(address, now)
         identity = task_identity(draft, address)
@@ -173,13 +179,15 @@ class Gate:
 
     def _inside(self, url: str, address: Address, depth: int, visit: "_Visit") -> bool:
         why = why_out(self.scope, address, depth)
+        if why is None and self.scope.same_host and address.host != visit.host:
+            why = OTHER_HOST
         if why is None:
             why = self.traps.why(address, visit.now)
         if why is None:
             return True
         visit.sifted.refuse(why)
-        # From a page nearer to the seeds the same link may be inside; every other reason stands.
-        if why != DEPTH:
+        # From a page nearer to the seeds, or on its own host, the same link may be inside; other reasons stand.
+        if why not in (DEPTH, OTHER_HOST):
             self._known.add_refusal(url, why)
         return False
 
@@ -207,7 +215,6 @@ class Gate:
             lane=draft.lane or address.lane,
             fingerprint=number,
             depth=draft.depth or visit.depth,
-            retries=self._retries if draft.retries == _UNSAID.retries else draft.retries,
             site=draft.site or self._site,
             pool=draft.pool or self._pool,
             created_at=draft.created_at or visit.now,
@@ -227,6 +234,11 @@ class _Visit:
         self.sifted = Sifted()
         self.fresh: set[int] = set()
         """Fingerprints of this page's new tasks: not known yet, but not to be made twice."""
+
+    @property
+    def host(self) -> str:
+        address = read(self.url)
+        return address.host if isinstance(address, Address) else ""
 
     def add(self, task: Task) -> None:
         self.fresh.add(task.fingerprint)

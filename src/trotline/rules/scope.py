@@ -13,6 +13,7 @@ HOST = "host"
 EXCLUDED = "excluded"
 NOT_INCLUDED = "not included"
 DEPTH = "depth"
+OTHER_HOST = "another host"
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +21,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
     hosts: Collection[str] = frozenset()
     """A host admits itself and its subdomains; with a port ("shop.example:8080") only that port. None: any host."""
+    same_host: bool = False
+    """Links must stay on the host of the page they stand on: the bound of a crawl that names no hosts."""
     include: Sequence[str] = ()
     """Regular expressions searched in the URL: at least one must be found. None: any URL."""
     exclude: Sequence[str] = ()

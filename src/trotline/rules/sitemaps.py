@@ -65,7 +65,7 @@ def _gunzip(body: bytes, found: Sitemap, limits: Limits) -> bytes:
     return plain
 
 
-class _Enough(Exception):  # noqa: N818 - not an error
+class _Enough(Exception):
     """All that is wanted has been read."""
 
 

@@ -22,6 +22,9 @@ from trotline.spider.places import one_line
 from trotline.spider.route import Handler, Key, Route
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, Start, expand, written_urls
 
+_ANY = "*"
+"""As the only host: the crawl may go anywhere."""
+
 Validator = Callable[[Page], str | bool | None]
 """Looks at a page and says that it is a block page: True, or why."""
 Sitemaps = str | Sitemap | RobotsSitemaps | Iterable[str | Sitemap | RobotsSitemaps]
