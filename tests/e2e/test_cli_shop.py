@@ -165,6 +165,26 @@ async def test_try_of_a_page_that_is_not_read_returns_3(shop: DemoShop, tmp_path
     assert out.startswith("refused")
 
 
+async def test_try_follows_redirects_and_says_what_a_run_would_not_visit(shop: DemoShop, tmp_path: Path):
+    spider(tmp_path, f"{shop.url}/quotes/")
+    code, out, _ = await call(tmp_path, "try", "quotes.py", f"{shop.url}/redirect/chain/3", "--allow-private", "--json")
+    facts = json.loads(out)
+    assert code == 0
+    assert [hop["verdict"]["kind"] for hop in facts["hops"]] == ["moved", "moved", "moved", "ok"]
+    elsewhere = shop.url.replace("127.0.0.1", "localhost")
+    code, out, _ = await call(tmp_path, "try", "quotes.py", f"{elsewhere}/quotes/", "--allow-private")
+    assert "a run would not visit it: its host is not one of the spider's hosts" in out
+
+
+async def test_a_sink_that_cannot_be_opened_stops_a_run_before_its_first_page(shop: DemoShop, tmp_path: Path):
+    spider(tmp_path, f"{shop.url}/quotes/")
+    (tmp_path / "rows.db").write_text("not a database, " * 500)
+    code, _, err = await call(tmp_path, "run", "quotes.py", "--allow-private", "--out", "rows.db")
+    assert code == 2
+    assert err.startswith("error: cannot store rows in rows.db")
+    assert shop.visits == []
+
+
 async def test_try_shows_where_a_handler_failed(shop: DemoShop, tmp_path: Path):
     spider(tmp_path, f"{shop.url}/quotes/")
     (tmp_path / "quotes.py").write_text((tmp_path / "quotes.py").read_text() + "    raise ValueError('no price')\n")

@@ -22,7 +22,7 @@ INTERRUPTED = 130
 BROKEN_PIPE = 141
 """Exit codes: docs/reference/exit-codes.md."""
 
-_COMMANDS = {
+COMMANDS = {
     "new": ("new", "Write a spider file that is ready to run."),
     "try": ("trying", "Fetch one page and show what the spider makes of it."),
     "run": ("run", "Run a spider until nothing is left, or resume it."),
@@ -36,32 +36,32 @@ _COMMANDS = {
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"trotline.cli.{_COMMANDS[cmd_name][0]}")
+        module = importlib.import_module(f"trotline.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = module.command
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS:
+        if args and args[0] not in COMMANDS:
             raise click.UsageError(_no_such_command(args[0]), ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # click would import every command to ask for its help line.
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 def _no_such_command(name: str) -> str:
     import difflib
 
-    near = difflib.get_close_matches(name, _COMMANDS, n=1)
+    near = difflib.get_close_matches(name, COMMANDS, n=1)
     if name.endswith(".py"):
         return f"No such command {name!r}. Did you mean: trotline run {name}"
     return f"No such command {name!r}." + (f" Did you mean {near[0]!r}?" if near else "")
