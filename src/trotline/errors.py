@@ -1,17 +1,17 @@
 """Everything Trotline raises on purpose.
 
-    TrotlineError                 what happened, to what, and what to do next
-    ├── SpiderError               the author's file
-    │   ├── SpiderNotFound        no such file, module or spider in it
-    │   ├── SpiderBroken          it does not import
-    │   └── SpiderRefused         it imports, but its settings cannot work (two routes of one name, wrong pace, no seeds)
-    ├── SettingsError             command line, environment, settings file
-    ├── FrontierError
-    │   ├── FrontierUnreachable   not there, locked, no permission, disk full
-    │   └── FrontierTooNew        written by a newer Trotline
-    └── SinkError
-        ├── SinkUnreachable       not there, locked, no permission, disk full: try again later, nothing is lost
-        └── SinkTooNew            written by a newer Trotline
+TrotlineError                 what happened, to what, and what to do next
+├── SpiderError               the author's file
+│   ├── SpiderNotFound        no such file, module or spider in it
+│   ├── SpiderBroken          it does not import
+│   └── SpiderRefused         its settings cannot work (two routes of one name, wrong pace, no seeds)
+├── SettingsError             command line, environment, settings file
+├── FrontierError
+│   ├── FrontierUnreachable   not there, locked, no permission, disk full
+│   └── FrontierTooNew        written by a newer Trotline
+└── SinkError
+    ├── SinkUnreachable       not there, locked, no permission, disk full: try again later, nothing is lost
+    └── SinkTooNew            written by a newer Trotline
 """
 
 

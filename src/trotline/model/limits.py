@@ -34,4 +34,4 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             if getattr(self, name) <= 0:
-                raise ValueError(f"limit {name} must be above 0 (0 does not mean unlimited); leave it out for the default")
+                raise ValueError(f"limit {name} must be above 0 (0 is not unlimited); leave it out for the default")

@@ -32,7 +32,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     url: str
     route: str
     lane: str = ""
-    """The politeness bucket: the host (with a port that is not the scheme's default) unless the author says otherwise."""
+    """The politeness bucket: the host (with its port, unless it is the default one), or what the author says."""
     fingerprint: int = 0
     """Identity as a signed 64-bit number; 0 means: not through the gate yet."""
     key: str | None = None

@@ -36,7 +36,8 @@ class Frontier(Protocol):
          and whatever their clocks say (burst: 1 + rate x START_SLACK)
     F14  "finished" is announced exactly once, when waiting + leased = 0, and never early
     F15  lanes do not starve each other: one lane with a million tasks does not delay another lane's first task
-    F16  retries of a lane are capped as a share of its traffic; a lane that only fails rests with growing pauses and probes
+    F16  retries of a lane are capped as a share of its traffic; a lane that only fails rests with growing pauses
+         and probes
     """
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
@@ -51,7 +52,7 @@ class Frontier(Protocol):
         ...
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
-        """End leases: admit children, apply the outcome, learn the lane's news; one atomic step each, all in one call."""
+        """End leases: admit children, apply the outcome, learn the lane's news; each whole or not at all."""
         ...
 
     async def beat(self, worker: str) -> None:
