@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trotline.app.app import App
     from trotline.errors import TrotlineError
     from trotline.model.harvest import Follow, Harvest
     from trotline.model.limits import Limits
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from trotline.spider.spider import Spider
 
 _HOMES = {
+    "App": "app.app",
     "BadJson": "spider.page",
     "FileSeeds": "spider.seeds",
     "Follow": "model.harvest",
@@ -58,6 +60,7 @@ _HOMES = {
 """Where each public name lives. They are imported when first used: `trotline --help` must not pay for a parser."""
 
 __all__ = [
+    "App",
     "LATER",
     "NORMAL",
     "SOON",

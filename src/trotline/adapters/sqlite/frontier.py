@@ -63,7 +63,7 @@ class SqliteFrontier(SqliteConsole):
             version = await self._db.read(_version)
             leases, pause = await self._turn(lambda turn: self._lease(turn, worker, limit))
             left = until - loop.time()
-            if leases or left <= 0:
+            if leases or left <= 0 or await self.finished():
                 return leases
             await self._something(min(left, pause), version)
 

@@ -1,0 +1,98 @@
+"""Trotline from Python, for those who embed it: the same parts, wired by hand."""
+
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from trotline.app import wiring
+from trotline.app.places import frontier_url, sink_url
+from trotline.app.processes import worker_name
+from trotline.app.seeding import seed
+from trotline.errors import SettingsError
+from trotline.model.job import Job, Progress
+from trotline.ports.sink import Sink
+from trotline.spider.spider import Spider
+from trotline.worker.marker import Marker
+from trotline.worker.tools import Policy, Tools
+from trotline.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from trotline.adapters.sqlite.frontier import SqliteFrontier
+
+
+class App:
+    """Where the tasks live and where the rows go.
+
+    `frontier` is a URL (`sqlite:crawl.db`), `sink` a URL or any object that keeps the Sink port's promises.
+    Workers run in this process; `trotline run` is the way to have them supervised.
+    """
+
+    def __init__(self, *, frontier: str, sink: str | Sink, allow_private: bool = False) -> None:
+        try:
+            self._frontier_url = frontier_url(frontier)
+            self._sink_url = sink_url(sink) if isinstance(sink, str) else ""
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+        self._given_sink = None if isinstance(sink, str) else sink
+        self._allow_private = allow_private
+        self._frontiers: dict[str, SqliteFrontier] = {}
+
+    async def __aenter__(self) -> Self:
+        self._sink = self._given_sink or wiring.open_sink(self._sink_url)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for frontier in self._frontiers.values():
+            await frontier.close()
+        finish = getattr(self._sink, "finish", None)
+        if finish is not None:
+            await finish()
+        await self._sink.close()
+
+    async def start(self, spider: Spider) -> Job:
+        """A new job with the spider's seeds; the unfinished one, if there is one."""
+        jobs = await wiring.open_jobs(self._frontier_url)
+        try:
+            job = await jobs.latest(spider.name)
+            if job is None or job.finished_at is not None:
+                job = await jobs.start(spider.name, spider.rules)
+        finally:
+            await jobs.close()
+        frontier = await self._frontier(job)
+        now = (await frontier.progress()).now
+        await seed(spider, frontier, wiring.open_gate(spider), now, extra=None, allow_private=self._allow_private)
+        await frontier.seal()
+        return job
+
+    async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:
+        """Visit pages of the spider's latest job until it is finished."""
+        jobs = await wiring.open_jobs(self._frontier_url)
+        try:
+            job = await jobs.latest(spider.name)
+        finally:
+            await jobs.close()
+        if job is None:
+            raise SettingsError(f"spider {spider.name!r} has no job", hint="Start one first: await app.start(spider)")
+        fetcher = wiring.open_fetcher(spider, allow_private=self._allow_private, slots=slots)
+        try:
+            tools = Tools(
+                frontier=await self._frontier(job),
+                fetcher=fetcher,
+                sink=self._sink,
+                gate=wiring.open_gate(spider),
+                robots=wiring.open_robots(fetcher, spider) if spider.robots else None,
+                marker=Marker(),
+                chance=wiring.open_chance(),
+            )
+            await Worker(worker_name(0), spider, tools, Policy(slots=slots, max_pages=max_pages)).run()
+        finally:
+            await fetcher.close()
+
+    async def progress(self, job: Job) -> Progress:
+        return await (await self._frontier(job)).progress()
+
+    async def _frontier(self, job: Job) -> "SqliteFrontier":
+        if job.id not in self._frontiers:
+            self._frontiers[job.id] = await wiring.open_frontier(self._frontier_url, job)
+        return self._frontiers[job.id]
