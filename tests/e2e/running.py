@@ -1,0 +1,128 @@
+"""The real command in real processes: start it, read what it says, look at what it left behind."""
+
+import asyncio
+import csv
+import json
+import os
+import signal
+import sqlite3
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
+from trotline.model.job import Job, Progress
+
+KILLER = Path(__file__).parent / "killer"
+WITHIN = 90.0
+"""Generous: what is not over by then hangs."""
+
+
+class Ended(NamedTuple):
+    """A command that ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """The lines of `--json`."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return self.events[-1]
+
+
+async def start(folder: Path, *words: str, env: Mapping[str, str] | None = None, **options: Any) -> "Running":
+    """Start `trotline WORDS` in a session of its own, so that a signal can reach all of its processes and no other."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "trotline.cli", *words,
+        cwd=folder, env={**os.environ, **(env or {})}, start_new_session=True,
+        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, **options,
+    )  # fmt: skip
+    return Running(process)
+
+
+async def call(folder: Path, *words: str, env: Mapping[str, str] | None = None, **options: Any) -> Ended:
+    """Run `trotline WORDS` to its end. Nobody may ever see a traceback."""
+    running = await start(folder, *words, env=env, **options)
+    return await running.end()
+
+
+class Running:
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+        self._out: list[bytes] = []
+
+    async def exit_code(self) -> int:
+        """When the command itself is gone; its children may still be there."""
+        return await asyncio.wait_for(self.process.wait(), WITHIN)
+
+    async def event(self) -> dict[str, Any]:
+        """The next line of `--json`."""
+        assert self.process.stdout is not None
+        line = await asyncio.wait_for(self.process.stdout.readline(), WITHIN)
+        self._out.append(line)
+        assert line, f"it ended: {(await self.end()).err}"
+        return json.loads(line)
+
+    async def end(self) -> Ended:
+        """When every process is gone: children hold the same standard output open."""
+        try:
+            out, err = await asyncio.wait_for(self.process.communicate(), WITHIN)
+        except TimeoutError:
+            self.signal_all(signal.SIGKILL)
+            raise
+        said = Ended(self.process.returncode or 0, b"".join([*self._out, out]).decode(), err.decode())
+        assert "Traceback" not in said.out + said.err, said.out + said.err
+        return said
+
+    def signal_all(self, number: signal.Signals) -> None:
+        """To every process of the command."""
+        os.killpg(self.process.pid, number)
+
+    def children(self) -> list[int]:
+        """Its worker processes."""
+        found = []
+        for stat in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                fields = stat.read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # It ended while we looked.
+            if fields[0] != "Z" and int(fields[1]) == self.process.pid:
+                found.append(int(stat.parent.name))
+        return found
+
+
+def rows_of(file: Path, kind: str | None = None) -> list[dict[str, Any]]:
+    """The rows in a .db, .jsonl or .csv, read without Trotline."""
+    if file.suffix == ".db":
+        with closing(sqlite3.connect(file)) as db:
+            stored = db.execute("SELECT data FROM records WHERE kind = ifnull(?, kind)", (kind,)).fetchall()
+        return [json.loads(data) for (data,) in stored]
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as lines:
+            return [dict(row) for row in csv.DictReader(lines)]
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+async def jobs_of(folder: Path, spider: str) -> list[Job]:
+    jobs = SqliteJobs(str(folder / ".trotline" / f"{spider}.frontier.db"))
+    try:
+        return await jobs.all()
+    finally:
+        await jobs.close()
+
+
+async def progress_of(folder: Path, spider: str) -> Progress:
+    """The books of the newest job."""
+    job = (await jobs_of(folder, spider))[-1]
+    frontier = SqliteFrontier(str(folder / ".trotline" / f"{spider}.frontier.db"), job)
+    try:
+        return await frontier.progress()
+    finally:
+        await frontier.close()
