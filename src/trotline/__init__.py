@@ -60,10 +60,10 @@ _HOMES = {
 """Where each public name lives. They are imported when first used: `trotline --help` must not pay for a parser."""
 
 __all__ = [
-    "App",
     "LATER",
     "NORMAL",
     "SOON",
+    "App",
     "BadJson",
     "FileSeeds",
     "Follow",

@@ -7,38 +7,24 @@ import mmap
 import os
 import signal
 import sys
+import tempfile
+import traceback
 
 import msgspec
 
 from trotline.app import wiring
 from trotline.app.loading import load
+from trotline.app.orders import Orders
 from trotline.errors import TrotlineError
-from trotline.model.job import Job
 from trotline.model.moments import Seconds
 from trotline.spider.spider import Spider
 from trotline.worker.marker import SIZE, Marker
-from trotline.worker.supervisor import FAILED
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.supervisor import FAILED, FINISHED
+from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 
 TURN: Seconds = 0.5
 """How often the child says that its loop turns, and what holds it back."""
-
-
-class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child is told, as one line of JSON."""
-
-    name: str
-    ref: str
-    frontier: str
-    sink: str
-    job: Job
-    policy: Policy
-    allow_private: bool
-    marker: int
-    """File descriptor of the shared cell."""
-    status: int
-    """File descriptor to write lines about ourselves to."""
 
 
 def main() -> int:
@@ -51,7 +37,18 @@ def main() -> int:
     except TrotlineError as error:
         sys.stderr.write(f"trotline: {error}\n")
         return FAILED
-    return 0
+    except Exception as error:
+        # A defect of ours: restarting would only repeat it.
+        sys.stderr.write(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n")
+        sys.stderr.write(f"  The whole story is in {_write_down(error)}; please report it.\n")
+        return FAILED
+    return FINISHED
+
+
+def _write_down(error: BaseException) -> str:
+    with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as story:
+        traceback.print_exception(error, file=story)
+        return story.name
 
 
 def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":

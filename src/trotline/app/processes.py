@@ -11,7 +11,7 @@ import tempfile
 
 import msgspec
 
-from trotline.app.child import Orders
+from trotline.app.orders import Orders
 from trotline.worker.marker import SIZE, Marker
 
 
@@ -25,7 +25,7 @@ class ChildProcess:
         self.marker = marker
         self.status = ""
         self._process = process
-        self._listening = asyncio.create_task(self._listen(said))
+        self._listening = asyncio.gather(self._listen(said), self._pass_on())
 
     @property
     def pid(self) -> int:
@@ -33,6 +33,8 @@ class ChildProcess:
 
     async def wait(self) -> int:
         code = await self._process.wait()
+        # Its last words are in the pipes; a grandchild that holds them open must not hold us.
+        await asyncio.wait([self._listening], timeout=1.0)
         self._listening.cancel()
         return code
 
@@ -47,6 +49,13 @@ class ChildProcess:
     async def _listen(self, said: asyncio.StreamReader) -> None:
         while line := await said.readline():
             self.status = msgspec.json.decode(line, type=str)
+
+    async def _pass_on(self) -> None:
+        """What the child prints goes to our standard error: beside a live view, and never into `--json`."""
+        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
+        while line := await self._process.stdout.read(65536):
+            sys.stderr.write(line.decode(errors="replace"))
+            sys.stderr.flush()
 
 
 def worker_name(place: int) -> str:
@@ -65,6 +74,8 @@ async def start_child(orders: Orders) -> ChildProcess:
             "-m",
             "trotline.app.child",
             stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
             pass_fds=(cell, write_end),
         )
         assert process.stdin is not None  # noqa: S101 - a pipe was asked for

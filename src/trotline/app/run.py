@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trotline.app import wiring
-from trotline.app.child import Orders
 from trotline.app.loading import parse_ref
+from trotline.app.orders import Orders
 from trotline.app.places import MEMORY
 from trotline.app.processes import start_child, worker_name
 from trotline.app.seeding import seed
@@ -98,6 +98,9 @@ async def run(plan: RunPlan, spider: Spider, show: Callable[[Report], None]) -> 
         finish = getattr(sink, "finish", None)
         if finish is not None:
             await finish()
+        if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
+            # Last of all: after a crash before this line the same command comes back and finishes the sink.
+            await frontier.announce_finish()
         return ending, await run_.report()
     finally:
         await sink.close()
@@ -105,11 +108,11 @@ async def run(plan: RunPlan, spider: Spider, show: Callable[[Report], None]) -> 
 
 
 async def _job(plan: RunPlan, spider: Spider) -> tuple[Job, bool]:
-    """The unfinished job of this spider, or a new one."""
+    """The unfinished job of this spider, or one whose end was never told; else a new one."""
     jobs = await wiring.open_jobs(plan.frontier)
     try:
         latest = None if plan.fresh else await jobs.latest(spider.name)
-        if latest is not None and latest.finished_at is None:
+        if latest is not None and not latest.announced:
             return latest, True
         return await jobs.start(spider.name, spider.rules, _code_version(plan.ref)), False
     finally:
@@ -167,11 +170,16 @@ class _Run:
             pages_per_second=self._rate(elapsed, progress.done + progress.dead),
             records=progress.tallies.get("records", 0),
             errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
-            held_back=next((child.status for child in children if child.status), ""),
+            held_back=self._held_back(children),
             workers=len(children),
             resumed=self._resumed,
             elapsed=elapsed,
         )
+
+    def _held_back(self, children: list[Child]) -> str:
+        if self._supervisor.stopping:
+            return "stopping: pages in flight may finish (interrupt again to stop at once)"
+        return next((child.status for child in children if child.status), "")
 
     async def _spawn(self, place: int) -> Child:
         plan = self._plan
@@ -228,7 +236,6 @@ class _Run:
             return Ending.INTERRUPTED
         if progress.finished_at is None:
             return Ending.STOPPED_AT_LIMIT
-        await self._frontier.announce_finish()
         if progress.dead or progress.tallies.get("records rejected"):
             return Ending.FINISHED_WITH_DEAD
         return Ending.FINISHED if progress.tallies.get("records") else Ending.EMPTY

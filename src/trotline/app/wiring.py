@@ -1,7 +1,6 @@
 """From URLs to the things behind them: the only place that names concrete adapters."""
 
 import random
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from trotline.app.places import path_of, scheme_of
@@ -22,7 +21,11 @@ if TYPE_CHECKING:
 
 def user_agent(spider: "Spider") -> str:
     """Who we say we are: the spider's own words, or Trotline's name and version."""
-    return spider.user_agent or f"Trotline/{version('trotline')} ({spider.name})"
+    if spider.user_agent:
+        return spider.user_agent
+    from importlib.metadata import version
+
+    return f"Trotline/{version('trotline')} ({spider.name})"
 
 
 def _frontier_path(url: str) -> str:

@@ -131,7 +131,8 @@ class Supervisor:
 
     async def _bury_child(self, child: Child, code: int) -> None:
         guilty = child.marker.suspect
-        log.warning("child.died name=%s code=%s guilty=%s", child.name, code, guilty)
+        if not self._stopping.is_set():
+            log.warning("child.died name=%s code=%s guilty=%s", child.name, code, guilty)
         await self._frontier.leave(child.name, guilty)
         self.deaths.restarts += 1
         if code == FAILED:

@@ -1,0 +1,22 @@
+"""What a supervisor tells a child."""
+
+import msgspec
+
+from trotline.model.job import Job
+from trotline.worker.tools import Policy
+
+
+class Orders(msgspec.Struct, frozen=True, kw_only=True):
+    """What a child is told, as one line of JSON."""
+
+    name: str
+    ref: str
+    frontier: str
+    sink: str
+    job: Job
+    policy: Policy
+    allow_private: bool
+    marker: int
+    """File descriptor of the shared cell."""
+    status: int
+    """File descriptor to write lines about ourselves to."""
