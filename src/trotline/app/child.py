@@ -29,7 +29,11 @@ TURN: Seconds = 0.5
 
 def main() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
-    orders = msgspec.json.decode(sys.stdin.buffer.readline(), type=Orders)
+    line = sys.stdin.buffer.readline()
+    if not line.endswith(b"\n"):
+        # The supervisor was killed before it could say what to do.
+        return FAILED
+    orders = msgspec.json.decode(line, type=Orders)
     try:
         spider = load(orders.ref)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:

@@ -9,7 +9,7 @@ from trotline.adapters.sqlite.database import Database
 from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment
 
-_COLUMNS = "name, spider, version, rules, started_at, finished_at"
+_COLUMNS = "name, spider, version, rules, started_at, finished_at, announced"
 
 
 class SqliteJobs:
@@ -54,8 +54,8 @@ def write_job(db: sqlite3.Connection, job: Job) -> int:
     return cursor.lastrowid
 
 
-def _job(row: tuple[str, str, str, bytes, Moment, Moment | None]) -> Job:
-    name, spider, version, rules, started_at, finished_at = row
+def _job(row: tuple[str, str, str, bytes, Moment, Moment | None, int]) -> Job:
+    name, spider, version, rules, started_at, finished_at, announced = row
     return Job(
         id=name,
         spider=spider,
@@ -63,4 +63,5 @@ def _job(row: tuple[str, str, str, bytes, Moment, Moment | None]) -> Job:
         rules=msgspec.json.decode(rules, type=LaneRules),
         started_at=started_at,
         finished_at=finished_at,
+        announced=bool(announced),
     )
