@@ -28,7 +28,8 @@ NEVER: Moment = float("inf")
 
 _RECOVER = 0.98
 _RISING = 2.0
-_FAILED = frozenset({Kind.BROKEN, Kind.UNREACHABLE})
+_FAILED = frozenset({Kind.BROKEN, Kind.UNREACHABLE, Kind.BLOCKED})
+"""A site that blocks us counts too: going on at full speed would burn every task, and the address with them."""
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True, array_like=True):

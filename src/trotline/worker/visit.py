@@ -89,7 +89,9 @@ class Visitor:
             return await self._read(lease, route, answer, news)
         if verdict.kind is Kind.MOVED:
             return Visit(lease=lease, outcome=self._moved(lease, answer, verdict), news=news)
-        return Visit(lease=lease, outcome=retries.plan(task, verdict, self._tools.chance), news=news)
+        # A name that does not exist says nothing about how the lane bears our pace: no rest would change it.
+        lane_news = None if verdict.kind is Kind.UNREACHABLE and verdict.final else news
+        return Visit(lease=lease, outcome=retries.plan(task, verdict, self._tools.chance), news=lane_news)
 
     def late(self, lease: Lease) -> Visit:
         """Its reserved moment has passed: the lane's next moments belong to others, so it queues again."""
