@@ -29,7 +29,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The spider's code version."""
     finished_at: Moment | None = None
     announced: bool = False
-    """Its end was told (F14). A finished job that nobody was told of, because of a crash at the very end, is resumed."""
+    """Its end was told (F14). A finished job that nobody was told of (a crash at the very end) is resumed."""
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):

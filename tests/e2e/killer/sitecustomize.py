@@ -64,7 +64,9 @@ class Doom:
         self._file = file
 
     def wrap(self, seam: Seam) -> None:
-        setattr(seam.owner, seam.name, (self._plain if seam.plain else self._async)(seam, getattr(seam.owner, seam.name)))
+        setattr(
+            seam.owner, seam.name, (self._plain if seam.plain else self._async)(seam, getattr(seam.owner, seam.name))
+        )
 
     def _async(self, seam: Seam, real: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(real)

@@ -1,0 +1,34 @@
+"""`kill -9` at every step, then the same command again: nothing lost, nothing stored twice.
+
+Briefly; `python -m tests.e2e.kills --rounds 50` is the long version.
+"""
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.e2e.kills import ANY_MOMENT, STEPS, cases, play
+
+
+SINKS = ("rows.db", "rows.jsonl")
+# Both sinks where rows are on their way; elsewhere they take turns.
+CASES = [(step, SINKS[place % 2]) for place, step in enumerate(STEPS)]
+CASES += [(step, SINKS[1 - place % 2]) for place, step in enumerate(STEPS) if step.endswith("store")]
+
+
+@pytest.mark.parametrize(("step", "sink"), CASES)
+async def test_kill_9_loses_nothing_and_doubles_nothing(step: str, sink: str, tmp_path: Path) -> None:
+    chosen = cases(step, Random(f"{step} {sink}"), sink)
+    folders = [tmp_path / case.target for case in chosen]
+    for folder in folders:
+        folder.mkdir()
+
+    accounts = await asyncio.gather(
+        *(play(case, folder, Random(str(case))) for case, folder in zip(chosen, folders, strict=True))
+    )
+
+    for case, account in zip(chosen, accounts, strict=True):
+        assert account.clean, f"{case}: {account}"
+        assert account.ok == account.attempted
+        assert account.struck or step == ANY_MOMENT, f"{case}: nobody was killed"
