@@ -24,8 +24,8 @@ class Database:
     """A frontier file, used by one event loop.
 
     Statements run in the loop's own thread: in another one each of them would have to win the interpreter's lock
-    back from a busy loop, milliseconds a time. Only what may wait for the disk or for other processes (BEGIN
-    IMMEDIATE, COMMIT) goes to a thread. `inline` keeps that here too: a simulation must be deterministic.
+    back from a busy loop, milliseconds a time. Only what waits for the disk or for another process goes to a
+    thread. `inline` keeps that here too: a simulation must be deterministic.
     """
 
     def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
@@ -42,15 +42,16 @@ class Database:
         """The file's time: the host's uptime clock plus the offset that the file's first user wrote down."""
         return self._given_now() if self._given_now else host.uptime() + self._offset
 
-    async def write(self, step: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `step` in a transaction: all or nothing, durable when this returns.
+    async def write(self, step: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
+        """Run `step` in a transaction: all or nothing; when this returns, it survives a power cut if `durable`,
+        and a crash of the process in any case.
 
         A caller that is cancelled leaves at once, but the transaction it began is ended properly behind it.
         """
         if self._thread is None:
             with self._plain_errors(), self._transaction() as db:
                 return step(db)
-        return await asyncio.shield(asyncio.ensure_future(self._write(step)))
+        return await asyncio.shield(asyncio.ensure_future(self._write(step, durable)))
 
     async def read(self, step: Callable[[sqlite3.Connection], T]) -> T:
         """Run `step` on one consistent view of the file."""
@@ -62,24 +63,34 @@ class Database:
                 finally:
                     self.connection.execute("COMMIT")
 
-    async def _write(self, step: Callable[[sqlite3.Connection], T]) -> T:
+    async def _write(self, step: Callable[[sqlite3.Connection], T], durable: bool) -> T:
         async with self._turn:
             with self._plain_errors():
-                await self._waiting("BEGIN IMMEDIATE")
+                await self._begin(durable)
                 try:
                     result = step(self.connection)
-                except BaseException:
-                    self.connection.execute("ROLLBACK")
-                    raise
-                try:
-                    await self._waiting("COMMIT")
+                    if durable:
+                        await self._in_thread("COMMIT")
+                    else:
+                        self.connection.execute("COMMIT")
                 except BaseException:
                     if self.connection.in_transaction:
                         self.connection.execute("ROLLBACK")
                     raise
                 return result
 
-    async def _waiting(self, statement: str) -> None:
+    async def _begin(self, durable: bool) -> None:
+        # In WAL mode NORMAL leaves out the fsync of the commit, and nothing else.
+        self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
+        self.connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            self.connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            # Another process writes: wait for it where the loop does not.
+            self.connection.execute(f"PRAGMA busy_timeout = {int(BUSY * 1000)}")
+            await self._in_thread("BEGIN IMMEDIATE")
+
+    async def _in_thread(self, statement: str) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self.connection.execute, statement)
 
     @contextlib.contextmanager
@@ -158,8 +169,10 @@ def _connect(path: str) -> sqlite3.Connection:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
-    # FULL: what `put` answered "new" survives a power cut. One fsync per batch, not per task.
+    # FULL unless a transaction says otherwise: what `put` answered "new" survives a power cut. One fsync per batch.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA cache_size = -16384")
+    # Checkpoints come less often, and each page that changed many times since the last is copied once.
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection

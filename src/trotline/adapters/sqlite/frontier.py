@@ -61,7 +61,8 @@ class SqliteFrontier(SqliteConsole):
         while True:
             self._news.clear()
             version = await self._db.read(_version)
-            leases, pause = await self._turn(lambda turn: self._lease(turn, worker, limit))
+            # A lease that a power cut forgets is a task that waits: no need to wait for the disk.
+            leases, pause = await self._turn(lambda turn: self._lease(turn, worker, limit), durable=False)
             left = until - loop.time()
             if leases or left <= 0 or await self.finished():
                 return leases
@@ -73,7 +74,7 @@ class SqliteFrontier(SqliteConsole):
         return answers
 
     async def beat(self, worker: str) -> None:
-        await self._db.write(lambda db: workers.hear(db, self._number, worker, self._db.now(), None))
+        await self._db.write(lambda db: workers.hear(db, self._number, worker, self._db.now(), None), durable=False)
 
     async def leave(self, worker: str, guilty: int | None = None) -> int:
         count = await self._turn(lambda turn: workers.leave(turn, worker, guilty))
@@ -94,7 +95,7 @@ class SqliteFrontier(SqliteConsole):
     async def close(self) -> None:
         await self._db.close()
 
-    async def _turn(self, step: Callable[[Turn], T]) -> T:
+    async def _turn(self, step: Callable[[Turn], T], *, durable: bool = True) -> T:
         """One transaction: what `step` does, and the books with it."""
 
         def whole(db: sqlite3.Connection) -> T:
@@ -103,7 +104,7 @@ class SqliteFrontier(SqliteConsole):
             turn.flush()
             return result
 
-        return await self._db.write(whole)
+        return await self._db.write(whole, durable=durable)
 
     def _lease(self, turn: Turn, worker: str, limit: int) -> tuple[list[Lease], Seconds]:
         """Leases, else how long until there may be some."""
