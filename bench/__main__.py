@@ -30,6 +30,7 @@ from bench.contenders import (
 Figures = dict[str, Any]
 SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup")
 QUICK = ("peers", "latency", "startup")
+RESULTS = WORK / "results.json"
 USUAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_PLAIN, CRAWLEE]
 
 
@@ -68,19 +69,24 @@ def run(options: argparse.Namespace) -> int:
     names = options.contenders.split(",") if options.contenders else None
     contenders = [CONTENDERS[name] for name in names] if names else USUAL
     prepare(contenders)
-    results: Figures = {"machine": machine()}
-    print(describe(results["machine"]))
+    facts = machine()
+    print(describe(facts))
+    whole = True
     for name in options.only or (SCENARIOS if options.full else QUICK):
         print(f"\n{name}", flush=True)
         figures = PLANS[name](options, contenders)
-        results[name] = figures
+        whole = whole and bool(figures) and not figures.get("failed")
         if figures:
             print("\n" + PRINTERS[name](figures), flush=True)
-        (WORK / "results.json").write_text(json.dumps(results, indent=1))
-    results["machine"]["load_after"] = os.getloadavg()[0]
-    (WORK / "results.json").write_text(json.dumps(results, indent=1))
-    print(f"\nload at the end {results['machine']['load_after']:.1f}; figures in {WORK / 'results.json'}")
-    return 0 if all(figures and not figures.get("failed") for figures in results.values()) else 1
+            keep(name, {**figures, "machine": {**facts, "load_after": os.getloadavg()[0]}})
+    print(f"\nload at the end {os.getloadavg()[0]:.1f}; figures in {RESULTS}")
+    return 0 if whole else 1
+
+
+def keep(name: str, figures: Figures) -> None:
+    """One scenario's figures, beside the latest ones of the others."""
+    known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    RESULTS.write_text(json.dumps({**known, name: figures}, indent=1))
 
 
 def rounds(options: argparse.Namespace) -> int:
@@ -98,9 +104,9 @@ def peers(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
 def sizes(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
     """Small and large pages, for those that are not slow."""
     fast = [each for each in contenders if each not in (SCRAPY_PLAIN, CRAWLEE)]
-    return {
-        kind: scenarios.peers(fast, pages(options, 1000, 2000), rounds(options), kind) for kind in ("small", "large")
-    }
+    count, turns = pages(options, 1000, 2000), rounds(options)
+    kinds = {kind: scenarios.peers(fast, count, turns, kind) for kind in ("small", "large")}
+    return {"kinds": kinds, "failed": [name for each in kinds.values() for name in each["failed"]]}
 
 
 def latency(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
@@ -126,7 +132,7 @@ def startup(options: argparse.Namespace, _contenders: list[Contender]) -> Figure
 
 
 def both_sizes(figures: Figures) -> str:
-    return "\n\n".join(report.peers(each) for each in figures.values())
+    return "\n\n".join(report.peers(each) for each in figures["kinds"].values())
 
 
 PLANS: dict[str, Callable[[argparse.Namespace, list[Contender]], Figures]] = {
