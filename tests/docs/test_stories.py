@@ -1,0 +1,159 @@
+"""The README and the tutorial, done as they say: their spiders, their commands, their output.
+
+Hosts and paces are replaced, nothing else: the demo shop is on a free port, and nobody wants to wait.
+"""
+
+import asyncio
+import csv
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.docs.console import trotline
+from tests.docs.pages import DOCS, ROOT, blocks
+from trotline.testing.shop import DemoShop
+
+README = ROOT / "README.md"
+TUTORIAL = DOCS / "learn" / "first-spider.md"
+EMBEDDING = DOCS / "how-to" / "embed-it.md"
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[DemoShop]:
+    with DemoShop.in_thread() as opened:
+        yield opened
+
+
+def here(text: str, shop: DemoShop) -> str:
+    """The text of a page, for the shop of this test and without its pace."""
+    text = re.sub(r'pace="\d+/s"', 'pace="200/s"', text)
+    return re.sub(r"http://127\.0\.0\.1:8010|https://(?:shop|quotes)\.example", shop.url, text)
+
+
+def session(page: Path) -> dict[str, str]:
+    """Command -> what the page says that it prints, over all of the page's consoles."""
+    said: dict[str, str] = {}
+    for block in blocks(page, "console"):
+        for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
+            command, _, output = part.partition("\n")
+            said.setdefault(command, output.strip())
+    return said
+
+
+def plain(output: str) -> list[str]:
+    """What stays when a run has ended, with its times taken out."""
+    lines = [line for line in output.strip().splitlines() if not re.match(r"\s*\d+:\d\d  waiting", line)]
+    return [re.sub(r"\d+(\.\d+)? (m?s|min)\b.*", "TIME", line).rstrip() for line in lines]
+
+
+def test_the_first_spider_of_the_readme_runs_and_says_what_the_readme_says(shop: DemoShop, tmp_path: Path) -> None:
+    (tmp_path / "quotes.py").write_text(here(blocks(README, "python")[0].text, shop))
+    said = session(README)
+
+    code, out = trotline(tmp_path, "run", "quotes.py", "--allow-private")
+
+    assert code == 0, out
+    assert plain(out) == plain(said["trotline run quotes.py --allow-private"])
+    _, rows = trotline(tmp_path, "export", "quotes")
+    assert rows.splitlines()[:2] == said["trotline export quotes | head -2"].splitlines()
+    assert [json.loads(row)["text"] for row in rows.splitlines()] == [quote.text for quote in shop.quotes]
+
+
+def test_the_catalog_of_the_readme_stores_every_product_once(shop: DemoShop, tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(here(blocks(README, "python")[1].text, shop))
+
+    code, out = trotline(tmp_path, "run", "shop.py", "--allow-private", "--out", "rows.jsonl")
+
+    assert code == 0, out
+    rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text().splitlines()]
+    assert sorted(tuple(row.values()) for row in rows) == sorted((one.sku, one.title, one.price) for one in shop.truth)
+
+
+def test_the_catalog_of_the_readme_is_the_example(shop: DemoShop) -> None:
+    def bare(text: str) -> list[str]:
+        lines = here(text, shop).replace('f"{SHOP}', f'"{shop.url}').splitlines()
+        return [line for line in lines if line.strip() and not re.match(r'import os|SHOP =|"""', line)]
+
+    assert bare(blocks(README, "python")[1].text) == [
+        line.replace('pace="50/s"', 'pace="200/s"') for line in bare((ROOT / "examples" / "shop.py").read_text())
+    ]
+
+
+def test_the_tutorial_goes_as_it_says(shop: DemoShop, tmp_path: Path) -> None:
+    said = session(TUTORIAL)
+    spider, test = blocks(TUTORIAL, "python")
+    [repair] = blocks(TUTORIAL, "diff")
+    wrong, right = (line[1:] for line in repair.text.splitlines())
+    seed = f"{shop.url}/c/tea"
+
+    def same(command: str, out: str) -> None:
+        """Every line that the page shows is there; `...` stands for some that it does not show."""
+        shown = [line for line in plain(here(said[command], shop)) if line.strip() not in ("...", "")]
+        assert [line for line in shown if line not in plain(out)] == [], out
+
+    code, out = trotline(tmp_path, "new", "teas", seed)
+    same("trotline new teas http://127.0.0.1:8010/c/tea", out)
+    code, out = trotline(tmp_path, "try", "teas.py", "--allow-private")
+    same("trotline try teas.py --allow-private", out)
+
+    (tmp_path / "teas.py").write_text(here(spider.text, shop))
+    code, out = trotline(tmp_path, "run", "teas.py", "--allow-private")
+    assert code == 3
+    same("trotline run teas.py --allow-private", out)
+    _, out = trotline(tmp_path, "dead", "teas", "--limit", "1")
+    assert "teas-1: 20 dead" in out
+
+    assert wrong in spider.text
+    (tmp_path / "teas.py").write_text(here(spider.text.replace(wrong, right), shop))
+    page = f"{shop.url}/p/T1"
+    _, out = trotline(tmp_path, "try", "teas.py", "product", page, "--allow-private", "--save", "tea.html")
+    same("trotline try teas.py product http://127.0.0.1:8010/p/T1 --allow-private", out)
+    _, out = trotline(tmp_path, "dead", "teas", "--why", "handler", "--revive")
+    same("trotline dead teas --why handler --revive", out)
+    code, out = trotline(tmp_path, "run", "teas.py", "--allow-private")
+    assert code == 0, out
+    assert "20 in teas.db" in out
+
+    _, out = trotline(tmp_path, "export", "teas", "teas.csv")
+    same("trotline export teas teas.csv", out)
+    assert (tmp_path / "teas.csv").read_text().splitlines()[:3] == said["head -3 teas.csv"].splitlines()
+    with (tmp_path / "teas.csv").open(newline="") as rows:
+        assert {row["sku"] for row in csv.DictReader(rows)} == {one.sku for one in shop.truth if one.category == "tea"}
+    _run_test(here(test.text, shop), tmp_path)
+
+
+def _run_test(text: str, folder: Path) -> None:
+    """The reader's own test, in the reader's own folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.syspath_prepend(folder)
+        patch.delitem(__import__("sys").modules, "teas", raising=False)
+        module: dict[str, object] = {}
+        exec(text, module)  # noqa: S102 - our own page
+        [test] = [value for name, value in module.items() if name.startswith("test_")]
+        assert callable(test)
+        test()
+
+
+def test_a_program_that_embeds_a_spider_gets_its_rows(
+    shop: DemoShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, sink = (block.text for block in blocks(EMBEDDING, "python"))
+    program = program.replace('sink="sqlite:shop.db"', 'sink=FolderSink(Path("out")), allow_private=True')
+    catalog = ModuleType("shop")
+    exec(here(blocks(README, "python")[1].text, shop), vars(catalog))  # noqa: S102 - our own page
+    monkeypatch.setitem(__import__("sys").modules, "shop", catalog)
+    monkeypatch.chdir(tmp_path)
+
+    names: dict[str, object] = {"__name__": "embedding"}
+    exec(sink + program.replace("asyncio.run(main())", ""), names)  # noqa: S102 - our own page
+    main = names["main"]
+    assert callable(main)
+    asyncio.run(main())
+
+    stored = {path.stem for path in (tmp_path / "out" / "product").glob("*.json")}
+    assert stored == {one.sku for one in shop.truth}
