@@ -117,6 +117,7 @@ def test_the_tutorial_goes_as_it_says(shop: DemoShop, tmp_path: Path) -> None:
     code, out = trotline(tmp_path, "run", "teas.py", "--allow-private")
     assert code == 0, out
     assert "20 in teas.db" in out
+    assert "dead" not in re.sub(r"dead \d+", "", out), "those that were revived are not dead any more"
 
     _, out = trotline(tmp_path, "export", "teas", "teas.csv")
     same("trotline export teas teas.csv", out)

@@ -144,6 +144,11 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         dead=progress.dead,
         sink=sink,
         command=command,
-        reasons={name.removeprefix(_DEAD): n for name, n in progress.tallies.items() if name.startswith(_DEAD)},
+        reasons=_burials(progress.tallies) if progress.dead else {},
         dropped=dropped(progress.tallies),
     )
+
+
+def _burials(tallies: dict[str, int]) -> dict[str, int]:
+    """How often what was buried. The revived stay counted for ever: look only while some are dead."""
+    return {name.removeprefix(_DEAD): number for name, number in tallies.items() if name.startswith(_DEAD)}
