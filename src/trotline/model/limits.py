@@ -1,5 +1,7 @@
 """The finite limits of one visit (DESIGN.md, section 7). 0 never means unlimited."""
 
+from math import inf
+
 import msgspec
 
 from trotline.model.moments import Seconds
@@ -33,5 +35,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
-            if getattr(self, name) <= 0:
-                raise ValueError(f"limit {name} must be above 0 (0 is not unlimited); leave it out for the default")
+            if not 0 < getattr(self, name) < inf:
+                raise ValueError(
+                    f"limit {name} must be above 0 and finite (0 is not unlimited); leave it out for the default"
+                )

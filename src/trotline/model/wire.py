@@ -4,11 +4,12 @@ Wire form: one byte of version, then a msgpack map with short names and no defau
 a version it does not know says so (`UnknownVersion`): the task is parked, never dropped.
 """
 
+import re
 from typing import Any
 
 import msgspec
 
-from trotline.model.moments import from_iso, iso
+from trotline.model.moments import Moment, from_iso, iso
 from trotline.model.task import Task
 
 VERSION = 1
@@ -41,7 +42,7 @@ def decode(wire: bytes) -> Task:
         raise UnknownVersion(f"task form {wire[0]} is not known to this version of Trotline (it knows {VERSION})")
     try:
         return _decoder.decode(memoryview(wire)[1:])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Undecodable(f"not a task: {error}") from error
 
 
@@ -61,8 +62,8 @@ def from_seed(data: dict[str, Any]) -> Task:
     fields = {_SEED_NAMES.get(name, name): value for name, value in data.items() if name != "task_id"}
     for name in ("created_at", "not_before"):
         if isinstance(fields.get(name), str):
-            fields[name] = from_iso(fields[name])
-    if "site" in fields:
+            fields[name] = _moment(name, fields[name])
+    if isinstance(fields.get("site"), int):
         fields["site"] = str(fields["site"])
     if isinstance(fields.get("headers"), dict):
         fields["headers"] = [list(pair) for pair in fields["headers"].items()]
@@ -73,7 +74,20 @@ def from_seed(data: dict[str, Any]) -> Task:
     try:
         return msgspec.convert({_SHORT[name]: value for name, value in fields.items()}, Task)
     except msgspec.ValidationError as error:
-        raise Undecodable(str(error)) from error
+        raise Undecodable(_in_seed_names(str(error))) from error
+
+
+def _moment(name: str, text: str) -> Moment:
+    try:
+        return from_iso(text)
+    except ValueError as error:
+        raise Undecodable(f"{name}: {error}") from error
+
+
+def _in_seed_names(message: str) -> str:
+    """`$.d` as whoever wrote the seed knows it: `depth`."""
+    long = {short: _SEED_NAMES_BACK.get(name, name) for name, short in _SHORT.items()}
+    return re.sub(r"\$\.(\w+)", lambda place: long.get(place[1], place[1]), message)
 
 
 def to_seed(task: Task) -> dict[str, Any]:

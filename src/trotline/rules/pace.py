@@ -28,6 +28,8 @@ NEVER: Moment = float("inf")
 
 _RECOVER = 0.98
 _RISING = 2.0
+_DOUBLINGS = 20
+"""Beyond that every rest is the longest one, and a power would overflow some day."""
 _FAILED = frozenset({Kind.BROKEN, Kind.UNREACHABLE, Kind.BLOCKED})
 """A site that blocks us counts too: going on at full speed would burn every task, and the address with them."""
 
@@ -156,7 +158,7 @@ def _failed(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     )
     if failures < BREAKER or now < lane.rest_until:
         return lane
-    rest = min(LONGEST_REST, FIRST_REST * 2.0**lane.rests) * (1 + 0.25 * chance)
+    rest = min(LONGEST_REST, FIRST_REST * 2.0 ** min(lane.rests, _DOUBLINGS)) * (1 + 0.25 * chance)
     return msgspec.structs.replace(
         lane,
         rests=lane.rests + 1,
@@ -190,7 +192,8 @@ def credit(lane: Lane, now: Moment) -> float:
 def spend(lane: Lane, now: Moment, *, fresh: int, retries: int, share: float) -> Lane:
     """The lane after `fresh` first attempts and `retries` retries were handed out."""
     left = min(RETRY_ALLOWANCE, credit(lane, now) + share * fresh) - retries
-    if left == lane.credit:
+    if left == lane.credit == RETRY_ALLOWANCE:
+        # Full and unspent, as nearly always. Only then may the moment stay: else time would drip twice.
         return lane
     return msgspec.structs.replace(lane, credit=left, credited_at=now)
 

@@ -5,7 +5,6 @@ from can_ada import parse
 
 from trotline.model.task import Task
 
-_TO_GET = frozenset({301, 302, 303})
 _SECRET = frozenset({"authorization", "cookie", "proxy-authorization", "www-authenticate", "x-api-key", "x-auth-token"})
 _OF_THE_BODY = frozenset({"content-type", "content-length", "content-encoding", "content-language"})
 
@@ -13,7 +12,7 @@ _OF_THE_BODY = frozenset({"content-type", "content-length", "content-encoding", 
 def moved(task: Task, status: int, url: str, lane: str) -> Task:
     """The same task at its new place: method as the Fetch standard has it, credentials only within one origin."""
     method, body, headers = task.method, task.body, task.headers
-    if status in _TO_GET and method not in ("GET", "HEAD"):
+    if _becomes_get(status, method):
         method, body = "GET", b""
         headers = tuple(pair for pair in headers if pair[0].lower() not in _OF_THE_BODY)
     if _origin(task.url) != _origin(url):
@@ -21,6 +20,10 @@ def moved(task: Task, status: int, url: str, lane: str) -> Task:
     return msgspec.structs.replace(
         task, url=url, lane=lane, method=method, body=body, headers=headers, hops=task.hops + 1
     )
+
+
+def _becomes_get(status: int, method: str) -> bool:
+    return (status in (301, 302) and method == "POST") or (status == 303 and method not in ("GET", "HEAD"))
 
 
 def _origin(url: str) -> str:

@@ -12,12 +12,14 @@ LONGEST_WAIT: Seconds = 600.0
 LATER_BY = 10
 """A retry goes that much later in priority, so that a storm of them cannot hold up fresh work."""
 
+_DOUBLINGS = 20
+"""Beyond that every wait is the longest one; a seed may claim any number of attempts, and a power overflows."""
 _DROPPED = frozenset({Kind.GONE, Kind.UNCHANGED})
 
 
 def backoff(attempt: int, chance: random.Random) -> Seconds:
     """Exponential with full jitter over its upper half: workers that failed together do not return together."""
-    longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0**attempt)
+    longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, _DOUBLINGS))
     return float(longest * (0.5 + 0.5 * chance.random()))
 
 

@@ -6,8 +6,9 @@ import struct
 from trotline.model.moments import Seconds
 
 SIZE = 32
-_PARSING = struct.Struct("qd")
-"""Token of the lease whose page is being read (0: none), and since when."""
+_PARSING = struct.Struct("dq")
+"""Since when a page is being read, and the token of its lease (0: none). In this order: the supervisor may look
+between the two writes, and a token without its time would look like a page that is read since the beginning."""
 _ALIVE = struct.Struct("d")
 _ALIVE_AT = 16
 
@@ -20,11 +21,11 @@ class Marker:
 
     def reading(self, token: int, now: Seconds) -> None:
         """From now on this page is to blame if the child dies or hangs."""
-        _PARSING.pack_into(self._memory, 0, token, now)
+        _PARSING.pack_into(self._memory, 0, now, token)
 
     def read(self) -> None:
         """The page did no harm."""
-        _PARSING.pack_into(self._memory, 0, 0, 0.0)
+        _PARSING.pack_into(self._memory, 0, 0.0, 0)
 
     def alive(self, now: Seconds) -> None:
         """The event loop turned."""
@@ -32,13 +33,13 @@ class Marker:
 
     @property
     def suspect(self) -> int | None:
-        token, _ = _PARSING.unpack_from(self._memory, 0)
+        _, token = _PARSING.unpack_from(self._memory, 0)
         return token or None
 
     @property
     def reading_since(self) -> Seconds | None:
-        token, since = _PARSING.unpack_from(self._memory, 0)
-        return since if token else None
+        since, token = _PARSING.unpack_from(self._memory, 0)
+        return since if token and since else None
 
     @property
     def alive_at(self) -> Seconds:

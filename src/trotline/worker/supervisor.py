@@ -7,7 +7,6 @@ back at once: none of its other pages pays for the guilty one.
 
 import asyncio
 import logging
-import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Protocol
@@ -28,8 +27,8 @@ LOOP_SILENCE: Seconds = 5.0
 CRASHES = 8
 """That many deaths within CRASH_WINDOW with no page to blame: something else is wrong, and restarts do not mend it."""
 CRASH_WINDOW: Seconds = 30.0
-FINISHED, FAILED = 0, 70
-"""Exit codes of a child: nothing left to do; it could not even start."""
+FINISHED, FAILED, STOPPED = 0, 70, 71
+"""Exit codes of a child: nothing left to do; it could not even start; somebody asked it to stop, and it did."""
 
 
 class Child(Protocol):
@@ -75,6 +74,8 @@ class Supervisor:
         self._grace = grace
         self._children: dict[int, Child] = {}
         self._stopping = asyncio.Event()
+        self._hurried = False
+        self._hung: set[str] = set()
         self._crashes: deque[Seconds] = deque(maxlen=CRASHES)
         self.deaths = Deaths()
         self.failure = ""
@@ -90,8 +91,9 @@ class Supervisor:
 
     def stop(self) -> None:
         """Children finish what is in flight within the grace time; a second call ends them at once."""
+        self._hurried = self._stopping.is_set()
         for child in self.children:
-            child.kill() if self._stopping.is_set() else child.stop()
+            child.kill() if self._hurried else child.stop()
         self._stopping.set()
 
     async def run(self) -> None:
@@ -115,7 +117,8 @@ class Supervisor:
             del self._children[place]
             if code == FINISHED:
                 return
-            await self._bury_child(child, code)
+            if code != STOPPED:
+                await self._bury_child(child, code)
 
     async def _outlast(self, child: Child) -> int:
         """The child's exit code; after a stop it has the grace time, and a little more to say goodbye."""
@@ -130,22 +133,28 @@ class Supervisor:
         return await waiting
 
     async def _bury_child(self, child: Child, code: int) -> None:
-        guilty = child.marker.suspect
+        # Whoever stops us twice kills whatever page is just being read: that page did nothing.
+        guilty = None if self._hurried else child.marker.suspect
         if not self._stopping.is_set():
             log.warning("child.died name=%s code=%s guilty=%s", child.name, code, guilty)
-        await self._frontier.leave(child.name, guilty)
+        try:
+            await self._frontier.leave(child.name, guilty)
+        except FrontierError as error:
+            # Nothing is lost: without a heartbeat its leases go back a little later.
+            log.warning("leave.failed name=%s %s", child.name, error.what)
         self.deaths.restarts += 1
         if code == FAILED:
             self._give_up("a worker process could not start; its message is above")
         elif guilty is None and not self._stopping.is_set():
-            now = time.monotonic()
+            now = asyncio.get_running_loop().time()
             self._crashes.append(now)
             if len(self._crashes) == CRASHES and now - self._crashes[0] < CRASH_WINDOW:
                 self._give_up(f"worker processes died {CRASHES} times in {CRASH_WINDOW:.0f} s (last exit code {code})")
 
     def _give_up(self, why: str) -> None:
-        self.failure = why
-        self.stop()
+        self.failure = self.failure or why
+        if not self._stopping.is_set():
+            self.stop()
 
     async def _beat(self) -> None:
         while True:
@@ -158,10 +167,14 @@ class Supervisor:
 
     async def _watch(self) -> None:
         """Kill children that hang: one page for too long, or a loop that does not turn at all."""
+        # A child's loop and ours read the same clock of this host.
+        clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(WATCH)
-            now = time.monotonic()
+            now = clock()
             for child in self.children:
+                if child.name in self._hung:
+                    continue
                 since = child.marker.reading_since
                 alive_at = child.marker.alive_at
                 if since is not None and now - since > self._parse:
@@ -170,5 +183,6 @@ class Supervisor:
                     log.warning("child.hangs name=%s its loop is silent for %.0f s", child.name, now - alive_at)
                 else:
                     continue
+                self._hung.add(child.name)
                 self.deaths.hung += 1
                 child.kill()

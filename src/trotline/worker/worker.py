@@ -1,8 +1,9 @@
 """A worker: leases, slots that visit pages, and a committer behind them."""
 
 import asyncio
-import contextlib
 import logging
+from collections.abc import Sequence
+from typing import Any
 
 from trotline.errors import FrontierError
 from trotline.model.lease import Lease
@@ -39,10 +40,15 @@ class Worker:
         self._leased = 0
         self._finished_visits = 0
         self._rate = 0.0
+        self._away = ""
 
     @property
     def held_back(self) -> str:
-        return self._committer.held_back
+        return self._committer.held_back or self._away
+
+    @property
+    def stopping(self) -> bool:
+        return self._stopping.is_set()
 
     def stop(self) -> None:
         """Lease no more; finish what is in flight within the grace time; give back the rest."""
@@ -55,7 +61,10 @@ class Worker:
         helpers = [asyncio.create_task(self._slot()) for _ in range(self._policy.slots)]
         helpers += [feeding, asyncio.create_task(self._measure()), asyncio.create_task(self._stop_feeding(feeding))]
         try:
-            await asyncio.wait([feeding])
+            # A committer that ends before it was closed has met a defect: nothing could be stored any more.
+            await asyncio.wait([feeding, committing], return_when=asyncio.FIRST_COMPLETED)
+            if committing.done():
+                committing.result()
             if not feeding.cancelled():
                 feeding.result()
             await self._finish()
@@ -71,14 +80,20 @@ class Worker:
         feeding.cancel()
 
     async def _finish(self) -> None:
-        """Let the visits in flight end, if they do so in time."""
+        """Let the visits in flight end; after a stop only those that do so in time."""
+        idle = asyncio.create_task(self._idle())
+        stopping = asyncio.create_task(self._stopping.wait())
+        await asyncio.wait([idle, stopping], return_when=asyncio.FIRST_COMPLETED)
         if self._stopping.is_set():
             self._starts.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._policy.grace):
-                while self._busy or len(self._starts):
-                    self._slot_free.clear()
-                    await self._slot_free.wait()
+            self._slot_free.set()
+            await asyncio.wait([idle], timeout=self._policy.grace)
+        await _end([idle, stopping])
+
+    async def _idle(self) -> None:
+        while self._busy or len(self._starts):
+            self._slot_free.clear()
+            await self._slot_free.wait()
 
     # Leasing
 
@@ -101,12 +116,14 @@ class Worker:
 
     async def _lease(self, limit: int) -> list[Lease]:
         try:
-            return await self._tools.frontier.lease(self.name, limit, LEASE_WAIT)
+            leases = await self._tools.frontier.lease(self.name, limit, LEASE_WAIT)
         except FrontierError as error:
             log.warning("frontier.away %s", error.what)
-            self._committer.trouble = f"frontier is away: {error.what}"
+            self._away = f"frontier is away: {error.what}"
             await asyncio.sleep(1.0 + self._tools.chance.random())
             return []
+        self._away = ""
+        return leases
 
     async def _finished(self) -> bool:
         try:
@@ -158,7 +175,7 @@ class Worker:
             return Visit(lease=lease, outcome=Bury(why=f"defect: {type(error).__name__}: {error}"))
 
 
-async def _end(tasks: "list[asyncio.Task[None]]") -> None:
+async def _end(tasks: "Sequence[asyncio.Task[Any]]") -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
