@@ -12,14 +12,14 @@ import traceback
 
 import msgspec
 
-from trotline.app import wiring
+from trotline.app import memory, wiring
 from trotline.app.loading import load
 from trotline.app.orders import Orders
 from trotline.errors import TrotlineError
 from trotline.model.moments import Seconds
 from trotline.spider.spider import Spider
 from trotline.worker.marker import SIZE, Marker
-from trotline.worker.supervisor import FAILED, FINISHED
+from trotline.worker.supervisor import FAILED, FINISHED, STOPPED
 from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 
@@ -28,8 +28,7 @@ TURN: Seconds = 0.5
 
 
 def main() -> int:
-    # The threads that wait for the disk get the interpreter back sooner than after the usual 5 ms.
-    sys.setswitchinterval(0.001)
+    memory.settle_down()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
@@ -39,7 +38,7 @@ def main() -> int:
     try:
         spider = load(orders.ref)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            runner.run(_work(orders, spider))
+            return runner.run(_work(orders, spider))
     except TrotlineError as error:
         sys.stderr.write(f"trotline: {error}\n")
         return FAILED
@@ -48,7 +47,6 @@ def main() -> int:
         sys.stderr.write(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n")
         sys.stderr.write(f"  The whole story is in {_write_down(error)}; please report it.\n")
         return FAILED
-    return FINISHED
 
 
 def _write_down(error: BaseException) -> str:
@@ -65,7 +63,7 @@ def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
     return uvloop.Loop
 
 
-async def _work(orders: Orders, spider: Spider) -> None:
+async def _work(orders: Orders, spider: Spider) -> int:
     marker = Marker(mmap.mmap(orders.marker, SIZE))
     frontier = await wiring.open_frontier(orders.frontier, orders.job)
     sink = wiring.open_sink(orders.sink)
@@ -89,6 +87,7 @@ async def _work(orders: Orders, spider: Spider) -> None:
         await fetcher.close()
         await sink.close()
         await frontier.close()
+    return STOPPED if worker.stopping else FINISHED
 
 
 def _obey_signals(worker: Worker) -> None:

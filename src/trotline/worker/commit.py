@@ -5,6 +5,7 @@ visited again, and both sink and frontier ignore the repeat.
 """
 
 import asyncio
+import contextlib
 from collections import deque
 
 from trotline.errors import FrontierError, SinkError
@@ -26,6 +27,9 @@ class Committer:
         self._policy = policy
         self._waiting: deque[Visit] = deque()
         self._some = asyncio.Event()
+        self._enough = asyncio.Event()
+        """A batch is full, somebody starves, or there is no more to come: no reason to wait for company."""
+        self._starving = False
         self._closing = False
         self.room = asyncio.Event()
         """Set while leasing may go on."""
@@ -38,6 +42,8 @@ class Committer:
     def add(self, visit: Visit) -> None:
         self._waiting.append(visit)
         self._some.set()
+        if self._starving or len(self._waiting) >= self._policy.batch:
+            self._enough.set()
         if len(self._waiting) >= self._policy.backlog:
             self.room.clear()
 
@@ -50,22 +56,36 @@ class Committer:
             return f"sink is slow: {len(self._waiting)} visits wait to be stored"
         return ""
 
+    def starve(self, starving: bool) -> None:
+        """Is there a free slot and nothing to lease? Then finished visits must not linger: they hold places in
+        their lanes, and the links they found are what there is to do next."""
+        self._starving = starving
+        if starving and self._waiting:
+            self._enough.set()
+
     def close(self) -> None:
         """Store what is there, then let `run` end."""
         self._closing = True
         self._some.set()
+        self._enough.set()
 
     async def run(self) -> None:
         while True:
             await self._some.wait()
-            if len(self._waiting) < self._policy.batch and not self._closing:
-                await asyncio.sleep(self._policy.commit_every)
+            await self._wait_for_company()
             if not self._waiting:
                 if self._closing:
                     return
                 self._some.clear()
                 continue
             await self._commit(self._next_batch())
+
+    async def _wait_for_company(self) -> None:
+        if len(self._waiting) < self._policy.batch and not self._starving and not self._closing:
+            self._enough.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._policy.commit_every):
+                    await self._enough.wait()
 
     def _next_batch(self) -> list[Visit]:
         count = min(len(self._waiting), 4 * self._policy.batch)

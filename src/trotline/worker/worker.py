@@ -108,15 +108,25 @@ class Worker:
             if room < self._policy.slots // 4:
                 await asyncio.sleep(GATHER)
                 room = min(budget, self._room())
-            leases = await self._lease(min(room, self._policy.batch))
+            leases = await self._lease_or_starve(min(room, self._policy.batch))
             if not leases and await self._finished():
                 return
             self._leased += len(leases)
             self._starts.add(leases)
 
-    async def _lease(self, limit: int) -> list[Lease]:
+    async def _lease_or_starve(self, limit: int) -> list[Lease]:
+        leases = await self._lease(limit, 0.0)
+        if leases:
+            return leases
+        self._committer.starve(True)
         try:
-            leases = await self._tools.frontier.lease(self.name, limit, LEASE_WAIT)
+            return await self._lease(limit, LEASE_WAIT)
+        finally:
+            self._committer.starve(False)
+
+    async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
+        try:
+            leases = await self._tools.frontier.lease(self.name, limit, wait)
         except FrontierError as error:
             log.warning("frontier.away %s", error.what)
             self._away = f"frontier is away: {error.what}"

@@ -1,0 +1,30 @@
+"""How a worker process treats its memory: pages come and go by the thousand, and all of one size."""
+
+import ctypes
+import gc
+import sys
+
+from trotline.model.limits import MIB
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+"""Names of glibc's malloc.h."""
+
+
+def settle_down() -> None:
+    """Measured on 30 KB pages, these take a fifth off the CPU time of a page and leave its peak memory as it was."""
+    # A page's objects are freed by counting references; looking for cycles every 700 objects finds none.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    # The threads that wait for the disk get the interpreter back sooner than after the usual 5 ms.
+    sys.setswitchinterval(0.001)
+    _keep_freed_memory()
+
+
+def _keep_freed_memory() -> None:
+    """Trees of parsed pages are large enough that glibc returns them to the kernel, only to fetch them again."""
+    if not sys.platform.startswith("linux"):
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_TRIM_THRESHOLD, 64 * MIB)
+        mallopt(_MMAP_THRESHOLD, 4 * MIB)
