@@ -141,11 +141,14 @@ class _Run:
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
         supervising = asyncio.create_task(self._supervisor.run())
+        self._seeding = asyncio.create_task(self._seed())
         showing = asyncio.create_task(self._show(show))
         timing = asyncio.create_task(self._limit_time())
         try:
             with self._signals():
-                await self._seed()
+                await asyncio.wait([self._seeding])
+                if not self._seeding.cancelled():
+                    self._seeding.result()
                 await supervising
         except BaseException:
             # Seeds that cannot work, or a defect: the children must not outlive us.
@@ -220,7 +223,12 @@ class _Run:
     async def _limit_time(self) -> None:
         if self._plan.max_time is not None:
             await asyncio.sleep(self._plan.max_time)
-            self._supervisor.stop()
+            self._stop()
+
+    def _stop(self) -> None:
+        """Children finish what is in flight; seeds that are not put yet wait for the next run."""
+        self._seeding.cancel()
+        self._supervisor.stop()
 
     def _rate(self, elapsed: Seconds, pages: int) -> float:
         """Pages per second over the last seconds."""
@@ -247,7 +255,7 @@ class _Run:
 
         def interrupt() -> None:
             self._interrupted = True
-            self._supervisor.stop()
+            self._stop()
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, interrupt)

@@ -1,9 +1,11 @@
 """Seeds, in batches, through the gate, into the frontier."""
 
+import asyncio
+import os
+import stat
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import msgspec
 
@@ -15,7 +17,7 @@ from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.ports.frontier import Frontier
 from trotline.rules.urls import Address, read
-from trotline.spider.seeds import RobotsSitemaps, Start, read_lines
+from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Start, expand, read_lines
 from trotline.spider.spider import Spider
 
 BATCH = 500
@@ -68,24 +70,44 @@ async def _tasks(spider: Spider, extra: str | None, allow_private: bool) -> Asyn
         else:
             fetched.append(start)
     if extra is not None:
-        for task in _from_lines(spider, extra):
+        for task in await _from_lines(spider, extra):
             yield task
     if fetched:
         async for task in _from_sitemaps(spider, fetched, allow_private):
             yield task
 
 
-def _from_lines(spider: Spider, extra: str) -> list[Task]:
+async def _from_lines(spider: Spider, extra: str) -> list[Task]:
     route = next(iter(spider.routes.values()), None)
     if route is None:
         raise SpiderRefused(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
-    if extra == "-":
-        return list(read_lines(route, sys.stdin, "standard input"))
+    if extra != "-":
+        return [task for task in expand(route, FileSeeds(extra)) if isinstance(task, Task)]
+    text = (await _standard_input()).decode("utf-8-sig", "replace")
+    return list(read_lines(route, text.splitlines(), "standard input"))
+
+
+async def _standard_input() -> bytes:
+    """All of it. Waiting for a person or a slow program must not keep a signal from being heard."""
+    descriptor = sys.stdin.fileno()
+    mode = os.fstat(descriptor).st_mode
+    waits = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+    pieces: list[bytes] = []
+    while not pieces or pieces[-1]:
+        if waits:
+            await _readable(descriptor)
+        pieces.append(os.read(descriptor, 1 << 16))
+    return b"".join(pieces)
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
     try:
-        with Path(extra).open(encoding="utf-8") as lines:
-            return list(read_lines(route, lines, extra))
-    except OSError as error:
-        raise SpiderRefused(f"cannot read the seeds in {extra}: {error.strerror}") from error
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
 
 
 async def _from_sitemaps(spider: Spider, starts: list[Start], allow_private: bool) -> AsyncIterator[Task]:
