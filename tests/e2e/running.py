@@ -42,7 +42,8 @@ async def start(folder: Path, *words: str, env: Mapping[str, str] | None = None,
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "trotline.cli", *words,
         cwd=folder, env={**os.environ, **(env or {})}, start_new_session=True,
-        stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE, **options,
+        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        **{"stdin": asyncio.subprocess.DEVNULL, **options},
     )  # fmt: skip
     return Running(process)
 
@@ -71,9 +72,11 @@ class Running:
         return json.loads(line)
 
     async def end(self) -> Ended:
-        """When every process is gone: children hold the same standard output open."""
+        """When every process is gone, also the children of a command that was killed."""
         try:
             out, err = await asyncio.wait_for(self.process.communicate(), WITHIN)
+            for pid in self._group():
+                await asyncio.wait_for(_gone(pid), WITHIN)
         except TimeoutError:
             self.signal_all(signal.SIGKILL)
             raise
@@ -87,15 +90,39 @@ class Running:
 
     def children(self) -> list[int]:
         """Its worker processes."""
-        found = []
-        for stat in Path("/proc").glob("[0-9]*/stat"):
-            try:
-                fields = stat.read_text().rpartition(")")[2].split()
-            except OSError:
-                continue  # It ended while we looked.
-            if fields[0] != "Z" and int(fields[1]) == self.process.pid:
-                found.append(int(stat.parent.name))
-        return found
+        return [pid for pid in self._group() if pid != self.process.pid]
+
+    def _group(self) -> list[int]:
+        pids = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
+        return [pid for pid in pids if _group_of(pid) == self.process.pid]
+
+
+def lives(pid: int) -> bool:
+    return _group_of(pid) is not None
+
+
+def _group_of(pid: int) -> int | None:
+    """Whose group the process is in; None if it is gone, even if nobody has taken note of its end yet."""
+    try:
+        state, _, group, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if state == "Z" else int(group)
+
+
+async def _gone(pid: int) -> None:
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop = asyncio.get_running_loop()
+    ended = asyncio.Event()
+    loop.add_reader(process, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(process)
+        os.close(process)
 
 
 def rows_of(file: Path, kind: str | None = None) -> list[dict[str, Any]]:

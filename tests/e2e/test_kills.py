@@ -10,7 +10,6 @@ from random import Random
 import pytest
 from tests.e2e.kills import ANY_MOMENT, STEPS, cases, play
 
-
 SINKS = ("rows.db", "rows.jsonl")
 # Both sinks where rows are on their way; elsewhere they take turns.
 CASES = [(step, SINKS[place % 2]) for place, step in enumerate(STEPS)]
