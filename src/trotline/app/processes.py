@@ -80,7 +80,9 @@ async def start_child(orders: Orders) -> ChildProcess:
         )
         assert process.stdin is not None  # noqa: S101 - a pipe was asked for
         process.stdin.write(msgspec.json.encode(orders) + b"\n")
-        await process.stdin.drain()
+        # Ctrl-C reaches a child that has hardly begun: that it is gone is told by `wait`, not here.
+        with contextlib.suppress(ConnectionError):
+            await process.stdin.drain()
         marker = Marker(mmap.mmap(cell, SIZE))
     finally:
         os.close(cell)
