@@ -39,11 +39,12 @@ class Rate(msgspec.Struct, frozen=True):
         return 1.0 / self.per_second
 
     def __str__(self) -> str:
-        for unit, seconds in _UNITS.items():
-            count = self.per_second * seconds
-            if count >= 1:
-                return f"{count:g}/{unit}"
-        return f"{self.per_second * 86400:g}/d"
+        counts = {unit: self.per_second * seconds for unit, seconds in _UNITS.items()}
+        # "500/h", not "8.33333/m": a whole count is what somebody wrote.
+        whole = (unit for unit, count in counts.items() if count >= 1 and f"{count:g}".isdigit())
+        some = (unit for unit, count in counts.items() if count >= 1)
+        unit = next(whole, None) or next(some, "d")
+        return f"{counts[unit]:g}/{unit}"
 
 
 class Pace(msgspec.Struct, frozen=True):

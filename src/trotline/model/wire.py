@@ -87,7 +87,7 @@ def _moment(name: str, text: str) -> Moment:
 def _in_seed_names(message: str) -> str:
     """`$.d` as whoever wrote the seed knows it: `depth`."""
     long = {short: _SEED_NAMES_BACK.get(name, name) for name, short in _SHORT.items()}
-    return re.sub(r"\$\.(\w+)", lambda place: long.get(place[1], place[1]), message)
+    return re.sub(r"(\$\.|field `)(\w+)", lambda found: found[1].strip("$.") + long.get(found[2], found[2]), message)
 
 
 def to_seed(task: Task) -> dict[str, Any]:

@@ -1,0 +1,81 @@
+"""The cell that a supervisor reads after its child is gone."""
+
+import mmap
+import os
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from trotline.worker.marker import SIZE, Marker
+
+
+def test_a_new_marker_blames_nobody():
+    marker = Marker()
+
+    assert (marker.suspect, marker.reading_since, marker.alive_at) == (None, None, 0.0)
+
+
+def test_the_page_being_read_is_to_blame():
+    marker = Marker()
+    marker.reading(4711, 12.5)
+
+    assert (marker.suspect, marker.reading_since) == (4711, 12.5)
+
+
+def test_a_page_that_was_read_is_not():
+    marker = Marker()
+    marker.reading(4711, 12.5)
+    marker.read()
+
+    assert (marker.suspect, marker.reading_since) == (None, None)
+
+
+@pytest.mark.parametrize("token", [1, 2**62, 2**63 - 1, -(2**63)])
+def test_every_token_fits(token):
+    marker = Marker()
+    marker.reading(token, 1.0)
+
+    assert marker.suspect == token
+
+
+def test_life_and_blame_do_not_touch():
+    marker = Marker()
+    marker.alive(99.5)
+    marker.reading(7, 1.0)
+    marker.read()
+    assert marker.alive_at == 99.5
+
+    marker.reading(7, 1.0)
+    marker.alive(100.5)
+    assert (marker.suspect, marker.alive_at) == (7, 100.5)
+
+
+@pytest.mark.parametrize("half", [slice(0, 8), slice(8, 16)])
+def test_a_half_written_cell_never_looks_like_a_page_read_since_for_ever(half):
+    whole, torn = bytearray(SIZE), bytearray(SIZE)
+    Marker(whole).reading(4711, 12.5)
+    torn[half] = whole[half]
+
+    assert Marker(torn).reading_since is None
+
+
+def test_a_supervisor_knows_the_page_of_a_child_that_was_killed():
+    with tempfile.TemporaryFile() as cell:
+        os.ftruncate(cell.fileno(), SIZE)
+        code = (
+            "import mmap, os, signal, sys\n"
+            "from trotline.worker.marker import SIZE, Marker\n"
+            "marker = Marker(mmap.mmap(int(sys.argv[1]), SIZE))\n"
+            "marker.alive(3.5)\n"
+            "marker.reading(4711, 2.25)\n"
+            "os.kill(os.getpid(), signal.SIGKILL)\n"
+        )
+        child = subprocess.run(
+            [sys.executable, "-c", code, str(cell.fileno())], pass_fds=[cell.fileno()], check=False, timeout=60
+        )
+        marker = Marker(mmap.mmap(cell.fileno(), SIZE))
+
+    assert child.returncode == -9
+    assert (marker.suspect, marker.reading_since, marker.alive_at) == (4711, 2.25, 3.5)

@@ -1,0 +1,388 @@
+"""When a lane may be asked: spacing, horizon, places, and what its answers change."""
+
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trotline.model.lease import LaneNews
+from trotline.model.pace import Pace, Rate
+from trotline.model.verdict import Kind
+from trotline.rules import pace
+from trotline.rules.pace import BREAKER, FIRST_REST, LONGEST_REST, NEVER, RETRY_ALLOWANCE, RETRY_DRIP, Lane
+
+NOW = 1_750_000_000.0
+EXACT = 1e-6
+"""Moments are floats around 1.75e9: neighbours are 2.4e-7 apart."""
+
+
+def lane(rate: str = "1/s", *, slowest: str = "1/m", concurrency: int = 8, **state: float) -> Lane:
+    opened = pace.open_lane(Pace(Rate.parse(rate), concurrency, Rate.parse(slowest)), NOW)
+    return msgspec.structs.replace(opened, **state) if state else opened
+
+
+def ok(took: float = 0.1, **more: float) -> LaneNews:
+    return LaneNews(Kind.OK, took, **more)
+
+
+BROKEN = LaneNews(Kind.BROKEN, 0.1)
+
+
+def failing(fresh: Lane, times: int, *, at: float = NOW) -> Lane:
+    for _ in range(times):
+        fresh = pace.learn(fresh, BROKEN, at, 0.0)
+    return fresh
+
+
+# Reserving
+
+
+def test_a_new_lane_may_start_at_once():
+    starts, _ = pace.reserve(lane(), NOW, wanted=1, running=0, horizon=1.0)
+
+    assert starts == [NOW]
+
+
+calls = st.lists(
+    st.tuples(st.floats(0, 5), st.integers(0, 20), st.integers(0, 10), st.floats(0, 2)), min_size=1, max_size=40
+)
+
+
+@given(st.floats(0.001, 100), calls)
+def test_starts_are_an_interval_apart_over_any_window(per_second, calls):
+    """F13's arithmetic: in any window at most rate x window + 1 starts, whoever asks, whenever."""
+    asked = pace.open_lane(Pace(Rate(per_second), concurrency=8), NOW)
+    now, every = NOW, []
+    for later, wanted, running, horizon in calls:
+        now += later
+        starts, asked = pace.reserve(asked, now, wanted, running, horizon)
+        every += starts
+
+    assert every == sorted(every)
+    assert all(second - first >= asked.floor - EXACT for first, second in pairwise(every))
+
+
+@given(calls)
+def test_no_start_is_before_now_or_beyond_the_horizon(calls):
+    asked, now = lane("3/s"), NOW
+    for later, wanted, running, horizon in calls:
+        now += later
+        starts, asked = pace.reserve(asked, now, wanted, running, horizon)
+        assert all(now <= start <= now + horizon for start in starts)
+        assert len(starts) <= min(wanted, max(0, asked.concurrency - running))
+
+
+def test_an_idle_lane_saves_up_no_starts():
+    _, used = pace.reserve(lane(), NOW, 1, 0, 1.0)
+
+    starts, _ = pace.reserve(used, NOW + 3600, wanted=8, running=0, horizon=1.0)
+
+    assert starts == [NOW + 3600, NOW + 3601]
+
+
+def test_a_lane_without_free_places_gives_no_start_and_spends_none():
+    full = lane(concurrency=2)
+
+    assert pace.reserve(full, NOW, wanted=5, running=2, horizon=1.0) == ([], full)
+    assert pace.free_at(full, running=2, horizon=1.0) == NEVER
+
+
+def test_a_resting_lane_starts_when_its_rest_is_over():
+    resting = lane(rest_until=NOW + 30)
+
+    assert pace.reserve(resting, NOW, 1, 0, 1.0)[0] == []
+    assert pace.reserve(resting, NOW + 29.5, 1, 0, 1.0)[0] == [NOW + 30]
+    assert pace.free_at(resting, running=0, horizon=1.0) == NOW + 30
+
+
+@given(st.floats(0, 100), st.floats(0, 100), st.integers(0, 10))
+def test_a_lane_that_says_it_is_free_gives_a_start(next_start, rest, running):
+    asked = lane(next_start=NOW + next_start, rest_until=NOW + rest)
+    free = pace.free_at(asked, running, horizon=1.0)
+
+    if free != NEVER:
+        assert pace.reserve(asked, max(NOW, free) + EXACT, 1, running, 1.0)[0]
+
+
+# Learning: good answers
+
+
+def test_good_answers_at_full_pace_change_no_interval():
+    steady = pace.learn(lane(), ok(), NOW, 0.0)
+
+    assert steady.interval == 1.0
+    assert pace.learn(steady, ok(), NOW + 1, 0.0) is steady, "and nothing is written for them"
+
+
+def test_a_slowed_lane_comes_back_up_slowly_and_never_above_the_spiders_pace():
+    slowed = lane(interval=30.0)
+    seen = []
+    for _ in range(300):
+        slowed = pace.learn(slowed, ok(), NOW, 0.0)
+        seen.append(slowed.interval)
+
+    assert all(later <= before for before, later in pairwise(seen))
+    assert seen[0] > 29, "not at once"
+    assert seen[-1] == slowed.floor == 1.0
+
+
+def test_rising_latency_slows_down_before_anything_fails():
+    steady = lane()
+    for number in range(50):
+        steady = pace.learn(steady, ok(0.1), NOW + number, 0.0)
+    for number in range(20):
+        steady = pace.learn(steady, ok(3.0), NOW + 50 + 2 * number, 0.0)
+
+    assert steady.interval > 1.5
+
+
+def test_a_site_that_is_always_slow_is_not_slowed_down_for_it():
+    slow = lane()
+    for number in range(100):
+        slow = pace.learn(slow, ok(8.0), NOW + number, 0.0)
+
+    assert slow.interval == 1.0
+
+
+@pytest.mark.parametrize("kind", [Kind.OK, Kind.GONE, Kind.MOVED, Kind.UNCHANGED])
+def test_any_answer_heals_a_failing_lane(kind):
+    healed = pace.learn(failing(lane(), BREAKER), LaneNews(kind, 0.1), NOW + 10, 0.0)
+
+    assert (healed.failures, healed.failing_since, healed.rests, healed.rest_why) == (0, 0.0, 0, "")
+    assert pace.allowed(healed) == 8
+
+
+def test_what_we_refused_ourselves_says_nothing_about_the_lane():
+    shy = failing(lane(), 3)
+
+    assert pace.learn(shy, LaneNews(Kind.REFUSED), NOW, 0.0) is shy
+
+
+# Learning: throttled
+
+
+def test_a_throttled_lane_slows_down_and_rests():
+    told = pace.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.5)
+
+    assert told.interval == 2.0
+    assert NOW + pace.THROTTLE_REST <= told.rest_until <= NOW + 2 * pace.THROTTLE_REST
+    assert told.rest_why == "they said: too fast"
+    assert told.failures == 0
+
+
+def test_a_lane_rests_as_long_as_it_was_asked_to():
+    told = pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.9)
+
+    assert told.rest_until == NOW + 120
+    assert told.rest_why == "they asked for 120 s of quiet"
+
+
+def test_a_later_shorter_rest_does_not_end_a_longer_one():
+    told = pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.0)
+
+    assert pace.learn(told, LaneNews(Kind.THROTTLED, rest=1), NOW + 5, 0.0).rest_until == NOW + 120
+
+
+def test_the_same_bad_news_from_many_visits_in_flight_slows_once():
+    told = lane()
+    for number in range(50):
+        told = pace.learn(told, LaneNews(Kind.THROTTLED), NOW + number / 100, 0.0)
+
+    assert told.interval == 2.0
+
+
+def test_a_lane_with_no_noticeable_interval_slows_noticeably():
+    told = lane("100000/s")
+    for number in range(10):
+        told = pace.learn(told, LaneNews(Kind.THROTTLED), NOW + 2 * number, 0.0)
+
+    assert told.interval > 1
+
+
+# Learning: failures
+
+
+@pytest.mark.parametrize("kind", [Kind.BROKEN, Kind.UNREACHABLE, Kind.BLOCKED])
+def test_failures_in_a_row_open_the_breaker(kind):
+    failed = lane()
+    for _ in range(BREAKER - 1):
+        failed = pace.learn(failed, LaneNews(kind, 0.1), NOW, 0.0)
+    assert failed.rest_until == 0.0
+    assert pace.allowed(failed) == 8
+
+    failed = pace.learn(failed, LaneNews(kind, 0.1), NOW, 0.0)
+
+    assert failed.rest_until == NOW + FIRST_REST
+    assert failed.rest_why == f"{BREAKER} failures in a row"
+    assert pace.allowed(failed) == 1, "one probe at a time"
+
+
+def test_one_good_answer_between_failures_keeps_the_breaker_closed():
+    mixed = pace.learn(failing(lane(), BREAKER - 1), ok(), NOW, 0.0)
+
+    assert failing(mixed, BREAKER - 1).rest_until == 0.0
+
+
+def test_a_failing_lane_is_probed_by_one_visit():
+    probed = failing(lane("10/s"), BREAKER)
+
+    starts, probed = pace.reserve(probed, NOW + 60, wanted=8, running=0, horizon=1.0)
+
+    assert len(starts) == 1
+    assert pace.reserve(probed, NOW + 61, wanted=8, running=1, horizon=1.0)[0] == []
+
+
+def test_failures_of_visits_in_flight_do_not_lengthen_a_rest():
+    resting = failing(lane(), BREAKER)
+
+    assert failing(resting, 5).rest_until == resting.rest_until
+    assert failing(resting, 5).rests == 1
+
+
+def test_every_rest_is_longer_up_to_the_longest():
+    failed, now, rests = failing(lane(), BREAKER - 1), NOW, []
+    for _ in range(3000):
+        failed = pace.learn(failed, BROKEN, now, 0.0)
+        rests.append(failed.rest_until - now)
+        now = failed.rest_until
+
+    assert rests[:4] == [5, 10, 20, 40]
+    assert max(rests) == rests[-1] == LONGEST_REST
+
+
+def test_the_ends_of_rests_are_spread_by_chance():
+    early, late = (pace.learn(failing(lane(), BREAKER - 1), BROKEN, NOW, chance) for chance in (0.0, 0.99))
+
+    assert FIRST_REST <= early.rest_until - NOW < late.rest_until - NOW <= FIRST_REST * 1.25
+
+
+def test_a_broken_answer_that_asks_for_quiet_gets_it_when_the_breaker_opens():
+    asked = pace.learn(failing(lane(), BREAKER - 1), LaneNews(Kind.BROKEN, rest=300), NOW, 0.0)
+
+    assert asked.rest_until == NOW + 300
+
+
+news = st.builds(
+    LaneNews,
+    st.sampled_from([kind for kind in Kind]),
+    st.floats(0, 60),
+    st.one_of(st.just(0.0), st.floats(0, 3600)),
+    st.one_of(st.just(0.0), st.floats(0, 1000)),
+)
+
+
+@given(st.lists(st.tuples(news, st.floats(0, 30), st.floats(0, 0.999)), max_size=60))
+def test_whatever_a_lane_hears_its_interval_stays_between_its_bounds(heard):
+    known, now = lane("2/s", slowest="6/m"), NOW
+    for one, later, chance in heard:
+        now += later
+        before, known = known, pace.learn(known, one, now, chance)
+        assert 0.5 <= known.floor <= known.interval <= known.ceiling == 10
+        assert known.rest_until >= before.rest_until, "a rest is never cut short by news"
+        assert known.failures >= 0
+        assert (known.failures > 0) == (known.failing_since > 0)
+
+
+# Crawl-delay
+
+
+def test_a_crawl_delay_raises_the_floor():
+    asked = pace.learn(lane("2/s"), ok(interval=5.0), NOW, 0.0)
+
+    assert (asked.floor, asked.interval) == (5.0, 5.0)
+    assert pace.reserve(asked, NOW, 3, 0, 6.0)[0] == [NOW, NOW + 5]
+
+
+def test_a_crawl_delay_never_makes_a_lane_faster_nor_slower_than_the_slowest_pace():
+    assert pace.learn(lane("6/m"), ok(interval=1.0), NOW, 0.0).interval == 10.0
+    assert pace.learn(lane(slowest="1/m"), ok(interval=86400.0), NOW, 0.0).interval == 60.0
+
+
+# Giving up
+
+
+def test_a_lane_that_only_fails_is_given_up_after_our_patience():
+    failed = failing(lane(), BREAKER)
+
+    assert not pace.given_up(failed, NOW + 1800, patience=1800)
+    assert pace.given_up(failed, NOW + 1801, patience=1800)
+
+
+def test_a_lane_that_answered_lately_is_not_given_up():
+    healed = pace.learn(failing(lane(), BREAKER), ok(), NOW + 1000, 0.0)
+
+    assert not pace.given_up(failing(healed, BREAKER, at=NOW + 1001), NOW + 1801, patience=1800)
+
+
+def test_a_lane_with_few_failures_is_never_given_up():
+    assert not pace.given_up(failing(lane(), BREAKER - 1), NOW + 1e9, patience=1800)
+
+
+def test_a_forgiven_lane_has_one_more_chance():
+    forgiven = pace.forgiven(failing(lane(), BREAKER))
+
+    assert not pace.given_up(forgiven, NOW + 1e9, patience=1800)
+    again = pace.learn(forgiven, BROKEN, NOW + 5000, 0.0)
+    assert again.rest_until == NOW + 5000 + FIRST_REST
+    assert not pace.given_up(again, NOW + 5001, patience=1800)
+
+
+# Retry credit
+
+
+def test_a_new_lane_may_retry_a_little():
+    assert pace.credit(lane(), NOW) == RETRY_ALLOWANCE
+
+
+def test_retries_spend_credit_and_first_attempts_earn_their_share():
+    spent = pace.spend(lane(), NOW, fresh=0, retries=10, share=0.2)
+    assert pace.credit(spent, NOW) == 0.0
+
+    earned = pace.spend(spent, NOW, fresh=10, retries=0, share=0.2)
+    assert pace.credit(earned, NOW) == pytest.approx(2.0)
+
+
+def test_a_full_lane_is_not_written_for_first_attempts():
+    full = lane()
+
+    assert pace.spend(full, NOW + 100, fresh=8, retries=0, share=0.2) is full
+
+
+def test_a_lane_with_nothing_but_retries_left_still_ends():
+    empty = pace.spend(lane(), NOW, fresh=0, retries=10, share=0.2)
+
+    due = pace.credit_at(empty, NOW)
+
+    assert due == pytest.approx(NOW + 1 / RETRY_DRIP)
+    assert pace.credit(empty, due + EXACT) >= 1.0 - EXACT
+
+
+def test_a_lane_with_credit_may_retry_now():
+    assert pace.credit_at(lane(), NOW) == NOW
+
+
+def test_dripped_credit_cannot_be_spent_twice():
+    """Ten seconds drip one retry; spending just that one leaves the same number, but at a later moment."""
+    half = pace.spend(lane(), NOW, fresh=0, retries=5, share=0.2)
+
+    for _ in range(20):
+        half = pace.spend(half, NOW + 10, fresh=0, retries=1, share=0.2)
+
+    assert pace.credit(half, NOW + 10) == pytest.approx(5 + 1 - 20)
+
+
+@given(st.lists(st.tuples(st.floats(0, 100), st.integers(0, 50)), max_size=60), st.floats(0, 1))
+def test_retries_never_exceed_their_share_of_the_traffic(handed_out, share):
+    """F16's arithmetic, for a caller that retries whenever it can."""
+    used, now, fresh_total, retries_total = lane(), NOW, 0, 0
+    for later, fresh in handed_out:
+        now += later
+        retries = max(0, int(pace.credit(used, now)))
+        used = pace.spend(used, now, fresh=fresh, retries=retries, share=share)
+        fresh_total += fresh
+        retries_total += retries
+
+    allowed = RETRY_ALLOWANCE + share * fresh_total + RETRY_DRIP * (now - NOW)
+    assert retries_total <= allowed + 1e-3

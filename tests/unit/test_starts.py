@@ -1,0 +1,118 @@
+"""Leases that wait for their moment, on virtual time."""
+
+import asyncio
+import random
+
+import pytest
+from tests.unit.worker_ports import lease, now
+
+from trotline.testing.virtual_time import run_virtual
+from trotline.worker.starts import Starts
+
+
+async def arrivals(starts: Starts, count: int) -> list[tuple[int, float]]:
+    came = []
+    for _ in range(count):
+        one, _ = await starts.next()
+        came.append((one.token, now()))
+    return came
+
+
+def test_a_lease_starts_at_its_moment_and_not_before():
+    async def story():
+        starts = Starts()
+        began = now()
+        starts.add([lease(1, start_in=0.7), lease(2, start_in=0.2), lease(3)])
+        return [(token, at - began) for token, at in await arrivals(starts, 3)]
+
+    came = run_virtual(story())
+
+    assert [token for token, _ in came] == [3, 2, 1]
+    for (_, at), moment in zip(came, (0.0, 0.2, 0.7), strict=True):
+        assert moment <= at <= moment + 0.001
+
+
+def test_a_sooner_lease_that_arrives_later_goes_first():
+    async def story():
+        starts = Starts()
+        starts.add([lease(1, start_in=0.9)])
+        await asyncio.sleep(0.1)
+        starts.add([lease(2, start_in=0.3)])
+        return [token for token, _ in await arrivals(starts, 2)]
+
+    assert run_virtual(story()) == [2, 1]
+
+
+def test_moments_count_from_the_arrival_of_the_lease():
+    async def story():
+        await asyncio.sleep(5.0)
+        starts = Starts()
+        starts.add([lease(1, start_in=0.5, slack=0.25)])
+        _, latest = await starts.next()
+        return now(), latest
+
+    at, latest = run_virtual(story())
+
+    assert at == pytest.approx(5.5, abs=0.001)
+    assert latest == pytest.approx(5.75, abs=0.001)
+
+
+def test_leases_of_one_moment_keep_their_order():
+    async def story():
+        starts = Starts()
+        starts.add([lease(token, start_in=0.5) for token in range(1, 20)])
+        return [token for token, _ in await arrivals(starts, 19)]
+
+    assert run_virtual(story()) == list(range(1, 20))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_arrives_when_nothing_is_lost_and_nothing_is_early(seed):
+    chance = random.Random(seed)
+
+    async def story():
+        starts = Starts()
+        due: dict[int, float] = {}
+        came: dict[int, float] = {}
+
+        async def take() -> None:
+            while True:
+                one, _ = await starts.next()
+                came[one.token] = now()
+
+        taking = asyncio.create_task(take())
+        for token in range(1, 60):
+            start_in = chance.choice([0.0, chance.uniform(0, 1)])
+            due[token] = now() + start_in
+            starts.add([lease(token, start_in=start_in)])
+            await asyncio.sleep(chance.choice([0.0, chance.uniform(0, 0.3)]))
+        await asyncio.sleep(2)
+        taking.cancel()
+        return due, came
+
+    due, came = run_virtual(story())
+
+    assert due.keys() == came.keys()
+    assert all(0 <= came[token] - moment < 0.01 for token, moment in due.items())
+
+
+def test_the_length_counts_those_that_wait_and_those_that_are_ready():
+    async def story():
+        starts = Starts()
+        starts.add([lease(1), lease(2, start_in=1.0)])
+        return len(starts)
+
+    assert run_virtual(story()) == 2
+
+
+def test_cleared_leases_never_start():
+    async def story():
+        starts = Starts()
+        starts.add([lease(1), lease(2, start_in=0.2)])
+        forgotten = starts.clear()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(starts.next(), 10)
+        starts.add([lease(3, start_in=0.1)])
+        return forgotten, len(starts), (await starts.next())[0].token
+
+    assert run_virtual(story()) == (2, 1, 3)

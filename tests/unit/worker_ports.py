@@ -1,0 +1,173 @@
+"""Small ports for tests of the worker on virtual time: they keep a common diary of who was called, in order."""
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from trotline import Page, Spider
+from trotline.app.wiring import open_gate
+from trotline.errors import FrontierUnreachable, SinkUnreachable
+from trotline.model.answer import Answer, Failure
+from trotline.model.lease import Lease, Settled, Settlement
+from trotline.model.outcome import Done
+from trotline.model.record import Record
+from trotline.model.task import Task
+from trotline.worker.marker import Marker
+from trotline.worker.tools import Tools
+from trotline.worker.visit import Visit
+
+HTML = (("content-type", "text/html; charset=utf-8"),)
+Diary = list[tuple[str, Any]]
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def lease(token: int, *, start_in: float = 0.0, slack: float = 0.25, url: str = "") -> Lease:
+    task = Task(url=url or f"http://h.test/{token}", route="page", lane="h.test", fingerprint=token, site="s")
+    return Lease(task=task, token=token, start_in=start_in, slack=slack, leased_at=1000.0)
+
+
+def record(key: str) -> Record:
+    return Record(kind="page", key=key, data={"key": key}, url="http://h.test/", site="s", seen_at=1000.0)
+
+
+def visit(token: int, records: Sequence[str] = (), children: Sequence[Task] = ()) -> Visit:
+    done = Visit(lease=lease(token), outcome=Done(), records=[record(key) for key in records])
+    done.sifted.tasks.extend(children)
+    return done
+
+
+class DiarySink:
+    """Away for the first `away` writes; slow by `slow` seconds."""
+
+    def __init__(self, diary: Diary, *, away: int = 0, slow: float = 0.0) -> None:
+        self._diary = diary
+        self.away = away
+        self.slow = slow
+        self.rows: set[str] = set()
+
+    async def write(self, batch: Sequence[Record]) -> None:
+        await asyncio.sleep(self.slow)
+        if self.away > 0:
+            self.away -= 1
+            self._diary.append(("sink away", len(batch)))
+            raise SinkUnreachable("disk full")
+        self.rows |= {record.key for record in batch}
+        self._diary.append(("store", [record.key for record in batch]))
+
+    async def close(self) -> None:
+        self._diary.append(("close sink", None))
+
+
+class DiaryFrontier:
+    """Hands out what it is given, in order; settles everything but the stale tokens."""
+
+    def __init__(self, diary: Diary, leases: Sequence[Lease] = (), *, stale: Sequence[int] = (), away: int = 0) -> None:
+        self._diary = diary
+        self._leases = list(leases)
+        self._stale = set(stale)
+        self.away = away
+        self.lease_away = 0
+        self.held: set[int] = set()
+        self.most_held = 0
+        self.settled: dict[int, Settlement] = {}
+        self.left: list[tuple[str, int | None]] = []
+        self.beats: list[str] = []
+        self.endless = False
+        """Never finished: more could come."""
+
+    async def lease(self, worker: str, limit: int, wait: float = 0.0) -> list[Lease]:
+        if self.lease_away > 0:
+            self.lease_away -= 1
+            raise FrontierUnreachable("locked")
+        taken, self._leases = self._leases[:limit], self._leases[limit:]
+        if not taken:
+            await asyncio.sleep(wait)
+        self.held |= {one.token for one in taken}
+        self.most_held = max(self.most_held, len(self.held))
+        if taken:
+            self._diary.append(("lease", [one.token for one in taken]))
+        return taken
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        if self.away > 0:
+            self.away -= 1
+            raise FrontierUnreachable("locked")
+        self._diary.append(("settle", [one.lease.token for one in settlements]))
+        answers = []
+        for one in settlements:
+            stale = one.lease.token in self._stale
+            answers.append(Settled.STALE if stale else Settled.OK)
+            if not stale:
+                assert one.lease.token not in self.settled, "settled twice"
+                self.settled[one.lease.token] = one
+            self.held.discard(one.lease.token)
+        return answers
+
+    async def beat(self, worker: str) -> None:
+        self.beats.append(worker)
+
+    async def leave(self, worker: str, guilty: int | None = None) -> int:
+        if self.away > 0:
+            self.away -= 1
+            raise FrontierUnreachable("locked")
+        self.left.append((worker, guilty))
+        count, self.held = len(self.held), set()
+        return count
+
+    async def finished(self) -> bool:
+        return not self.endless and not self._leases and not self.held
+
+
+class SlowFetcher:
+    """Answers after `takes` seconds; counts how many were asked at once."""
+
+    def __init__(
+        self, takes: float | Callable[[Task], float] = 0.1, answer: Callable[[Task], Any] | None = None
+    ) -> None:
+        self._takes = takes
+        self._answer = answer
+        self.running = 0
+        self.most = 0
+        self.asked: list[Task] = []
+
+    async def fetch(self, task: Task) -> Answer | Failure:
+        self.asked.append(task)
+        self.running += 1
+        self.most = max(self.most, self.running)
+        try:
+            await asyncio.sleep(self._takes(task) if callable(self._takes) else self._takes)
+        finally:
+            self.running -= 1
+        if self._answer is not None:
+            return self._answer(task)
+        return Answer(url=task.url, status=200, headers=HTML, body=f"<h1>{task.url}</h1>".encode())
+
+    async def close(self) -> None:
+        return
+
+
+def one_page_spider() -> Spider:
+    spider = Spider("s", robots=False, hosts=["h.test"])
+
+    @spider.page(key="name")
+    def page(page: Page):  # type: ignore[no-untyped-def]
+        yield {"name": page.css("h1::text").get()}
+        yield page.follow("a")
+
+    return spider
+
+
+def tools(frontier: Any, sink: Any, fetcher: Any = None, *, spider: Spider | None = None, **more: Any) -> Tools:
+    return Tools(
+        frontier=frontier,
+        fetcher=fetcher or SlowFetcher(),
+        sink=sink,
+        gate=open_gate(spider or one_page_spider()),
+        marker=Marker(),
+        chance=random.Random(1),
+        **more,
+    )
