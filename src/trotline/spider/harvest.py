@@ -1,5 +1,6 @@
 """Runs a handler on a page and gathers what it yields."""
 
+import asyncio
 from collections.abc import AsyncIterable, Awaitable, Coroutine, Iterable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -35,7 +36,10 @@ def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Mo
         given = route.handler(page.of(route))
         for item in _each(given):
             basket.put(item)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        # Also what is no Exception: SystemExit, the panic of a Rust library, a CancelledError that nobody asked for.
         raise _failed(route, error) from error
     return basket.harvest()
 
@@ -51,9 +55,19 @@ async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str,
         else:
             for item in _each(await given if isinstance(given, Awaitable) else given):
                 basket.put(item)
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        if _is_cancelled():
+            raise
         raise _failed(route, error) from error
     return basket.harvest()
+
+
+def _is_cancelled() -> bool:
+    """Is it we who are asked to stop, or did the handler raise by itself?"""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0
 
 
 def _each(given: Any) -> Iterable[Any]:

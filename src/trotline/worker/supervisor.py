@@ -27,8 +27,9 @@ LOOP_SILENCE: Seconds = 5.0
 CRASHES = 8
 """That many deaths within CRASH_WINDOW with no page to blame: something else is wrong, and restarts do not mend it."""
 CRASH_WINDOW: Seconds = 30.0
-FINISHED, FAILED, STOPPED = 0, 70, 71
-"""Exit codes of a child: nothing left to do; it could not even start; somebody asked it to stop, and it did."""
+FINISHED, FAILED, STOPPED = 69, 70, 71
+"""Exit codes of a child: nothing left to do; it could not even start; somebody asked it to stop, and it did.
+Not 0: a library that ends the process in the middle of a page would look like a job that is finished."""
 
 
 class Child(Protocol):
