@@ -266,7 +266,7 @@ def test_a_broken_answer_that_asks_for_quiet_gets_it_when_the_breaker_opens():
 
 news = st.builds(
     LaneNews,
-    st.sampled_from([kind for kind in Kind]),
+    st.sampled_from(list(Kind)),
     st.floats(0, 60),
     st.one_of(st.just(0.0), st.floats(0, 3600)),
     st.one_of(st.just(0.0), st.floats(0, 1000)),

@@ -1,0 +1,233 @@
+"""Group commit on virtual time: sink before frontier, nothing lost, backpressure."""
+
+import asyncio
+
+import pytest
+from tests.unit.worker_ports import Diary, DiaryFrontier, DiarySink, tools, visit
+
+from trotline.model.task import Task
+from trotline.testing.virtual_time import run_virtual
+from trotline.worker.commit import Committer
+from trotline.worker.tools import Policy
+
+POLICY = Policy(batch=4, backlog=8, commit_every=0.05)
+
+
+class Bench:
+    """A committer with its ports, run for one story."""
+
+    def __init__(self, *, stale=(), sink_away=0, frontier_away=0, slow=0.0) -> None:
+        self.diary: Diary = []
+        self.sink = DiarySink(self.diary, away=sink_away, slow=slow)
+        self.frontier = DiaryFrontier(self.diary, stale=stale, away=frontier_away)
+        self.tools = tools(self.frontier, self.sink)
+
+    def run(self, story):
+        async def whole():
+            self.committer = Committer("w", self.tools, POLICY)
+            running = asyncio.create_task(self.committer.run())
+            told = await story(self.committer)
+            self.committer.close()
+            await running
+            return told
+
+        return run_virtual(whole())
+
+
+def child(name: str) -> Task:
+    return Task(url=f"http://h.test/{name}", route="page", lane="h.test", fingerprint=hash(name) or 1)
+
+
+def test_records_are_stored_before_their_lease_is_settled():
+    bench = Bench()
+
+    async def story(committer):
+        for token in range(1, 20):
+            committer.add(visit(token, records=[str(token)]))
+            await asyncio.sleep(0.02)
+
+    bench.run(story)
+
+    stored: set[str] = set()
+    for what, batch in bench.diary:
+        if what == "store":
+            stored |= set(batch)
+        else:
+            assert {str(token) for token in batch} <= stored
+    assert len(bench.frontier.settled) == 19
+
+
+def test_visits_without_records_are_settled_without_a_write():
+    bench = Bench()
+
+    async def story(committer):
+        committer.add(visit(1))
+
+    bench.run(story)
+
+    assert bench.diary == [("settle", [1])]
+
+
+def test_visits_that_finish_together_are_one_batch():
+    bench = Bench()
+
+    async def story(committer):
+        for token in (1, 2, 3):
+            committer.add(visit(token, records=[str(token)]))
+        await asyncio.sleep(1)
+
+    bench.run(story)
+
+    assert bench.diary == [("store", ["1", "2", "3"]), ("settle", [1, 2, 3])]
+
+
+def test_a_lonely_visit_waits_only_a_moment_for_company():
+    bench = Bench()
+
+    async def story(committer):
+        committer.add(visit(1))
+        await asyncio.sleep(POLICY.commit_every + 0.01)
+        return list(bench.frontier.settled)
+
+    assert bench.run(story) == [1]
+
+
+def test_a_sink_that_fails_and_recovers_loses_nothing_and_says_why_it_waits():
+    bench = Bench(sink_away=3)
+
+    async def story(committer):
+        committer.add(visit(1, records=["a"]))
+        await asyncio.sleep(0.3)
+        told, room = committer.held_back, committer.room.is_set()
+        settled_meanwhile = list(bench.frontier.settled)
+        await asyncio.sleep(60)
+        return told, room, settled_meanwhile, committer.held_back, committer.room.is_set()
+
+    told, room, settled_meanwhile, later, room_later = bench.run(story)
+
+    assert told == "sink is away: disk full"
+    assert not room, "leasing stops while nothing can be stored"
+    assert settled_meanwhile == []
+    assert (later, room_later) == ("", True)
+    assert bench.sink.rows == {"a"}
+    assert list(bench.frontier.settled) == [1]
+
+
+def test_a_frontier_that_is_away_gets_the_same_batch_again():
+    bench = Bench(frontier_away=2)
+
+    async def story(committer):
+        committer.add(visit(1, records=["a"]))
+        await asyncio.sleep(0.3)
+        told = committer.held_back
+        await asyncio.sleep(60)
+        return told, committer.held_back
+
+    assert bench.run(story) == ("frontier is away: locked", "")
+    assert list(bench.frontier.settled) == [1]
+
+
+def test_waits_for_a_sink_grow_but_stay_bounded():
+    bench = Bench(sink_away=40)
+
+    async def story(committer):
+        began = asyncio.get_running_loop().time()
+        committer.add(visit(1, records=["a"]))
+        while not bench.frontier.settled:
+            await asyncio.sleep(1)
+        return asyncio.get_running_loop().time() - began
+
+    assert 40 * 30 / 4 < bench.run(story) < 40 * 30
+
+
+def test_a_full_backlog_stops_leasing_until_it_shrinks():
+    bench = Bench(slow=5.0)
+
+    async def story(committer):
+        for token in range(1, 60):
+            committer.add(visit(token, records=[str(token)]))
+        full = committer.room.is_set(), committer.held_back
+        await asyncio.wait_for(committer.room.wait(), 600)
+        return full, committer.held_back
+
+    (room, told), later = bench.run(story)
+
+    assert not room
+    assert told == "sink is slow: 59 visits wait to be stored"
+    assert later == ""
+    assert len(bench.frontier.settled) == 59
+
+
+def test_a_pages_links_are_known_only_after_its_settle_was_accepted():
+    bench = Bench(stale=[2])
+
+    async def story(committer):
+        committer.add(visit(1, children=[child("accepted")]))
+        committer.add(visit(2, children=[child("stale")]))
+        await asyncio.sleep(0.01)
+        before = bench.tools.gate.explain(child("accepted"), Task(url="http://h.test/", route="page")).verdict
+        await asyncio.sleep(1)
+        return before
+
+    before = bench.run(story)
+    parent = Task(url="http://h.test/", route="page")
+    known = {name: bench.tools.gate._known.has_text("page", child(name).url) for name in ("accepted", "stale")}
+
+    assert before == "admitted"
+    assert known == {"accepted": True, "stale": False}
+    assert bench.tools.gate.explain(child("stale"), parent).verdict == "admitted"
+    assert bench.committer.stale == 1
+
+
+def test_links_stay_unknown_while_the_frontier_is_away():
+    bench = Bench(frontier_away=1000)
+
+    async def story(committer):
+        committer.add(visit(1, children=[child("a")]))
+        await asyncio.sleep(30)
+        known = bench.tools.gate._known.has_text("page", child("a").url)
+        bench.frontier.away = 0
+        await asyncio.sleep(60)
+        return known, bench.tools.gate._known.has_text("page", child("a").url)
+
+    assert bench.run(story) == (False, True)
+
+
+def test_closing_stores_what_is_there():
+    bench = Bench(slow=1.0)
+
+    async def story(committer):
+        for token in range(1, 40):
+            committer.add(visit(token, records=[str(token)]))
+
+    bench.run(story)
+
+    assert len(bench.frontier.settled) == 39
+    assert len(bench.sink.rows) == 39
+
+
+def test_closing_an_idle_committer_ends_it():
+    async def story(committer):
+        await asyncio.sleep(10)
+
+    bench = Bench()
+    bench.run(story)
+
+    assert bench.diary == []
+
+
+def test_an_error_that_is_no_trouble_of_the_place_is_not_swallowed():
+    bench = Bench()
+
+    async def broken(batch):
+        raise TypeError("a sink with a defect")
+
+    bench.sink.write = broken  # type: ignore[method-assign]
+
+    async def story(committer):
+        committer.add(visit(1, records=["a"]))
+        await asyncio.sleep(1)
+
+    with pytest.raises(TypeError, match="a sink with a defect"):
+        bench.run(story)
+    assert bench.frontier.settled == {}
