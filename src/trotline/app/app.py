@@ -1,5 +1,6 @@
 """Trotline from Python, for those who embed it: the same parts, wired by hand."""
 
+import asyncio
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -9,6 +10,7 @@ from trotline.app.processes import worker_name
 from trotline.app.seeding import seed
 from trotline.errors import SettingsError
 from trotline.model.job import Job, Progress
+from trotline.ports.frontier import BEAT, Frontier
 from trotline.ports.sink import Sink
 from trotline.spider.spider import Spider
 from trotline.worker.marker import Marker
@@ -85,7 +87,12 @@ class App:
                 marker=Marker(),
                 chance=wiring.open_chance(),
             )
-            await Worker(worker_name(0), spider, tools, Policy(slots=slots, max_pages=max_pages)).run()
+            worker = Worker(worker_name(0), spider, tools, Policy(slots=slots, max_pages=max_pages))
+            beating = asyncio.create_task(_beat(tools.frontier, worker.name))
+            try:
+                await worker.run()
+            finally:
+                beating.cancel()
         finally:
             await fetcher.close()
 
@@ -96,3 +103,10 @@ class App:
         if job.id not in self._frontiers:
             self._frontiers[job.id] = await wiring.open_frontier(self._frontier_url, job)
         return self._frontiers[job.id]
+
+
+async def _beat(frontier: Frontier, worker: str) -> None:
+    """Slots that all wait for slow pages ask for no work; the worker lives all the same."""
+    while True:
+        await frontier.beat(worker)
+        await asyncio.sleep(BEAT)
