@@ -3,6 +3,7 @@
 E2E_DOOM=STEP:TARGET:NTH:FILE   the NTH time that a process passes STEP, TARGET gets a SIGKILL, once; FILE then exists.
 E2E_DEAD_AFTER=SECONDS          how long a silent worker is waited for, instead of 15 s.
 E2E_BATCH=N                     seeds per batch, instead of 500.
+E2E_PATIENCE=SECONDS            how long a locked database is waited for, instead of 30 s.
 
 Nothing in Trotline knows about this: steps are wrapped from outside, at the seams between its parts.
 """
@@ -129,6 +130,11 @@ def _prepare() -> None:
         from trotline.app import seeding
 
         seeding.BATCH = int(batch)
+    if seconds := os.environ.get("E2E_PATIENCE"):
+        from trotline.adapters.sqlite import database, sink
+
+        database.BUSY = float(seconds)
+        sink.SqliteSink.__init__.__kwdefaults__["patience"] = float(seconds)
 
 
 if any(name.startswith("E2E_") for name in os.environ):
