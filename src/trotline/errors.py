@@ -9,9 +9,12 @@ TrotlineError                 what happened, to what, and what to do next
 ├── FrontierError
 │   ├── FrontierUnreachable   not there, locked, no permission, disk full
 │   └── FrontierTooNew        written by a newer Trotline
-└── SinkError
-    ├── SinkUnreachable       not there, locked, no permission, disk full: try again later, nothing is lost
-    └── SinkTooNew            written by a newer Trotline
+├── SinkError
+│   ├── SinkUnreachable       not there, locked, no permission, disk full: try again later, nothing is lost
+│   └── SinkTooNew            written by a newer Trotline
+└── ValidatorsError           pages are fetched whole instead
+    ├── ValidatorsUnreachable not there, locked, no permission, disk full
+    └── ValidatorsTooNew      written by a newer Trotline
 """
 
 
@@ -69,3 +72,15 @@ class SinkUnreachable(SinkError):
 
 class SinkTooNew(SinkError):
     """The sink was written by a newer Trotline."""
+
+
+class ValidatorsError(TrotlineError):
+    """Something about the validators of conditional requests."""
+
+
+class ValidatorsUnreachable(ValidatorsError):
+    """The validators are not there, locked, or not ours to open. Nothing is lost: pages are fetched whole."""
+
+
+class ValidatorsTooNew(ValidatorsError):
+    """The validators were written by a newer Trotline."""

@@ -23,7 +23,19 @@ Key = str | tuple[str, ...] | Callable[[Any], Any]
 class Route:
     """A name, a handler, and how its tasks and records are made."""
 
-    __slots__ = ("_given", "handler", "is_async", "key", "model", "name", "priority", "seeds", "spider", "status")
+    __slots__ = (
+        "_given",
+        "conditional",
+        "handler",
+        "is_async",
+        "key",
+        "model",
+        "name",
+        "priority",
+        "seeds",
+        "spider",
+        "status",
+    )
 
     def __init__(
         self,
@@ -36,6 +48,7 @@ class Route:
         model: type | None = None,
         priority: int = NORMAL,
         status: frozenset[int] = frozenset(),
+        conditional: bool = False,
     ) -> None:
         self.spider = spider
         self.handler = handler
@@ -46,6 +59,8 @@ class Route:
         self.priority = priority
         self.status = status
         """Statuses beside 2xx that the handler wants to see."""
+        self.conditional = conditional
+        """Ask only for pages that have changed since they were last read."""
         self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
         """What the route's tasks get unless their author says otherwise; only what differs from a task's defaults."""

@@ -99,6 +99,7 @@ class Spider:
         priority: int = NORMAL,
         name: str | None = None,
         status: int | Iterable[int] = (),
+        conditional: bool = False,
     ) -> Callable[[Handler], Route]: ...
     def page(
         self,
@@ -112,12 +113,14 @@ class Spider:
         priority: int = NORMAL,
         name: str | None = None,
         status: int | Iterable[int] = (),
+        conditional: bool = False,
     ) -> Route | Callable[[Handler], Route]:
         """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
 
         `seeds`, `sitemap`: where the crawl starts. `key`: which field tells two records apart. `model`: what dicts
         are checked against. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default.
-        `status`: statuses beside 2xx that the handler wants to see.
+        `status`: statuses beside 2xx that the handler wants to see. `conditional`: on recrawls, ask only for pages that
+        have changed; those that have not keep their rows, and their links are not followed (for leaf pages).
         """
 
         def make(handler: Handler) -> Route:
@@ -132,6 +135,7 @@ class Spider:
                 model=check.model(model),
                 priority=check.number("priority", priority, least=0),
                 status=check.statuses(status),
+                conditional=check.instance("conditional", conditional, bool),
             )
             return self._add(route)
 

@@ -6,13 +6,18 @@ visited again, and both sink and frontier ignore the repeat.
 
 import asyncio
 import contextlib
+import logging
 from collections import deque
 
-from trotline.errors import FrontierError, SinkError
+from trotline.errors import FrontierError, SinkError, ValidatorsError
 from trotline.model.lease import Settled
 from trotline.model.moments import Seconds
+from trotline.model.validator import Validator
+from trotline.ports.validators import Validators
 from trotline.worker.tools import Policy, Tools
 from trotline.worker.visit import Visit
+
+log = logging.getLogger("trotline.commit")
 
 _FIRST_WAIT: Seconds = 0.5
 _LONGEST_WAIT: Seconds = 30.0
@@ -122,11 +127,21 @@ class Committer:
             else:
                 self.trouble = ""
                 break
-        for visit, answer in zip(batch, answers, strict=True):
-            if answer is Settled.OK:
-                self._tools.gate.confirm(visit.sifted.tasks)
-            else:
-                self.stale += 1
+        accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
+        self.stale += len(batch) - len(accepted)
+        for visit in accepted:
+            self._tools.gate.confirm(visit.sifted.tasks)
+        if self._tools.validators is not None:
+            await self._remember(self._tools.validators, [visit.seen for visit in accepted if visit.seen])
+
+    async def _remember(self, validators: Validators, seen: list[tuple[int, Validator]]) -> None:
+        """Only now. If pages were remembered before their settle and the worker died in between, the second visit would
+        be answered "unchanged", without a body: the page's links, and what else was not settled, would be lost."""
+        try:
+            await validators.remember(seen)
+        except ValidatorsError as error:
+            # They are fetched whole next time, and that is all.
+            log.warning("validators.away %s", error.what)
 
     async def _wait_for(self, what: str, why: str, wait: Seconds) -> Seconds:
         """The place is away: nothing is lost, the batch stays in hand, leasing stops."""

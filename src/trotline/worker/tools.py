@@ -10,6 +10,7 @@ from trotline.ports.fetcher import Fetcher
 from trotline.ports.frontier import Frontier
 from trotline.ports.robots import Robots
 from trotline.ports.sink import Sink
+from trotline.ports.validators import Validators
 from trotline.worker.marker import Marker
 
 
@@ -20,6 +21,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     gate: Gate
     robots: Robots | None = None
     """None: the spider does not ask robots.txt."""
+    validators: Validators | None = None
+    """None: no route asks conditionally."""
     marker: Marker
     chance: random.Random
 

@@ -2,27 +2,34 @@
 
 import asyncio
 import contextlib
+import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from trotline.errors import ValidatorsError
 from trotline.frontier.gate import Sifted
+from trotline.model import wire
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
 from trotline.model.lease import LaneNews, Lease, Reject, Settlement
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.record import Record
+from trotline.model.task import Task
+from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.robots import Permission
-from trotline.rules import redirects, retries
+from trotline.rules import conditions, redirects, retries
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.tools import Tools
+
+log = logging.getLogger("trotline.visit")
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +41,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     sifted: Sifted = msgspec.field(default_factory=Sifted)
     rejects: list[Reject] = []
     news: LaneNews | None = None
+    seen: tuple[int, Validator] | None = None
+    """What to ask with when the page is visited again; to be remembered after the settle was accepted."""
 
     def settlement(self) -> Settlement:
         return Settlement(
@@ -74,9 +83,10 @@ class Visitor:
             delay = permission.delay
         clock = asyncio.get_running_loop().time
         started = clock()
-        answer = await self._tools.fetcher.fetch(task)
-        took = clock() - started
         route = self._spider.routes.get(task.route)
+        asked = task if self._tools.validators is None else await self._conditional(task, route)
+        answer = await self._tools.fetcher.fetch(asked)
+        took = clock() - started
         verdict = judge(
             task,
             answer,
@@ -116,7 +126,28 @@ class Visitor:
         except harvest.HandlerFailed as failed:
             return Visit(lease=lease, outcome=Bury(why=f"handler: {failed.what}"), news=news)
         sifted = self._tools.gate.sift(got.tasks, got.follows, lease.task, answer.url, lease.leased_at)
-        return Visit(lease=lease, outcome=Done(), records=got.records, sifted=sifted, rejects=got.rejects, news=news)
+        if unfit := _unfit(sifted.tasks):
+            return Visit(lease=lease, outcome=Bury(why=f"handler: {unfit}"), news=news)
+        return Visit(
+            lease=lease,
+            outcome=Done(),
+            records=got.records,
+            sifted=sifted,
+            rejects=got.rejects,
+            news=news,
+            seen=None if self._tools.validators is None else _seen(lease.task, route, answer, got),
+        )
+
+    async def _conditional(self, task: Task, route: Route | None) -> Task:
+        """The task as it is sent: asking only for a page that is no longer the one we have."""
+        if self._tools.validators is None or route is None or not route.conditional or not conditions.may_ask(task):
+            return task
+        try:
+            validator = await self._tools.validators.recall(conditions.page_of(task))
+        except ValidatorsError as error:
+            log.warning("validators.away %s", error.what)
+            return task
+        return task if validator is None else conditions.asking(task, validator)
 
     def _blocked(self, lease: Lease, why: str, news: LaneNews) -> Visit:
         outcome = retries.plan(lease.task, Verdict(kind=Kind.BLOCKED, why=why), self._tools.chance)
@@ -151,3 +182,22 @@ class Visitor:
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302
         return Snooze(wait=0.0, why="moved", task=redirects.moved(lease.task, status, address.url, address.lane))
+
+
+def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:
+    """Only a page that gave good rows may answer "unchanged" next time: the handler of any other may be mended."""
+    if not route.conditional or not got.records or got.rejects or not conditions.may_ask(task):
+        return None
+    validator = conditions.validator_of(answer)
+    return None if validator is None else (conditions.page_of(task), validator)
+
+
+def _unfit(tasks: Sequence[Task]) -> str:
+    """Why one of these tasks cannot be kept; empty if all can. Judged here, where one page pays for it: in the
+    committer it would be the whole batch."""
+    for task in tasks:
+        try:
+            wire.encode(task)
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:
+            return f"a task for {task.url} cannot be kept, has its meta plain values? {type(error).__name__}: {error}"
+    return ""
