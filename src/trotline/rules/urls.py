@@ -183,9 +183,24 @@ def join_all(base: str, hrefs: Iterable[str]) -> list[str]:
             joined.append((scheme if href[1:2] in _SLASHES else origin) + href)
         elif first == "?":
             joined.append(path + href)
+        elif first == ".":
+            joined.append(_climbed(folder, len(origin) + 1, href))
         else:
             joined.append(folder + href)
     return joined
+
+
+def _climbed(folder: str, root: int, href: str) -> str:
+    """`../x` and `./x` taken off the front, so that one page linked from many folders is one known text."""
+    while True:
+        if href.startswith("../"):
+            href = href[3:]
+            if len(folder) > root:
+                folder = folder[: folder.rindex("/", 0, -1) + 1]
+        elif href.startswith("./"):
+            href = href[2:]
+        else:
+            return folder + href
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
