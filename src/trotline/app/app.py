@@ -19,6 +19,7 @@ from trotline.worker.worker import Worker
 
 if TYPE_CHECKING:
     from trotline.adapters.sqlite.frontier import SqliteFrontier
+    from trotline.adapters.sqlite.validators import SqliteValidators
 
 
 class App:
@@ -39,6 +40,7 @@ class App:
         self._frontiers: dict[str, SqliteFrontier] = {}
 
     async def __aenter__(self) -> Self:
+        self._has_rows = self._given_sink is not None or wiring.has_rows(self._sink_url)
         self._sink = self._given_sink or wiring.open_sink(self._sink_url)
         return self
 
@@ -76,6 +78,7 @@ class App:
             await jobs.close()
         if job is None:
             raise SettingsError(f"spider {spider.name!r} has no job", hint="Start one first: await app.start(spider)")
+        validators = await self._validators(job, spider)
         fetcher = wiring.open_fetcher(spider, allow_private=self._allow_private, slots=slots)
         try:
             tools = Tools(
@@ -84,6 +87,7 @@ class App:
                 sink=self._sink,
                 gate=wiring.open_gate(spider),
                 robots=wiring.open_robots(fetcher, spider) if spider.robots else None,
+                validators=validators,
                 marker=Marker(),
                 chance=wiring.open_chance(),
             )
@@ -95,6 +99,15 @@ class App:
                 beating.cancel()
         finally:
             await fetcher.close()
+            if validators is not None:
+                await validators.close()
+
+    async def _validators(self, job: Job, spider: Spider) -> "SqliteValidators | None":
+        kind = type(self._sink)
+        sink = self._sink_url or f"object:{kind.__module__}.{kind.__qualname__}"
+        await wiring.check_validators(self._frontier_url, job, sink, spider, rows=self._has_rows)
+        self._has_rows = True
+        return wiring.open_validators(self._frontier_url, job, sink, spider)
 
     async def progress(self, job: Job) -> Progress:
         return await (await self._frontier(job)).progress()

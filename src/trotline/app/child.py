@@ -68,12 +68,14 @@ async def _work(orders: Orders, spider: Spider) -> int:
     frontier = await wiring.open_frontier(orders.frontier, orders.job)
     sink = wiring.open_sink(orders.sink)
     fetcher = wiring.open_fetcher(spider, allow_private=orders.allow_private, slots=orders.policy.slots)
+    validators = wiring.open_validators(orders.frontier, orders.job, orders.sink, spider)
     tools = Tools(
         frontier=frontier,
         fetcher=fetcher,
         sink=sink,
         gate=wiring.open_gate(spider),
         robots=wiring.open_robots(fetcher, spider) if spider.robots else None,
+        validators=validators,
         marker=marker,
         chance=wiring.open_chance(),
     )
@@ -85,6 +87,8 @@ async def _work(orders: Orders, spider: Spider) -> int:
     finally:
         telling.cancel()
         await fetcher.close()
+        if validators is not None:
+            await validators.close()
         await sink.close()
         await frontier.close()
     return STOPPED if worker.stopping else FINISHED

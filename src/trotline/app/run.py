@@ -34,6 +34,8 @@ SHOW_EVERY: Seconds = 0.5
 _RATE_WINDOW = 20
 """Reports over which the rate is taken."""
 _ERRORS = ("retry: ", "dead: ")
+_UNCHANGED = "dropped: unchanged: 304"
+"""The tally of pages whose rows are still good."""
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +89,7 @@ async def run(plan: RunPlan, spider: Spider, show: Callable[[Report], None]) -> 
             return await run(msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db"), spider, show)
     job, resumed = await _job(plan, spider)
     frontier = await wiring.open_frontier(plan.frontier, job)
+    await wiring.check_validators(plan.frontier, job, plan.sink, spider, rows=wiring.has_rows(plan.sink))
     sink = wiring.open_sink(plan.sink)
     try:
         opening = getattr(sink, "open", None)
@@ -246,7 +249,8 @@ class _Run:
             return Ending.STOPPED_AT_LIMIT
         if progress.dead or progress.tallies.get("records rejected"):
             return Ending.FINISHED_WITH_DEAD
-        return Ending.FINISHED if progress.tallies.get("records") else Ending.EMPTY
+        some = progress.tallies.get("records") or progress.tallies.get(_UNCHANGED)
+        return Ending.FINISHED if some else Ending.EMPTY
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:

@@ -1,6 +1,7 @@
 """From URLs to the things behind them: the only place that names concrete adapters."""
 
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trotline.app.places import path_of, scheme_of
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from trotline.adapters.http.robots import RobotsTxt
     from trotline.adapters.sqlite.frontier import SqliteFrontier
     from trotline.adapters.sqlite.jobs import SqliteJobs
+    from trotline.adapters.sqlite.validators import SqliteValidators
     from trotline.frontier.gate import Gate
     from trotline.ports.sink import Sink
     from trotline.spider.spider import Spider
@@ -70,6 +72,38 @@ def open_sink(sink_url: str) -> "Sink":
             raise SettingsError(
                 f"{scheme}: is not a sink that is known here", hint="Give a .db, .jsonl, .csv or .parquet"
             )
+
+
+def open_validators(frontier_url: str, job: Job, sink: str, spider: "Spider") -> "SqliteValidators | None":
+    """What pages said about their version, in a file beside the frontier's; None if no route asks for it.
+
+    They vouch for the rows of one sink, made by one version of the spider's file: for others, pages are read again.
+    """
+    path = _frontier_path(frontier_url)
+    if path == ":memory:" or not any(route.conditional for route in spider.routes.values()):
+        return None
+    from trotline.adapters.sqlite.validators import SqliteValidators
+
+    file = Path(path).with_name(f"{spider.name}.validators.db")
+    # From another folder the same words name another file.
+    return SqliteValidators(file, spider.name, copy=f"{job.version} {scheme_of(sink)} {Path(path_of(sink)).absolute()}")
+
+
+def has_rows(sink_url: str) -> bool:
+    """Is there a file that rows could be in? Asked before the sink is opened, which makes one."""
+    return path_of(sink_url) != "" and Path(path_of(sink_url)).exists()
+
+
+async def check_validators(frontier_url: str, job: Job, sink: str, spider: "Spider", *, rows: bool) -> None:
+    """Before pages are visited. Without the rows they vouch for, validators are worth nothing: every page must come."""
+    validators = open_validators(frontier_url, job, sink, spider)
+    if validators is None:
+        return
+    try:
+        if not rows:
+            await validators.forget()
+    finally:
+        await validators.close()
 
 
 def open_fetcher(spider: "Spider", *, allow_private: bool, slots: int = 16, timings: bool = False) -> "HttpFetcher":

@@ -5,6 +5,7 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -17,6 +18,7 @@ from trotline.model.lease import LaneNews, Lease, Reject, Settlement
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.record import Record
+from trotline.model.row import whole
 from trotline.model.task import Task
 from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
@@ -30,6 +32,9 @@ from trotline.spider.spider import Spider
 from trotline.worker.tools import Tools
 
 log = logging.getLogger("trotline.visit")
+
+_READ = Done()
+_Told = TypeVar("_Told", bound=msgspec.Struct)
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,9 +52,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     def settlement(self) -> Settlement:
         return Settlement(
             lease=self.lease,
-            outcome=self.outcome,
+            outcome=self.outcome if self.outcome == _READ else _tellable(self.outcome),
             children=tuple(self.sifted.tasks),
-            rejects=tuple(self.rejects),
+            rejects=tuple(map(_tellable, self.rejects)),
             news=self.news,
             tallies=self._tallies(),
         )
@@ -182,6 +187,14 @@ class Visitor:
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302
         return Snooze(wait=0.0, why="moved", task=redirects.moved(lease.task, status, address.url, address.lane))
+
+
+def _tellable(told: _Told) -> _Told:
+    """Reasons and rejects quote pages, and half a surrogate pair has no form in which it could be stored."""
+    texts = {name: getattr(told, name) for name in told.__struct_fields__}
+    return msgspec.structs.replace(
+        told, **{name: whole(text) for name, text in texts.items() if isinstance(text, str) and not text.isascii()}
+    )
 
 
 def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:
