@@ -20,6 +20,13 @@ WITHIN = 90.0
 """Generous: what is not over by then hangs."""
 
 
+_STREAMS: dict[str, Any] = {
+    "stdin": asyncio.subprocess.DEVNULL,
+    "stdout": asyncio.subprocess.PIPE,
+    "stderr": asyncio.subprocess.PIPE,
+}
+
+
 class Ended(NamedTuple):
     """A command that ended."""
 
@@ -41,9 +48,7 @@ async def start(folder: Path, *words: str, env: Mapping[str, str] | None = None,
     """Start `trotline WORDS` in a session of its own, so that a signal can reach all of its processes and no other."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "trotline.cli", *words,
-        cwd=folder, env={**os.environ, **(env or {})}, start_new_session=True,
-        stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-        **{"stdin": asyncio.subprocess.DEVNULL, **options},
+        cwd=folder, env={**os.environ, **(env or {})}, start_new_session=True, **{**_STREAMS, **options},
     )  # fmt: skip
     return Running(process)
 
@@ -80,7 +85,7 @@ class Running:
         except TimeoutError:
             self.signal_all(signal.SIGKILL)
             raise
-        said = Ended(self.process.returncode or 0, b"".join([*self._out, out]).decode(), err.decode())
+        said = Ended(self.process.returncode or 0, b"".join([*self._out, out or b""]).decode(), err.decode())
         assert "Traceback" not in said.out + said.err, said.out + said.err
         return said
 
