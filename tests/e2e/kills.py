@@ -111,12 +111,13 @@ def cases(step: str, chance: Random, sink: str) -> list[Case]:
     return [Case(step, target, chance.randint(1, most), sink) for target in targets]
 
 
-async def play(case: Case, folder: Path, chance: Random) -> Account:
-    """One round: a crawl, a kill, the same command again, and the accounting."""
+async def play(case: Case, folder: Path, chance: Random, *, plant: bool = False) -> Account:
+    """One round: a crawl, a kill, the same command again, and the accounting. `plant`: with a bug in it."""
     (folder / "shop.py").write_text(SPIDER)
     async with DemoShop(PRODUCTS, quotes=0) as shop:
         account = Account()
-        running = await start(folder, *_command(case), env=_environment(case, shop, folder, doomed=True))
+        environment = _environment(case, shop, folder, doomed=True) | ({"E2E_PLANT": "yes"} if plant else {})
+        running = await start(folder, *_command(case), env=environment)
         if case.step == ANY_MOMENT:
             shop.visits = _Fuse(case.nth, lambda: _strike(running, case.target, folder, chance.random() * 0.1))
         code = await running.exit_code()

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.e2e.kills import ANY_MOMENT, STEPS, cases, play
+from tests.e2e.kills import ANY_MOMENT, CHILD, EVERYTHING, STEPS, Case, cases, play
 
 SINKS = ("rows.db", "rows.jsonl")
 # Both sinks where rows are on their way; elsewhere they take turns.
@@ -31,3 +31,12 @@ async def test_kill_9_loses_nothing_and_doubles_nothing(step: str, sink: str, tm
         assert account.clean, f"{case}: {account}"
         assert account.ok == account.attempted
         assert account.struck or step == ANY_MOMENT, f"{case}: nobody was killed"
+
+
+@pytest.mark.parametrize("target", [CHILD, EVERYTHING])
+async def test_a_worker_that_settles_before_it_stores_is_caught(target: str, tmp_path: Path) -> None:
+    account = await play(Case("before store", target, 2, "rows.db"), tmp_path, Random(1), plant=True)
+
+    assert account.struck
+    assert account.lost > 0, "the accounting can see a loss"
+    assert account.unexpected == account.duplicated == 0

@@ -4,6 +4,7 @@ E2E_DOOM=STEP:TARGET:NTH:FILE   the NTH time that a process passes STEP, TARGET 
 E2E_DEAD_AFTER=SECONDS          how long a silent worker is waited for, instead of 15 s.
 E2E_BATCH=N                     seeds per batch, instead of 500.
 E2E_PATIENCE=SECONDS            how long a locked database is waited for, instead of 30 s.
+E2E_PLANT=yes                   a bug: pages are settled before their rows are stored. The accounting must show it.
 
 Nothing in Trotline knows about this: steps are wrapped from outside, at the seams between its parts.
 """
@@ -122,6 +123,8 @@ def _prepare() -> None:
         step, target, nth, file = words.split(":", 3)
         for seam in (_child_seams() if _is_child() else _supervisor_seams()).get(step, []):
             Doom(target, int(nth), file).wrap(seam)
+    if os.environ.get("E2E_PLANT"):
+        _settle_first()
     if seconds := os.environ.get("E2E_DEAD_AFTER"):
         from trotline.adapters.sqlite import workers
 
@@ -135,6 +138,25 @@ def _prepare() -> None:
 
         database.BUSY = float(seconds)
         sink.SqliteSink.__init__.__kwdefaults__["patience"] = float(seconds)
+
+
+def _settle_first() -> None:
+    from trotline.adapters.sqlite.frontier import SqliteFrontier
+    from trotline.adapters.sqlite.sink import SqliteSink
+
+    kept: list[tuple[Any, Any]] = []
+    really_write, really_settle = SqliteSink.write, SqliteFrontier.settle
+
+    async def write(self: Any, batch: Any) -> None:
+        kept.append((self, batch))
+
+    async def settle(self: Any, worker: str, settlements: Any) -> Any:
+        answers = await really_settle(self, worker, settlements)
+        while kept:
+            await really_write(*kept.pop())
+        return answers
+
+    SqliteSink.write, SqliteFrontier.settle = write, settle
 
 
 if any(name.startswith("E2E_") for name in os.environ):
