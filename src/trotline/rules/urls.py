@@ -157,37 +157,62 @@ def join_all(base: str, hrefs: Iterable[str]) -> list[str]:
     origin, path = _origin_and_path(base)
     if not origin:
         return [href for href in hrefs if _WEB.match(href)]
-    scheme = origin[: origin.index(":") + 1]
     folder = path[: path.rindex("/") + 1]
+    memo = _memo_of(folder)
     joined: list[str] = []
     for href in hrefs:
-        if not href.isprintable() or href[-1:] == " " or href[:1] == " ":
-            href = _tidy(href)
-        if "#" in href:
-            href = _cut_fragment(href)
-        if not href:
-            continue
-        first = href[0]
-        if first not in _RELATIVE_STARTS and (named := _SCHEME.match(href)):
-            if named[1].lower() in _NO_PAGES:
-                continue
-            # "https:x" on an https page is relative, by an old habit that WHATWG keeps.
-            if named[0].lower() != scheme or href.startswith("//", named.end()):
-                joined.append(href)
-                continue
-            href = href[named.end() :]
-            if not href:
-                continue
-            first = href[0]
-        if first == "/" or first == "\\":
-            joined.append((scheme if href[1:2] in _SLASHES else origin) + href)
-        elif first == "?":
-            joined.append(path + href)
-        elif first == ".":
-            joined.append(_climbed(folder, len(origin) + 1, href))
-        else:
-            joined.append(folder + href)
+        absolute = memo.get(href)
+        if absolute is None:
+            absolute = _join(origin, path, folder, href)
+            # A query alone belongs to the page it stands on; everything else to its folder.
+            if href.lstrip(_EDGES)[:1] != "?":
+                memo[href] = absolute
+        if absolute:
+            joined.append(absolute)
     return joined
+
+
+_memos: dict[str, dict[str, str]] = {}
+"""Folder -> what its links came to. The pages of a site repeat their links; the same text object comes back, with
+its hash already computed."""
+_MEMO_FOLDERS = 256
+_MEMO_LINKS = 2_000
+
+
+def _memo_of(folder: str) -> dict[str, str]:
+    memo = _memos.get(folder)
+    if memo is None or len(memo) > _MEMO_LINKS:
+        if len(_memos) >= _MEMO_FOLDERS:
+            _memos.clear()
+        memo = _memos[folder] = {}
+    return memo
+
+
+def _join(origin: str, path: str, folder: str, href: str) -> str:
+    """One link made absolute; empty if it leads to no other page."""
+    if not href.isprintable() or href[-1:] == " " or href[:1] == " ":
+        href = _tidy(href)
+    if "#" in href:
+        href = _cut_fragment(href)
+    if not href:
+        return ""
+    first = href[0]
+    scheme = origin[: origin.index(":") + 1]
+    if first not in _RELATIVE_STARTS and (named := _SCHEME.match(href)):
+        if named[1].lower() in _NO_PAGES:
+            return ""
+        # "https:x" on an https page is relative, by an old habit that WHATWG keeps.
+        if named[0].lower() != scheme or href.startswith("//", named.end()):
+            return href
+        href = href[named.end() :]
+        if not href:
+            return ""
+        first = href[0]
+    if first == "/" or first == "\\":
+        return (scheme if href[1:2] in _SLASHES else origin) + href
+    if first == "?":
+        return path + href
+    return _climbed(folder, len(origin) + 1, href) if first == "." else folder + href
 
 
 def _climbed(folder: str, root: int, href: str) -> str:
