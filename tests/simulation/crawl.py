@@ -7,7 +7,17 @@ from collections.abc import Callable
 
 import msgspec
 
-from tests.simulation.faults import CALM, CutFetcher, CutFrontier, CutSink, MemorySink, Node, Temper
+from tests.simulation.faults import (
+    CALM,
+    CutFetcher,
+    CutFrontier,
+    CutSink,
+    CutValidators,
+    MemorySink,
+    MemoryValidators,
+    Node,
+    Temper,
+)
 from tests.simulation.web import Web, spider_for
 from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.app.wiring import open_gate
@@ -26,7 +36,7 @@ WAR = 120.0
 PEACE = 24 * 3600.0
 """Virtual seconds within which the job must then finish."""
 PACE = 5.0
-STEPS = ("lease", "fetch", "store", "settle")
+STEPS = ("lease", "fetch", "store", "settle", "remember")
 LABELS = [f"{when} {step}" for step in STEPS for when in ("before", "after")]
 
 
@@ -85,6 +95,7 @@ class _Crawl:
         self.web = Web(seed)
         self.spider = spider_for(self.web, f"{PACE:.0f}/s")
         self.sink = MemorySink()
+        self.validators = MemoryValidators()
         self.kills = 0
         self.finishes = 0
         self.most_leases = 0
@@ -164,6 +175,7 @@ class _Crawl:
             fetcher=CutFetcher(self.web, node),
             sink=CutSink(self.sink, node, lambda: self.temper, self.chance),
             gate=open_gate(self.spider),
+            validators=CutValidators(self.validators, node),
             marker=Marker(),
             chance=random.Random(self.chance.random()),
         )
@@ -196,3 +208,15 @@ def settle_before_store(worker: Worker) -> None:
         await committer._store(batch)
 
     committer._commit = commit  # type: ignore[method-assign]
+
+
+def remember_before_settle(worker: Worker) -> None:
+    """A planted bug: note that a page was read before the frontier has what it led to."""
+    committer: Committer = worker._committer
+    settle = committer._settle
+
+    async def settle_late(batch):  # type: ignore[no-untyped-def]
+        await worker._tools.validators.remember([visit.seen for visit in batch if visit.seen])  # type: ignore[union-attr]
+        await settle(batch)
+
+    committer._settle = settle_late  # type: ignore[method-assign]

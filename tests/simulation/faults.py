@@ -7,11 +7,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.errors import FrontierUnreachable, SinkUnreachable
+from trotline.errors import FrontierUnreachable, SinkUnreachable, ValidatorsUnreachable
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.task import Task
+from trotline.model.validator import Validator
 
 T = TypeVar("T")
 
@@ -146,9 +147,38 @@ class CutSink:
         return
 
 
+class MemoryValidators:
+    """Keeps the validators' promises in a dict."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, Validator] = {}
+
+
+class CutValidators:
+    def __init__(self, validators: MemoryValidators, node: Node) -> None:
+        self._validators = validators
+        self._node = node
+
+    async def recall(self, page: int) -> Validator | None:
+        return self._validators.known.get(page)
+
+    async def remember(self, seen: Sequence[tuple[int, Validator]]) -> None:
+        await self._node.call("remember", lambda: self._remember(seen), _validators_away)
+
+    async def _remember(self, seen: Sequence[tuple[int, Validator]]) -> None:
+        self._validators.known.update(seen)
+
+    async def close(self) -> None:
+        return
+
+
 def _frontier_away() -> Exception:
     return FrontierUnreachable("the reply got lost")
 
 
 def _sink_away() -> Exception:
     return SinkUnreachable("the reply got lost")
+
+
+def _validators_away() -> Exception:
+    return ValidatorsUnreachable("the reply got lost")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.crawl import LABELS, settle_before_store, simulate
+from tests.simulation.crawl import LABELS, remember_before_settle, settle_before_store, simulate
 from tests.simulation.faults import CALM
 
 SEEDS = 500
@@ -32,5 +32,12 @@ def test_the_same_seed_gives_the_same_crawl():
 
 def test_settling_before_storing_is_caught():
     verdict = simulate(0, temper=CALM, crash_at="before store", break_it=settle_before_store)
+
+    assert any(words.startswith("lost") for words in verdict.broken())
+
+
+def test_remembering_a_page_before_it_is_settled_is_caught():
+    """The second visit is answered "unchanged", without the links that the first one could not hand over."""
+    verdict = simulate(2, temper=CALM, crash_at="before settle", break_it=remember_before_settle)
 
     assert any(words.startswith("lost") for words in verdict.broken())
