@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import importlib
 import logging
 import mmap
 import os
@@ -28,6 +29,7 @@ TURN: Seconds = 0.5
 
 
 def main() -> int:
+    _warm_up()
     memory.settle_down()
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     line = sys.stdin.buffer.readline()
@@ -47,6 +49,13 @@ def main() -> int:
         sys.stderr.write(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n")
         sys.stderr.write(f"  The whole story is in {_write_down(error)}; please report it.\n")
         return FAILED
+
+
+def _warm_up() -> None:
+    """Import what every crawl needs while the orders are still on their way."""
+    importlib.import_module("trotline.adapters.http.fetcher")
+    importlib.import_module("trotline.adapters.http.robots")
+    importlib.import_module("trotline.adapters.sqlite.frontier")
 
 
 def _write_down(error: BaseException) -> str:

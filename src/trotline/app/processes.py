@@ -7,32 +7,38 @@ import os
 import secrets
 import socket
 import sys
-import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from typing import IO
 
 import msgspec
 
+from trotline.app.launching import Launched
 from trotline.app.orders import Orders
 from trotline.worker.marker import SIZE, Marker
 
 
 class ChildProcess:
-    """A child, its marker, and what it says about itself."""
+    """A child with its orders, its marker, and what it says about itself."""
 
-    def __init__(
-        self, name: str, process: asyncio.subprocess.Process, marker: Marker, said: asyncio.StreamReader
-    ) -> None:
+    def __init__(self, name: str, launched: Launched) -> None:
         self.name = name
-        self.marker = marker
+        self.marker = Marker(mmap.mmap(launched.cell, SIZE))
         self.status = ""
-        self._process = process
-        self._listening = asyncio.gather(self._listen(said), self._pass_on())
+        os.close(launched.cell)
+        launched.taken = True
+        self._process = launched.process
+        # A thread of its own: the loop's common ones are fewer than the processes somebody may ask for.
+        waiter = ThreadPoolExecutor(1, thread_name_prefix="trotline-child")
+        self._ending = asyncio.get_running_loop().run_in_executor(waiter, self._process.wait)
+        waiter.shutdown(wait=False)
+        self._listening = asyncio.gather(self._listen(launched.status), self._pass_on())
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     async def wait(self) -> int:
-        code = await self._process.wait()
+        code = await asyncio.shield(self._ending)
         # Its last words are in the pipes; a grandchild that holds them open must not hold us.
         await asyncio.wait([self._listening], timeout=1.0)
         self._listening.cancel()
@@ -46,15 +52,17 @@ class ChildProcess:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
 
-    async def _listen(self, said: asyncio.StreamReader) -> None:
+    async def _listen(self, descriptor: int) -> None:
+        said = await _reader(os.fdopen(descriptor, "rb"))
         while line := await said.readline():
             self.status = msgspec.json.decode(line, type=str)
 
     async def _pass_on(self) -> None:
         """What the child prints goes to our standard error: beside a live view, and never into `--json`."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
-        while line := await self._process.stdout.read(65536):
-            sys.stderr.write(line.decode(errors="replace"))
+        printed = await _reader(self._process.stdout)
+        while some := await printed.read(65536):
+            sys.stderr.write(some.decode(errors="replace"))
             sys.stderr.flush()
 
 
@@ -63,46 +71,20 @@ def worker_name(place: int) -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{place}-{secrets.token_hex(3)}"
 
 
-async def start_child(orders: Orders) -> ChildProcess:
-    """Start a child with these orders (its name and descriptors are filled in here)."""
-    cell = _shared_cell()
-    read_end, write_end = os.pipe()
-    try:
-        orders = msgspec.structs.replace(orders, marker=cell, status=write_end)
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "trotline.app.child",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            pass_fds=(cell, write_end),
-        )
-        assert process.stdin is not None  # noqa: S101 - a pipe was asked for
-        process.stdin.write(msgspec.json.encode(orders) + b"\n")
-        # Ctrl-C reaches a child that has hardly begun: that it is gone is told by `wait`, not here.
-        with contextlib.suppress(ConnectionError):
-            await process.stdin.drain()
-        marker = Marker(mmap.mmap(cell, SIZE))
-    finally:
-        os.close(cell)
-        os.close(write_end)
-    return ChildProcess(orders.name, process, marker, await _reader(read_end))
+def start_child(orders: Orders, launched: Launched | None = None) -> ChildProcess:
+    """Give a process its orders (its descriptors are filled in here): the one that waits for them, or a new one."""
+    launched = launched or Launched()
+    orders = msgspec.structs.replace(orders, marker=launched.cell, status=launched.status_there)
+    stdin = launched.process.stdin
+    assert stdin is not None  # noqa: S101 - a pipe was asked for
+    # A child that died meanwhile (somebody pressed Ctrl-C) takes no orders; its exit code tells.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(msgspec.json.encode(orders) + b"\n")
+        stdin.flush()
+    return ChildProcess(orders.name, launched)
 
 
-def _shared_cell() -> int:
-    if hasattr(os, "memfd_create"):
-        cell = os.memfd_create("trotline-marker")
-    else:
-        with tempfile.TemporaryFile() as file:
-            cell = os.dup(file.fileno())
-    os.ftruncate(cell, SIZE)
-    return cell
-
-
-async def _reader(descriptor: int) -> asyncio.StreamReader:
+async def _reader(pipe: IO[bytes]) -> asyncio.StreamReader:
     reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(descriptor, "rb")
-    )
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
     return reader

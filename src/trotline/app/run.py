@@ -6,7 +6,7 @@ import hashlib
 import signal
 import tempfile
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.launching import Launched
 from trotline.app.loading import parse_ref
 from trotline.app.orders import Orders
 from trotline.app.places import MEMORY
@@ -81,12 +82,18 @@ class Ending(StrEnum):
     """Finished, and not a single record: something is wrong with the spider, or with the site."""
 
 
-async def run(plan: RunPlan, spider: Spider, show: Callable[[Report], None]) -> tuple[Ending, Report]:
-    """Run until finished, stopped by a signal, or at a limit. The same call later goes on where this one ended."""
+async def run(
+    plan: RunPlan, spider: Spider, show: Callable[[Report], None], launched: Sequence[Launched] = ()
+) -> tuple[Ending, Report]:
+    """Run until finished, stopped by a signal, or at a limit. The same call later goes on where this one ended.
+
+    `launched` are processes that were started ahead, to become the first children.
+    """
     if plan.frontier == MEMORY:
         # Children are processes of their own, so a frontier "in memory" is a file that nobody keeps.
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
-            return await run(msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db"), spider, show)
+            kept = msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db")
+            return await run(kept, spider, show, launched)
     job, resumed = await _job(plan, spider)
     frontier = await wiring.open_frontier(plan.frontier, job)
     await wiring.check_validators(plan.frontier, job, plan.sink, spider, rows=wiring.has_rows(plan.sink))
@@ -96,7 +103,7 @@ async def run(plan: RunPlan, spider: Spider, show: Callable[[Report], None]) -> 
         if opening is not None:
             # A sink that cannot be opened is said before any page is fetched, not after.
             await opening()
-        run_ = _Run(plan, spider, job, resumed, frontier)
+        run_ = _Run(plan, spider, job, resumed, frontier, launched)
         ending = await run_.until_end(show)
         finish = getattr(sink, "finish", None)
         if finish is not None:
@@ -125,7 +132,16 @@ async def _job(plan: RunPlan, spider: Spider) -> tuple[Job, bool]:
 class _Run:
     """The supervisor, the seeding beside it, and what is told about both."""
 
-    def __init__(self, plan: RunPlan, spider: Spider, job: Job, resumed: bool, frontier: "SqliteFrontier") -> None:
+    def __init__(
+        self,
+        plan: RunPlan,
+        spider: Spider,
+        job: Job,
+        resumed: bool,
+        frontier: "SqliteFrontier",
+        launched: Sequence[Launched],
+    ) -> None:
+        self._launched = list(launched)
         self._plan = plan
         self._spider = spider
         self._job = job
@@ -191,7 +207,7 @@ class _Run:
         plan = self._plan
         pages = self._spider.max_pages if plan.max_pages is None else plan.max_pages
         share = None if pages is None else pages // plan.processes + (place < pages % plan.processes)
-        return await start_child(
+        return start_child(
             Orders(
                 name=worker_name(place),
                 ref=plan.ref,
@@ -202,7 +218,8 @@ class _Run:
                 allow_private=plan.allow_private,
                 marker=-1,
                 status=-1,
-            )
+            ),
+            self._launched.pop() if self._launched else None,
         )
 
     async def _seed(self) -> None:

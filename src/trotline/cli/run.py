@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from trotline.app.exporting import kinds
-from trotline.app.loading import load
+from trotline.app.launching import Launched
 from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
@@ -69,9 +69,22 @@ def command(
     if out and sink:
         raise click.UsageError("--out and --sink both say where records go: give one of them")
     settings = settings_of(out=out, sink=sink, **flags)
-    found = load(spider)
-    view = _view(quiet, as_json, settings.max_pages)
-    return _run(_plan(spider, found, settings, fresh, seeds), found, view, quiet=quiet, json=as_json)
+    # First of all: they take longer to be ready than what we do meanwhile.
+    launched = [Launched() for _ in range(settings.processes)]
+    try:
+        found = _load(spider)
+        view = _view(quiet, as_json, settings.max_pages)
+        plan = _plan(spider, found, settings, fresh, seeds)
+        return _run(plan, found, view, launched, quiet=quiet, json=as_json)
+    finally:
+        for child in launched:
+            child.abandon()
+
+
+def _load(ref: str) -> "Spider":
+    from trotline.app.loading import load
+
+    return load(ref)
 
 
 def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: str | None) -> "RunPlan":
@@ -104,7 +117,7 @@ def _view(quiet: bool, json: bool, max_pages: int | None) -> View:
     return LiveView(max_pages)
 
 
-def _run(plan: "RunPlan", spider: "Spider", view: View, *, quiet: bool, json: bool) -> int:
+def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched], *, quiet: bool, json: bool) -> int:
     from trotline.app.run import run
 
     ended_before: list[int] = []
@@ -115,7 +128,7 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, *, quiet: bool, json: bo
         view.show(report)
 
     try:
-        ending, report = wait_for(run(plan, spider, show))
+        ending, report = wait_for(run(plan, spider, show, launched))
     finally:
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
