@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-
 from tests.e2e.running import call
+
 from trotline.testing.shop import DemoShop
 
 SHOP = """

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.unit.worker_ports import Diary, DiaryFrontier, DiarySink, tools, visit
+from tests.unit.worker_ports import Diary, DiaryFrontier, DiarySink, tools, until, visit
 
 from trotline.model.task import Task
 from trotline.testing.virtual_time import run_virtual
@@ -131,11 +131,8 @@ def test_waits_for_a_sink_grow_but_stay_bounded():
     bench = Bench(sink_away=40)
 
     async def story(committer):
-        began = asyncio.get_running_loop().time()
         committer.add(visit(1, records=["a"]))
-        while not bench.frontier.settled:
-            await asyncio.sleep(1)
-        return asyncio.get_running_loop().time() - began
+        return await until(lambda: bench.frontier.settled, 1.0)
 
     assert 40 * 30 / 4 < bench.run(story) < 40 * 30
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.unit.worker_ports import DiaryFrontier, now
+from tests.unit.worker_ports import DiaryFrontier, now, until
 
 from trotline.ports.frontier import BEAT
 from trotline.testing.virtual_time import run_virtual
@@ -245,11 +245,8 @@ def test_a_child_whose_loop_is_silent_is_killed_and_no_page_blamed():
     bench = Bench()
 
     async def story(supervisor):
-        began = now()
-        bench.born[0].marker.alive(began)
-        while not bench.born[0].kills:
-            await asyncio.sleep(0.1)
-        took = now() - began
+        bench.born[0].marker.alive(now())
+        took = await until(lambda: bench.born[0].kills)
         await asyncio.sleep(0.1)
         bench.born[1].end(FINISHED)
         return took
@@ -319,10 +316,7 @@ def test_a_child_that_does_not_obey_is_killed_after_the_grace_time():
 
     async def story(supervisor):
         supervisor.stop()
-        began = now()
-        while not bench.born[0].kills:
-            await asyncio.sleep(0.1)
-        return now() - began
+        return await until(lambda: bench.born[0].kills)
 
     assert GRACE < bench.run(story) < GRACE + 6
     assert bench.frontier.left == [("w0-0", None)], "what it held goes back"
@@ -336,10 +330,7 @@ def test_a_second_stop_ends_the_children_at_once_and_blames_no_page():
         bench.born[0].marker.reading(4711, now())
         supervisor.stop()
         supervisor.stop()
-        began = now()
-        while not bench.frontier.left:
-            await asyncio.sleep(0.01)
-        return now() - began
+        return await until(lambda: bench.frontier.left)
 
     assert bench.run(story) < 0.5
     assert bench.frontier.left == [("w0-0", None)]

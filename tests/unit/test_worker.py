@@ -4,7 +4,17 @@ import asyncio
 import contextlib
 
 import pytest
-from tests.unit.worker_ports import HTML, Diary, DiaryFrontier, DiarySink, SlowFetcher, lease, one_page_spider, tools
+from tests.unit.worker_ports import (
+    HTML,
+    Diary,
+    DiaryFrontier,
+    DiarySink,
+    SlowFetcher,
+    lease,
+    one_page_spider,
+    tools,
+    until,
+)
 
 from trotline.model.answer import Answer
 from trotline.model.outcome import Bury, Done, Snooze
@@ -149,10 +159,7 @@ def test_a_visit_that_outlasts_the_grace_time_is_given_back():
     async def story(worker):
         await asyncio.sleep(1)
         worker.stop()
-        began = asyncio.get_running_loop().time()
-        while not bench.frontier.left:
-            await asyncio.sleep(0.1)
-        return asyncio.get_running_loop().time() - began
+        return await until(lambda: bench.frontier.left)
 
     took = bench.run(story)
 
@@ -166,10 +173,7 @@ def test_stopping_a_limited_run_that_waits_for_its_last_pages_ends_it_in_time():
     async def story(worker):
         await asyncio.sleep(5)
         worker.stop()
-        began = asyncio.get_running_loop().time()
-        while not bench.frontier.left:
-            await asyncio.sleep(0.1)
-        return asyncio.get_running_loop().time() - began
+        return await until(lambda: bench.frontier.left)
 
     assert bench.run(story) < 11
 
@@ -181,10 +185,7 @@ def test_stopping_an_idle_worker_ends_it_at_once():
     async def story(worker):
         await asyncio.sleep(100)
         worker.stop()
-        before = asyncio.get_running_loop().time()
-        while not bench.frontier.left:
-            await asyncio.sleep(0.01)
-        return asyncio.get_running_loop().time() - before
+        return await until(lambda: bench.frontier.left)
 
     assert bench.run(story) < 0.5
 

@@ -25,6 +25,14 @@ def now() -> float:
     return asyncio.get_running_loop().time()
 
 
+async def until(what: Callable[[], Any], step: float = 0.01) -> float:
+    """Wait for it; how long that took."""
+    began = now()
+    while not what():  # noqa: ASYNC110 - time is virtual
+        await asyncio.sleep(step)
+    return now() - began
+
+
 def lease(token: int, *, start_in: float = 0.0, slack: float = 0.25, url: str = "") -> Lease:
     task = Task(url=url or f"http://h.test/{token}", route="page", lane="h.test", fingerprint=token, site="s")
     return Lease(task=task, token=token, start_in=start_in, slack=slack, leased_at=1000.0)
