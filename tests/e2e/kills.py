@@ -13,14 +13,14 @@ import os
 import signal
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from tests.e2e.running import KILLER, Running, call, jobs_of, progress_of, rows_of, start
+from tests.e2e.running import KILLER, Running, jobs_of, progress_of, rows_of, start
 
 from trotline.testing.shop import DemoShop
 
@@ -28,6 +28,8 @@ PRODUCTS = 36
 PER_PAGE = 12
 CHILD, SUPERVISOR, EVERYTHING = "child", "supervisor", "everything"
 ANY_MOMENT = "any moment"
+AND_AGAIN = "and again"
+"""At any moment, and the next run again, and the one after that."""
 
 STEPS: dict[str, tuple[tuple[str, ...], int]] = {
     "leased": ((CHILD, SUPERVISOR, EVERYTHING), 6),
@@ -43,6 +45,7 @@ STEPS: dict[str, tuple[tuple[str, ...], int]] = {
     "watching": ((SUPERVISOR, EVERYTHING), 3),
     "finishing": ((SUPERVISOR, EVERYTHING), 1),
     ANY_MOMENT: ((CHILD, SUPERVISOR, EVERYTHING), 40),
+    AND_AGAIN: ((SUPERVISOR, EVERYTHING), 12),
 }
 """Step -> who can be killed there, and how often a crawl surely passes it (killer/sitecustomize.py has the places)."""
 
@@ -116,18 +119,21 @@ async def play(case: Case, folder: Path, chance: Random, *, plant: bool = False)
     (folder / "shop.py").write_text(SPIDER)
     async with DemoShop(PRODUCTS, quotes=0) as shop:
         account = Account()
-        environment = _environment(case, shop, folder, doomed=True) | ({"E2E_PLANT": "yes"} if plant else {})
-        running = await start(folder, *_command(case), env=environment)
-        if case.step == ANY_MOMENT:
-            shop.visits = _Fuse(case.nth, lambda: _strike(running, case.target, folder, chance.random() * 0.1))
-        code = await running.exit_code()
-        account.struck = (folder / "struck").exists()
-        if account.struck and case.target != CHILD and code == -signal.SIGKILL:
+        orphans = []
+        running = await _start(case, shop, folder, doomed=True, plant=plant)
+        for _ in range(3 if case.step == AND_AGAIN else 1):
+            if case.step in (ANY_MOMENT, AND_AGAIN):
+                _light_fuse(shop, case, running, folder, chance)
+            code = await running.exit_code()
+            if code != -signal.SIGKILL:
+                break
             # At once: orphans may still be at work, and what the killed ones held must be free.
-            ended = await call(folder, *_command(case), env=_environment(case, shop, folder, doomed=False))
-            await running.end()
-        else:
-            ended = await running.end()
+            orphans.append(running)
+            running = await _start(case, shop, folder, doomed=False)
+        ended = await running.end()
+        for orphan in orphans:
+            await orphan.end()
+        account.struck = (folder / "struck").exists()
         if ended.code != 0:
             account.troubles.append(f"the last run ended with {ended.code}: {ended.out} {ended.err}")
         _compare_rows(account, rows_of(folder / case.sink), shop)
@@ -136,8 +142,10 @@ async def play(case: Case, folder: Path, chance: Random, *, plant: bool = False)
     return account
 
 
-def _command(case: Case) -> list[str]:
-    return ["run", "shop.py", "--allow-private", "--quiet", "--slots", "4", "--out", case.sink]
+async def _start(case: Case, shop: DemoShop, folder: Path, *, doomed: bool, plant: bool = False) -> Running:
+    words = ["run", "shop.py", "--allow-private", "--quiet", "--slots", "4", "--out", case.sink]
+    environment = _environment(case, shop, folder, doomed=doomed) | ({"E2E_PLANT": "yes"} if plant else {})
+    return await start(folder, *words, env=environment)
 
 
 def _environment(case: Case, shop: DemoShop, folder: Path, *, doomed: bool) -> dict[str, str]:
@@ -151,32 +159,36 @@ def _environment(case: Case, shop: DemoShop, folder: Path, *, doomed: bool) -> d
     return found | {"E2E_DEAD_AFTER": "3600"}
 
 
-class _Fuse(list[Any]):
-    """The list of visits, which burns down with every visit."""
+class _Visits(list[Any]):
+    """The list of visits, which can be told to do something at its n-th one."""
 
-    def __init__(self, length: int, fire: Any) -> None:
-        super().__init__()
-        self._length = length
-        self._fire = fire
+    at = 0
+    deed: Callable[[], object]
 
     def append(self, visit: Any) -> None:
         super().append(visit)
-        if len(self) == self._length:
-            self._fire()
+        if len(self) == self.at:
+            self.deed()
 
 
-def _strike(running: Running, target: str, folder: Path, wait: float) -> None:
-    def strike() -> None:
-        children = running.children()
-        if running.process.returncode is not None or not children:
-            return
-        (folder / "struck").touch()
-        if target == EVERYTHING:
-            running.signal_all(signal.SIGKILL)
-        else:
-            os.kill(children[0] if target == CHILD else running.process.pid, signal.SIGKILL)
+def _light_fuse(shop: DemoShop, case: Case, running: Running, folder: Path, chance: Random) -> None:
+    """The kill comes a little after so many visits more: wherever the processes are then."""
+    if not isinstance(shop.visits, _Visits):
+        shop.visits = _Visits(shop.visits)
+    loop, wait = asyncio.get_running_loop(), chance.random() * 0.1
+    shop.visits.at = len(shop.visits) + case.nth
+    shop.visits.deed = lambda: loop.call_later(wait, _strike, running, case.target, folder)
 
-    asyncio.get_running_loop().call_later(wait, strike)
+
+def _strike(running: Running, target: str, folder: Path) -> None:
+    children = running.children()
+    if running.process.returncode is not None or not children:
+        return
+    (folder / "struck").touch()
+    if target == EVERYTHING:
+        running.signal_all(signal.SIGKILL)
+    else:
+        os.kill(children[0] if target == CHILD else running.process.pid, signal.SIGKILL)
 
 
 def _compare_rows(account: Account, rows: Iterable[dict[str, Any]], shop: DemoShop) -> None:
