@@ -158,7 +158,8 @@ def join_all(base: str, hrefs: Iterable[str]) -> list[str]:
     if not origin:
         return [href for href in hrefs if _WEB.match(href)]
     folder = path[: path.rindex("/") + 1]
-    memo = _memo_of(folder)
+    memo = _joins.of(folder)
+    known = len(memo)
     joined: list[str] = []
     for href in hrefs:
         absolute = memo.get(href)
@@ -169,23 +170,35 @@ def join_all(base: str, hrefs: Iterable[str]) -> list[str]:
                 memo[href] = absolute
         if absolute:
             joined.append(absolute)
+    # One for the folder itself: a site with a folder per page must not fill the memory with empty ones.
+    _joins.added(len(memo) - known + (known == 0))
     return joined
 
 
-_memos: dict[str, dict[str, str]] = {}
-"""Folder -> what its links came to. The pages of a site repeat their links; the same text object comes back, with
-its hash already computed."""
-_MEMO_FOLDERS = 256
-_MEMO_LINKS = 2_000
+class _Joins:
+    """Folder -> what its links came to. The pages of a site repeat their links; the same text object comes back,
+    with its hash already computed. Bounded: when full, it begins anew."""
+
+    LINKS = 30_000
+
+    def __init__(self) -> None:
+        self._folders: dict[str, dict[str, str]] = {}
+        self._links = 0
+
+    def of(self, folder: str) -> dict[str, str]:
+        memo = self._folders.get(folder)
+        if memo is None:
+            memo = self._folders[folder] = {}
+        return memo
+
+    def added(self, count: int) -> None:
+        self._links += count
+        if self._links > self.LINKS:
+            self._folders.clear()
+            self._links = 0
 
 
-def _memo_of(folder: str) -> dict[str, str]:
-    memo = _memos.get(folder)
-    if memo is None or len(memo) > _MEMO_LINKS:
-        if len(_memos) >= _MEMO_FOLDERS:
-            _memos.clear()
-        memo = _memos[folder] = {}
-    return memo
+_joins = _Joins()
 
 
 def _join(origin: str, path: str, folder: str, href: str) -> str:
