@@ -14,7 +14,6 @@ import pytest
 import zstandard
 from tests.e2e.raw_site import Reply, fetcher, ok, site, task
 
-from trotline.adapters.http import reading
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure, Trouble
@@ -344,9 +343,7 @@ async def test_a_body_that_stops_coming_is_a_timeout() -> None:
     assert (failure.trouble, failure.why) == (Trouble.TIMEOUT, "body not complete within 0.2 s")
 
 
-async def test_a_dripping_body_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "RATE_GRACE", 0.05)
-
+async def test_a_dripping_body_is_too_slow() -> None:
     async def drip(_request: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
         while not writer.is_closing():
@@ -354,7 +351,7 @@ async def test_a_dripping_body_is_too_slow(monkeypatch: pytest.MonkeyPatch) -> N
             await writer.drain()
             await asyncio.sleep(0.01)
 
-    failure = await failure_of(drip)
+    failure = await failure_of(drip, Limits(slow_after=0.05))
     assert failure.trouble is Trouble.TOO_SLOW
     assert "1024 bytes a second" in failure.why
 
@@ -663,7 +660,7 @@ async def test_one_private_address_refuses_the_whole_name(monkeypatch: pytest.Mo
 
 
 async def test_an_allowed_host_may_be_private_and_only_by_its_name() -> None:
-    async with site(ok()) as there, fetcher(allow_private=False, allow_hosts=["localhost"]) as ours:
+    async with site(ok()) as there, fetcher(allow_private=False, allow=["localhost"]) as ours:
         by_name = await ours.fetch(task(there.url(host="localhost")))
         by_number = await ours.fetch(task(there.url()))
     assert isinstance(by_name, Answer), by_name

@@ -20,9 +20,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     header_fields: int = 128
     redirects: int = 10
     connect: Seconds = 10.0
+    first_byte: Seconds = 30.0
+    """From the request to the first byte of its answer."""
     total: Seconds = 60.0
     slowest: int = 1024
-    """Bytes per second, judged after 10 s."""
+    """Bytes per second of an answer that has begun, judged over `slow_after`."""
+    slow_after: Seconds = 10.0
     url: int = 2_083
     seed_url: int = 8_192
     depth: int = 20

@@ -8,21 +8,26 @@ import asyncio
 import re
 from collections import OrderedDict
 from collections.abc import Collection, Coroutine, Mapping
+from functools import partial
 from typing import Any
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from trotline.adapters.http import reading
 from trotline.adapters.http.cookies import Jar
 from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, explain
-from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard, GuardedResolver
+from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
+from trotline.adapters.http.names import GuardedResolver
+from trotline.adapters.http.line import Line, Watch
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure, Timing, Trouble
 from trotline.model.limits import Limits
 from trotline.model.moments import Seconds
 from trotline.model.task import Task
+from trotline.rules.addresses import Allowed, allowed
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -33,6 +38,8 @@ SESSIONS = 1_000
 """Cookie jars kept; the one unused for longest goes first."""
 
 _KNOWN_ORIGINS = 10_000
+_FOR_NAMES = 0.8
+"""Of the time to connect, for the name: enough to ask twice when a packet is lost."""
 _NOT_NORMALISED = re.compile(r"[^\x21-\x7e]|\\")
 _BREAKS_A_HEADER = re.compile(r"[\r\n\0]")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -63,13 +70,13 @@ class HttpFetcher:
         cookies: Mapping[str, str] = {},
         cookie_hosts: Collection[str] = (),
         allow_private: bool = False,
-        allow_hosts: Collection[str] = (),
+        allow: Collection[str] = (),
         slots: int = 64,
         wanted_types: tuple[str, ...] = (),
         timings: bool = False,
     ) -> None:
-        """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow_hosts` may be
-        private; a content type that starts with none of `wanted_types` is dropped before its body is read."""
+        """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow` are hosts and
+        networks that may be private; a content type that starts with none of `wanted_types` is dropped before its body is read."""
         self.limits = limits
         self._spider = spider
         try:
@@ -79,7 +86,7 @@ class HttpFetcher:
             raise SettingsError(error.why, hint="headers are single lines of printable characters") from error
         self._cookies = dict(cookies)
         self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
-        self._guard = Guard(allow_private=allow_private, allow_hosts=allow_hosts)
+        self._guard = Guard(allow_private=allow_private, allow=_places(allow))
         self._slots = slots
         self._wanted_types = wanted_types
         self._timings = timings
@@ -223,13 +230,22 @@ class HttpFetcher:
             self._connector = BoundedConnector(
                 idle_hosts=self._slots,
                 socket_factory=self._guard.make_socket,
-                resolver=GuardedResolver(self._guard, at_once=min(32, self._slots)),
+                resolver=GuardedResolver(self._guard, at_once=self._slots, within=self.limits.connect * _FOR_NAMES),
                 # No limit here: the slots are the limit, and waiting for a connection would look like a slow site.
                 limit=0,
                 keepalive_timeout=IDLE,
                 ttl_dns_cache=DNS_CACHE,
             )
+            lines: partial[ResponseHandler] = partial(Line, asyncio.get_running_loop(), self.limits, Watch(self.limits))
+            self._connector._factory = lines
         return self._connector
+
+
+def _places(allow: Collection[str]) -> Allowed:
+    try:
+        return allowed(allow)
+    except ValueError as error:
+        raise SettingsError(f"allow: {error}") from error
 
 
 def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:

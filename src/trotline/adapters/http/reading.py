@@ -10,10 +10,7 @@ from trotline.adapters.http.encodings import OverLimit, codings, room_for, undo
 from trotline.adapters.http.failures import Cut
 from trotline.model.answer import Trouble
 from trotline.model.limits import MIB, Limits
-from trotline.model.moments import Seconds
 
-RATE_GRACE: Seconds = 10.0
-"""A body may be slow for this long before its rate is judged."""
 REDIRECT_BODY = 64 * 1024
 """Nobody reads the body of a redirect. This much is read over, so that the connection can be used again."""
 
@@ -72,8 +69,6 @@ async def _wire(response: aiohttp.ClientResponse, limits: Limits, most: int, *, 
     size = len(chunk)
     if content.at_eof() and size <= most:
         return chunk
-    clock = asyncio.get_running_loop().time
-    began = clock()
     chunks = []
     while chunk:
         chunks.append(chunk)
@@ -84,9 +79,6 @@ async def _wire(response: aiohttp.ClientResponse, limits: Limits, most: int, *, 
             break
         chunk = await content.readany()
         size += len(chunk)
-        elapsed = clock() - began
-        if chunk and elapsed > RATE_GRACE and size < elapsed * limits.slowest:
-            raise Cut(Trouble.TOO_SLOW, f"under {limits.slowest} bytes a second for {elapsed:.0f} s")
     return b"".join(chunks)
 
 

@@ -1,0 +1,215 @@
+"""One connection, watched while it brings an answer.
+
+The parser bounds single lines; what it does not bound is judged here, where the bytes arrive: a head that never ends, a
+flood of interim answers, trailers, chunks that are all framing, an answer that nobody asked for, and answers that come
+too slowly to be worth their slot. An ordinary page costs a few comparisons.
+"""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.helpers import set_exception
+from aiohttp.http import RawResponseMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.streams import StreamReader
+
+from trotline.adapters.http.failures import Cut
+from trotline.model.answer import Trouble
+from trotline.model.limits import Limits
+from trotline.model.moments import Seconds
+
+INTERIM = 10
+"""Answers of the 1xx kind before the real one."""
+_FRAMING = 8
+"""Bytes of chunk framing for each byte of body: a page in chunks of one byte has six."""
+_NOTHING: BaseException = RuntimeError("no cause")
+
+
+class Line(ResponseHandler):
+    """A connection that cuts itself when a limit strikes; whoever reads from it gets the `Cut`."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits, watch: "Watch") -> None:
+        super().__init__(loop)
+        self._limits = limits
+        self._watch = watch
+        self._clock = loop.time
+        self._params: dict[str, Any] = {}
+        self._segment: bytes | None = None
+        self._asked: Seconds = 0.0
+        """When this request was made; 0: none was."""
+        self._mark: tuple[Seconds, int] = (0.0, 0)
+        """A moment, and the bytes received up to it: the rate is judged from here."""
+        self._received = 0
+        self._interim = 0
+        self._answered = False
+        self._cut: Cut | None = None
+        self._judge_beyond = 2 * limits.header_bytes
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._watch.add(self)
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._watch.remove(self)
+        super().connection_lost(exc)
+
+    def set_response_params(self, **params: Any) -> None:
+        """A request is about to be sent."""
+        self._params = params
+        self._asked = self._clock()
+        self._received = self._interim = 0
+        self._answered = False
+        super().set_response_params(**params)
+
+    def data_received(self, data: bytes) -> None:
+        if data:
+            if self._answered and (self._payload is None or self._payload.is_eof()):
+                # Nobody asked for this. Left in the connection, it would be the answer to the next question.
+                self._hang_up()
+                return
+            if not self._received:
+                self._mark = (self._clock(), 0)
+                self._segment = data
+            self._received += len(data)
+        super().data_received(data)
+        self._segment = None
+        if self._received > self._limits.header_bytes:
+            self._judge_size()
+
+    def feed_data(self, data: tuple[RawResponseMessage, StreamReader], size: int = 0) -> None:
+        """A head is complete."""
+        message = data[0]
+        code = message.code
+        if 100 <= code < 200 and code != 101:
+            self._interim += 1
+            if self._interim > INTERIM:
+                self.cut(Cut(Trouble.PROTOCOL, f"more than {INTERIM} interim answers (1xx)"))
+        elif self._answered:
+            self._should_close = True
+        elif code < 100 or message.version not in (HttpVersion11, HttpVersion10):
+            version = f"HTTP/{message.version.major}.{message.version.minor}"
+            self.cut(Cut(Trouble.PROTOCOL, f"not HTTP: {version} with status {code:03d}"))
+        else:
+            self._answered = True
+            super().feed_data(data, size)
+
+    def set_exception(self, exc: BaseException, exc_cause: BaseException = _NOTHING) -> None:
+        if self._cut is not None and exc is not self._cut:
+            return
+        segment, self._segment = self._segment, None
+        if segment is not None and isinstance(exc, HttpProcessingError) and self._whole_before_it_broke(segment):
+            return
+        payload = self._payload
+        if payload is not None and self._answered and not payload.is_eof():
+            # The parser tells only the queue of heads; whoever waits for the body would wait in vain.
+            set_exception(payload, exc if exc is self._cut else ClientPayloadError(f"broken body: {exc}"))
+        if exc_cause is _NOTHING:
+            super().set_exception(exc)
+        else:
+            super().set_exception(exc, exc_cause)
+
+    def cut(self, why: Cut) -> None:
+        """Stop here: nothing more is read, and whoever waits hears why."""
+        if self._cut is None:
+            self._cut = why
+            self.set_exception(why)
+            self._hang_up()
+
+    def judge_rate(self, now: Seconds, late: Seconds) -> None:
+        """Called again and again. `late` is how long the loop could not turn: the site is not to blame for that."""
+        if not self._asked or self._cut is not None or self._complete():
+            return
+        limits = self._limits
+        self._asked += late
+        if not self._received:
+            if now - self._asked > limits.first_byte:
+                self.cut(Cut(Trouble.TIMEOUT, f"no answer within {limits.first_byte:g} s"))
+            return
+        since, before = self._mark
+        since += late
+        elapsed = now - since
+        self._mark = (since, before)
+        if elapsed < limits.slow_after or self._reading_paused:
+            return
+        if self._received - before < elapsed * limits.slowest:
+            what = "body" if self._answered else "head"
+            self.cut(Cut(Trouble.TOO_SLOW, f"{what} under {limits.slowest} bytes a second for {elapsed:.2g} s"))
+        self._mark = (now, self._received)
+
+    def _complete(self) -> bool:
+        return self._answered and (self._payload is None or self._payload.is_eof())
+
+    def _judge_size(self) -> None:
+        limits = self._limits
+        if not self._answered:
+            self.cut(Cut(Trouble.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes"))
+        elif self._received > self._judge_beyond and self._payload is not None:
+            body = self._payload.total_bytes
+            if self._received - body > self._judge_beyond + _FRAMING * body:
+                self.cut(Cut(Trouble.TOO_LARGE, f"trailers and framing over the limit of {limits.header_bytes} bytes"))
+
+    def _whole_before_it_broke(self, segment: bytes) -> bool:
+        """Did nonsense follow a complete answer in one segment? Then the answer counts, and the connection goes."""
+        end = segment.find(b"\r\n\r\n") + 4
+        if self._answered or end < 4:
+            return False
+        super().set_response_params(**self._params)
+        parser, self._parser = self._parser, None
+        assert parser is not None  # noqa: S101 - it has just been made
+        try:
+            messages = parser.feed_data(segment[:end])[0]
+        except Exception:  # whatever it is, the first look has named it
+            return False
+        with suppress(Exception):
+            parser.feed_data(segment[end:])
+        if not messages or not messages[-1][1].is_eof():
+            return False
+        message, self._payload = messages[-1]
+        self._should_close = True
+        self.feed_data((message, self._payload))
+        return True
+
+    def _hang_up(self) -> None:
+        self._should_close = True
+        self._parser = None
+        self._payload = None
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class Watch:
+    """Looks at every line of a fetcher about once a second, while there are any."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._every = min(1.0, limits.slow_after / 4, limits.first_byte / 4)
+        self._lines: set[Line] = set()
+        self._next: asyncio.TimerHandle | None = None
+        self._due: Seconds = 0.0
+
+    def add(self, line: Line) -> None:
+        self._lines.add(line)
+        if self._next is None:
+            self._plan()
+
+    def remove(self, line: Line) -> None:
+        self._lines.discard(line)
+        if not self._lines and self._next is not None:
+            self._next.cancel()
+            self._next = None
+
+    def _plan(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._due = loop.time() + self._every
+        self._next = loop.call_at(self._due, self._look)
+
+    def _look(self) -> None:
+        now = asyncio.get_running_loop().time()
+        late = max(0.0, now - self._due - self._every)
+        for line in list(self._lines):
+            line.judge_rate(now, late)
+        self._next = None
+        if self._lines:
+            self._plan()
