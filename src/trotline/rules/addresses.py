@@ -1,12 +1,16 @@
-"""Which addresses and ports may be dialled.
+"""Which names, addresses and ports may be dialled.
 
 The table is our own: `ipaddress.is_global` of the Pythons we run on calls NAT64 forms of a metadata address,
 6to4 forms of loopback and multicast "global". Forms that carry an IPv4 address inside are unwrapped and the
 inner address is judged too. What is in doubt is refused.
 """
 
+import re
+from collections.abc import Iterable
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+import msgspec
 
 _SPECIAL_V4 = [
     (IPv4Network(network), name)
@@ -62,6 +66,70 @@ BLOCKED_PORTS = frozenset((
 ))  # fmt: skip
 """What browsers block (other protocols that HTTP can be smuggled into), and databases and queues."""
 
+METADATA_NAMES = frozenset((
+    "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal",
+    "metadata.azure.internal", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com",
+))  # fmt: skip
+"""Where clouds hand out the keys of a machine. Known by name, so that they are not even looked up."""
+
+_ENDS_IN_A_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?$")
+_NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
+
+
+class Allowed(msgspec.Struct, frozen=True):
+    """Private places that may be visited all the same."""
+
+    names: frozenset[str] = frozenset()
+    domains: tuple[str, ...] = ()
+    """Ends of names, each with its dot: what is below them is allowed."""
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+
+    def name(self, host: str) -> bool:
+        return host in self.names or host.endswith(self.domains)
+
+    def address(self, text: str) -> bool:
+        if not self.networks:
+            return False
+        address = ip_address(text.partition("%")[0])
+        if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
+            address = address.ipv4_mapped
+        return any(address in network for network in self.networks)
+
+
+NOTHING = Allowed()
+
+
+def allowed(places: Iterable[str]) -> Allowed:
+    """`wiki.corp.example`, `*.corp.example`, `10.20.0.7`, `10.20.0.0/16`, `fd00::/8`; ValueError says what is none."""
+    names, domains, networks = set[str](), list[str](), list[IPv4Network | IPv6Network]()
+    for place in places:
+        text = place.strip().lower().strip("[]").rstrip(".")
+        try:
+            networks.append(ip_network(text))
+        except ValueError as error:
+            if "host bits set" in str(error):
+                raise ValueError(f"{place!r} is not a network: write {ip_network(text, strict=False)}") from None
+            if not _NAME.fullmatch(text) or is_number(text):
+                raise ValueError(
+                    f"{place!r} is neither a host, an address nor a network; "
+                    'write it like "wiki.corp.example", "*.corp.example", "10.20.0.7" or "10.20.0.0/16"'
+                ) from None
+            if text.startswith("*."):
+                domains.append(text[1:])
+            else:
+                names.add(text)
+    return Allowed(frozenset(names), tuple(domains), tuple(networks))
+
+
+def is_number(host: str) -> bool:
+    """Would somebody read this host as an address: 127.0.0.1, 127.1, 2130706433, 0x7f.1, ::1?"""
+    return ":" in host or _ENDS_IN_A_NUMBER.search(host) is not None
+
+
+def why_not_name(host: str) -> str:
+    """Why this name is not even looked up; empty when it may be."""
+    return "a cloud's metadata service" if host.rstrip(".").lower() in METADATA_NAMES else ""
+
 
 def why_not_port(port: int) -> str:
     """Why this port is not dialled; empty when it may be."""
@@ -73,10 +141,13 @@ def why_not_port(port: int) -> str:
 @lru_cache(maxsize=4096)
 def why_not_address(address: str) -> str:
     """Why this address is not dialled ("loopback", "private", ...); empty when it may be."""
+    bare, zone, _ = address.partition("%")
     try:
-        parsed = ip_address(address.partition("%")[0])
+        parsed = ip_address(bare)
     except ValueError:
         return "not an address"
+    if zone:
+        return "an address of one network interface"
     return _judge_v4(parsed) if isinstance(parsed, IPv4Address) else _judge_v6(parsed)
 
 

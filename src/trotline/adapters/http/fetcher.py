@@ -19,8 +19,8 @@ from trotline.adapters.http import reading
 from trotline.adapters.http.cookies import Jar
 from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, explain
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
-from trotline.adapters.http.names import GuardedResolver
 from trotline.adapters.http.line import Line, Watch
+from trotline.adapters.http.names import GuardedResolver
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure, Timing, Trouble
@@ -76,7 +76,7 @@ class HttpFetcher:
         timings: bool = False,
     ) -> None:
         """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow` are hosts and
-        networks that may be private; a content type that starts with none of `wanted_types` is dropped before its body is read."""
+        networks that may be private; a content type that starts with none of `wanted_types` is dropped unread."""
         self.limits = limits
         self._spider = spider
         try:

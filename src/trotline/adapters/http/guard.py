@@ -6,19 +6,15 @@ written into the URL passes: it never sees the resolver. What was vetted is what
 changes its mind between the two (rebinding) gains nothing.
 """
 
-import asyncio
 import socket
-import threading
 from collections.abc import Callable, Collection
-from contextlib import suppress
 from typing import Any
 
 from aiohttp import TCPConnector
-from aiohttp.abc import AbstractResolver, ResolveResult
 
-from trotline.rules.addresses import why_not_address, why_not_port
+from trotline.rules.addresses import NOTHING, Allowed, is_number, why_not_address, why_not_name, why_not_port
 
-HINT = "if you mean it, allow private addresses with --allow-private"
+HINT = "if you mean it, allow it with --allow {place} or everything private with --allow-private"
 
 
 class Forbidden(Exception):
@@ -32,9 +28,9 @@ class Forbidden(Exception):
 class Guard:
     """Which addresses this fetcher dials."""
 
-    def __init__(self, *, allow_private: bool, allow_hosts: Collection[str]) -> None:
+    def __init__(self, *, allow_private: bool = False, allow: Allowed = NOTHING) -> None:
         self._allow_private = allow_private
-        self._allow_hosts = frozenset(host.lower().strip("[]") for host in allow_hosts)
+        self._allow = allow
         self._vetted: set[str] = set()
         """Forbidden addresses that an allowed name stands for."""
 
@@ -43,8 +39,10 @@ class Guard:
         why = why_not_port(port)
         if why:
             raise Forbidden(why)
-        if _is_literal(host):
+        if is_number(host):
             self._judge(host, host)
+        elif not self._allow_private and (why := why_not_name(host)) and not self._allow.name(_plain(host)):
+            raise Forbidden(f"{host} is {why}; {HINT.format(place=host)}")
 
     def admit_name(self, name: str, addresses: Collection[str]) -> None:
         """Judge what a name resolved to: all of it, or none."""
@@ -66,85 +64,17 @@ class Guard:
         if self._allow_private:
             return
         why = why_not_address(address)
-        if not why:
+        if not why or (why != "not an address" and self._allow.address(address)):
             return
-        if name.lower() in self._allow_hosts:
+        if self._allow.name(_plain(name)):
             self._vetted.add(address)
             return
         shown = name if name == address else f"{name} ({address})"
-        raise Forbidden(f"{shown} is not a public address: {why}; {HINT}")
+        raise Forbidden(f"{shown} is not a public address: {why}; {HINT.format(place=name)}")
 
 
-def _is_literal(host: str) -> bool:
-    return ":" in host or host.replace(".", "").isdigit()
-
-
-class GuardedResolver(AbstractResolver):
-    """The system's resolver, one thread per lookup.
-
-    Threads of our own, so that dead name servers do not fill the loop's shared ones; and daemons, so that a lookup
-    that hangs does not keep a stopping worker alive.
-    """
-
-    def __init__(self, guard: Guard, at_once: int) -> None:
-        self._guard = guard
-        self._room = asyncio.Semaphore(at_once)
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        async with self._room:
-            infos = await _in_a_thread(lambda: _look_up(host, port, family))
-        found = [
-            ResolveResult(
-                hostname=host,
-                host=str(where[0]),
-                port=port,
-                family=kind,
-                proto=protocol,
-                flags=socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
-            )
-            for kind, _, protocol, _, where in infos
-        ]
-        self._guard.admit_name(host, [result["host"] for result in found])
-        return found
-
-    async def close(self) -> None:
-        """Nothing is held."""
-
-
-async def _in_a_thread(work: Callable[[], list[Any]]) -> list[Any]:
-    loop = asyncio.get_running_loop()
-    done: asyncio.Future[list[Any]] = loop.create_future()
-
-    def tell(result: list[Any] | None, error: Exception | None) -> None:
-        if done.done():
-            return
-        if error is not None:
-            done.set_exception(error)
-        else:
-            done.set_result(result or [])
-
-    def run() -> None:
-        result, trouble = None, None
-        try:
-            result = work()
-        except OSError as error:
-            trouble = error
-        # A loop that was closed while the lookup hung has nobody left to tell.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, result, trouble)
-
-    threading.Thread(target=run, name="trotline-dns", daemon=True).start()
-    return await done
-
-
-def _look_up(host: str, port: int, family: int) -> list[Any]:
-    try:
-        return socket.getaddrinfo(host, port, family=family, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-    except UnicodeError as error:
-        # A label that is empty or too long never reaches DNS.
-        raise socket.gaierror(socket.EAI_NONAME, "not a host name") from error
+def _plain(name: str) -> str:
+    return name.lower().rstrip(".")
 
 
 class BoundedConnector(TCPConnector):
