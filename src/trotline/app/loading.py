@@ -54,7 +54,10 @@ def load(ref: str) -> Spider:
     """The spider that `ref` names. SpiderNotFound, SpiderBroken and SpiderRefused say what is wrong and where."""
     address = parse_ref(ref)
     module = _import_file(address) if address.file else _import_module(address)
-    return _pick(module, address)
+    spider = _pick(module, address)
+    # Secrets without hosts are refused now, not when the first page is on its way.
+    _ = spider.reach
+    return spider
 
 
 def spiders_in(module: ModuleType) -> dict[str, Spider]:

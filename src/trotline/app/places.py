@@ -3,7 +3,8 @@
 import re
 from pathlib import PurePath
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+
+from trotline.rules import redaction
 
 MEMORY = "sqlite::memory:"
 SINK_FORMS = {
@@ -58,14 +59,8 @@ def scheme_of(url: str) -> str:
 
 
 def public(url: str) -> str:
-    """The URL without user name and password: nothing secret reaches a screen or a log."""
-    try:
-        parts = urlsplit(url)
-        if "@" not in parts.netloc:
-            return url
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
-    except ValueError:
-        return re.sub(r"//[^/@]*@", "//", url)
+    """The URL as it may be shown: no user name, no password, no value of a telling query key."""
+    return redaction.url(url)
 
 
 def _split(text: Any) -> tuple[str, str]:

@@ -109,12 +109,15 @@ async def check_validators(frontier_url: str, job: Job, sink: str, spider: "Spid
 def open_fetcher(spider: "Spider", *, allow_private: bool, slots: int = 16, timings: bool = False) -> "HttpFetcher":
     from trotline.adapters.http.fetcher import HttpFetcher
 
+    reach = spider.reach
     return HttpFetcher(
         spider.limits or Limits(),
         user_agent=user_agent(spider),
         headers=spider.headers,
+        secret_headers=spider.secret_headers,
         cookies=spider.cookies,
-        cookie_hosts=spider.scope.hosts,
+        cookie_hosts=reach.hosts,
+        reach=reach,
         allow_private=allow_private,
         slots=slots,
         spider=spider.name,

@@ -7,7 +7,8 @@ from trotline.model.pace import Pace
 
 
 class LaneRules(msgspec.Struct, frozen=True):
-    """Which pace a lane gets when its first task arrives, and how patient we are with a lane that only fails."""
+    """What a job keeps of its spider's settings: which pace a lane gets when its first task arrives, how patient we
+    are with a lane that only fails, and what is not shown of a URL."""
 
     default: Pace = Pace()
     lanes: dict[str, Pace] = {}
@@ -15,6 +16,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """Retries of a lane are at most this share of its first attempts (plus a small allowance)."""
     give_up: Seconds = 1800.0
     """A lane that has only failed for this long is given up: what waits in it is buried, ready to be revived."""
+    redact: tuple[str, ...] = ()
+    """Query keys whose values no output of the job shows, beside the usual ones."""
 
     def pace(self, lane: str) -> Pace:
         return self.lanes.get(lane, self.default)

@@ -4,8 +4,8 @@ import msgspec
 from can_ada import parse
 
 from trotline.model.task import Task
+from trotline.rules.redaction import is_secret_header
 
-_SECRET = frozenset({"authorization", "cookie", "proxy-authorization", "www-authenticate", "x-api-key", "x-auth-token"})
 _OF_THE_BODY = frozenset({"content-type", "content-length", "content-encoding", "content-language"})
 
 
@@ -16,7 +16,7 @@ def moved(task: Task, status: int, url: str, lane: str) -> Task:
         method, body = "GET", b""
         headers = tuple(pair for pair in headers if pair[0].lower() not in _OF_THE_BODY)
     if _origin(task.url) != _origin(url):
-        headers = tuple(pair for pair in headers if pair[0].lower() not in _SECRET)
+        headers = tuple(pair for pair in headers if not is_secret_header(pair[0]))
     return msgspec.structs.replace(
         task, url=url, lane=lane, method=method, body=body, headers=headers, hops=task.hops + 1
     )

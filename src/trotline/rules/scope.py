@@ -45,7 +45,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
 def why_out(scope: Scope, address: Address, depth: int) -> str | None:
     """None if the address is inside, else the short reason."""
-    if scope.hosts and not _admits(scope.hosts, address):
+    if scope.hosts and not admits(scope.hosts, address):
         return HOST
     if scope.exclude and _found(scope.exclude, address.url):
         return EXCLUDED
@@ -54,7 +54,7 @@ def why_out(scope: Scope, address: Address, depth: int) -> str | None:
     return DEPTH if depth > scope.max_depth else None
 
 
-def _admits(hosts: Collection[str], address: Address) -> bool:
+def admits(hosts: Collection[str], address: Address) -> bool:
     """Is the host, or a domain above it, in `hosts`? Its cost does not grow with the number of hosts."""
     name = address.lane
     if name in hosts:

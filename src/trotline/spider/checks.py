@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from trotline.errors import SpiderRefused
 from trotline.model.moments import Seconds
 from trotline.model.pace import Pace, Rate
+from trotline.model.secret import Secret
 from trotline.rules.scope import Scope
 
 T = TypeVar("T")
@@ -63,13 +64,24 @@ class Checks:
         except (ValueError, TypeError) as error:
             raise self.refuse(str(error), 'For example hosts=["shop.example"], include=[r"/product/"].') from error
 
-    def headers(self, field: str, given: Any) -> dict[str, str]:
+    def headers(self, field: str, given: Any) -> dict[str, str | Secret]:
+        """Values may be secrets, so no message shows one."""
         if not isinstance(given, Mapping):
-            raise self.refuse(f"{field} is {given!r}", f'Give a dict: {field}={{"name": "value"}}.')
+            raise self.refuse(f"{field} is a {type(given).__name__}", f'Give a dict: {field}={{"name": "value"}}.')
         for name, value in given.items():
-            if not isinstance(name, str) or not isinstance(value, str) or not name or _BREAKS.search(name + value):
-                raise self.refuse(f"{field} has {name!r}: {value!r}", "Names and values are texts without line breaks.")
+            shown = value.reveal() if isinstance(value, Secret) else value
+            if not isinstance(name, str) or not isinstance(shown, str) or not name or _BREAKS.search(name + shown):
+                raise self.refuse(
+                    f"the value of {name!r} in {field} is not a text in one line, or its name is not",
+                    "Names and values are texts without line breaks; a value may be Secret.env(...).",
+                )
         return dict(given)
+
+    def names(self, field: str, given: Any) -> tuple[str, ...]:
+        names = None if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+        if names is None or not all(isinstance(one, str) and one for one in names):
+            raise self.refuse(f"{field} is {given!r}", f'Give a list of names: {field}=["ticket"].')
+        return tuple(one.lower() for one in names)
 
     def rate(self, field: str, given: Any) -> Rate:
         if isinstance(given, Rate):

@@ -10,7 +10,10 @@ from trotline.errors import SpiderRefused
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.pace import Pace, Rate
+from trotline.model.secret import Secret
 from trotline.model.task import NORMAL
+from trotline.rules import redaction
+from trotline.rules.reach import Reach
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapRules
 from trotline.rules.urls import Address, UrlRules
@@ -48,8 +51,9 @@ class Spider:
         exclude: Iterable[str] = (),
         max_depth: int = 20,
         max_pages: int | None = None,
-        headers: Mapping[str, str] | None = None,
-        cookies: Mapping[str, str] | None = None,
+        headers: Mapping[str, str | Secret] | None = None,
+        cookies: Mapping[str, str | Secret] | None = None,
+        redact: Iterable[str] = (),
         robots: bool = True,
         user_agent: str | None = None,
         urls: UrlRules | None = None,
@@ -69,13 +73,19 @@ class Spider:
                 lane: check.pace(f"lanes[{lane!r}]", own, concurrency, slowest) for lane, own in (lanes or {}).items()
             },
             give_up=check.patience("give_up", give_up),
+            redact=check.names("redact", redact),
         )
         """Which pace each lane gets."""
         self.pool = check.text("pool", pool)
         self._scope = check.scope(hosts, include, exclude, self.max_depth)
-        self.headers = check.headers("headers", headers or {})
+        given = check.headers("headers", headers or {})
+        self.headers = {n: v for n, v in given.items() if isinstance(v, str) and not redaction.is_secret_header(n)}
         """Sent with every request of this spider."""
-        self.cookies = check.headers("cookies", cookies or {})
+        self.secret_headers = {name: _secret(value) for name, value in given.items() if name not in self.headers}
+        """Sent to the spider's own hosts alone (`reach`)."""
+        self.cookies = {name: _secret(value) for name, value in check.headers("cookies", cookies or {}).items()}
+        """The same: a cookie is often a session."""
+        redaction.hide_keys(self.rules.redact)
         self.robots = check.instance("robots", robots, bool)
         self.user_agent = None if user_agent is None else check.text("user_agent", user_agent)
         self.urls = None if urls is None else check.instance("urls", urls, UrlRules)
@@ -171,6 +181,25 @@ class Spider:
             return self._scope
         return msgspec.structs.replace(self._scope, hosts=self._seed_hosts())
 
+    @property
+    def reach(self) -> Reach:
+        """Where headers that are secret, and cookies, may go; SpiderRefused if nobody can tell whose they are.
+
+        To `hosts`; without them, to the hosts of the seeds that stand in the code, and over https alone if all of
+        those are https.
+        """
+        if not self.secret_headers and not self.cookies:
+            return Reach()
+        seeds = self._seed_addresses()
+        hosts = frozenset(self._scope.hosts) or frozenset(address.lane for address in seeds or ())
+        if not hosts or _ANY in hosts:
+            what = ", ".join([*self.secret_headers, *(f"cookie {name}" for name in self.cookies)])
+            raise SpiderRefused(
+                f"spider {self.name!r} has secrets ({what}) and does not say for which hosts",
+                hint='Name the hosts that they are for: hosts=["shop.example"]. Nobody else will get them.',
+            )
+        return Reach(hosts, secure=bool(seeds) and all(one.url.startswith("https:") for one in seeds or ()))
+
     def says_blocked(self, page: Page) -> str:
         """Why the spider's own validators call this a block page; empty when they do not.
 
@@ -186,21 +215,25 @@ class Spider:
         return ""
 
     def _seed_hosts(self) -> tuple[str, ...]:
-        hosts: dict[str, None] = {}
+        return tuple(dict.fromkeys(address.host for address in self._seed_addresses() or ()))
+
+    def _seed_addresses(self) -> list[Address] | None:
+        found: list[Address] = []
         for route in self.routes.values():
             for seeds in route.seeds:
                 written = written_urls(seeds)
                 if written is None:
                     # A file or a function may start anywhere: guessing hosts would silently drop its seeds.
-                    return ()
-                for url in written:
-                    address = read_url(url)
-                    if isinstance(address, Address):
-                        hosts[address.host] = None
-        return tuple(hosts)
+                    return None
+                found += [address for address in map(read_url, written) if isinstance(address, Address)]
+        return found
 
     def __repr__(self) -> str:
         return f"<Spider {self.name}: {', '.join(self.routes) or 'no routes'}>"
+
+
+def _secret(value: str | Secret) -> Secret:
+    return value if isinstance(value, Secret) else Secret(value)
 
 
 def _sitemaps(given: Sitemaps) -> tuple[Any, ...]:

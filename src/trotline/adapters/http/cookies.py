@@ -7,6 +7,8 @@ from http.cookies import Morsel, SimpleCookie
 from aiohttp import CookieJar
 from yarl import URL
 
+from trotline.model.secret import Secret
+
 LARGEST = 4096
 """Bytes of one Set-Cookie; larger ones are ignored, as browsers do."""
 
@@ -29,20 +31,26 @@ class Jar(CookieJar):
         kept = [header for header in headers if len(header) <= LARGEST and not _for_a_registry(header)]
         super().update_cookies_from_headers(kept, response_url)
 
-    def give(self, cookies: Mapping[str, str], hosts: Collection[str]) -> None:
-        """Put the author's cookies in: for these hosts and what is under them, or for every host if none is named."""
+    def give(self, cookies: Mapping[str, str | Secret], hosts: Collection[str], *, secure: bool = False) -> None:
+        """Put the author's cookies in: for these hosts and what is under them, or for every host if none is named.
+
+        `secure`: never over plain http.
+        """
+        plain = {name: value.reveal() if isinstance(value, Secret) else value for name, value in cookies.items()}
         if not hosts:
-            self.update_cookies(cookies)
+            self.update_cookies(plain)
         for host in hosts:
-            self.update_cookies(_bound(cookies, host), URL.build(scheme="https", host=host))
+            self.update_cookies(_bound(plain, host, secure), URL.build(scheme="https", host=host))
 
 
-def _bound(cookies: Mapping[str, str], host: str) -> list[tuple[str, "Morsel[str]"]]:
+def _bound(cookies: Mapping[str, str], host: str, secure: bool) -> list[tuple[str, "Morsel[str]"]]:
     made: SimpleCookie = SimpleCookie()
     for name, value in cookies.items():
         made[name] = value
         made[name]["domain"] = host
         made[name]["path"] = "/"
+        if secure:
+            made[name]["secure"] = True
     return list(made.items())
 
 

@@ -26,8 +26,10 @@ from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure, Timing, Trouble
 from trotline.model.limits import Limits
 from trotline.model.moments import Seconds
+from trotline.model.secret import Secret
 from trotline.model.task import Task
 from trotline.rules.addresses import Allowed, allowed
+from trotline.rules.reach import Reach
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -67,8 +69,10 @@ class HttpFetcher:
         user_agent: str,
         spider: str,
         headers: Mapping[str, str] = {},
-        cookies: Mapping[str, str] = {},
+        secret_headers: Mapping[str, Secret] = {},
+        cookies: Mapping[str, str | Secret] = {},
         cookie_hosts: Collection[str] = (),
+        reach: Reach | None = None,
         allow_private: bool = False,
         allow: Collection[str] = (),
         slots: int = 64,
@@ -82,8 +86,13 @@ class HttpFetcher:
         try:
             own = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
             self._headers = _checked({**own, **headers})
+            _checked({name: value.reveal() for name, value in secret_headers.items()})
         except Forbidden as error:
             raise SettingsError(error.why, hint="headers are single lines of printable characters") from error
+        self._secret_headers = dict(secret_headers)
+        self._reach = reach or Reach()
+        self._reached: dict[str, bool] = {}
+        """Origin -> may it have the secrets? Judged once."""
         self._cookies = dict(cookies)
         self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
         self._guard = Guard(allow_private=allow_private, allow=_places(allow))
@@ -148,7 +157,7 @@ class HttpFetcher:
         response = await session.request(
             task.method,
             url,
-            headers=_checked(dict(task.headers)) if task.headers else None,
+            headers=self._own_headers(task) if task.headers or self._secret_headers else None,
             data=task.body or None,
             allow_redirects=False,
             trace_request_ctx=watch,
@@ -172,6 +181,25 @@ class HttpFetcher:
         if why:
             raise Forbidden(why)
         return url
+
+    def _own_headers(self, task: Task) -> Mapping[str, str]:
+        """The task's headers, and the spider's secret ones if the URL is one of the spider's own hosts."""
+        given = _checked(dict(task.headers))
+        if not self._secret_headers or not self._may_have_secrets(task.url):
+            return given
+        names = {name.lower() for name in given}
+        secret = {name: value for name, value in self._secret_headers.items() if name.lower() not in names}
+        return {**{name: value.reveal() for name, value in secret.items()}, **given}
+
+    def _may_have_secrets(self, url: str) -> bool:
+        end = url.find("/", 8)
+        origin = url if end < 0 else url[:end]
+        known = self._reached.get(origin)
+        if known is None:
+            if len(self._reached) >= _KNOWN_ORIGINS:
+                self._reached.clear()
+            known = self._reached[origin] = self._reach.admits(origin)
+        return known
 
     def _judge_origin(self, url: URL) -> str:
         if url.scheme not in ("http", "https"):
@@ -210,7 +238,7 @@ class HttpFetcher:
     def _new_session(self) -> aiohttp.ClientSession:
         jar = Jar()
         if self._cookies:
-            jar.give(self._cookies, self._cookie_hosts)
+            jar.give(self._cookies, self._cookie_hosts, secure=self._reach.secure)
         return aiohttp.ClientSession(
             connector=self._connections(),
             connector_owner=False,

@@ -1,0 +1,129 @@
+"""A value that must not be seen: it can be sent, and nothing else can be done with it by accident."""
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import Any, NoReturn, Self
+from urllib.parse import quote
+
+HIDDEN = "(hidden)"
+LARGEST = 64 * 1024
+"""Bytes of a secret's file."""
+SHORTEST = 6
+"""Characters; a shorter value stands in too many innocent texts to be looked for in them."""
+
+_OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+_known: set[str] = set()
+"""Every secret of this process. The last doors (an error message, a report, a child's words) are handed nothing but
+text, and must be able to take out of it what nobody may read."""
+
+
+class SecretMissing(ValueError):
+    """The place that a secret was to come from has none, or is open to others."""
+
+
+class Secret:
+    """A value by reference: `Secret.env("SHOP_TOKEN")`, `Secret.file("token.txt")`.
+
+    Printing, formatting, JSON and pickle never show it; whoever sends it says `reveal()`.
+    """
+
+    __slots__ = ("__value", "__whence")
+
+    def __init__(self, value: str, *, whence: str = "") -> None:
+        if not isinstance(value, str):
+            raise TypeError("a secret is text")
+        self.__value = value
+        self.__whence = whence
+        _remember(value)
+
+    @classmethod
+    def env(cls, name: str) -> Self:
+        """The value of an environment variable."""
+        value = os.environ.get(name, "")
+        if not value:
+            raise SecretMissing(f"environment variable {name} is not set; the secret was to come from it")
+        return cls(value, whence=f"env:{name}")
+
+    @classmethod
+    def file(cls, path: str | os.PathLike[str]) -> Self:
+        """The text of a file, without the line break at its end. The file must be its owner's alone (chmod 600)."""
+        return cls(_read(Path(path)), whence=f"file:{path}")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """`env:NAME` or `file:PATH`, as settings files write it."""
+        scheme, _, place = text.partition(":")
+        if scheme not in ("env", "file") or not place:
+            raise ValueError("a secret is written as env:NAME or file:PATH")
+        return cls.env(place) if scheme == "env" else cls.file(place)
+
+    def reveal(self) -> str:
+        """The value itself. Say this where it is sent, and nowhere else."""
+        return self.__value
+
+    def __repr__(self) -> str:
+        return f"Secret({self.__whence or HIDDEN})"
+
+    def __str__(self) -> str:
+        return HIDDEN
+
+    def __format__(self, spec: str) -> str:
+        return format(HIDDEN, spec)
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a secret is not pickled: name its place again where it is needed (Secret.env, Secret.file)")
+
+
+def is_reference(value: object) -> bool:
+    """Is it written as `env:NAME` or `file:PATH`?"""
+    return isinstance(value, str) and re.fullmatch(r"(?:env|file):.+", value) is not None
+
+
+def without_secrets(text: str) -> str:
+    """The text, with every secret that this process knows taken out of it."""
+    for value in tuple(_known):
+        if value in text:
+            text = text.replace(value, HIDDEN)
+    return text
+
+
+def _remember(value: str) -> None:
+    # "Bearer abc": whoever quotes it may quote the last word alone, or as it stands in a URL.
+    for part in (value, value.rpartition(" ")[2]):
+        if len(part) >= SHORTEST:
+            _known.update((part, quote(part), quote(part, safe="")))
+
+
+def _read(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            # Judged on the open file: the name may mean another one a moment later.
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise SecretMissing(f"{path} is no plain file; the secret was to come from it")
+            if status.st_mode & _OTHERS:
+                mode = stat.S_IMODE(status.st_mode)
+                raise SecretMissing(
+                    f"{path} holds a secret and others can read it (mode {mode:o}); try: chmod 600 {path}"
+                )
+            raw = file.read(LARGEST + 1)
+    except OSError as error:
+        raise SecretMissing(f"{path} cannot be read: {error.strerror}; the secret was to come from it") from error
+    if len(raw) > LARGEST:
+        raise SecretMissing(f"{path} is larger than {LARGEST:,} bytes; a secret is not")
+    try:
+        text = raw.decode("utf-8-sig").rstrip("\r\n")
+    except UnicodeDecodeError:
+        # Not "from": the cause would quote the bytes.
+        raise SecretMissing(f"{path} is not UTF-8 text; the secret was to come from it") from None
+    if not text:
+        raise SecretMissing(f"{path} is empty; the secret was to come from it")
+    return text

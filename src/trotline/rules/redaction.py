@@ -1,0 +1,93 @@
+"""What no output may show: user names and passwords in URLs, values of telling query keys, known secrets.
+
+The frontier and the records keep URLs whole: they have to be visited, and the rows are the author's. What is shown,
+logged, exported from the graveyard or written into a report goes through here.
+"""
+
+import re
+from collections.abc import Collection, Iterable
+from urllib.parse import unquote_plus
+
+from trotline.model.secret import HIDDEN, SHORTEST, without_secrets
+from trotline.model.task import Task
+
+KEYS = frozenset(
+    {
+        "access_token", "api-key", "api_key", "apikey", "auth", "auth_token", "authorization", "awsaccesskeyid",
+        "client_secret", "credential", "googleaccessid", "id_token", "jsessionid", "jwt", "key", "pass", "passwd",
+        "password", "phpsessid", "pwd", "refresh_token", "secret", "session", "session_id", "sessionid", "sid", "sig",
+        "sign", "signature", "token", "x-amz-credential", "x-amz-security-token", "x-amz-signature", "x-api-key",
+        "x-goog-credential", "x-goog-signature",
+    }
+)  # fmt: skip
+"""Query keys whose values are hidden for every spider. `Spider(redact=[...])` adds others."""
+
+_USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
+_PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
+_TELLING = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key")
+_NESTED = 3
+"""A URL in a URL in a URL."""
+
+_also: set[str] = set()
+"""Keys that the spiders of this process hide. Hiding too much costs a look at the database; too little, a secret."""
+
+
+def hide_keys(names: Iterable[str]) -> None:
+    """From now on these query keys are hidden too, everywhere in this process."""
+    _also.update(name.lower() for name in names)
+
+
+def is_secret_header(name: str) -> bool:
+    """Would the value of a header of this name open a door?"""
+    return _TELLING.search(name.lower()) is not None
+
+
+def url(text: str, keys: Collection[str] = ()) -> str:
+    """The URL as it may be shown."""
+    return _redacted(text, keys, _NESTED)
+
+
+def text(said: str, keys: Collection[str] = (), *, about: Task | None = None) -> str:
+    """Any text as it may be shown: the URLs in it, and secrets that are known or belong to the task it is about."""
+    for value in _values(about) if about is not None else ():
+        said = said.replace(value, HIDDEN)
+    return without_secrets(_redacted(said, keys, _NESTED))
+
+
+def _redacted(said: str, keys: Collection[str], nested: int) -> str:
+    if "://" in said:
+        said = _USER_INFO.sub("", said)
+    if "=" not in said:
+        return said
+
+    def shown(match: re.Match[str]) -> str:
+        mark, name, value = match.groups()
+        if value and (_is_hidden(name, keys) or _carries(value, keys, nested)):
+            return f"{mark}{name}={HIDDEN}"
+        return match[0]
+
+    return _PAIR.sub(shown, said)
+
+
+def _is_hidden(name: str, keys: Collection[str]) -> bool:
+    # PHP's and Rails' forms: user[token]=...
+    plain = unquote_plus(name).strip().lower()
+    last = plain.rpartition("[")[2].rstrip("]")
+    return any(one in KEYS or one in _also or one in keys for one in (plain, last))
+
+
+def _carries(value: str, keys: Collection[str], nested: int) -> bool:
+    """Is there another URL in it, with something to hide?"""
+    if nested == 0 or "%" not in value:
+        return False
+    inner = unquote_plus(value)
+    return _redacted(inner, keys, nested - 1) != inner
+
+
+def _values(task: Task) -> set[str]:
+    """What of a task is secret by its name."""
+    found = {value for name, value in task.headers if is_secret_header(name)}
+    for match in _PAIR.finditer(task.url):
+        if _is_hidden(match[2], ()):
+            found |= {match[3], unquote_plus(match[3])}
+    return {value for value in found if len(value) >= SHORTEST}
