@@ -1,6 +1,7 @@
 """Trotline from Python, for those who embed it: the same parts, wired by hand."""
 
 import asyncio
+from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -26,10 +27,13 @@ class App:
     """Where the tasks live and where the rows go.
 
     `frontier` is a URL (`sqlite:crawl.db`), `sink` a URL or any object that keeps the Sink port's promises.
+    `allow` names private hosts and networks that may be visited, `allow_private` allows all of them.
     Workers run in this process; `trotline run` is the way to have them supervised.
     """
 
-    def __init__(self, *, frontier: str, sink: str | Sink, allow_private: bool = False) -> None:
+    def __init__(
+        self, *, frontier: str, sink: str | Sink, allow_private: bool = False, allow: Sequence[str] = ()
+    ) -> None:
         try:
             self._frontier_url = frontier_url(frontier)
             self._sink_url = sink_url(sink) if isinstance(sink, str) else ""
@@ -37,6 +41,7 @@ class App:
             raise SettingsError(str(error)) from error
         self._given_sink = None if isinstance(sink, str) else sink
         self._allow_private = allow_private
+        self._allow = tuple(allow)
         self._frontiers: dict[str, SqliteFrontier] = {}
 
     async def __aenter__(self) -> Self:
@@ -65,7 +70,8 @@ class App:
             await jobs.close()
         frontier = await self._frontier(job)
         now = (await frontier.progress()).now
-        await seed(spider, frontier, wiring.open_gate(spider), now, extra=None, allow_private=self._allow_private)
+        gate = wiring.open_gate(spider)
+        await seed(spider, frontier, gate, now, extra=None, allow_private=self._allow_private, allow=self._allow)
         await frontier.seal()
         return job
 
@@ -79,7 +85,7 @@ class App:
         if job is None:
             raise SettingsError(f"spider {spider.name!r} has no job", hint="Start one first: await app.start(spider)")
         validators = await self._validators(job, spider)
-        fetcher = wiring.open_fetcher(spider, allow_private=self._allow_private, slots=slots)
+        fetcher = wiring.open_fetcher(spider, allow_private=self._allow_private, allow=self._allow, slots=slots)
         try:
             tools = Tools(
                 frontier=await self._frontier(job),

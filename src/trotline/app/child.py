@@ -76,7 +76,9 @@ async def _work(orders: Orders, spider: Spider) -> int:
     marker = Marker(mmap.mmap(orders.marker, SIZE))
     frontier = await wiring.open_frontier(orders.frontier, orders.job)
     sink = wiring.open_sink(orders.sink)
-    fetcher = wiring.open_fetcher(spider, allow_private=orders.allow_private, slots=orders.policy.slots)
+    fetcher = wiring.open_fetcher(
+        spider, allow_private=orders.allow_private, allow=orders.allow, slots=orders.policy.slots
+    )
     validators = wiring.open_validators(orders.frontier, orders.job, orders.sink, spider)
     tools = Tools(
         frontier=frontier,

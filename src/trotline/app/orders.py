@@ -16,6 +16,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     job: Job
     policy: Policy
     allow_private: bool
+    allow: tuple[str, ...] = ()
     marker: int
     """File descriptor of the shared cell."""
     status: int

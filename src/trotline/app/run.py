@@ -54,6 +54,7 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Start a new job even if an unfinished one could be resumed."""
     seeds_file: str | None = None
     allow_private: bool = False
+    allow: tuple[str, ...] = ()
     grace: Seconds = 30.0
 
 
@@ -216,6 +217,7 @@ class _Run:
                 job=self._job,
                 policy=Policy(slots=plan.slots, max_pages=share, grace=plan.grace),
                 allow_private=plan.allow_private,
+                allow=plan.allow,
                 marker=-1,
                 status=-1,
             ),
@@ -232,6 +234,7 @@ class _Run:
             progress.now,
             extra=self._plan.seeds_file,
             allow_private=self._plan.allow_private,
+            allow=self._plan.allow,
         )
         await self._frontier.seal()
 

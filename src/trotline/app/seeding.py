@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
@@ -32,12 +32,19 @@ class Seeded(msgspec.Struct):
 
 
 async def seed(
-    spider: Spider, frontier: Frontier, gate: Gate, now: float, *, extra: str | None, allow_private: bool
+    spider: Spider,
+    frontier: Frontier,
+    gate: Gate,
+    now: float,
+    *,
+    extra: str | None,
+    allow_private: bool,
+    allow: Sequence[str] = (),
 ) -> Seeded:
     """Put every seed. A crash in the middle is harmless: the next run puts them again, and duplicates are known."""
     seeded = Seeded()
     batch: list[Task] = []
-    async for task in _tasks(spider, extra, allow_private):
+    async for task in _tasks(spider, extra, allow_private, allow):
         batch.append(task)
         if len(batch) == BATCH:
             await _put(frontier, gate, batch, now, seeded)
@@ -62,7 +69,7 @@ async def _put(frontier: Frontier, gate: Gate, drafts: list[Task], now: float, s
         seeded.example = drafts[0].url
 
 
-async def _tasks(spider: Spider, extra: str | None, allow_private: bool) -> AsyncIterator[Task]:
+async def _tasks(spider: Spider, extra: str | None, allow_private: bool, allow: Sequence[str]) -> AsyncIterator[Task]:
     fetched: list[Start] = []
     for start in spider.seeds():
         if isinstance(start, Task):
@@ -73,7 +80,7 @@ async def _tasks(spider: Spider, extra: str | None, allow_private: bool) -> Asyn
         for task in await _from_lines(spider, extra):
             yield task
     if fetched:
-        async for task in _from_sitemaps(spider, fetched, allow_private):
+        async for task in _from_sitemaps(spider, fetched, allow_private, allow):
             yield task
 
 
@@ -110,10 +117,12 @@ async def _readable(descriptor: int) -> None:
         loop.remove_reader(descriptor)
 
 
-async def _from_sitemaps(spider: Spider, starts: list[Start], allow_private: bool) -> AsyncIterator[Task]:
+async def _from_sitemaps(
+    spider: Spider, starts: list[Start], allow_private: bool, allow: Sequence[str]
+) -> AsyncIterator[Task]:
     from trotline.adapters.http.sitemaps import SitemapReader
 
-    fetcher = wiring.open_fetcher(spider, allow_private=allow_private)
+    fetcher = wiring.open_fetcher(spider, allow_private=allow_private, allow=allow)
     try:
         robots = wiring.open_robots(fetcher, spider)
         reader = SitemapReader(fetcher, spider.limits or Limits())

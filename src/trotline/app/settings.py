@@ -18,6 +18,7 @@ import msgspec
 from trotline.app.places import frontier_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.moments import Seconds
+from trotline.rules.addresses import allowed
 
 PREFIX = "TROTLINE_"
 OTHER_VARIABLES = {"TROTLINE_DEBUG"}
@@ -42,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a stop may take."""
     allow_private: bool = False
     """Private and loopback addresses may be visited."""
+    allow: tuple[str, ...] = ()
+    """Hosts and networks that may be visited although they are private."""
 
     def frontier_of(self, spider: str) -> str:
         return self.frontier or f"sqlite:.trotline/{file_name(spider)}.frontier.db"
@@ -169,6 +172,15 @@ def _yes_or_no(value: Any) -> bool:
     return found
 
 
+def _places(value: Any) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, (list, tuple)) or not all(isinstance(place, str) for place in given):
+        raise ValueError(f"{value!r} is not a list of hosts and networks")
+    places = tuple(place.strip() for place in given if place.strip())
+    allowed(places)
+    return places
+
+
 _TYPES: dict[str, Any] = {
     "frontier": frontier_url,
     "sink": sink_url,
@@ -178,4 +190,5 @@ _TYPES: dict[str, Any] = {
     "max_time": _length,
     "grace": _length,
     "allow_private": _yes_or_no,
+    "allow": _places,
 }

@@ -1,6 +1,7 @@
 """From URLs to the things behind them: the only place that names concrete adapters."""
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +107,9 @@ async def check_validators(frontier_url: str, job: Job, sink: str, spider: "Spid
         await validators.close()
 
 
-def open_fetcher(spider: "Spider", *, allow_private: bool, slots: int = 16, timings: bool = False) -> "HttpFetcher":
+def open_fetcher(
+    spider: "Spider", *, allow_private: bool, allow: Sequence[str] = (), slots: int = 16, timings: bool = False
+) -> "HttpFetcher":
     from trotline.adapters.http.fetcher import HttpFetcher
 
     reach = spider.reach
@@ -119,6 +122,7 @@ def open_fetcher(spider: "Spider", *, allow_private: bool, slots: int = 16, timi
         cookie_hosts=reach.hosts,
         reach=reach,
         allow_private=allow_private,
+        allow=allow,
         slots=slots,
         spider=spider.name,
         timings=timings,

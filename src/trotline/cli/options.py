@@ -28,12 +28,22 @@ def sink_option(command: F) -> F:
     return click.option("--sink", metavar="URL", help="Where the records are.  [default: sqlite:SPIDER.db]")(command)
 
 
+def allow_option(command: F) -> F:
+    return click.option(
+        "--allow",
+        multiple=True,
+        metavar="PLACE",
+        help="Visit this private host, address or network (10.20.0.0/16) too.",
+    )(command)
+
+
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="For machines: JSON instead of text.")(command)
 
 
 def settings_of(**flags: Any) -> Settings:
-    return read(flags, os.environ, Path.cwd())
+    # An option that may be given many times and was not is empty, which is not the same as "none, please".
+    return read({name: value for name, value in flags.items() if value != ()}, os.environ, Path.cwd())
 
 
 def wait_for(deed: Coroutine[Any, Any, T]) -> T:

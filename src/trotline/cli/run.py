@@ -12,7 +12,7 @@ from trotline.app.launching import Launched
 from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
-from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.options import allow_option, examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.target import Target, console_of
 from trotline.cli.views import JsonLines, Lines, Quiet, View, as_json
@@ -50,6 +50,7 @@ CODES = {
 @click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
+@allow_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -101,6 +102,7 @@ def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: st
         fresh=fresh,
         seeds_file=seeds,
         allow_private=settings.allow_private,
+        allow=settings.allow,
         grace=settings.grace,
     )
 

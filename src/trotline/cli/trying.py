@@ -8,8 +8,9 @@ import click
 import msgspec
 
 from trotline.app.loading import load
+from trotline.app.settings import Settings
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.options import allow_option, examples, json_option, settings_of, wait_for
 from trotline.cli.text import safe, safe_url
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 @click.argument("spider")
 @click.argument("route_and_url", nargs=-1, metavar="[ROUTE] [URL]")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
+@allow_option
 @click.option("--all", "everything", is_flag=True, help="Every record, link and header, not only the first ones.")
 @click.option("--save", metavar="FILE", help="Keep the page's body, for testing.visit().")
 @json_option
@@ -38,6 +40,7 @@ def command(
     spider: str,
     route_and_url: tuple[str, ...],
     allow_private: bool | None,
+    allow: tuple[str, ...],
     everything: bool,
     save: str | None,
     as_json: bool,
@@ -48,10 +51,10 @@ def command(
     """
     from trotline.cli.trial_view import facts, lines
 
-    settings = settings_of(allow_private=allow_private)
+    settings = settings_of(allow_private=allow_private, allow=allow)
     found = load(spider)
     route, task = choose(found, route_and_url)
-    trial = wait_for(_attempt(found, route, task, settings.allow_private))
+    trial = wait_for(_attempt(found, route, task, settings))
     if as_json:
         click.echo(msgspec.json.encode(facts(trial, route.name)).decode())
     else:
@@ -105,11 +108,13 @@ def _route_for(spider: "Spider", url: str) -> "Route":
     )
 
 
-async def _attempt(spider: "Spider", route: "Route", task: Task, allow_private: bool) -> "Trial":
+async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Settings) -> "Trial":
     from trotline.app import wiring
     from trotline.app.trial import Trier
 
-    fetcher = wiring.open_fetcher(spider, allow_private=allow_private, slots=1, timings=True)
+    fetcher = wiring.open_fetcher(
+        spider, allow_private=settings.allow_private, allow=settings.allow, slots=1, timings=True
+    )
     try:
         robots = wiring.open_robots(fetcher, spider) if spider.robots else None
         return await Trier(spider, fetcher, wiring.open_gate(spider), robots).attempt(route, task)
