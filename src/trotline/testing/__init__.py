@@ -1,4 +1,5 @@
-"""For tests of spiders and adapters: `visit()`, the contract suites, the demo shop. Imported when first used."""
+"""For tests of spiders and adapters: `visit()`, the contract suites, the demo shop, the torture
+server. Imported when first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -7,16 +8,18 @@ if TYPE_CHECKING:
     from trotline.testing.frontier_contract import FrontierContract
     from trotline.testing.shop import DemoShop
     from trotline.testing.sink_contract import SinkContract
+    from trotline.testing.torture import TortureServer
     from trotline.testing.visiting import visit
 
 _HOMES = {
     "DemoShop": "shop",
     "FrontierContract": "frontier_contract",
     "SinkContract": "sink_contract",
+    "TortureServer": "torture",
     "visit": "visiting",
 }
 
-__all__ = ["DemoShop", "FrontierContract", "SinkContract", "visit"]
+__all__ = ["DemoShop", "FrontierContract", "SinkContract", "TortureServer", "visit"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,0 +1,121 @@
+"""What a misdeed is: a path, a line about it, and what it does to whoever asked."""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+Sent = bytes
+
+
+class Gone(Exception):
+    """The visitor has hung up."""
+
+
+@dataclass
+class Call:
+    """One request, and the wire back to whoever made it."""
+
+    head: bytes
+    """The request line and the headers, as they came."""
+    body: bytes
+    method: str
+    path: str
+    """Without the query."""
+    query: dict[str, str]
+    rest: tuple[str, ...]
+    """What follows the misdeed's own path: /body/drip/0.5 has ("0.5",)."""
+    origin: str
+    """Where this server is, as the visitor spelt it: "http://127.0.0.1:8020"."""
+    elsewhere: str
+    """The same server by another name: another origin."""
+    _writer: asyncio.StreamWriter = field(repr=False)
+
+    def number(self, default: float) -> float:
+        """The first part of the rest as a number."""
+        try:
+            return float(self.rest[0])
+        except (IndexError, ValueError):
+            return default
+
+    async def send(self, data: bytes) -> None:
+        """Write, and wait until the visitor has room again. `Gone` when there is nobody any more."""
+        if self._writer.is_closing():
+            raise Gone
+        self._writer.write(data)
+        try:
+            await self._writer.drain()
+        except ConnectionError as error:
+            raise Gone from error
+
+    async def drip(self, data: bytes, every: float) -> None:
+        """One byte, a pause, one byte, a pause."""
+        for number in range(len(data)):
+            await self.send(data[number : number + 1])
+            await asyncio.sleep(every)
+
+    async def silence(self) -> None:
+        """Say nothing more, but stay on the line until the visitor leaves."""
+        await asyncio.Event().wait()
+
+    def close(self) -> None:
+        """Hang up politely (FIN)."""
+        self._writer.close()
+
+    def reset(self) -> None:
+        """Hang up rudely (RST)."""
+        line: socket.socket = self._writer.get_extra_info("socket")
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._writer.transport.abort()
+
+
+Act = Callable[[Call], Awaitable[None]]
+
+
+class Deed(NamedTuple):
+    """One misdeed."""
+
+    path: str
+    """"/body/drip"; what follows it in a URL is `call.rest`."""
+    about: str
+    act: Act
+
+
+class Deeds:
+    """A list of misdeeds under construction: one file, one room of paths."""
+
+    def __init__(self, room: str) -> None:
+        self._room = room
+        self.all: list[Deed] = []
+
+    def add(self, name: str, about: str) -> Callable[[Act], Act]:
+        """`@deeds.add("drip", "one byte at a time")` over a function of a `Call`."""
+
+        def keep(act: Act) -> Act:
+            self.all.append(Deed(f"/{self._room}/{name}", about, act))
+            return act
+
+        return keep
+
+    def say(self, name: str, about: str, said: Sent, *, stay: bool = False) -> None:
+        """These bytes, then the connection is closed (or kept, with `stay`)."""
+
+        async def act(call: Call) -> None:
+            await call.send(said)
+            if not stay:
+                call.close()
+
+        self.all.append(Deed(f"/{self._room}/{name}", about, act))
+
+
+def answer(body: bytes = b"", *headers: str, status: str = "200 OK") -> bytes:
+    """A correct answer with a correct length."""
+    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]
+    return "\r\n".join(lines).encode("latin-1") + body
+
+
+def page(text: str = "fine") -> bytes:
+    """A small page."""
+    return f"<!doctype html><title>{text}</title><p>{text}</p>".encode()

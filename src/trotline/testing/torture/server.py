@@ -1,0 +1,254 @@
+"""The torture server: raw sockets, one misdeed per path."""
+
+import asyncio
+import ssl
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from html import escape
+from threading import Thread
+from typing import NamedTuple, Self
+from urllib.parse import parse_qsl, urlsplit
+
+from trotline.testing.servers import listen
+from trotline.testing.torture import bodies, bombs, content, cookies, heads, redirects
+from trotline.testing.torture.deeds import Act, Call, Deed, Gone, answer
+
+LOOPBACK = ("127.0.0.1",)
+_START_WITHIN = 30
+_LARGEST_HEAD = 1024 * 1024
+_ROOMS = (
+    heads.heads,
+    heads.lengths,
+    bodies.chunks,
+    bodies.bodies,
+    bodies.lines,
+    bombs.bombs,
+    bombs.packed,
+    redirects.redirects,
+    cookies.cookies,
+    content.rests,
+    content.types,
+    content.charsets,
+    content.challenges,
+)
+DEEDS: tuple[Deed, ...] = tuple(deed for room in _ROOMS for deed in room.all)
+
+
+class Asked(NamedTuple):
+    """One request, as it came."""
+
+    method: str
+    target: str
+    """Path and query."""
+    head: bytes
+    body: bytes
+    host: str
+    """The address that it came to."""
+
+    def header(self, name: str) -> str | None:
+        """The first header of that name."""
+        wanted = name.lower()
+        for line in self.head.split(b"\r\n")[1:]:
+            key, _, value = line.partition(b":")
+            if key.strip().lower() == wanted.encode():
+                return value.strip().decode("latin-1")
+        return None
+
+
+class _Ear(asyncio.StreamReader):
+    """A reader that knows when nobody is on the line any more."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=_LARGEST_HEAD, loop=asyncio.get_running_loop())
+        self.hung_up = asyncio.Event()
+
+    def feed_eof(self) -> None:
+        super().feed_eof()
+        self.hung_up.set()
+
+    def set_exception(self, exc: Exception) -> None:
+        super().set_exception(exc)
+        self.hung_up.set()
+
+
+class TortureServer:
+    """Misbehaves on demand, by path.
+
+    Use it as `async with TortureServer() as server`, in a thread of its own as `with TortureServer.in_thread() as
+    server`, or from a terminal as `python -m trotline.testing.torture`. With `tls` it speaks HTTPS.
+    """
+
+    def __init__(self, port: int = 0, *, hosts: Sequence[str] = LOOPBACK, tls: ssl.SSLContext | None = None) -> None:
+        self._port = port
+        self._hosts = tuple(hosts)
+        self._tls = tls
+        self._servers: list[asyncio.Server] = []
+        self._running: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._deeds = {deed.path: deed for deed in DEEDS}
+        self.requests: list[Asked] = []
+        """Every request so far."""
+        self.connections = 0
+        """Connections so far."""
+
+    @classmethod
+    @contextmanager
+    def in_thread(
+        cls, port: int = 0, *, hosts: Sequence[str] = LOOPBACK, tls: ssl.SSLContext | None = None
+    ) -> Iterator[Self]:
+        """The server in a thread with its own event loop, for tests that are not async."""
+        server = cls(port, hosts=hosts, tls=tls)
+        ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
+        thread = Thread(target=lambda: asyncio.run(server._live(ready)), name="torture server", daemon=True)
+        thread.start()
+        loop, closing = ready.result(_START_WITHIN)
+        try:
+            yield server
+        finally:
+            loop.call_soon_threadsafe(closing.set)
+            thread.join()
+
+    async def __aenter__(self) -> Self:
+        loop = asyncio.get_running_loop()
+        sockets = listen(self._hosts, self._port)
+        self._port = sockets[0].getsockname()[1]
+        for listening in sockets:
+            self._servers.append(await loop.create_server(self._visitor, sock=listening, ssl=self._tls))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for server in self._servers:
+            server.close()
+        for task, writer in list(self._running.items()):
+            writer.transport.abort()
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        for server in self._servers:
+            await server.wait_closed()
+        self._servers.clear()
+
+    @property
+    def deeds(self) -> tuple[Deed, ...]:
+        """Everything it can do."""
+        return tuple(self._deeds.values())
+
+    @property
+    def open_connections(self) -> int:
+        """Visitors on the line now."""
+        return len(self._running)
+
+    @property
+    def port(self) -> int:
+        return self._port
+
+    def url(self, path: str = "/", host: str = "") -> str:
+        """The address of a path; `host` is another name or address of this machine."""
+        return f"{'https' if self._tls else 'http'}://{host or self._hosts[0]}:{self._port}{path}"
+
+    def answer(self, path: str, said: bytes | Act, about: str = "") -> None:
+        """Add a misdeed of your own: bytes that are sent as they are, or an async function of a `Call`."""
+        if isinstance(said, bytes):
+            words = said
+
+            async def act(call: Call) -> None:
+                await call.send(words)
+
+            self._deeds[path] = Deed(path, about, act)
+        else:
+            self._deeds[path] = Deed(path, about, said)
+
+    def asked(self, path: str) -> list[Asked]:
+        """The requests for that path, whatever their query."""
+        return [asked for asked in self.requests if asked.target.partition("?")[0] == path]
+
+    async def _live(self, ready: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
+        closing = asyncio.Event()
+        try:
+            await self.__aenter__()
+        except BaseException as refused:
+            ready.set_exception(refused)
+            return
+        ready.set_result((asyncio.get_running_loop(), closing))
+        await closing.wait()
+        await self.__aexit__()
+
+    def _visitor(self) -> asyncio.StreamReaderProtocol:
+        ear = _Ear()
+        return asyncio.StreamReaderProtocol(ear, lambda _, writer: self._serve(ear, writer))
+
+    async def _serve(self, reader: _Ear, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._running[task] = writer
+        self.connections += 1
+        try:
+            while not writer.is_closing():
+                await self._one(reader, writer)
+        except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, Gone, asyncio.CancelledError):
+            # The visitor left, or we are closing: nobody is there to be told.
+            writer.close()
+        finally:
+            del self._running[task]
+
+    async def _one(self, reader: _Ear, writer: asyncio.StreamWriter) -> None:
+        """One request and what it deserves. A visitor who leaves meanwhile ends it."""
+        head = await reader.readuntil(b"\r\n\r\n")
+        asked = await self._understand(head, reader, writer)
+        self.requests.append(asked)
+        acting = asyncio.ensure_future(self._act(self._call(asked, writer), asked))
+        leaving = asyncio.ensure_future(reader.hung_up.wait())
+        try:
+            await asyncio.wait((acting, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not acting.done():
+                raise Gone
+            await acting
+        finally:
+            for each in (acting, leaving):
+                each.cancel()
+                with suppress(asyncio.CancelledError, Gone, ConnectionError):
+                    await each
+
+    async def _understand(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
+        method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
+        host = str(writer.get_extra_info("sockname")[0])
+        asked = Asked(method, rest.rpartition(" ")[0], head, b"", host)
+        length = int(asked.header("content-length") or 0)
+        return asked._replace(body=await reader.readexactly(length)) if length else asked
+
+    def _call(self, asked: Asked, writer: asyncio.StreamWriter) -> Call:
+        target = urlsplit(asked.target)
+        scheme = "https" if self._tls else "http"
+        others = [host for host in self._hosts if host != asked.host]
+        other = others[0] if others else "localhost"
+        return Call(
+            head=asked.head,
+            body=asked.body,
+            method=asked.method,
+            path=target.path,
+            query=dict(parse_qsl(target.query)),
+            rest=(),
+            origin=f"{scheme}://{asked.header('host') or asked.host}",
+            elsewhere=f"{scheme}://{other}:{self._port}",
+            _writer=writer,
+        )
+
+    async def _act(self, call: Call, asked: Asked) -> None:
+        path, rest = call.path, list[str]()
+        while path.strip("/"):
+            deed = self._deeds.get(path)
+            if deed is not None:
+                call.rest = tuple(rest)
+                await deed.act(call)
+                return
+            path, _, last = path.rpartition("/")
+            rest.insert(0, last)
+        if call.path == "/":
+            await call.send(answer(self._index(), "Content-Type: text/html; charset=utf-8"))
+        else:
+            await call.send(answer(b"not here", "Content-Type: text/plain", status="404 Not Found"))
+
+    def _index(self) -> bytes:
+        rows = "".join(
+            f'<li><a href="{deed.path}">{deed.path}</a> {escape(deed.about)}</li>\n' for deed in self._deeds.values()
+        )
+        return f"<!doctype html><title>The torture server</title><ul>\n{rows}</ul>".encode()
