@@ -76,8 +76,8 @@ class SqliteFrontier(SqliteConsole):
     async def beat(self, worker: str) -> None:
         await self._db.write(lambda db: workers.hear(db, self._number, worker, self._db.now(), None), durable=False)
 
-    async def leave(self, worker: str, guilty: int | None = None) -> int:
-        count = await self._turn(lambda turn: workers.leave(turn, worker, guilty))
+    async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
+        count = await self._turn(lambda turn: workers.leave(turn, worker, guilty, why, detail))
         self._heard.pop(worker, None)
         self._news.set()
         return count
