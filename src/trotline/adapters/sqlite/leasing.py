@@ -15,7 +15,7 @@ TOKEN_BITS = 24
 """A token is the task's row number, and below it the low bits of a counter that never goes back."""
 
 _Row = tuple[int, int, int, bytes, int]
-"""id, priority, attempt, body, kills"""
+"""id, priority, attempt, body, and whether it is a retry: deaths are not the fault of a site, and need no credit"""
 
 
 def serve(turn: Turn, worker: str, limit: int) -> list[Lease]:
@@ -53,7 +53,7 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
         lane.retry_at = max(lane.retry_at, turn.now + 0.001)
         return []
     starts, lane.pace = pace.reserve(lane.pace, turn.now, len(rows), lane.leased, HORIZON)
-    retries = sum(1 for row in rows if row[2])
+    retries = sum(1 for row in rows if row[-1])
     lane.pace = pace.spend(
         lane.pace, turn.now, fresh=len(rows) - retries, retries=retries, share=turn.rules.retry_share
     )
@@ -63,16 +63,16 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
 
 def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
     """Waiting tasks of the lane's best priority, as far as its retry credit goes."""
-    query = f"SELECT id, priority, attempt, body, kills FROM task WHERE lane = ? AND state = {WAITING}"
+    query = f"SELECT id, priority, attempt, body, attempt > deaths FROM task WHERE lane = ? AND state = {WAITING}"
     rows: list[_Row] = turn.db.execute(
         f"{query} AND priority <= ? ORDER BY priority, id LIMIT ?", (lane.id, lane.best, limit)
     ).fetchall()
     affordable = int(pace.credit(lane.pace, turn.now))
-    if sum(1 for row in rows if row[2]) <= affordable:
+    if sum(1 for row in rows if row[-1]) <= affordable:
         return rows
-    retries = [row for row in rows if row[2]][:affordable]
+    retries = [row for row in rows if row[-1]][:affordable]
     fresh = turn.db.execute(
-        f"{query} AND attempt = 0 ORDER BY priority, id LIMIT ?", (lane.id, limit - len(retries))
+        f"{query} AND attempt <= deaths ORDER BY priority, id LIMIT ?", (lane.id, limit - len(retries))
     ).fetchall()
     if not retries and not fresh:
         lane.retry_at = pace.credit_at(lane.pace, turn.now)
@@ -83,7 +83,7 @@ def _hand_out(
     turn: Turn, lane: LaneRow, worker: str, rows: list[_Row], starts: list[Moment], counter: int
 ) -> list[Lease]:
     leases, updates = [], []
-    for (task_id, _, attempt, body, kills), start in zip(rows, starts, strict=True):
+    for (task_id, _, attempt, body, _), start in zip(rows, starts, strict=True):
         counter += 1
         try:
             task = wire.decode(body)
@@ -94,16 +94,7 @@ def _hand_out(
             task = msgspec.structs.replace(task, attempt=attempt)
         token = task_id << TOKEN_BITS | counter & (1 << TOKEN_BITS) - 1
         updates.append((worker, token, task_id))
-        leases.append(
-            Lease(
-                task=task,
-                token=token,
-                start_in=start - turn.now,
-                slack=START_SLACK,
-                leased_at=turn.now,
-                kills=kills,
-            )
-        )
+        leases.append(Lease(task=task, token=token, start_in=start - turn.now, slack=START_SLACK, leased_at=turn.now))
     turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)
     lane.leased += len(leases)
     lane.waiting -= len(leases)
