@@ -4,11 +4,14 @@ Briefly; `python -m tests.e2e.kills --rounds 50` is the long version.
 """
 
 import asyncio
+import signal
 from pathlib import Path
 from random import Random
 
 import pytest
+from tests.e2e.held_site import HeldSite
 from tests.e2e.kills import AND_AGAIN, ANY_MOMENT, CHILD, EVERYTHING, STEPS, Case, cases, play
+from tests.e2e.running import call, rows_of, start
 
 SINKS = ("rows.db", "rows.jsonl")
 # Both sinks where rows are on their way; elsewhere they take turns.
@@ -40,3 +43,19 @@ async def test_a_worker_that_settles_before_it_stores_is_caught(target: str, tmp
     assert account.struck
     assert account.lost > 0, "the accounting can see a loss"
     assert account.unexpected == account.duplicated == 0
+
+
+async def test_all_that_was_in_flight_goes_on_at_once_after_everything_was_killed(tmp_path: Path) -> None:
+    """Death is not the site's fault: what the dead held is no retry, for which a lane would have to save up."""
+    async with HeldSite(pages=0, held=tuple(f"{number}" for number in range(24))) as site:
+        (tmp_path / "site.py").write_text(site.spider(more="concurrency=24"))
+        running = await start(tmp_path, "run", "site.py", "--allow-private", "--slots", "24", "--quiet")
+        for number in range(24):
+            await site.arrived(f"{number}")
+        running.signal_all(signal.SIGKILL)
+        await running.end()
+        site.release()
+        ended = await call(tmp_path, "run", "site.py", "--allow-private", "--json")
+
+        assert ended.code == 0, ended
+        assert {row["name"] for row in rows_of(tmp_path / "site.db")} == site.names
