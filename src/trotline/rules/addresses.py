@@ -72,6 +72,7 @@ METADATA_NAMES = frozenset((
 ))  # fmt: skip
 """Where clouds hand out the keys of a machine. Known by name, so that they are not even looked up."""
 
+NOT_AN_ADDRESS = "not an address"
 _ENDS_IN_A_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?$")
 _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
@@ -145,7 +146,7 @@ def why_not_address(address: str) -> str:
     try:
         parsed = ip_address(bare)
     except ValueError:
-        return "not an address"
+        return NOT_AN_ADDRESS
     if zone:
         return "an address of one network interface"
     return _judge_v4(parsed) if isinstance(parsed, IPv4Address) else _judge_v6(parsed)

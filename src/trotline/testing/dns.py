@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
 from threading import Thread
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, cast
 
 from trotline.testing.servers import listen
 
@@ -240,8 +240,7 @@ class _Datagrams(asyncio.DatagramProtocol):
         self._server = server
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self._transport = transport
+        self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, asker: tuple[str, int]) -> None:
         task = asyncio.get_running_loop().create_task(self._reply(data, asker))

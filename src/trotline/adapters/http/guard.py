@@ -12,9 +12,17 @@ from typing import Any
 
 from aiohttp import TCPConnector
 
-from trotline.rules.addresses import NOTHING, Allowed, is_number, why_not_address, why_not_name, why_not_port
+from trotline.rules.addresses import (
+    NOT_AN_ADDRESS,
+    NOTHING,
+    Allowed,
+    is_number,
+    why_not_address,
+    why_not_name,
+    why_not_port,
+)
 
-HINT = "if you mean it, allow it with --allow {place} or everything private with --allow-private"
+HINT = "if you mean it, use --allow {place}, or --allow-private for all that is private"
 
 
 class Forbidden(Exception):
@@ -64,7 +72,11 @@ class Guard:
         if self._allow_private:
             return
         why = why_not_address(address)
-        if not why or (why != "not an address" and self._allow.address(address)):
+        if not why:
+            return
+        if why == NOT_AN_ADDRESS:
+            raise Forbidden(f"{address} is {why}")
+        if self._allow.address(address):
             return
         if self._allow.name(_plain(name)):
             self._vetted.add(address)
