@@ -49,17 +49,6 @@ async def test_a_page_that_kills_is_buried_after_two_kills_and_all_others_are_st
     assert (books.waiting, books.leased, books.done, books.dead) == (0, 0, len(site.names) - 1, 1)
 
 
-async def test_a_handler_that_eats_all_memory_is_a_failed_handler(site: HeldSite, tmp_path: Path):
-    limit = "resource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY)); bytearray(1 << 33)"
-    (tmp_path / "site.py").write_text(spider(site, limit))
-    ended = await call(tmp_path, *RUN)
-
-    assert ended.code == 3, ended
-    assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names - {BAD})
-    [why] = ended.summary["reasons"]
-    assert "MemoryError" in why
-
-
 @pytest.mark.parametrize("deed", ["sys.exit(0)", "raise BaseException('panic')", "raise asyncio.CancelledError"])
 @pytest.mark.parametrize("form", ["def", "async def"])
 async def test_whatever_a_handler_raises_it_has_failed_and_nothing_else(

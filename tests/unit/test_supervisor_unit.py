@@ -26,6 +26,7 @@ class HandmadeChild:
         self.status = ""
         self.stops = 0
         self.kills = 0
+        self.size = 0
         self._obeys = obeys
         self._lingers = lingers
         self._code: asyncio.Future[int] = asyncio.get_running_loop().create_future()
@@ -38,6 +39,9 @@ class HandmadeChild:
     def end(self, code: int) -> None:
         if not self._code.done():
             self._code.set_result(code)
+
+    def resident(self) -> int:
+        return self.size
 
     def stop(self) -> None:
         self.stops += 1

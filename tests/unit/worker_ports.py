@@ -83,6 +83,7 @@ class DiaryFrontier:
         self.most_held = 0
         self.settled: dict[int, Settlement] = {}
         self.left: list[tuple[str, int | None]] = []
+        self.graves: list[tuple[str, str]] = []
         self.beats: list[str] = []
         self.endless = False
         """Never finished: more could come."""
@@ -118,11 +119,12 @@ class DiaryFrontier:
     async def beat(self, worker: str) -> None:
         self.beats.append(worker)
 
-    async def leave(self, worker: str, guilty: int | None = None) -> int:
+    async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
         if self.away > 0:
             self.away -= 1
             raise FrontierUnreachable("locked")
         self.left.append((worker, guilty))
+        self.graves.append((why, detail))
         count, self.held = len(self.held), set()
         return count
 

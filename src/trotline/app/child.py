@@ -18,6 +18,7 @@ from trotline.app.loading import load
 from trotline.app.orders import Orders
 from trotline.errors import TrotlineError
 from trotline.model.moments import Seconds
+from trotline.rules import redaction
 from trotline.spider.spider import Spider
 from trotline.worker.marker import SIZE, Marker
 from trotline.worker.supervisor import FAILED, FINISHED, STOPPED
@@ -37,16 +38,19 @@ def main() -> int:
         # The supervisor was killed before it could say what to do.
         return FAILED
     orders = msgspec.json.decode(line, type=Orders)
+    memory.cap(orders.policy.memory)
     try:
         spider = load(orders.ref)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
             return runner.run(_work(orders, spider))
     except TrotlineError as error:
-        sys.stderr.write(f"trotline: {error}\n")
+        sys.stderr.write(redaction.text(f"trotline: {error}\n"))
         return FAILED
+    except MemoryError:
+        memory.die()
     except Exception as error:
         # A defect of ours: restarting would only repeat it.
-        sys.stderr.write(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n")
+        sys.stderr.write(redaction.text(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n"))
         sys.stderr.write(f"  The whole story is in {_write_down(error)}; please report it.\n")
         return FAILED
 
@@ -60,7 +64,7 @@ def _warm_up() -> None:
 
 def _write_down(error: BaseException) -> str:
     with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as story:
-        traceback.print_exception(error, file=story)
+        story.write(redaction.text("".join(traceback.format_exception(error))))
         return story.name
 
 
@@ -89,6 +93,8 @@ async def _work(orders: Orders, spider: Spider) -> int:
         validators=validators,
         marker=marker,
         chance=wiring.open_chance(),
+        evidence=wiring.open_evidence(orders.frontier),
+        out_of_memory=memory.die,
     )
     worker = Worker(orders.name, spider, tools, orders.policy)
     _obey_signals(worker)

@@ -2,9 +2,13 @@
 
 import ctypes
 import gc
+import os
+import resource
 import sys
+from typing import NoReturn
 
 from trotline.model.limits import MIB
+from trotline.rules.kills import OUT_OF_MEMORY
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 """Names of glibc's malloc.h."""
@@ -28,3 +32,20 @@ def _keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_TRIM_THRESHOLD, 64 * MIB)
         mallopt(_MMAP_THRESHOLD, 4 * MIB)
+
+
+def cap(most: int) -> None:
+    """From now on this process may have `most` bytes of memory of its own; what asks for more fails.
+
+    The kernel counts what can be written and is not shared: heap, stacks, private mappings. Mapped database files and
+    libraries, and address space that is only reserved, are free; limiting the address space would count them all.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def die() -> NoReturn:
+    """Memory is used up. Nothing is tidied: that would need memory, and the supervisor gives everything back."""
+    os._exit(OUT_OF_MEMORY)

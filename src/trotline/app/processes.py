@@ -8,13 +8,20 @@ import secrets
 import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import IO
 
 import msgspec
 
 from trotline.app.launching import Launched
 from trotline.app.orders import Orders
+from trotline.rules import redaction
 from trotline.worker.marker import SIZE, Marker
+
+LONGEST_LINE = 1 << 20
+"""Bytes of a child's line that are waited for."""
+
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class ChildProcess:
@@ -44,6 +51,13 @@ class ChildProcess:
         self._listening.cancel()
         return code
 
+    def resident(self) -> int:
+        try:
+            pages = Path(f"/proc/{self.pid}/statm").read_bytes().split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * _PAGE
+
     def stop(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.terminate()
@@ -55,14 +69,24 @@ class ChildProcess:
     async def _listen(self, descriptor: int) -> None:
         said = await _reader(os.fdopen(descriptor, "rb"))
         while line := await said.readline():
-            self.status = msgspec.json.decode(line, type=str)
+            self.status = redaction.text(msgspec.json.decode(line, type=str))
 
     async def _pass_on(self) -> None:
         """What the child prints goes to our standard error: beside a live view, and never into `--json`."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         printed = await _reader(self._process.stdout)
+        begun = b""
         while some := await printed.read(65536):
-            sys.stderr.write(some.decode(errors="replace"))
+            lines, newline, begun = (begun + some).rpartition(b"\n")
+            if len(begun) > LONGEST_LINE:
+                lines, newline, begun = lines + newline + begun, b"", b""
+            self._say(lines + newline)
+        self._say(begun)
+
+    def _say(self, printed: bytes) -> None:
+        """Whole lines: half a secret would not be known for one."""
+        if printed:
+            sys.stderr.write(redaction.text(printed.decode(errors="replace")))
             sys.stderr.flush()
 
 

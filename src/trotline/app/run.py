@@ -22,7 +22,7 @@ from trotline.app.processes import start_child, worker_name
 from trotline.app.seeding import seed
 from trotline.errors import TrotlineError
 from trotline.model.job import Job, LaneView, Progress
-from trotline.model.limits import Limits
+from trotline.model.limits import MIB, Limits
 from trotline.model.moments import Seconds
 from trotline.spider.spider import Spider
 from trotline.worker.supervisor import Child, Supervisor
@@ -56,6 +56,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     allow_private: bool = False
     allow: tuple[str, ...] = ()
     grace: Seconds = 30.0
+    memory: int = 1024 * MIB
+    """Bytes that one worker process may use."""
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,6 +159,8 @@ class _Run:
             count=plan.processes,
             parse=(spider.limits or Limits()).parse,
             grace=plan.grace,
+            memory=plan.memory,
+            evidence=wiring.evidence_path(plan.frontier),
         )
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
@@ -179,6 +183,8 @@ class _Run:
         finally:
             for task in (showing, timing):
                 task.cancel()
+            for spare in self._launched:
+                spare.abandon()
             await asyncio.gather(showing, timing, return_exceptions=True)
         return await self._ending()
 
@@ -215,14 +221,21 @@ class _Run:
                 frontier=plan.frontier,
                 sink=plan.sink,
                 job=self._job,
-                policy=Policy(slots=plan.slots, max_pages=share, grace=plan.grace),
+                policy=Policy(slots=plan.slots, max_pages=share, grace=plan.grace, memory=plan.memory),
                 allow_private=plan.allow_private,
                 allow=plan.allow,
                 marker=-1,
                 status=-1,
             ),
-            self._launched.pop() if self._launched else None,
+            self._ready_child(),
         )
+
+    def _ready_child(self) -> Launched | None:
+        """A process that is warm already. Where children have died there is always one more: others may follow."""
+        ready = self._launched.pop() if self._launched else None
+        if self._supervisor.deaths.restarts and not self._supervisor.stopping:
+            self._launched.append(Launched())
+        return ready
 
     async def _seed(self) -> None:
         progress = await self._frontier.progress()

@@ -17,6 +17,7 @@ import msgspec
 
 from trotline.app.places import frontier_url, sink_url
 from trotline.errors import SettingsError
+from trotline.model.limits import MIB
 from trotline.model.moments import Seconds
 from trotline.rules.addresses import allowed
 
@@ -25,6 +26,7 @@ OTHER_VARIABLES = {"TROTLINE_DEBUG"}
 """Variables that are ours and no settings."""
 MOST_PROCESSES = 256
 MOST_SLOTS = 4096
+LEAST_MEMORY = 256 * MIB
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -41,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_time: Seconds | None = None
     grace: Seconds = 30.0
     """How long a stop may take."""
+    memory: int = 1024 * MIB
+    """Bytes that one worker process may use."""
     allow_private: bool = False
     """Private and loopback addresses may be visited."""
     allow: tuple[str, ...] = ()
@@ -164,6 +168,21 @@ def _length(value: Any) -> Seconds:
     return found
 
 
+def size(text: str) -> int:
+    """`512MiB`, `1GiB`, `1.5G`: bytes. Units are powers of two, with or without the "iB"."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MG])(?:I?B)?", text.strip().upper())
+    if match is None:
+        raise ValueError(f'{text!r} is not a size; write it like "512MiB" or "2GiB"')
+    return int(float(match[1]) * (MIB if match[2] == "M" else 1024 * MIB))
+
+
+def _memory(value: Any) -> int:
+    found = size(str(value))
+    if found < LEAST_MEMORY:
+        raise ValueError(f"{value!r} is less than a worker process needs; give it {LEAST_MEMORY // MIB} MiB or more")
+    return found
+
+
 def _yes_or_no(value: Any) -> bool:
     known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
     found = known.get(str(value).lower())
@@ -189,6 +208,7 @@ _TYPES: dict[str, Any] = {
     "max_pages": _whole(10**12),
     "max_time": _length,
     "grace": _length,
+    "memory": _memory,
     "allow_private": _yes_or_no,
     "allow": _places,
 }

@@ -12,6 +12,7 @@ from trotline.model.limits import Limits
 
 if TYPE_CHECKING:
     # Loaded when needed: `trotline --help` must not pay for an HTTP client.
+    from trotline.adapters.files.evidence import EvidenceFolder
     from trotline.adapters.http.fetcher import HttpFetcher
     from trotline.adapters.http.robots import RobotsTxt
     from trotline.adapters.sqlite.frontier import SqliteFrontier
@@ -149,6 +150,27 @@ def open_gate(spider: "Spider") -> "Gate":
         pool=spider.pool,
         limits=spider.limits or Limits(),
     )
+
+
+def evidence_folder(frontier_url: str) -> Path | None:
+    """Beside the frontier's file; None if that is in memory."""
+    path = path_of(frontier_url)
+    return Path(path).parent / "evidence" if path else None
+
+
+def open_evidence(frontier_url: str) -> "EvidenceFolder | None":
+    from trotline.adapters.files.evidence import EvidenceFolder
+
+    folder = evidence_folder(frontier_url)
+    return None if folder is None else EvidenceFolder(folder)
+
+
+def evidence_path(frontier_url: str) -> str:
+    """The path of a kept body, with {} for its name."""
+    from trotline.adapters.files.evidence import file_name
+
+    folder = evidence_folder(frontier_url)
+    return "" if folder is None else str(folder).replace("{", "{{").replace("}", "}}") + "/" + file_name("{}")
 
 
 def open_chance() -> random.Random:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from trotline.app.descriptors import check_descriptors
 from trotline.app.exporting import kinds
 from trotline.app.launching import Launched
 from trotline.app.places import MEMORY
@@ -47,6 +48,7 @@ CODES = {
 @click.option("--max-pages", "--limit", "max_pages", type=int, metavar="N", help="Stop after N pages.")
 @click.option("--max-time", metavar="TIME", help="Stop after this long: 90s, 10m, 1h30m.")
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
+@click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
 @click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
@@ -70,6 +72,7 @@ def command(
     if out and sink:
         raise click.UsageError("--out and --sink both say where records go: give one of them")
     settings = settings_of(out=out, sink=sink, **flags)
+    check_descriptors(settings.processes, settings.slots)
     # First of all: they take longer to be ready than what we do meanwhile.
     launched = [Launched() for _ in range(settings.processes)]
     try:
@@ -104,6 +107,7 @@ def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: st
         allow_private=settings.allow_private,
         allow=settings.allow,
         grace=settings.grace,
+        memory=settings.memory,
     )
 
 

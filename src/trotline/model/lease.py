@@ -27,6 +27,8 @@ class Lease(msgspec.Struct, frozen=True):
     """Start at most that long after it; if you are later, snooze: the lane's next moments belong to others."""
     leased_at: Moment
     """The frontier's time: the sighting time of the records that come of it."""
+    kills: int = 0
+    """Workers that its page has brought down so far."""
 
 
 class LaneNews(msgspec.Struct, frozen=True):

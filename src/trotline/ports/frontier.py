@@ -59,11 +59,11 @@ class Frontier(Protocol):
         """The worker lives. Without a beat for DEAD_AFTER its leases go back, one attempt counted."""
         ...
 
-    async def leave(self, worker: str, guilty: int | None = None) -> int:
+    async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
         """The worker stops: all it holds goes back at once, no attempt counted. Returns how many leases that were.
 
         `guilty` is the token of the lease whose page brought the worker down: that task counts a kill,
-        and is buried at the second.
+        and is buried at the second, with `why` and `detail` in its grave.
         """
         ...
 

@@ -5,12 +5,15 @@ import struct
 
 from trotline.model.moments import Seconds
 
-SIZE = 32
+SIZE = 64
 _PARSING = struct.Struct("dq")
 """Since when a page is being read, and the token of its lease (0: none). In this order: the supervisor may look
 between the two writes, and a token without its time would look like a page that is read since the beginning."""
 _ALIVE = struct.Struct("d")
 _ALIVE_AT = 16
+_KEPT = struct.Struct("q16s")
+"""The token of a lease whose page was kept as evidence, and the page's hash."""
+_KEPT_AT = 32
 
 
 class Marker:
@@ -31,6 +34,10 @@ class Marker:
         """The event loop turned."""
         _ALIVE.pack_into(self._memory, _ALIVE_AT, now)
 
+    def kept(self, token: int, name: str) -> None:
+        """This page's body is kept under that name (32 hexadecimal digits)."""
+        _KEPT.pack_into(self._memory, _KEPT_AT, token, bytes.fromhex(name))
+
     @property
     def suspect(self) -> int | None:
         _, token = _PARSING.unpack_from(self._memory, 0)
@@ -40,6 +47,12 @@ class Marker:
     def reading_since(self) -> Seconds | None:
         since, token = _PARSING.unpack_from(self._memory, 0)
         return since if token and since else None
+
+    @property
+    def evidence(self) -> str:
+        """The name under which the suspect's body is kept; empty if it is not."""
+        token, name = _KEPT.unpack_from(self._memory, _KEPT_AT)
+        return name.hex() if token and token == self.suspect else ""
 
     @property
     def alive_at(self) -> Seconds:

@@ -2,7 +2,8 @@
 
 The supervisor keeps the children's heartbeat, so a busy event loop never loses its leases. It kills a child that
 reads one page for longer than the parse budget, restarts whatever dies, and gives the dead child's leases
-back at once: none of its other pages pays for the guilty one.
+back at once: none of its other pages pays for the guilty one. A child that has slowly grown towards its memory cap is
+asked to finish, and replaced.
 """
 
 import asyncio
@@ -14,8 +15,10 @@ from typing import Protocol
 import msgspec
 
 from trotline.errors import FrontierError
+from trotline.model.limits import MIB
 from trotline.model.moments import Seconds
 from trotline.ports.frontier import BEAT, Frontier
+from trotline.rules import kills
 from trotline.worker.marker import Marker
 
 log = logging.getLogger("trotline.supervisor")
@@ -24,6 +27,10 @@ WATCH: Seconds = 0.5
 """How often the children's markers are looked at."""
 LOOP_SILENCE: Seconds = 5.0
 """Beyond the parse budget: a child whose event loop has not turned for that much longer hangs outside of any page."""
+GROWN = 0.75
+"""Share of its memory cap from which on a child is replaced when it has finished what it is at."""
+GROWN_UP: Seconds = 60.0
+"""A child that is large from its first minute on is a large spider, and another would be no smaller."""
 CRASHES = 8
 """That many deaths within CRASH_WINDOW with no page to blame: something else is wrong, and restarts do not mend it."""
 CRASH_WINDOW: Seconds = 30.0
@@ -42,6 +49,10 @@ class Child(Protocol):
 
     async def wait(self) -> int: ...
 
+    def resident(self) -> int:
+        """Bytes of memory it uses now; 0 if nobody can tell."""
+        ...
+
     def stop(self) -> None:
         """Ask it to finish (SIGTERM)."""
         ...
@@ -54,6 +65,8 @@ class Deaths(msgspec.Struct):
 
     restarts: int = 0
     hung: int = 0
+    grown: int = 0
+    """Children that were replaced because they had grown large."""
 
 
 class Supervisor:
@@ -67,16 +80,23 @@ class Supervisor:
         count: int,
         parse: Seconds,
         grace: Seconds,
+        memory: int = 1024 * MIB,
+        evidence: str = "",
     ) -> None:
         self._spawn = spawn
         self._frontier = frontier
         self._count = count
         self._parse = parse
         self._grace = grace
+        self._memory = memory
+        self._evidence = evidence
+        """The pattern of a kept body's path, with {} for its name."""
         self._children: dict[int, Child] = {}
         self._stopping = asyncio.Event()
         self._hurried = False
         self._hung: set[str] = set()
+        self._born: dict[str, Seconds] = {}
+        self._grown: set[str] = set()
         self._crashes: deque[Seconds] = deque(maxlen=CRASHES)
         self.deaths = Deaths()
         self.failure = ""
@@ -112,10 +132,11 @@ class Supervisor:
         while not self._stopping.is_set():
             child = await self._spawn(place)
             self._children[place] = child
+            self._born[child.name] = _now()
             if self._stopping.is_set():
                 child.stop()
             code = await self._outlast(child)
-            del self._children[place]
+            del self._children[place], self._born[child.name]
             if code == FINISHED:
                 return
             if code != STOPPED:
@@ -138,8 +159,11 @@ class Supervisor:
         guilty = None if self._hurried else child.marker.suspect
         if not self._stopping.is_set():
             log.warning("child.died name=%s code=%s guilty=%s", child.name, code, guilty)
+        why = kills.cause(code, hung=child.name in self._hung, parse=self._parse, memory=self._memory)
+        kept = child.marker.evidence
+        detail = f"its body is kept in {self._evidence.format(kept)}" if kept and self._evidence else ""
         try:
-            await self._frontier.leave(child.name, guilty)
+            await self._frontier.leave(child.name, guilty, why, detail)
         except FrontierError as error:
             # Nothing is lost: without a heartbeat its leases go back a little later.
             log.warning("leave.failed name=%s %s", child.name, error.what)
@@ -147,7 +171,7 @@ class Supervisor:
         if code == FAILED:
             self._give_up("a worker process could not start; its message is above")
         elif guilty is None and not self._stopping.is_set():
-            now = asyncio.get_running_loop().time()
+            now = _now()
             self._crashes.append(now)
             if len(self._crashes) == CRASHES and now - self._crashes[0] < CRASH_WINDOW:
                 self._give_up(f"worker processes died {CRASHES} times in {CRASH_WINDOW:.0f} s (last exit code {code})")
@@ -167,12 +191,11 @@ class Supervisor:
             await asyncio.sleep(BEAT)
 
     async def _watch(self) -> None:
-        """Kill children that hang: one page for too long, or a loop that does not turn at all."""
+        """Kill children that hang: one page for too long, or a loop that does not turn at all. Replace the grown."""
         # A child's loop and ours read the same clock of this host.
-        clock = asyncio.get_running_loop().time
         while True:
             await asyncio.sleep(WATCH)
-            now = clock()
+            now = _now()
             for child in self.children:
                 if child.name in self._hung:
                     continue
@@ -183,7 +206,23 @@ class Supervisor:
                 elif alive_at and now - alive_at > self._parse + LOOP_SILENCE:
                     log.warning("child.hangs name=%s its loop is silent for %.0f s", child.name, now - alive_at)
                 else:
+                    self._replace_if_grown(child)
                     continue
                 self._hung.add(child.name)
                 self.deaths.hung += 1
                 child.kill()
+
+    def _replace_if_grown(self, child: Child) -> None:
+        """Handlers that remember too much grow page by page. None of these pages is to blame, so none is killed."""
+        if child.name in self._grown or self._stopping.is_set() or _now() - self._born[child.name] < GROWN_UP:
+            return
+        if child.resident() < GROWN * self._memory:
+            return
+        log.warning("child.grown name=%s uses %d MiB and is replaced", child.name, child.resident() // MIB)
+        self._grown.add(child.name)
+        self.deaths.grown += 1
+        child.stop()
+
+
+def _now() -> Seconds:
+    return asyncio.get_running_loop().time()

@@ -1,11 +1,15 @@
 """What a worker is handed."""
 
 import random
+from collections.abc import Callable
+from typing import NoReturn
 
 import msgspec
 
 from trotline.frontier.gate import Gate
+from trotline.model.limits import MIB
 from trotline.model.moments import Seconds
+from trotline.ports.evidence import Evidence
 from trotline.ports.fetcher import Fetcher
 from trotline.ports.frontier import Frontier
 from trotline.ports.robots import Robots
@@ -25,6 +29,10 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     """None: no route asks conditionally."""
     marker: Marker
     chance: random.Random
+    evidence: Evidence | None = None
+    """None: bodies of pages that brought a worker down are not kept."""
+    out_of_memory: Callable[[], NoReturn] | None = None
+    """How to end the process when a page has used up its memory. None: the page's handler has failed, no more."""
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,5 +46,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """A finished visit waits at most this long for company."""
     backlog: int = 512
     """Finished visits that may wait to be stored before leasing stops: the backpressure."""
+    memory: int = 1024 * MIB
+    """Bytes that one worker process may use."""
     grace: Seconds = 30.0
     """After a stop, visits in flight may take this long to finish."""

@@ -22,6 +22,7 @@ from trotline.model.row import whole
 from trotline.model.task import Task
 from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
+from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
 from trotline.rules import conditions, redirects, retries
 from trotline.rules.verdicts import judge
@@ -29,6 +30,7 @@ from trotline.spider import harvest
 from trotline.spider.page import Page
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
+from trotline.worker.steps import each_step
 from trotline.worker.tools import Tools
 
 log = logging.getLogger("trotline.visit")
@@ -124,11 +126,14 @@ class Visitor:
                 lease=lease, outcome=Bury(why=f"handler: no route {lease.task.route!r}", detail=f"known: {known}")
             )
         page = Page(lease.task, answer, route)
+        if lease.kills and self._tools.evidence is not None:
+            self._keep_evidence(lease, self._tools.evidence, answer.body)
         try:
             if blocked := self._says_blocked(lease, page):
                 return self._blocked(lease, blocked, news)
             got = await self._harvest(lease, route, page)
         except harvest.HandlerFailed as failed:
+            self._end_if_out_of_memory(lease, failed)
             return Visit(lease=lease, outcome=Bury(why=f"handler: {failed.what}"), news=news)
         sifted = self._tools.gate.sift(got.tasks, got.follows, lease.task, answer.url, lease.leased_at)
         if unfit := _unfit(sifted.tasks):
@@ -167,18 +172,33 @@ class Visitor:
     async def _harvest(self, lease: Lease, route: Route, page: Page) -> Harvest:
         task = lease.task
         if route.is_async:
-            return await harvest.read_async(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
+            reading = harvest.read_async(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
+            return await each_step(reading, lambda: self._mark(lease), self._tools.marker.read)
         with self._marked(lease):
             return harvest.read(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
 
     @contextlib.contextmanager
     def _marked(self, lease: Lease) -> Iterator[None]:
         """The page's name stands in the cell: if a native parser crashes on it, the supervisor knows which it was."""
-        self._tools.marker.reading(lease.token, asyncio.get_running_loop().time())
+        self._mark(lease)
         try:
             yield
         finally:
             self._tools.marker.read()
+
+    def _mark(self, lease: Lease) -> None:
+        self._tools.marker.reading(lease.token, asyncio.get_running_loop().time())
+
+    def _keep_evidence(self, lease: Lease, evidence: Evidence, body: bytes) -> None:
+        """It has brought a worker down before; if it does so again, somebody will want to look at it."""
+        if name := evidence.keep(body):
+            self._tools.marker.kept(lease.token, name)
+
+    def _end_if_out_of_memory(self, lease: Lease, failed: harvest.HandlerFailed) -> None:
+        """The page has used up what the process may use; its neighbours would fail next, through no fault of theirs."""
+        if self._tools.out_of_memory is not None and isinstance(failed.__cause__, MemoryError):
+            self._mark(lease)
+            self._tools.out_of_memory()
 
     def _moved(self, lease: Lease, answer: Answer | Failure, verdict: Verdict) -> Outcome:
         """Every hop goes back through the frontier: it is paced in the lane it leads to, and survives a crash."""

@@ -14,8 +14,8 @@ from trotline.rules import pace
 TOKEN_BITS = 24
 """A token is the task's row number, and below it the low bits of a counter that never goes back."""
 
-_Row = tuple[int, int, int, bytes, int]
-"""id, priority, attempt, body, and whether it is a retry: deaths are not the fault of a site, and need no credit"""
+_Row = tuple[int, int, int, bytes, int, int]
+"""id, priority, attempt, body, kills, and whether it is a retry: a death is nobody's fault, and needs no credit"""
 
 
 def serve(turn: Turn, worker: str, limit: int) -> list[Lease]:
@@ -63,7 +63,8 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
 
 def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
     """Waiting tasks of the lane's best priority, as far as its retry credit goes."""
-    query = f"SELECT id, priority, attempt, body, attempt > deaths FROM task WHERE lane = ? AND state = {WAITING}"
+    columns = "id, priority, attempt, body, kills, attempt > deaths"
+    query = f"SELECT {columns} FROM task WHERE lane = ? AND state = {WAITING}"
     rows: list[_Row] = turn.db.execute(
         f"{query} AND priority <= ? ORDER BY priority, id LIMIT ?", (lane.id, lane.best, limit)
     ).fetchall()
@@ -83,7 +84,7 @@ def _hand_out(
     turn: Turn, lane: LaneRow, worker: str, rows: list[_Row], starts: list[Moment], counter: int
 ) -> list[Lease]:
     leases, updates = [], []
-    for (task_id, _, attempt, body, _), start in zip(rows, starts, strict=True):
+    for (task_id, _, attempt, body, kills, _), start in zip(rows, starts, strict=True):
         counter += 1
         try:
             task = wire.decode(body)
@@ -94,7 +95,16 @@ def _hand_out(
             task = msgspec.structs.replace(task, attempt=attempt)
         token = task_id << TOKEN_BITS | counter & (1 << TOKEN_BITS) - 1
         updates.append((worker, token, task_id))
-        leases.append(Lease(task=task, token=token, start_in=start - turn.now, slack=START_SLACK, leased_at=turn.now))
+        leases.append(
+            Lease(
+                task=task,
+                token=token,
+                start_in=start - turn.now,
+                slack=START_SLACK,
+                leased_at=turn.now,
+                kills=kills,
+            )
+        )
     turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)
     lane.leased += len(leases)
     lane.waiting -= len(leases)

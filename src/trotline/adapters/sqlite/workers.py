@@ -11,6 +11,7 @@ from trotline.ports.frontier import DEAD_AFTER
 
 KILLS = 2
 """Workers a page may bring down before it is buried."""
+_BROUGHT_DOWN = "killed: reading its page brought the worker down"
 DEATHS = 10
 """Dead workers a task may have been with, guilty or not, before it is buried."""
 
@@ -33,10 +34,10 @@ def rescue_dead(turn: Turn, own_process: str) -> None:
             _rescue(turn, worker)
 
 
-def leave(turn: Turn, worker: str, guilty: int | None) -> int:
+def leave(turn: Turn, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:
     """Return what a worker holds, no attempt counted, but for the task whose page brought it down."""
     held = turn.leased_by(worker)
-    turn.give_back(held if guilty is None else _punish(turn, worker, held, guilty), attempts=0)
+    turn.give_back(held if guilty is None else _punish(turn, worker, held, guilty, why, detail), attempts=0)
     _forget(turn, worker)
     return len(held)
 
@@ -59,7 +60,7 @@ def _rescue(turn: Turn, worker: str) -> None:
     _forget(turn, worker)
 
 
-def _punish(turn: Turn, worker: str, held: list[Held], guilty: int) -> list[Held]:
+def _punish(turn: Turn, worker: str, held: list[Held], guilty: int, why: str, detail: str) -> list[Held]:
     """Count a kill against the task that brought its worker down; the rest is to be given back."""
     found = turn.db.execute(
         "SELECT id, lane, priority, attempt, kills FROM task"
@@ -71,7 +72,8 @@ def _punish(turn: Turn, worker: str, held: list[Held], guilty: int) -> list[Held
     task_id, lane_id, priority, attempt, kills = found
     turn.db.execute("UPDATE task SET kills = kills + 1 WHERE id = ?", (task_id,))
     if kills + 1 >= KILLS:
-        turn.bury_leased(task_id, lane_id, "killed: reading its page brought the worker down", f"{kills + 1} times")
+        times = f"{kills + 1} worker processes"
+        turn.bury_leased(task_id, lane_id, why or _BROUGHT_DOWN, f"{times}\n{detail}" if detail else times)
     else:
         turn.give_back([(task_id, lane_id, priority, attempt)], attempts=1)
     return [row for row in held if row[0] != task_id]

@@ -1,0 +1,60 @@
+"""Bodies of pages that brought a worker down, in a folder of bounded size."""
+
+import contextlib
+import hashlib
+import logging
+import os
+from pathlib import Path
+
+from trotline.model.limits import MIB
+
+log = logging.getLogger("trotline.evidence")
+
+FILES = 100
+TOTAL = 256 * MIB
+ENDING = ".body"
+
+
+def file_name(name: str) -> str:
+    """The file of a kept body: from its content's hash, never from anything the page says."""
+    return name + ENDING
+
+
+class EvidenceFolder:
+    """Keeps the newest bodies, at most so many files and bytes. Implements the Evidence port."""
+
+    def __init__(self, folder: Path, *, files: int = FILES, total: int = TOTAL) -> None:
+        self._folder = folder
+        self._files = files
+        self._total = total
+
+    def keep(self, body: bytes) -> str:
+        name = hashlib.sha256(body).hexdigest()[:32]
+        path = self._folder / file_name(name)
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._make_room(len(body), path)
+            # Whole or not at all: the next thing that happens may be our death.
+            part = path.with_suffix(f".{os.getpid()}.part")
+            part.write_bytes(body)
+            part.replace(path)
+        except OSError as error:
+            log.warning("evidence.lost %s: %s", path, error.strerror)
+            return ""
+        return name
+
+    def _make_room(self, size: int, new: Path) -> None:
+        kept = sorted(
+            (found.stat().st_mtime, found.stat().st_size, found)
+            for found in self._folder.glob(f"*{ENDING}")
+            if found != new
+        )
+        total = sum(bytes_ for _, bytes_, _ in kept) + size
+        count = len(kept) + 1
+        for _, bytes_, oldest in kept:
+            if count <= self._files and total <= self._total:
+                return
+            with contextlib.suppress(FileNotFoundError):
+                oldest.unlink()
+            total -= bytes_
+            count -= 1
