@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.running import call
 
+from trotline import App, Page, Spider
 from trotline.testing.shop import DemoShop
 
 SHOP = """
@@ -135,3 +136,24 @@ async def test_validators_of_a_newer_trotline_stop_a_run_before_its_first_page(s
     assert ended.code != 0
     assert "written by a newer Trotline (form 99; this one knows 1)" in ended.err
     assert shop.visits == []
+
+
+async def test_an_embedded_crawl_asks_only_for_what_has_changed_too(shop, tmp_path):
+    spider = Spider("shop", pace="200/s")
+
+    @spider.page(key="sku", seeds=[f"{shop.url}{product}" for product in ("/p/T1", "/p/T2")], conditional=True)
+    def product(page: Page):
+        yield {"sku": page.css("[itemprop=sku]::text").get()}
+
+    async def crawl() -> Counter[int]:
+        shop.reset()
+        where = {"frontier": f"sqlite:{tmp_path}/frontier.db", "sink": f"sqlite:{tmp_path}/rows.db"}
+        async with App(**where, allow_private=True) as app:
+            await app.start(spider)
+            await app.work(spider)
+        return Counter(visit.status for visit in shop.visits if visit.path.startswith("/p/"))
+
+    assert await crawl() == {200: 2}
+    assert await crawl() == {304: 2}
+    (tmp_path / "rows.db").unlink()
+    assert await crawl() == {200: 2}

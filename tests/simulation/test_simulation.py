@@ -38,6 +38,9 @@ def test_settling_before_storing_is_caught():
 
 def test_remembering_a_page_before_it_is_settled_is_caught():
     """The second visit is answered "unchanged", without the links that the first one could not hand over."""
-    verdict = simulate(2, temper=CALM, crash_at="before settle", break_it=remember_before_settle)
+    verdicts = (
+        simulate(seed, temper=CALM, crash_at="before settle", break_it=remember_before_settle) for seed in range(20)
+    )
 
-    assert any(words.startswith("lost") for words in verdict.broken())
+    # Not in every web: often another page has the same links.
+    assert any(words.startswith("lost") for verdict in verdicts for words in verdict.broken())

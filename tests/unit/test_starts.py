@@ -3,6 +3,7 @@
 import asyncio
 import random
 
+import msgspec
 import pytest
 from tests.unit.worker_ports import lease, now
 
@@ -116,3 +117,52 @@ def test_cleared_leases_never_start():
         return forgotten, len(starts), (await starts.next())[0].token
 
     assert run_virtual(story()) == (2, 1, 3)
+
+
+# Replies that were long under way
+
+
+def latest_after(*replies: tuple[float, float], start_in: float = 0.0) -> float:
+    """How late the last lease may start, seen from its arrival. A reply: when the frontier leased, when it arrived.
+
+    All were asked for at 0, and the frontier's clock is 5000 s ahead of ours."""
+
+    async def story():
+        starts = Starts()
+        for token, (leased, arrived) in enumerate(replies, 1):
+            await asyncio.sleep(arrived - now())
+            one = msgspec.structs.replace(lease(token, start_in=start_in, slack=0.25), leased_at=5000.0 + leased)
+            starts.add([one], asked_at=0.0)
+            _, latest = await starts.next()
+            left = latest - now()
+        return left
+
+    return run_virtual(story())
+
+
+def test_a_reply_that_came_at_once_leaves_the_whole_slack():
+    assert latest_after((0.0, 0.0)) == pytest.approx(0.25, abs=0.001)
+
+
+def test_what_a_reply_was_under_way_is_taken_from_its_slack():
+    assert latest_after((1.0, 1.0), (2.0, 2.1)) == pytest.approx(0.15, abs=0.001)
+
+
+def test_a_process_that_was_frozen_finds_its_moments_passed():
+    assert latest_after((1.0, 1.0), (2.0, 16.0)) < 0
+
+
+def test_waiting_for_work_is_not_being_under_way():
+    assert latest_after((1.0, 1.01), (9.0, 9.01)) == pytest.approx(0.25, abs=0.001)
+
+
+def test_a_first_reply_has_no_measure_and_counts_from_the_question():
+    assert latest_after((0.0, 14.0)) < 0
+    assert latest_after((0.05, 0.1)) == pytest.approx(0.15, abs=0.001)
+
+
+def test_a_frontier_whose_clock_was_set_back_looks_late_for_a_while_only():
+    steady = [(number / 10, number / 10) for number in range(1, 100)]
+    set_back = [(leased - 3600, arrived + 10) for leased, arrived in steady]
+
+    assert latest_after(*steady, *set_back) == pytest.approx(0.25, abs=0.001)

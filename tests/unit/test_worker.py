@@ -263,3 +263,13 @@ def test_a_sink_with_a_defect_ends_the_worker_instead_of_leaving_it_to_wait_for_
     with pytest.raises(TypeError, match="a sink with a defect"):
         bench.run()
     assert bench.frontier.settled == {}
+
+
+def test_a_lease_that_missed_its_moment_does_not_count_as_a_page():
+    """Slack of nothing and one slot: of each batch only the first is in time."""
+    leases = [lease(token, slack=-1.0 if token % 3 else 0.25) for token in range(1, 100)]
+    bench = Bench(leases, policy=Policy(slots=4, batch=8, max_pages=10))
+
+    bench.run()
+
+    assert [task.fingerprint for task in bench.fetcher.asked] == [3 * number for number in range(1, 11)]

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from trotline.errors import FrontierError
 from trotline.model.lease import Lease
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury
+from trotline.rules import redaction
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
 from trotline.worker.starts import Starts
@@ -41,6 +43,7 @@ class Worker:
         self._finished_visits = 0
         self._rate = 0.0
         self._away = ""
+        self._asked_at = 0.0
 
     @property
     def held_back(self) -> str:
@@ -98,10 +101,11 @@ class Worker:
     # Leasing
 
     async def _feed(self) -> None:
-        while (budget := self._budget()) > 0:
+        while (budget := self._budget()) > 0 or self._busy or len(self._starts):
             await self._committer.room.wait()
             room = min(budget, self._room())
             if room <= 0:
+                # Also at the limit: a lease that misses its moment was no page, and another takes its place.
                 self._slot_free.clear()
                 await self._slot_free.wait()
                 continue
@@ -112,7 +116,7 @@ class Worker:
             if not leases and await self._finished():
                 return
             self._leased += len(leases)
-            self._starts.add(leases)
+            self._starts.add(leases, self._asked_at)
 
     async def _lease_or_starve(self, limit: int) -> list[Lease]:
         leases = await self._lease(limit, 0.0)
@@ -126,6 +130,7 @@ class Worker:
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
+            self._asked_at = asyncio.get_running_loop().time()
             leases = await self._tools.frontier.lease(self.name, limit, wait)
         except FrontierError as error:
             log.warning("frontier.away %s", error.what)
@@ -167,6 +172,7 @@ class Worker:
             self._busy += 1
             try:
                 if clock() > latest:
+                    self._leased -= 1
                     visit = self._visitor.late(lease)
                 else:
                     visit = await self._visit(lease)
@@ -181,7 +187,8 @@ class Worker:
             return await self._visitor.visit(lease)
         except Exception as error:
             # A defect of ours: it must not take the slot down, nor the page's fate with it.
-            log.exception("visit.failed %s", lease.task.url)
+            story = redaction.text(traceback.format_exc(), about=lease.task)
+            log.error("visit.failed %s\n%s", redaction.url(lease.task.url), story)
             return Visit(lease=lease, outcome=Bury(why=f"defect: {type(error).__name__}: {error}"))
 
 
