@@ -5,20 +5,26 @@ are valid UTF-8, else windows-1252. Labels go through the WHATWG table, so "lati
 UTF-7 means nothing at all.
 """
 
+import codecs
 import re
 from functools import lru_cache
 
 import webencodings
 
+from trotline.rules.prescan import known, named_in
+
 _PRESCAN = 1024
+_SECOND_LOOK = 16 * 1024
+"""How far to look for a <meta> when the bytes are not UTF-8 and something has to be assumed."""
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _CHARSET = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
-_COMMENT_OR_META = re.compile(rb"<!--.*?-->|<!--.*\Z|<meta[\s/]([^>]*)", re.IGNORECASE | re.DOTALL)
-_ATTRIBUTE = re.compile(
-    rb"""([^\s/>"'=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>"']+)))?""",
-)
 _REPLACEMENT = "replacement"
 """What WHATWG calls encodings that only attacks still use (ISO-2022-KR, HZ): one U+FFFD for the whole page."""
+
+_WIDER = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}
+"""Encodings that browsers read with more characters than Python's codec of that name has."""
+_CORRECTIONS = {"koi8-u": {0xAE: "ў", 0xBE: "Ў"}, "windows-1255": {0xCA: "\u05ba"}}
+"""Where Python's tables are older than the standard's."""
 
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
@@ -34,11 +40,8 @@ def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
         try:
             return body.decode("utf-8"), "utf-8"
         except UnicodeDecodeError:
-            name = "windows-1252"
-    if name == _REPLACEMENT:
-        return "\ufffd", name
-    text: str = webencodings.lookup(name).codec_info.decode(body, "replace")[0]
-    return text, name
+            name = _assumed(body)
+    return _decoded(body, name), name
 
 
 def encoding_of(body: bytes, content_type: str | None) -> str:
@@ -46,52 +49,48 @@ def encoding_of(body: bytes, content_type: str | None) -> str:
     for mark, name in _BOMS:
         if body.startswith(mark):
             return name
-    return _declared(body, content_type) or ("utf-8" if _is_utf8(body) else "windows-1252")
+    return _declared(body, content_type) or ("utf-8" if _is_utf8(body) else _assumed(body))
 
 
 def _declared(body: bytes, content_type: str | None) -> str:
     """What the header says, else what the page says; empty when neither names a known encoding."""
     name = _from_header(content_type) if content_type else ""
-    return name or _from_meta(body)
+    return name or named_in(body[:_PRESCAN])
 
 
 @lru_cache(maxsize=256)
 def _from_header(content_type: str) -> str:
     match = _CHARSET.search(content_type)
-    return _known(match[1] or match[2] or match[3] or "") if match else ""
+    return known(match[1] or match[2] or match[3] or "") if match else ""
 
 
-def _from_meta(body: bytes) -> str:
-    """The prescan of the WHATWG standard, on the tags that matter."""
-    start = body[:_PRESCAN]
-    for match in _COMMENT_OR_META.finditer(start):
-        if match[1] is None:
-            continue
-        name = _meta_charset(match[1])
-        if name:
-            # A page that could be scanned as ASCII is not UTF-16, whatever it says.
-            return "utf-8" if name.startswith("utf-16") else "windows-1252" if name == "x-user-defined" else name
-    return ""
+def _assumed(body: bytes) -> str:
+    """For bytes that nobody explained and that are not UTF-8."""
+    return named_in(body[:_SECOND_LOOK]) or "windows-1252"
 
 
-def _meta_charset(attributes: bytes) -> str:
-    found: dict[bytes, bytes] = {}
-    for match in _ATTRIBUTE.finditer(attributes):
-        found.setdefault(match[1].lower(), match[2] or match[3] or match[4] or b"")
-    if b"charset" in found:
-        return _known(found[b"charset"].decode("latin-1"))
-    if found.get(b"http-equiv", b"").lower() == b"content-type":
-        match_in_content = _CHARSET.search(found.get(b"content", b"").decode("latin-1"))
-        if match_in_content:
-            return _known(match_in_content[1] or match_in_content[2] or match_in_content[3] or "")
-    return ""
+def _decoded(body: bytes, name: str) -> str:
+    if name == _REPLACEMENT:
+        return "\ufffd" if body else ""
+    if name.startswith("windows-") or name == "koi8-u":
+        return codecs.charmap_decode(body, "replace", _table(name))[0]
+    if name in _WIDER:
+        return body.decode(_WIDER[name], "replace")
+    text: str = webencodings.lookup(name).codec_info.decode(body, "replace")[0]
+    return text
 
 
-@lru_cache(maxsize=256)
-def _known(label: str) -> str:
-    """The WHATWG name for a label; empty for labels that browsers do not know (UTF-7 among them)."""
-    encoding = webencodings.lookup(label)
-    return "" if encoding is None else str(encoding.name)
+@lru_cache(maxsize=16)
+def _table(name: str) -> str:
+    """A one-byte encoding as browsers have it: what Windows leaves open among 0x80-0x9F is a control character."""
+    codec = webencodings.lookup(name).codec_info
+    characters = [codec.decode(bytes([code]), "replace")[0] for code in range(256)]
+    for code in range(0x80, 0xA0):
+        if characters[code] == "\ufffd":
+            characters[code] = chr(code)
+    for code, character in _CORRECTIONS.get(name, {}).items():
+        characters[code] = character
+    return "".join(characters)
 
 
 def _is_utf8(body: bytes) -> bool:
