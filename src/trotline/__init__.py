@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trotline.model.limits import Limits
     from trotline.model.pace import Pace, Rate
     from trotline.model.record import Record
+    from trotline.model.secret import Secret
     from trotline.model.task import LATER, NORMAL, SOON, Task
     from trotline.rules.traps import TrapRules
     from trotline.rules.urls import UrlRules
@@ -48,6 +49,7 @@ _HOMES = {
     "RobotsSitemaps": "spider.seeds",
     "Route": "spider.route",
     "SOON": "model.task",
+    "Secret": "model.secret",
     "Selected": "spider.selection",
     "Selection": "spider.selection",
     "Sitemap": "spider.seeds",
@@ -76,6 +78,7 @@ __all__ = [
     "Record",
     "RobotsSitemaps",
     "Route",
+    "Secret",
     "Selected",
     "Selection",
     "Sitemap",

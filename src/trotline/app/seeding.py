@@ -16,6 +16,7 @@ from trotline.model.lease import Admission
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.ports.frontier import Frontier
+from trotline.rules import redaction
 from trotline.rules.urls import Address, read
 from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Start, expand, read_lines
 from trotline.spider.spider import Spider
@@ -66,7 +67,7 @@ async def _put(frontier: Frontier, gate: Gate, drafts: list[Task], now: float, s
             seeded.duplicate += 1
     seeded.refused.update(sifted.refused)
     if sifted.refused and not seeded.example:
-        seeded.example = drafts[0].url
+        seeded.example = redaction.url(drafts[0].url)
 
 
 async def _tasks(spider: Spider, extra: str | None, allow_private: bool, allow: Sequence[str]) -> AsyncIterator[Task]:

@@ -11,7 +11,7 @@ import msgspec
 
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.target import Target, console_of, find
-from trotline.cli.text import count, length, safe, safe_url
+from trotline.cli.text import count, json_line, length, safe, safe_url
 from trotline.errors import SettingsError
 from trotline.model.job import Grave
 from trotline.model.moments import iso
@@ -101,7 +101,7 @@ async def graves(console: "Console", wish: Wish) -> AsyncIterator[Grave]:
 async def _revive(wish: Wish, target: Target, console: "Console") -> None:
     risen = await console.revive(ids=wish.ids, why=wish.why)
     if wish.as_json:
-        click.echo(msgspec.json.encode({"job": target.job.id, "revived": risen}).decode())
+        click.echo(json_line({"job": target.job.id, "revived": risen}))
     elif risen:
         click.echo(f"{count(risen, 'task')} of {target.job.id} will be tried again, with a fresh start.")
         click.echo("Go on with the command of the last run:  trotline run FILE")
@@ -121,7 +121,7 @@ async def _export(wish: Wish, console: "Console") -> None:
         raise SettingsError(f"{wish.export} cannot be written: {error.strerror}", hint="Give another file.") from error
     try:
         async for grave in graves(console, wish):
-            out.write(msgspec.json.encode(facts(grave)) + b"\n")
+            out.write(json_line(facts(grave)).encode() + b"\n")
             number += 1
         out.flush()
     finally:
@@ -136,13 +136,12 @@ async def _show(wish: Wish, console: "Console") -> None:
     for missing in sorted(set(wish.ids) - {grave.id for grave in found}):
         raise SettingsError(f"no dead task has the id {missing}", hint="It may have been revived. See: trotline dead")
     for grave in found:
-        click.echo(msgspec.json.encode(facts(grave)).decode() if wish.as_json else story(grave))
+        click.echo(json_line(facts(grave)) if wish.as_json else story(grave))
 
 
 def facts(grave: Grave) -> dict[str, object]:
-    from trotline.app.places import public
-
-    found = {**msgspec.to_builtins(grave), "url": public(grave.url), "parent": public(grave.parent)}
+    """The grave as plain values. What must not be seen of its URLs is hidden by now: only the task has them whole."""
+    found: dict[str, object] = msgspec.to_builtins(grave)
     return {**found, "died_at": iso(grave.died_at)}
 
 
@@ -168,7 +167,7 @@ async def _list(wish: Wish, target: Target, console: "Console") -> None:
     first = await console.graves(why=wish.why, limit=wish.limit)
     if wish.as_json:
         for grave in first:
-            click.echo(msgspec.json.encode(facts(grave)).decode())
+            click.echo(json_line(facts(grave)))
         return
     now = (await console.progress()).now
     for line in listing(wish, target.job.spider, target.job.id, reasons, first, now):

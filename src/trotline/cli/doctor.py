@@ -13,8 +13,9 @@ import msgspec
 from trotline.app.places import MEMORY, path_of, public
 from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
-from trotline.cli.text import count, safe, size
+from trotline.cli.text import count, json_line, safe, size
 from trotline.errors import TrotlineError
+from trotline.rules import redaction
 
 if TYPE_CHECKING:
     from trotline.app.settings import Settings
@@ -52,7 +53,7 @@ def command(spider: str | None, frontier: str | None, sink: str | None, as_json:
     """Check the machine, the settings and a spider, and say what to do next."""
     checks = list(examine(spider, {"frontier": frontier, "sink": sink}))
     for check in checks:
-        click.echo(msgspec.json.encode(check).decode() if as_json else line(check))
+        click.echo(json_line(check) if as_json else line(check))
     failed = [check for check in checks if check.state == "fail"]
     if not as_json:
         click.echo("\n" + _next(spider, failed))
@@ -61,10 +62,10 @@ def command(spider: str | None, frontier: str | None, sink: str | None, as_json:
 
 def line(check: Check) -> str:
     colour = {"ok": "green", "warn": "yellow", "fail": "red"}[check.state]
-    text = f"{click.style(f'{check.state:<5}', fg=colour, bold=True)} {check.what:<12} {check.found}"
+    text = f"{click.style(f'{check.state:<5}', fg=colour, bold=True)} {check.what:<12} {safe(check.found, 1000)}"
     if not check.advice:
         return text
-    return text + "".join(f"\n{'':19}{part}" for part in check.advice.splitlines())
+    return text + "".join(f"\n{'':19}{safe(part, 1000)}" for part in check.advice.splitlines())
 
 
 def _next(spider: str | None, failed: list[Check]) -> str:
@@ -103,8 +104,8 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
 
 
 def _failed(what: str, error: TrotlineError) -> Check:
-    first, *rest = error.what.splitlines()
-    advice = "\n".join([*(part.strip() for part in rest), error.hint]).strip()
+    first, *rest = redaction.text(error.what).splitlines()
+    advice = "\n".join([*(part.strip() for part in rest), redaction.text(error.hint)]).strip()
     return Check(what=what, state="fail", found=first, advice=advice)
 
 

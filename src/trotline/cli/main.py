@@ -127,9 +127,20 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _complain(text: str) -> None:
-    first, _, rest = text.partition("\n")
+    first, _, rest = _fit_to_print(text).partition("\n")
     text = click.style("error: ", fg="red", bold=True) + first + ("\n" + rest if rest else "")
     click.echo(text, err=True, color=_colour_wanted())
+
+
+def _fit_to_print(text: str) -> str:
+    """Errors quote URLs, files and pages: without secrets, and without characters that move the cursor."""
+    try:
+        from trotline.cli.text import LONGEST_OF_ERRORS, safe
+        from trotline.rules import redaction
+    except ImportError:
+        # An installation with a hole in it must still be able to say so.
+        return text
+    return "\n".join(safe(line, LONGEST_OF_ERRORS) for line in redaction.text(text).split("\n"))
 
 
 def _colour_wanted() -> bool | None:
@@ -142,10 +153,13 @@ def _confess(error: Exception) -> None:
     import tempfile
     import traceback
 
+    from trotline.rules import redaction
+
+    told = redaction.text("".join(traceback.format_exception(error)))
     if os.environ.get("TROTLINE_DEBUG"):
-        traceback.print_exception(error)
+        click.echo(told, err=True, nl=False)
         return
     with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as story:
-        traceback.print_exception(error, file=story)
+        story.write(told)
     name = type(error).__name__
     _complain(f"unexpected {name}: {error}\n  This is a mistake in Trotline. What happened is in {story.name}")

@@ -16,7 +16,9 @@ from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import allow_option, examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.target import Target, console_of
-from trotline.cli.views import JsonLines, Lines, Quiet, View, as_json
+from trotline.cli.text import json_line
+from trotline.cli.views import JsonLines, Lines, Quiet, View
+from trotline.rules import redaction
 
 if TYPE_CHECKING:
     from trotline.app.run import Report, RunPlan
@@ -148,7 +150,7 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched]
 
 def _tell(summary: Summary, *, quiet: bool, json: bool) -> None:
     if json:
-        click.echo(as_json({"event": "summary", **msgspec.structs.asdict(summary)}))
+        click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary)}))
     elif not quiet:
         click.echo("\n".join(lines(summary)))
 
@@ -160,4 +162,4 @@ async def _reasons(plan: "RunPlan", report: "Report") -> dict[str, int]:
 
 def _again() -> str:
     """The command that was typed, without what must not be repeated: --fresh would throw the rest away."""
-    return shlex.join(["trotline", *(word for word in sys.argv[1:] if word != "--fresh")])
+    return shlex.join(["trotline", *(redaction.text(word) for word in sys.argv[1:] if word != "--fresh")])

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.app.places import public
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.target import Target, console_of, find, jobs_here
-from trotline.cli.text import by_number, count, length, rest, safe
+from trotline.cli.text import by_number, count, json_line, length, rest, safe
 from trotline.model.job import LaneView, Progress
 from trotline.model.moments import iso
 
@@ -45,7 +46,7 @@ def command(job: str | None, frontier: str | None, as_json: bool) -> None:
     looks = [wait_for(_closely(settings, job))] if job else wait_for(_all(settings))
     if as_json:
         for look in looks:
-            click.echo(msgspec.json.encode(facts(look)).decode())
+            click.echo(json_line(facts(look)))
     elif job:
         click.echo("\n".join(portrait(looks[0])))
     elif looks:
@@ -130,7 +131,7 @@ def facts(look: Look) -> dict[str, object]:
     return {
         "job": look.target.job.id,
         "spider": look.target.job.spider,
-        "frontier": look.target.frontier,
+        "frontier": public(look.target.frontier),
         "state": state(p),
         "started_at": iso(p.started_at),
         "finished_at": iso(p.finished_at) if p.finished_at is not None else None,

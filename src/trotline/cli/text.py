@@ -1,14 +1,21 @@
 """How numbers, times and foreign text look on a screen."""
 
+import json
 import unicodedata
 from collections.abc import Mapping
+from typing import Any
+
+import msgspec
 
 from trotline.app.places import public
 from trotline.model.job import LaneView
 from trotline.model.moments import Seconds
+from trotline.rules import redaction
 from trotline.rules.eta import Range, Unknown
 
 LONGEST = 300
+LONGEST_OF_ERRORS = 2000
+"""Characters of one line of an error: paths and hints are long."""
 _PICTURES = {code: chr(0x2400 + code) for code in range(0x20)} | {0x7F: "\u2421"}
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 """Characters that move the cursor, turn the writing direction or show nothing at all."""
@@ -26,6 +33,23 @@ def _shown(char: str) -> str:
     if picture := _PICTURES.get(ord(char)):
         return picture
     return "\ufffd" if unicodedata.category(char) in _HIDDEN else char
+
+
+def safe_text(text: str, longest: int = LONGEST) -> str:
+    """Words that may quote a URL: without secrets, and then as `safe`."""
+    return safe(redaction.text(text), longest)
+
+
+def json_line(value: Any) -> str:
+    """One line of JSON: characters that would move the cursor or turn the line round are written as escapes."""
+    line = msgspec.json.encode(value).decode()
+    return line if line.isascii() else "".join(map(_escaped, line))
+
+
+def _escaped(char: str) -> str:
+    if char.isascii() or unicodedata.category(char) not in _HIDDEN:
+        return char
+    return json.dumps(char)[1:-1]
 
 
 def safe_url(url: str, longest: int = LONGEST) -> str:

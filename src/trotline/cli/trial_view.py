@@ -10,9 +10,13 @@ import msgspec
 
 from trotline.app.places import public
 from trotline.app.trial import Hop, Link, Trial
-from trotline.cli.text import count, length, reason, safe, safe_url, size
+from trotline.cli.text import count, length, reason, safe, safe_text, safe_url, size
 from trotline.model.answer import Answer, Timing
-from trotline.model.verdict import Kind
+from trotline.model.lease import Reject
+from trotline.model.task import Task
+from trotline.model.verdict import Kind, Verdict
+from trotline.rules import redaction
+from trotline.rules.redaction import is_secret_header
 
 _RECORDS = 5
 _LINKS = 8
@@ -27,13 +31,12 @@ _TELLING = (
     "last-modified", "x-robots-tag", "via", "cf-ray", "x-cache",
 )  # fmt: skip
 """Headers that explain what happened; the others only with --all."""
-_SECRET = {"set-cookie", "cookie", "authorization", "proxy-authorization", "www-authenticate"}
 
 
 def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
     found = [_headline(trial, route)]
     for hop in trial.hops[:-1]:
-        found.append(_row("moved", f"{hop.verdict.why}  {safe_url(hop.url, 200)}"))
+        found.append(_row("moved", f"{safe_text(hop.verdict.why)}  {safe_url(hop.url, 200)}"))
     found += _robots(trial.hops[-1])
     if trial.outside:
         found.append(_row("scope", click.style(f"a run would not visit it: {reason(trial.outside)}", fg="yellow")))
@@ -43,7 +46,8 @@ def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
     elif answer is not None:
         found.append(_row("time", _timing(answer.timing)))
     if trial.failed:
-        found += ["", click.style("the handler failed", fg="red", bold=True), f"  {safe(trial.failed)}"]
+        said = safe(_of_page(trial, trial.failed))
+        found += ["", click.style("the handler failed", fg="red", bold=True), f"  {said}"]
     if trial.harvest is not None:
         found += ["", *_records(trial, everything), "", *_links(trial, everything)]
     return found
@@ -56,7 +60,7 @@ def _row(title: str, text: str) -> str:
 def _headline(trial: Trial, route: str) -> str:
     verdict, hop = trial.verdict, trial.hops[-1]
     colour = "green" if verdict.kind is Kind.OK else "red"
-    why = f": {safe(verdict.why)}" if verdict.why else ""
+    why = f": {safe_text(verdict.why)}" if verdict.why else ""
     status = ""
     if isinstance(hop.answer, Answer):
         status = f", {hop.answer.status} {_phrase(hop.answer.status)}".rstrip()
@@ -102,8 +106,8 @@ def _header(name: str, value: str) -> str:
 
 def _unsecret(name: str, value: str) -> str:
     """A cookie's name says enough; its value may be a session."""
-    if name.lower() not in _SECRET:
-        return safe(value, 120)
+    if not is_secret_header(name):
+        return safe_text(value, 120)
     return safe(value.partition("=")[0], 60) + "=(hidden)" if "=" in value else "(hidden)"
 
 
@@ -132,7 +136,7 @@ def _records(trial: Trial, everything: bool) -> list[str]:
         rows.append(f"  and {count(len(records) - _RECORDS)} more (--all)")
     if rejects:
         rows += ["", click.style(f"{count(len(rejects), 'record')} refused", fg="red", bold=True)]
-        rows += [f"  {safe(reject.kind, 60)}: {safe(reject.why)}" for reject in rejects[:_LINKS]]
+        rows += [f"  {safe(reject.kind, 60)}: {safe_text(reject.why)}" for reject in rejects[:_LINKS]]
     return rows
 
 
@@ -171,26 +175,43 @@ def facts(trial: Trial, route: str) -> dict[str, Any]:
     """The whole trial as plain values. The body stays out: --save keeps it."""
     return {
         "route": route,
-        "verdict": trial.verdict,
+        "verdict": _verdict(trial.verdict),
         "outside": trial.outside,
         "hops": [_hop_facts(hop) for hop in trial.hops],
         "encoding": trial.encoding,
         "title": trial.title,
-        "failed": trial.failed,
+        "failed": _of_page(trial, trial.failed),
         "records": trial.harvest.records if trial.harvest else [],
-        "rejects": trial.harvest.rejects if trial.harvest else [],
+        "rejects": [_reject(trial, reject) for reject in trial.harvest.rejects] if trial.harvest else [],
         "links_on_page": trial.links_on_page,
         "links": [msgspec.structs.replace(link, url=public(link.url)) for link in trial.links],
     }
 
 
+def _verdict(verdict: Verdict) -> Verdict:
+    return msgspec.structs.replace(verdict, why=redaction.text(verdict.why), location=public(verdict.location))
+
+
+def _reject(trial: Trial, reject: Reject) -> Reject:
+    return Reject(reject.kind, _of_page(trial, reject.why), _of_page(trial, reject.data))
+
+
+def _of_page(trial: Trial, said: str) -> str:
+    """What was said about the page, without what its URL hides."""
+    return redaction.text(said, about=Task(url=trial.hops[-1].url, route=""))
+
+
+def _shown(name: str, value: str) -> str:
+    return "(hidden)" if is_secret_header(name) else redaction.text(value)
+
+
 def _hop_facts(hop: Hop) -> dict[str, Any]:
-    found: dict[str, Any] = {"url": public(hop.url), "verdict": hop.verdict, "robots": hop.permission}
+    found: dict[str, Any] = {"url": public(hop.url), "verdict": _verdict(hop.verdict), "robots": hop.permission}
     answer = hop.answer
     if isinstance(answer, Answer):
         found |= {
             "status": answer.status,
-            "headers": [(name, "(hidden)" if name in _SECRET else value) for name, value in answer.headers],
+            "headers": [(name, _shown(name, value)) for name, value in answer.headers],
             "bytes": len(answer.body),
             "wire_bytes": answer.wire_bytes,
             "address": answer.address,

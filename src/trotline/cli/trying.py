@@ -5,13 +5,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
 from trotline.app.loading import load
 from trotline.app.settings import Settings
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import allow_option, examples, json_option, settings_of, wait_for
-from trotline.cli.text import safe, safe_url
+from trotline.cli.text import json_line, safe, safe_url
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
 from trotline.model.task import Task
@@ -56,7 +55,7 @@ def command(
     route, task = choose(found, route_and_url)
     trial = wait_for(_attempt(found, route, task, settings))
     if as_json:
-        click.echo(msgspec.json.encode(facts(trial, route.name)).decode())
+        click.echo(json_line(facts(trial, route.name)))
     else:
         click.echo("\n".join(lines(trial, route.name, everything)))
     if save:

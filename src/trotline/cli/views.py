@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 import click
-import msgspec
 
 from trotline.cli.outlook import Outlook
-from trotline.cli.text import clock, count, eta, rate, rest, safe
+from trotline.cli.text import clock, count, eta, json_line, rate, rest, safe
 from trotline.model.moments import Seconds
 from trotline.rules.eta import Range, Unknown
 
@@ -100,7 +99,7 @@ class JsonLines:
     def show(self, report: "Report") -> None:
         found = self._outlook.update(report)
         if report.elapsed >= self._next:
-            self._echo(as_json({"event": "progress", **facts(report), "eta": _eta(found)}))
+            self._echo(json_line({"event": "progress", **facts(report), "eta": _eta(found)}))
             self._next = report.elapsed + JSON_EVERY
 
     def close(self) -> None:
@@ -134,7 +133,3 @@ def _eta(found: Range | Unknown) -> dict[str, Any]:
     if isinstance(found, Unknown):
         return {"unknown": found.value}
     return {"low": round(found.low, 1), "high": round(found.high, 1)}
-
-
-def as_json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from trotline.model.moments import Moment
+from trotline.model.secret import Secret
 from trotline.model.task import Task
 
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
@@ -105,16 +106,28 @@ def _body(fields: Mapping[str, Any]) -> tuple[bytes, str]:
         return b"", ""
     value = fields[given[0]]
     if given == ["form"]:
+        _no_secrets("form", value.items() if isinstance(value, Mapping) else value)
         return urlencode(value, doseq=True).encode(), FORM
     if given == ["json"]:
         return msgspec.json.encode(value), JSON
     return (value.encode() if isinstance(value, str) else bytes(value)), ""
 
 
+def _no_secrets(field: str, pairs: Iterable[tuple[str, Any]]) -> None:
+    """A task is written to the frontier's file, where a secret has no business."""
+    for name, value in pairs:
+        if isinstance(value, Secret):
+            raise TypeError(
+                f"{name!r} in a task's {field} is a Secret, and tasks are stored: give it to the spider "
+                "(Spider(headers=...)), or write .reveal() if the frontier's file may have it"
+            )
+
+
 def _pairs(headers: Pairs) -> tuple[tuple[str, str], ...]:
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    _no_secrets("headers", pairs)
     checked = tuple((str(name), str(value)) for name, value in pairs)
     for name, value in checked:
         if not name or _BREAKS.search(name + value):
-            raise ValueError(f"header {name!r}: {value!r} cannot be sent; names and values have no line breaks")
+            raise ValueError(f"header {name!r} cannot be sent; names and values have no line breaks")
     return checked

@@ -24,7 +24,7 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
-from trotline.rules import conditions, redirects, retries
+from trotline.rules import conditions, redaction, redirects, retries
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page
@@ -54,9 +54,9 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     def settlement(self) -> Settlement:
         return Settlement(
             lease=self.lease,
-            outcome=self.outcome if self.outcome == _READ else _tellable(self.outcome),
+            outcome=self.outcome if self.outcome == _READ else _tellable(self.outcome, self.lease.task),
             children=tuple(self.sifted.tasks),
-            rejects=tuple(map(_tellable, self.rejects)),
+            rejects=tuple(_tellable(reject, self.lease.task) for reject in self.rejects),
             news=self.news,
             tallies=self._tallies(),
         )
@@ -209,11 +209,13 @@ class Visitor:
         return Snooze(wait=0.0, why="moved", task=redirects.moved(lease.task, status, address.url, address.lane))
 
 
-def _tellable(told: _Told) -> _Told:
-    """Reasons and rejects quote pages, and half a surrogate pair has no form in which it could be stored."""
+def _tellable(told: _Told, task: Task) -> _Told:
+    """Reasons and rejects quote pages and URLs: what must not be shown is not stored with them, and half a surrogate
+    pair has no form in which it could be."""
     texts = {name: getattr(told, name) for name in told.__struct_fields__}
     return msgspec.structs.replace(
-        told, **{name: whole(text) for name, text in texts.items() if isinstance(text, str) and not text.isascii()}
+        told,
+        **{name: redaction.text(whole(text), about=task) for name, text in texts.items() if isinstance(text, str)},
     )
 
 

@@ -4,6 +4,8 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite.jobs import write_job
 from trotline.adapters.sqlite.schema import DEAD, DELAYED, RESTING, WAITING
@@ -11,6 +13,7 @@ from trotline.adapters.sqlite.turn import Turn, decode_pace
 from trotline.errors import FrontierError
 from trotline.model import wire
 from trotline.model.job import Grave, Job, LaneView, Progress
+from trotline.rules import redaction
 
 
 class SqliteConsole:
@@ -123,7 +126,7 @@ class SqliteConsole:
             " ORDER BY died_at, id LIMIT ?",
             (self._number, _prefix(why), *since, limit),
         ).fetchall()
-        return [_task_grave(*row) for row in rows]
+        return [self._shown(_task_grave(*row)) for row in rows]
 
     def _record_graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:
         since = int(after[1:]) if after.startswith("r") and after[1:].isdecimal() else 0
@@ -132,10 +135,18 @@ class SqliteConsole:
             " WHERE job = ? AND id > ? AND 'bad record: ' || why LIKE ? ESCAPE '\\' ORDER BY id LIMIT ?",
             (self._number, since, _prefix(why), limit),
         ).fetchall()
-        return [
+        found = (
             Grave(id=f"r{number}", url=url, route=route, why=f"bad record: {why}", detail=kind, died_at=at, record=data)
             for number, url, route, why, kind, data, at in rows
-        ]
+        )
+        return list(map(self._shown, found))
+
+    def _shown(self, grave: Grave) -> Grave:
+        """A grave is for people: the task itself keeps its URL whole, and is revived with it."""
+        keys = self.job.rules.redact
+        return msgspec.structs.replace(
+            grave, url=redaction.url(grave.url, keys), parent=redaction.url(grave.parent, keys)
+        )
 
     def _reasons(self, db: sqlite3.Connection) -> dict[str, int]:
         reasons = dict(
