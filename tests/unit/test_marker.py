@@ -79,3 +79,15 @@ def test_a_supervisor_knows_the_page_of_a_child_that_was_killed():
 
     assert child.returncode == -9
     assert (marker.suspect, marker.reading_since, marker.alive_at) == (4711, 2.25, 3.5)
+
+
+def test_evidence_belongs_to_the_page_that_is_being_read():
+    marker = Marker()
+    name = "0123456789abcdef" * 2
+    assert marker.evidence == ""
+    marker.kept(7, name)
+    assert marker.evidence == "", "nobody is suspect"
+    marker.reading(7, 1.0)
+    assert marker.evidence == name
+    marker.reading(8, 2.0)
+    assert marker.evidence == "", "that was another page"

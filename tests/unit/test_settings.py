@@ -68,6 +68,9 @@ def test_a_misspelt_variable_is_an_error_and_a_foreign_one_is_not(tmp_path: Path
         ("max_pages", "0"),
         ("max_time", "soon"),
         ("grace", "0"),
+        ("memory", "1024"),
+        ("memory", "10MiB"),
+        ("memory", "0GiB"),
         ("allow_private", "perhaps"),
         ("frontier", "redis://there"),
         ("frontier", "sqlite:"),
@@ -146,3 +149,8 @@ def test_reading_any_sink_text_is_a_url_or_a_value_error(text: str):
     except ValueError:
         return
     assert sink_url(url) == url
+
+
+@pytest.mark.parametrize("text", ["512MiB", "512M", "512 mb", "0.5GiB", "0.5g"])
+def test_memory_is_written_as_people_write_it(text: str, tmp_path: Path):
+    assert read({"memory": text}, {}, tmp_path).memory == 512 * 1024 * 1024

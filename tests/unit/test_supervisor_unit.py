@@ -6,10 +6,20 @@ from collections.abc import Callable
 import pytest
 from tests.unit.worker_ports import DiaryFrontier, now, until
 
+from trotline.model.limits import MIB
 from trotline.ports.frontier import BEAT
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
-from trotline.worker.supervisor import CRASHES, FAILED, FINISHED, LOOP_SILENCE, Supervisor
+from trotline.worker.supervisor import (
+    CRASHES,
+    FAILED,
+    FINISHED,
+    GROWN,
+    GROWN_UP,
+    LOOP_SILENCE,
+    STOPPED,
+    Supervisor,
+)
 
 KILLED = -9
 SEGFAULT = -11
@@ -384,3 +394,73 @@ def test_a_child_that_dies_while_we_stop_is_not_replaced(code):
 
     assert len(bench.born) == 1
     assert bench.supervisor.failure == ""
+
+
+# What the grave is told
+
+
+def test_the_grave_is_told_what_the_page_did_and_where_its_body_is():
+    bench = Bench()
+
+    async def story(supervisor):
+        supervisor._evidence = ".trotline/evidence/{}.body"
+        bench.born[0].marker.kept(4711, "ab" * 16)
+        bench.born[0].marker.reading(4711, now())
+        bench.born[0].end(SEGFAULT)
+        await asyncio.sleep(0.1)
+        bench.born[1].end(FINISHED)
+
+    bench.run(story)
+
+    [(why, detail)] = bench.frontier.graves
+    assert why == "killed: reading its page crashed the worker (SIGSEGV)"
+    assert detail == f"its body is kept in .trotline/evidence/{'ab' * 16}.body"
+
+
+def test_a_page_that_hangs_is_told_from_one_that_crashes():
+    bench = Bench()
+
+    async def story(supervisor):
+        bench.born[0].marker.reading(4711, now())
+        await until(lambda: len(bench.born) == 2)
+        bench.born[1].end(FINISHED)
+
+    bench.run(story)
+
+    assert bench.frontier.graves == [("killed: reading its page took longer than 10 s", "")]
+
+
+# Growing
+
+
+def test_a_child_that_has_grown_is_asked_to_finish_and_replaced_and_no_page_is_blamed():
+    bench = Bench(obeys=False)
+
+    async def story(supervisor):
+        await asyncio.sleep(GROWN_UP + 1)
+        bench.born[0].size = int(GROWN * 1024 * MIB)
+        await until(lambda: bench.born[0].stops)
+        await asyncio.sleep(10)
+        stops = bench.born[0].stops
+        bench.born[0].end(STOPPED)
+        await asyncio.sleep(0.1)
+        bench.born[1].end(FINISHED)
+        return stops
+
+    assert bench.run(story) == 1, "asked once"
+    assert bench.supervisor.deaths.grown == 1
+    assert bench.supervisor.deaths.restarts == 0
+    assert bench.frontier.left == [], "it said goodbye itself"
+
+
+def test_a_child_that_was_born_large_is_left_alone():
+    bench = Bench(obeys=False)
+    bench.on_birth = lambda child: setattr(child, "size", 1024 * MIB)
+
+    async def story(supervisor):
+        await asyncio.sleep(GROWN_UP - 1)
+        bench.born[0].end(FINISHED)
+
+    bench.run(story)
+
+    assert bench.born[0].stops == 0
