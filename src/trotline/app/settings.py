@@ -19,11 +19,14 @@ from trotline.app.places import frontier_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.limits import MIB
 from trotline.model.moments import Seconds
+from trotline.model.secret import Secret, SecretMissing, is_reference
 from trotline.rules.addresses import allowed
 
 PREFIX = "TROTLINE_"
 OTHER_VARIABLES = {"TROTLINE_DEBUG"}
 """Variables that are ours and no settings."""
+LARGEST_FILE = 1 << 20
+"""Bytes of a settings file."""
 MOST_PROCESSES = 256
 MOST_SLOTS = 4096
 LEAST_MEMORY = 256 * MIB
@@ -115,10 +118,14 @@ def _from_file(folder: Path) -> _Source:
     own, shared = folder / "trotline.toml", folder / "pyproject.toml"
     if own.is_file():
         table, place = _toml(own), own.name
-    elif shared.is_file() and b"tool.trotline" in shared.read_bytes():
-        table, place = _toml(shared).get("tool", {}).get("trotline", {}), f"[tool.trotline] in {shared.name}"
+    elif shared.is_file() and b"tool.trotline" in _bytes(shared):
+        tools = _toml(shared).get("tool", {})
+        table = tools.get("trotline", {}) if isinstance(tools, dict) else {}
+        place = f"[tool.trotline] in {shared.name}"
     else:
         return {}
+    if not isinstance(table, dict):
+        raise SettingsError(f"{place} is no table", hint="Write one setting a line: slots = 16")
     for key in table:
         if key.replace("-", "_") not in NAMES:
             raise SettingsError(f"{place}: unknown setting {key!r}", hint=_suggestion(key))
@@ -127,9 +134,24 @@ def _from_file(folder: Path) -> _Source:
 
 def _toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        return tomllib.loads(_bytes(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path.name} cannot be read: {error}", hint="Correct it, or move it away.") from error
+    except RecursionError as error:
+        raise SettingsError(f"{path.name} cannot be read: it is nested too deeply", hint="Correct it.") from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            found = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise SettingsError(f"{path.name} cannot be read: {error}", hint="Correct it, or move it away.") from error
+    if len(found) > LARGEST_FILE:
+        raise SettingsError(
+            f"{path.name} is larger than {LARGEST_FILE:,} bytes", hint="It cannot be a settings file: move it away."
+        )
+    return found
 
 
 def _suggestion(key: str) -> str:
@@ -142,10 +164,27 @@ def _variable(name: str) -> str:
 
 
 def _typed(name: str, value: Any, place: str) -> Any:
+    if is_reference(value):
+        return _revealed(name, value, place)
     try:
         return _TYPES[name](value)
     except ValueError as error:
         raise SettingsError(f"{place}: {error}", hint="See docs/reference/settings.md for every setting.") from error
+
+
+def _revealed(name: str, reference: str, place: str) -> Any:
+    """The value behind `env:NAME` or `file:PATH`. It may be a secret: no message quotes it."""
+    try:
+        secret = Secret.parse(reference)
+    except SecretMissing as error:
+        raise SettingsError(f"{place}: {error}", hint="Set it, or write the value itself.") from error
+    try:
+        return _TYPES[name](secret.reveal())
+    except ValueError:
+        # Not "from": the cause quotes the value.
+        raise SettingsError(
+            f"{place}: what {reference} holds is no {name}", hint="See docs/reference/settings.md for every setting."
+        ) from None
 
 
 def _whole(most: int) -> Any:

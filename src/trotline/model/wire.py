@@ -13,6 +13,8 @@ from trotline.model.moments import Moment, from_iso, iso
 from trotline.model.task import Task
 
 VERSION = 1
+LARGEST = 4 * 1024 * 1024
+"""Bytes of a task, its body and its meta included."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Task)
@@ -31,13 +33,21 @@ class UnknownVersion(Undecodable):
 
 
 def encode(task: Task) -> bytes:
-    return _HEAD + _encoder.encode(task)
+    """The task as bytes; ValueError if they are more than any reader takes."""
+    wire = _HEAD + _encoder.encode(task)
+    if len(wire) > LARGEST:
+        raise ValueError(f"a task of {len(wire):,} bytes is too large; {LARGEST:,} can be kept")
+    return wire
 
 
 def decode(wire: bytes) -> Task:
-    """The task in `wire`; `Undecodable` says why not."""
+    """The task in `wire`; `Undecodable` says why not. Whatever a store gives back is welcome here, also a number."""
+    if not isinstance(wire, bytes | bytearray | memoryview):
+        raise Undecodable(f"not bytes but a {type(wire).__name__}")
     if not wire:
         raise Undecodable("no bytes")
+    if len(wire) > LARGEST:
+        raise Undecodable(f"larger than {LARGEST:,} bytes")
     if wire[0] != VERSION:
         raise UnknownVersion(f"task form {wire[0]} is not known to this version of Trotline (it knows {VERSION})")
     try:

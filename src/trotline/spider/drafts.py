@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from math import isfinite
 from typing import Any, TypedDict
 from urllib.parse import urlencode
 
@@ -94,8 +95,17 @@ def _request(fields: Mapping[str, Any]) -> dict[str, Any]:
     request["method"] = (fields.get("method") or ("POST" if content_type else "GET")).upper()
     not_before = fields.get("not_before")
     if not_before is not None:
-        request["not_before"] = not_before.timestamp() if isinstance(not_before, datetime) else float(not_before)
+        request["not_before"] = _moment(not_before)
     return request
+
+
+def _moment(given: Moment | datetime) -> Moment:
+    if isinstance(given, datetime) and given.tzinfo is None:
+        raise ValueError(f"not_before {given} has no time zone; write datetime.now(UTC) + timedelta(hours=1)")
+    moment = given.timestamp() if isinstance(given, datetime) else float(given)
+    if not isfinite(moment):
+        raise ValueError(f"not_before is {moment}; give a moment: seconds since 1970, or a datetime with a time zone")
+    return moment
 
 
 def _body(fields: Mapping[str, Any]) -> tuple[bytes, str]:

@@ -1,0 +1,97 @@
+"""Promises of redaction: what no output may show is not in it."""
+
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trotline.model.task import Task
+from trotline.rules import redaction
+from trotline.rules.redaction import KEYS, is_secret_header
+
+CANARY = "canary-5c1d"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://shop.example/p?page=2&token=abc", "https://shop.example/p?page=2&token=(hidden)"),
+        ("https://shop.example/p?TOKEN=abc#x", "https://shop.example/p?TOKEN=(hidden)#x"),
+        ("https://shop.example/p?%74oken=abc", "https://shop.example/p?%74oken=(hidden)"),
+        ("https://shop.example/p?user[token]=abc", "https://shop.example/p?user[token]=(hidden)"),
+        ("https://shop.example/p;jsessionid=abc?a=1", "https://shop.example/p;jsessionid=(hidden)"),
+        ("https://shop.example/cb#access_token=abc&state=1", "https://shop.example/cb#access_token=(hidden)&state=1"),
+        ("https://anna:pw@shop.example/", "https://shop.example/"),
+        ("https://anna:p@w@shop.example/", "https://shop.example/"),
+        ("https://anna@shop.example", "https://shop.example"),
+        ("redis://:pw@db:6379/0", "redis://db:6379/0"),
+        ("https://shop.example/@anna", "https://shop.example/@anna"),
+        ("https://shop.example/?q=a@b", "https://shop.example/?q=a@b"),
+        ("https://shop.example/?monkey=1&keys=2&tokens=3", "https://shop.example/?monkey=1&keys=2&tokens=3"),
+        ("https://shop.example/?token=", "https://shop.example/?token="),
+        ("sqlite:.trotline/shop.frontier.db", "sqlite:.trotline/shop.frontier.db"),
+        ("", ""),
+    ],
+)
+def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert redaction.url(url) == shown
+
+
+def test_a_url_inside_a_url_is_looked_into() -> None:
+    inner = quote(f"https://anna:{CANARY}@shop.example/?token={CANARY}", safe="")
+    twice = quote(f"https://login.example/?next={inner}", safe="")
+    assert CANARY not in redaction.url(f"https://login.example/?next={inner}")
+    assert CANARY not in redaction.url(f"https://login.example/?next={twice}")
+
+
+def test_the_spiders_own_keys_are_hidden_too() -> None:
+    assert redaction.url("https://a.example/?ticket=1") == "https://a.example/?ticket=1"
+    assert redaction.url("https://a.example/?ticket=1", ("ticket",)) == "https://a.example/?ticket=(hidden)"
+
+
+def test_urls_in_a_text_are_shown_without_their_secrets() -> None:
+    told = redaction.text(f'no "https://u:{CANARY}@a.example/x?token={CANARY}", see <https://b.example/?key={CANARY}>')
+    assert told == 'no "https://a.example/x?token=(hidden)", see <https://b.example/?key=(hidden)>'
+
+
+def test_what_is_said_about_a_task_does_not_quote_its_secrets() -> None:
+    task = Task(
+        url="https://a.example/?token=canary%2Furl", route="r", headers=(("X-Api-Key", CANARY), ("accept", "text/html"))
+    )
+    told = redaction.text(f"ValueError: canary/url and canary%2Furl and {CANARY} for text/html", about=task)
+    assert told == "ValueError: (hidden) and (hidden) and (hidden) for text/html"
+
+
+@pytest.mark.parametrize(
+    "name", ["Authorization", "Cookie", "X-API-Key", "X-Auth-Token", "Proxy-Authorization", "apikey"]
+)
+def test_headers_that_open_doors_are_known_by_their_names(name: str) -> None:
+    assert is_secret_header(name)
+
+
+@pytest.mark.parametrize(
+    "name", ["Accept", "Accept-Language", "User-Agent", "Referer", "Content-Type", "ETag", "X-Page"]
+)
+def test_others_are_not(name: str) -> None:
+    assert not is_secret_header(name)
+
+
+_WORDS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=10)
+
+
+@given(st.sampled_from(sorted(KEYS)), st.lists(st.tuples(_WORDS, _WORDS), max_size=4), st.integers(0, 4), _WORDS)
+def test_a_secret_in_a_telling_key_is_never_shown(
+    key: str, others: list[tuple[str, str]], place: int, user: str
+) -> None:
+    pairs = [*others[:place], (key, CANARY), *others[place:]]
+    query = "&".join(f"{name}={value}" for name, value in pairs)
+    url = f"https://{user}:{CANARY}@shop.example/p?{query}"
+    assert CANARY not in redaction.url(url)
+    assert CANARY not in redaction.text(f"it broke on {url!r}: {url}")
+
+
+@given(st.text())
+def test_any_text_is_read_to_its_end_and_reading_twice_changes_nothing(text: str) -> None:
+    once = redaction.text(text)
+    assert redaction.text(once) == once
