@@ -11,6 +11,7 @@ from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules.retries import FIRST_WAIT, LONGEST_WAIT, backoff, plan
 
+DROPPED = (Kind.GONE, Kind.UNCHANGED, Kind.UNWANTED)
 PLANNED = [kind for kind in Kind if kind not in (Kind.OK, Kind.MOVED)]
 
 
@@ -42,7 +43,7 @@ def test_workers_that_failed_together_do_not_return_together():
 def test_every_verdict_has_a_plan(kind):
     outcome = plan(task(), Verdict(kind, "why"), random.Random(1))
 
-    dropped = kind in (Kind.GONE, Kind.UNCHANGED)
+    dropped = kind in DROPPED
     assert type(outcome) is (Done if dropped else Retry)
     assert outcome.why == f"{kind}: why"
 
@@ -51,10 +52,10 @@ def test_every_verdict_has_a_plan(kind):
 def test_what_no_retry_changes_is_not_retried(kind):
     outcome = plan(task(), Verdict(kind, "why", final=True), random.Random(1))
 
-    assert type(outcome) is (Done if kind in (Kind.GONE, Kind.UNCHANGED) else Bury)
+    assert type(outcome) is (Done if kind in DROPPED else Bury)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in PLANNED if kind not in (Kind.GONE, Kind.UNCHANGED)])
+@pytest.mark.parametrize("kind", [kind for kind in PLANNED if kind not in DROPPED])
 def test_when_its_attempts_are_spent_a_task_is_buried_with_the_last_reason(kind):
     assert type(plan(task(attempt=2), Verdict(kind, "why"), random.Random(1))) is Retry
     assert plan(task(attempt=3), Verdict(kind, "why"), random.Random(1)) == Bury(f"{kind}: why", "after 4 attempts")

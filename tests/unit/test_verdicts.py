@@ -1,5 +1,6 @@
 """What an answer means, as a table."""
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,7 @@ NOW = 1_750_000_000.0
 TASK = Task(url="https://shop.example/a/b", route="product")
 
 
-def verdict_on(status: int = 200, body: bytes = b"", task: Task = TASK, wanted=(), **headers: str) -> Verdict:
+def verdict_on(status: int = 200, body: bytes = b"x", task: Task = TASK, wanted=(), **headers: str) -> Verdict:
     pairs = tuple((name.replace("_", "-"), value) for name, value in headers.items())
     answer = Answer(url=task.url, status=status, headers=pairs, body=body)
     return judge(task, answer, limits=Limits(), now=NOW, wanted_statuses=wanted)
@@ -68,7 +69,7 @@ def test_a_status_that_the_route_wants_is_ok(status: int) -> None:
         (Trouble.TLS, Kind.UNREACHABLE, True),
         (Trouble.PROTOCOL, Kind.BROKEN, False),
         (Trouble.TOO_LARGE, Kind.REFUSED, True),
-        (Trouble.TYPE, Kind.REFUSED, True),
+        (Trouble.TYPE, Kind.UNWANTED, True),
         (Trouble.GUARD, Kind.REFUSED, True),
     ],
 )
@@ -197,11 +198,17 @@ def test_akamai_and_the_cloudflare_header_are_known() -> None:
         b"<html><title>Sign in</title><form>...</form><script src='https://www.google.com/recaptcha/api.js'></script>",
         b"<html><title>The coding challenge</title><p>Just a moment... Access Denied, said Cloudflare.</p>",
         b"<html><script src='/cdn-cgi/challenge-platform/scripts/jsd/main.js'></script><title>A shop</title>",
-        b"",
     ],
 )
 def test_a_page_about_captchas_is_not_one(body: bytes) -> None:
     assert verdict_on(200, body).kind == Kind.OK
+
+
+def test_an_empty_page_is_broken_unless_the_route_or_the_method_expects_it() -> None:
+    assert verdict_on(200, b"") == Verdict(Kind.BROKEN, "200 with an empty body")
+    assert verdict_on(200, b"", wanted={200}).kind == Kind.OK
+    assert verdict_on(200, b"", task=msgspec.structs.replace(TASK, method="HEAD")).kind == Kind.OK
+    assert verdict_on(201, b"").kind == Kind.OK
 
 
 def test_a_long_page_is_not_searched_for_challenges() -> None:

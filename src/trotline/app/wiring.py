@@ -125,6 +125,7 @@ def open_fetcher(
         allow_private=allow_private,
         allow=allow,
         slots=slots,
+        types=spider.types,
         spider=spider.name,
         timings=timings,
     )

@@ -23,6 +23,8 @@ class Kind(StrEnum):
     """They failed: 5xx, half an answer, nonsense on the wire."""
     UNREACHABLE = "unreachable"
     """No answer: DNS, connect, TLS, timeout."""
+    UNWANTED = "unwanted"
+    """A content type that the spider does not read: dropped before its body."""
     REFUSED = "refused"
     """We will not: robots.txt, the private-address guard, a limit."""
 

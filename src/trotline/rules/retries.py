@@ -14,7 +14,7 @@ LATER_BY = 10
 
 _DOUBLINGS = 20
 """Beyond that every wait is the longest one; a seed may claim any number of attempts, and a power overflows."""
-_DROPPED = frozenset({Kind.GONE, Kind.UNCHANGED})
+_DROPPED = frozenset({Kind.GONE, Kind.UNCHANGED, Kind.UNWANTED})
 
 
 def backoff(attempt: int, chance: random.Random) -> Seconds:

@@ -15,6 +15,8 @@ LONGEST_REST: Seconds = 3600.0
 """A Retry-After beyond this is cut to it: a site's typing error must not stop a lane for a year."""
 
 _OK = Verdict(Kind.OK)
+_EMPTY = Verdict(Kind.BROKEN, "200 with an empty body")
+"""Nobody means to show an empty page. A route for which it is an answer says so with `status=200`."""
 _UNCHANGED = Verdict(Kind.UNCHANGED, "304")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DENIALS = frozenset({401, 403, 407, 451})
@@ -30,7 +32,7 @@ _FAILURES: dict[Trouble, tuple[Kind, bool]] = {
     Trouble.PROTOCOL: (Kind.BROKEN, False),
     Trouble.TOO_LARGE: (Kind.REFUSED, True),
     Trouble.GUARD: (Kind.REFUSED, True),
-    Trouble.TYPE: (Kind.REFUSED, True),
+    Trouble.TYPE: (Kind.UNWANTED, True),
 }
 
 
@@ -50,6 +52,8 @@ def judge(
     if status in wanted_statuses:
         return _OK
     if 200 <= status < 300:
+        if not answer.body:
+            return _EMPTY if status == 200 and task.method == "GET" else _OK
         vendor = challenge(answer)
         return Verdict(Kind.BLOCKED, f"challenge page ({vendor})") if vendor else _OK
     if status == 304:

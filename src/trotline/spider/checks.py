@@ -9,6 +9,7 @@ from trotline.errors import SpiderRefused
 from trotline.model.moments import Seconds
 from trotline.model.pace import Pace, Rate
 from trotline.model.secret import Secret
+from trotline.rules import media
 from trotline.rules.scope import Scope
 
 T = TypeVar("T")
@@ -128,6 +129,16 @@ class Checks:
         if given is not None and not isinstance(given, type):
             raise self.refuse(f"model is {given!r}", "Give a class: a dataclass, msgspec.Struct, TypedDict or model.")
         return given
+
+    def types(self, field: str, given: Any) -> tuple[str, ...]:
+        try:
+            named = media.read((given,) if isinstance(given, str) else given)
+        except (ValueError, TypeError, AttributeError) as error:
+            hint = f'For example {field}=["text/html", "application/pdf"], or {field}="*" for everything.'
+            raise self.refuse(f"{field}: {error}", hint) from error
+        if not named:
+            raise self.refuse(f"{field} names nothing", "Leave it out for pages, or name what you read.")
+        return named
 
     def statuses(self, given: Any) -> frozenset[int]:
         statuses = (given,) if isinstance(given, int) else tuple(given)

@@ -12,7 +12,7 @@ from trotline.model.limits import Limits
 from trotline.model.pace import Pace, Rate
 from trotline.model.secret import Secret
 from trotline.model.task import NORMAL
-from trotline.rules import redaction
+from trotline.rules import media, redaction
 from trotline.rules.reach import Reach
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapRules
@@ -56,6 +56,7 @@ class Spider:
         redact: Iterable[str] = (),
         robots: bool = True,
         user_agent: str | None = None,
+        types: str | Iterable[str] = media.PAGES,
         urls: UrlRules | None = None,
         traps: TrapRules | None = None,
         limits: Limits | None = None,
@@ -88,6 +89,8 @@ class Spider:
         redaction.hide_keys(self.rules.redact)
         self.robots = check.instance("robots", robots, bool)
         self.user_agent = None if user_agent is None else check.text("user_agent", user_agent)
+        self.types = check.types("types", types)
+        """Content types that are read; others are dropped before their body."""
         self.urls = None if urls is None else check.instance("urls", urls, UrlRules)
         self.traps = None if traps is None else check.instance("traps", traps, TrapRules)
         self.limits = None if limits is None else check.instance("limits", limits, Limits)

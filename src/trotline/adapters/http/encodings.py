@@ -29,10 +29,10 @@ _NO_CODING = frozenset({"", "identity", "none"})
 
 
 class OverLimit(Exception):
-    """What comes out is more than there is room for."""
+    """What comes out is more than there is room for (`why` is empty), or another limit struck (`why` names it)."""
 
-    def __init__(self, why: str, pieces: list[bytes] | None = None) -> None:
-        super().__init__(why)
+    def __init__(self, why: str = "", pieces: list[bytes] | None = None) -> None:
+        super().__init__(why or "no room")
         self.why = why
         self._pieces = pieces or []
 
@@ -76,6 +76,8 @@ def undo(body: bytes, chain: list[str], room: int) -> tuple[bytes, tuple[str, ..
         try:
             body, note = stage(body, room)
         except _BROKEN as error:
+            if "too much memory" in str(error):
+                raise OverLimit(f"{name} window over {_ZSTD_WINDOW // MIB} MiB") from error
             if number or not _is_plain(body):
                 raise BadEncoding(f"broken {name}: {error}") from error
             note = f"declared {name}, was plain"
@@ -93,14 +95,14 @@ def _inflate(data: bytes, room: int, window_bits: int) -> tuple[bytes, str]:
         pieces.append(piece)
         left -= len(piece)
         if left < 0:
-            raise OverLimit("no room", pieces)
+            raise OverLimit(pieces=pieces)
         if not engine.eof:
             return b"".join(pieces), "compressed body cut short"
         data = engine.unused_data
         if window_bits != _GZIP or data[:2] != b"\x1f\x8b":
             note = "bytes after the compressed body" if data.strip(b"\0") else ""
             return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), note
-    raise BadEncoding(f"more than {MEMBERS} gzip members")
+    raise OverLimit(f"more than {MEMBERS} gzip members", pieces)
 
 
 _GZIP, _ZLIB, _RAW = 31, 15, -15
@@ -125,7 +127,7 @@ def _unbrotli(data: bytes, room: int) -> tuple[bytes, str]:
         pieces.append(engine.process(b"", output_buffer_limit=MIB))
         size += len(pieces[-1])
     if size > room:
-        raise OverLimit("no room", pieces)
+        raise OverLimit(pieces=pieces)
     return b"".join(pieces), "" if engine.is_finished() else "compressed body cut short"
 
 
@@ -142,13 +144,13 @@ def _unzstd(data: bytes, room: int) -> tuple[bytes, str]:
             pieces.append(piece)
             size += len(piece)
             if size > room:
-                raise OverLimit("no room", pieces)
+                raise OverLimit(pieces=pieces)
         if not engine.eof:
             return b"".join(pieces), "compressed body cut short"
         data = engine.unused_data + data[at:]
         if not _may_be("zstd", data):
             return b"".join(pieces), "bytes after the compressed body" if data else ""
-    raise BadEncoding(f"more than {MEMBERS} zstd frames")
+    raise OverLimit(f"more than {MEMBERS} zstd frames", pieces)
 
 
 _STAGES: dict[str, Callable[[bytes, int], tuple[bytes, str]]] = {

@@ -7,7 +7,7 @@ import socket
 import ssl
 
 import aiohttp
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from trotline.adapters.http.encodings import BadEncoding, OverLimit
 from trotline.adapters.http.guard import Forbidden
@@ -62,7 +62,7 @@ def _name(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
         case aiohttp.ClientConnectorError():
             return Trouble.CONNECT, f"no connection: {_reason(error.os_error)}"
         case aiohttp.ClientPayloadError():
-            return Trouble.PROTOCOL, f"half a body: {_reason(error)}"
+            return Trouble.PROTOCOL, f"half a body: {_told(error)}"
         case aiohttp.ServerDisconnectedError():
             return Trouble.PROTOCOL, "closed without an answer"
         case aiohttp.ClientResponseError():
@@ -96,6 +96,12 @@ def _head_trouble(error: aiohttp.ClientResponseError, limits: Limits) -> tuple[T
             return Trouble.TOO_LARGE, f"head over the limit of {fields}"
         cause = cause.__cause__
     return Trouble.PROTOCOL, f"not HTTP: {error.message}"
+
+
+def _told(error: BaseException) -> str:
+    """What the parser said about it, without the words around."""
+    cause = error.__cause__ or error
+    return cause.message.splitlines()[0] if isinstance(cause, HttpProcessingError) else _reason(cause)
 
 
 def _reason(error: BaseException) -> str:

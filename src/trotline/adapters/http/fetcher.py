@@ -6,6 +6,7 @@ wrote it, an origin is judged once and remembered, and nothing is measured by ph
 
 import asyncio
 import re
+import ssl
 from collections import OrderedDict
 from collections.abc import Collection, Coroutine, Mapping
 from functools import partial
@@ -28,6 +29,7 @@ from trotline.model.limits import Limits
 from trotline.model.moments import Seconds
 from trotline.model.secret import Secret
 from trotline.model.task import Task
+from trotline.rules import media
 from trotline.rules.addresses import Allowed, allowed
 from trotline.rules.reach import Reach
 
@@ -76,11 +78,13 @@ class HttpFetcher:
         allow_private: bool = False,
         allow: Collection[str] = (),
         slots: int = 64,
-        wanted_types: tuple[str, ...] = (),
+        types: Collection[str] = media.PAGES,
+        tls: ssl.SSLContext | None = None,
         timings: bool = False,
     ) -> None:
         """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow` are hosts and
-        networks that may be private; a content type that starts with none of `wanted_types` is dropped unread."""
+        networks that may be private; content types that `types` does not name are dropped unread; `tls` says whose
+        certificates are believed."""
         self.limits = limits
         self._spider = spider
         try:
@@ -97,7 +101,9 @@ class HttpFetcher:
         self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
         self._guard = Guard(allow_private=allow_private, allow=_places(allow))
         self._slots = slots
-        self._wanted_types = wanted_types
+        self._types = media.read(types)
+        self._tls = tls
+        self._turn = asyncio.Lock()
         self._timings = timings
         self._connector: BoundedConnector | None = None
         self._sessions: OrderedDict[str, aiohttp.ClientSession] = OrderedDict()
@@ -124,9 +130,10 @@ class HttpFetcher:
         response: _Response | None = None
         try:
             response = await self._ask(task, watch)
-            headers = reading.head(response, self.limits)
-            self._check_type(response)
-            body, wire_bytes, notes = await reading.body(response, self.limits, cut_at)
+            headers, odd = reading.head(response, self.limits)
+            if cut_at is None:
+                self._check_type(response)
+            body, wire_bytes, notes = await reading.body(response, self.limits, cut_at, self._turn)
         except WHAT_SITES_DO as error:
             if response is not None:
                 response.close()
@@ -147,7 +154,7 @@ class HttpFetcher:
             address=response.dialled,
             http="1.0" if response.version == aiohttp.HttpVersion10 else "1.1",
             timing=watch.timing() if watch else Timing(total=clock() - started),
-            notes=notes,
+            notes=odd + notes if odd else notes,
         )
 
     async def _ask(self, task: Task, watch: Stopwatch | None) -> _Response:
@@ -215,10 +222,10 @@ class HttpFetcher:
         return ""
 
     def _check_type(self, response: aiohttp.ClientResponse) -> None:
-        if self._wanted_types and response.ok:
-            kind = response.headers.get("Content-Type", "").lower()
-            if kind and not kind.startswith(self._wanted_types):
-                raise Cut(Trouble.TYPE, f"content type {kind.partition(';')[0]!r} is not wanted")
+        if 200 <= response.status < 300:
+            kind = media.unwanted(response.headers.get("Content-Type", ""), self._types)
+            if kind:
+                raise Cut(Trouble.TYPE, f"content type {kind!r} is not wanted")
 
     def _session(self, name: str) -> aiohttp.ClientSession:
         """The session of that name: its own cookies, everybody's connections."""
@@ -263,9 +270,15 @@ class HttpFetcher:
                 limit=0,
                 keepalive_timeout=IDLE,
                 ttl_dns_cache=DNS_CACHE,
+                ssl=self._tls or True,
             )
-            lines: partial[ResponseHandler] = partial(Line, asyncio.get_running_loop(), self.limits, Watch(self.limits))
-            self._connector._factory = lines
+            watch = Watch(self.limits)
+            loop = asyncio.get_running_loop()
+
+            def line() -> ResponseHandler:
+                return Line(loop, self.limits, watch)
+
+            self._connector._factory = partial(line)
         return self._connector
 
 

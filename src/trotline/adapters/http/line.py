@@ -105,7 +105,7 @@ class Line(ResponseHandler):
         payload = self._payload
         if payload is not None and self._answered and not payload.is_eof():
             # The parser tells only the queue of heads; whoever waits for the body would wait in vain.
-            set_exception(payload, exc if exc is self._cut else ClientPayloadError(f"broken body: {exc}"))
+            set_exception(payload, exc if exc is self._cut else ClientPayloadError("broken body"), exc)
         if exc_cause is _NOTHING:
             super().set_exception(exc)
         else:

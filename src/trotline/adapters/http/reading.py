@@ -1,6 +1,7 @@
 """Reading an answer: its head as we keep it, its body within the limits."""
 
 import asyncio
+import re
 from functools import lru_cache
 
 import aiohttp
@@ -16,25 +17,39 @@ REDIRECT_BODY = 64 * 1024
 
 _LARGE = 256 * 1024
 """Bodies beyond this are decompressed in a thread: tens of MiB would hold up every other visit."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_NOTES = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-def head(response: aiohttp.ClientResponse, limits: Limits) -> tuple[tuple[str, str], ...]:
-    """The headers, names in lower case; `Cut` when all of them together are too much."""
-    found = response.headers.items()
-    pairs = tuple([(_lower(name), value if value.isascii() else _text(value)) for name, value in found])
+Pairs = tuple[tuple[str, str], ...]
+
+
+def head(response: aiohttp.ClientResponse, limits: Limits) -> tuple[Pairs, tuple[str, ...]]:
+    """The headers, names in lower case, and what was odd; `Cut` when all of them together are too much."""
+    pairs = tuple([(_lower(name), value) for name, value in response.headers.items()])
     size = sum([len(name) + len(value) for name, value in pairs])
     if size > limits.header_bytes:
         raise Cut(Trouble.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes")
-    return pairs
+    values = "".join([value for _, value in pairs])
+    return (pairs, ()) if values.isascii() and values.isprintable() else _cleaned(pairs)
+
+
+def _cleaned(found: Pairs) -> tuple[Pairs, tuple[str, ...]]:
+    """Odd bytes become text; a header with control characters in it is dropped, so that no log ever shows them."""
+    pairs = tuple((name, _text(value.replace("\t", " "))) for name, value in found)
+    kept = tuple(pair for pair in pairs if not _CONTROL.search(pair[1]))
+    notes = tuple(f"header {name} dropped: control characters" for name, value in pairs if _CONTROL.search(value))
+    return kept, notes[:_NOTES]
 
 
 async def body(
-    response: aiohttp.ClientResponse, limits: Limits, cut_at: int | None
+    response: aiohttp.ClientResponse, limits: Limits, cut_at: int | None, turn: asyncio.Lock
 ) -> tuple[bytes, int, tuple[str, ...]]:
     """The body, the bytes it had on the wire, and what was odd.
 
-    With `cut_at` a longer body is cut there; without it, a body over the limits is a `Cut`.
+    With `cut_at` a longer body is cut there; without it, a body over the limits is a `Cut`. Large bodies are undone
+    one at a time, in `turn`: a worker with many slots must not hold as many bombs.
     """
     if response.status in _REDIRECTS and hdrs.LOCATION in response.headers:
         wire = await _wire(response, limits, REDIRECT_BODY, cut=True)
@@ -50,13 +65,17 @@ async def body(
     chain = codings(encoding, limits)
     room = cut_at or room_for(len(wire), limits)
     try:
-        large = len(wire) > _LARGE
-        plain, odd = await asyncio.to_thread(undo, wire, chain, room) if large else undo(wire, chain, room)
+        plain, odd = undo(wire, chain, room) if len(wire) <= _LARGE else await _undo_large(wire, chain, room, turn)
     except OverLimit as error:
         if cut_at is None:
-            raise Cut(Trouble.TOO_LARGE, _named_limit(room, limits)) from error
+            raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(room, limits)) from error
         return error.start(cut_at), len(wire), (f"body cut short at {cut_at} bytes",)
     return plain, len(wire), notes + odd
+
+
+async def _undo_large(wire: bytes, chain: list[str], room: int, turn: asyncio.Lock) -> tuple[bytes, tuple[str, ...]]:
+    async with turn:
+        return await asyncio.to_thread(undo, wire, chain, room)
 
 
 async def _wire(response: aiohttp.ClientResponse, limits: Limits, most: int, *, cut: bool) -> bytes:
