@@ -7,6 +7,7 @@ import msgspec
 
 from trotline.app.places import public
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.summary import traps
 from trotline.cli.target import Target, console_of, find, jobs_here
 from trotline.cli.text import by_number, count, json_line, length, rest, safe
 from trotline.model.job import LaneView, Progress
@@ -109,6 +110,8 @@ def portrait(look: Look) -> list[str]:
     if p.tallies:
         ordered = by_number(p.tallies, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
+    if p.examples:
+        lines += ["", "traps, and pages that are alike", *(f"{'':>4}{text}" for text in traps(p.tallies, p.examples))]
     if look.lanes:
         lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
     if look.reasons:
@@ -141,6 +144,7 @@ def facts(look: Look) -> dict[str, object]:
         "done": p.done,
         "dead": p.dead,
         "tallies": p.tallies,
+        "examples": p.examples,
         "lanes": look.lanes,
         "reasons": look.reasons,
     }

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from trotline.app.places import path_of, scheme_of
-from trotline.cli.text import by_number, count, length, rate, safe
+from trotline.cli.text import by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
 
 if TYPE_CHECKING:
@@ -42,6 +42,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Why tasks are buried."""
     dropped: dict[str, int] = {}
     """Why pages were not read, or links not followed."""
+    examples: dict[str, str] = {}
+    """Of traps, and of pages that are alike: a URL each."""
+    numbers: dict[str, int] = {}
+    """How many there were of each of those."""
 
 
 HEADLINES = {
@@ -67,7 +71,8 @@ def lines(summary: Summary) -> list[str]:
         click.style(f"{safe(summary.spider)}: {text}", fg=colour, bold=True),
         _row("pages", f"{count(summary.pages)} in {length(summary.seconds)}" + (f", {speed}" if speed else "")),
         *_records(summary),
-        *_reasons("left out", summary.dropped),
+        *_reasons("left out", {why: n for why, n in summary.dropped.items() if why not in summary.examples}),
+        *_traps(summary),
         *_reasons("dead", summary.reasons or ({"see trotline dead": summary.dead} if summary.dead else {})),
     ]
     steps = next_steps(summary)
@@ -121,6 +126,17 @@ def _reasons(title: str, reasons: dict[str, int]) -> list[str]:
     return [_row(title if place == 0 else "", text) for place, text in enumerate(shown)]
 
 
+def _traps(summary: Summary) -> list[str]:
+    """Never in silence: each kind with an example, however few there were."""
+    shown = traps(summary.numbers, summary.examples)
+    return [_row("traps" if place == 0 else "", text) for place, text in enumerate(shown)]
+
+
+def traps(numbers: dict[str, int], examples: dict[str, str]) -> list[str]:
+    ordered = sorted(examples.items(), key=lambda item: -numbers.get(item[0], 0))
+    return [f"{count(numbers.get(name, 0))}  {safe(name, 90)}, such as {safe_url(url, 200)}" for name, url in ordered]
+
+
 def _row(title: str, text: str) -> str:
     return f"  {title:<9} {text}"
 
@@ -146,6 +162,8 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         command=command,
         reasons=_burials(progress.tallies) if progress.dead else {},
         dropped=dropped(progress.tallies),
+        examples=progress.examples,
+        numbers={name: progress.tallies.get(name, 0) for name in progress.examples},
     )
 
 

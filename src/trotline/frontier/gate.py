@@ -4,7 +4,7 @@ A page of a shop has about eighty links, and nearly all are known. So a link cos
 found; only what is not there is parsed, and only what is new becomes a task.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
@@ -15,9 +15,12 @@ from trotline.model.moments import Moment
 from trotline.model.task import Task
 from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, why_out
 from trotline.rules.traps import TrapWatch
+from trotline.rules.twins import Twins, TwinWatch
 from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, read, task_identity
 
 TOO_MANY = "too many links"
+TRAP = "trap: "
+"""How reasons of the trap rules begin."""
 
 
 class Sifted(msgspec.Struct):
@@ -26,6 +29,10 @@ class Sifted(msgspec.Struct):
     tasks: list[Task] = []
     refused: dict[str, int] = {}
     """Reason -> count."""
+    examples: dict[str, str] = {}
+    """Of what is never left out in silence: its name -> a URL."""
+    alike: str = ""
+    """The page reads like many others: how that is counted; empty if it does not."""
     known: int = 0
     """Known to this gate, or twice on the page. What it does not know the frontier still may."""
 
@@ -53,6 +60,7 @@ class Gate:
     ) -> None:
         self.scope = scope
         self.traps = traps
+        self.twins = TwinWatch(traps.rules)
         self._urls = msgspec.structs.replace(urls, max_length=limits.url)
         self._seed_urls = msgspec.structs.replace(urls, max_length=limits.seed_url)
         self._site = site
@@ -77,6 +85,34 @@ class Gate:
         if found > self._links:
             visit.sifted.refuse(TOO_MANY, found - self._links)
         return visit.sifted
+
+    def recognise(self, lane: str, page_url: str, text: Callable[[], bytes | None]) -> Twins | None:
+        """Does a page read like many before it? Its text is asked for only if it is looked at."""
+        if self.twins.off or not (weight := self.twins.weight(lane)):
+            return None
+        found = text()
+        return None if found is None else self.twins.look(lane, page_url, found, weight)
+
+    def sift_twin(
+        self,
+        twins: Twins,
+        harvest_tasks: Sequence[Task],
+        follows: Sequence[Follow],
+        parent: Task,
+        url: str,
+        now: Moment,
+    ) -> Sifted:
+        """The same as `sift` for a page that reads like others: perhaps its links are not followed."""
+        if not twins.refused:
+            sifted = self.sift(harvest_tasks, follows, parent, url, now)
+        else:
+            sifted = Sifted()
+            if count := len(harvest_tasks) + sum(len(follow.urls) for follow in follows):
+                sifted.refuse(twins.refused, count)
+                sifted.examples[twins.refused] = url
+        sifted.alike = twins.tally
+        sifted.examples[twins.tally] = url
+        return sifted
 
     def seeds(self, tasks: Iterable[Task], now: Moment) -> Sifted:
         """The drafts that start a job. Scope holds for them too; traps do not: somebody wrote them down."""
@@ -186,6 +222,8 @@ class Gate:
         if why is None:
             return True
         visit.sifted.refuse(why)
+        if why.startswith(TRAP):
+            visit.sifted.examples.setdefault(why, address.url)
         # From a page nearer to the seeds, or on its own host, the same link may be inside; other reasons stand.
         if why not in (DEPTH, OTHER_HOST):
             self._known.add_refusal(url, why)

@@ -46,6 +46,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Of those waiting: not due yet."""
     tallies: dict[str, int] = {}
     """How often what happened: "ok", "gone: 404", "retry: 503", "records", "rejects", ..."""
+    examples: dict[str, str] = {}
+    """For some of them a URL: "links refused: trap: session id" -> the first link of that kind."""
     started_at: Moment = 0.0
     now: Moment = 0.0
     sealed: bool = False

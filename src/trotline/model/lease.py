@@ -62,6 +62,8 @@ class Settlement(msgspec.Struct, frozen=True):
     news: LaneNews | None = None
     tallies: dict[str, int] = {}
     """What else to count with it: "records", "links known", "links refused: host"."""
+    examples: dict[str, str] = {}
+    """For some of them a URL, to be shown with the number: the first one of a job is kept."""
 
 
 class Settled(StrEnum):

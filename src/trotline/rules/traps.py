@@ -39,6 +39,11 @@ class TrapRules(msgspec.Struct, frozen=True, kw_only=True):
     years_back: int = 200
     session_variants: int = 2
     """Visits of one page under different session ids."""
+    same_text: int = 500
+    """Pages of one lane that read the same but for digits and their own address; links of further ones are not
+    followed."""
+    soft_404: int = 20
+    """The same for pages that say that there is nothing here."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -240,5 +240,12 @@ class Page:
         return f"<Page {self.status} {self.url}>"
 
 
+def visible_text(page: Page) -> bytes | None:
+    """The text of a page that was read as HTML; None if it was not: nothing is parsed for this."""
+    tree = page._tree
+    body = None if tree is None else tree.body
+    return None if body is None else body.text().encode("utf-8", "surrogatepass")
+
+
 def _hrefs_of(node: LexborNode) -> list[str]:
     return [link.attrs.sget("href") for link in ([node] if "href" in node.attrs else node.css("a[href]"))]

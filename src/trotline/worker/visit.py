@@ -27,7 +27,7 @@ from trotline.ports.robots import Permission
 from trotline.rules import conditions, redaction, redirects, retries
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
-from trotline.spider.page import Page
+from trotline.spider.page import Page, visible_text
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.steps import each_step
@@ -59,6 +59,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             rejects=tuple(_tellable(reject, self.lease.task) for reject in self.rejects),
             news=self.news,
             tallies=self._tallies(),
+            examples=self._examples() if self.sifted.examples else {},
         )
 
     def _tallies(self) -> dict[str, int]:
@@ -69,7 +70,18 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             tallies["links known"] = self.sifted.known
         for why, count in self.sifted.refused.items():
             tallies[f"links refused: {why}"] = count
+        if self.sifted.alike:
+            tallies[self.sifted.alike] = 1
         return tallies
+
+    def _examples(self) -> dict[str, str]:
+        sifted = self.sifted
+        return {
+            name if name == sifted.alike else f"links refused: {name}": redaction.text(
+                whole(url), about=self.lease.task
+            )
+            for name, url in sifted.examples.items()
+        }
 
 
 class Visitor:
@@ -135,7 +147,7 @@ class Visitor:
         except harvest.HandlerFailed as failed:
             self._end_if_out_of_memory(lease, failed)
             return Visit(lease=lease, outcome=Bury(why=f"handler: {failed.what}"), news=news)
-        sifted = self._tools.gate.sift(got.tasks, got.follows, lease.task, answer.url, lease.leased_at)
+        sifted = self._sift(lease, page, got)
         if unfit := _unfit(sifted.tasks):
             return Visit(lease=lease, outcome=Bury(why=f"handler: {unfit}"), news=news)
         return Visit(
@@ -147,6 +159,17 @@ class Visitor:
             news=news,
             seen=None if self._tools.validators is None else _seen(lease.task, route, answer, got),
         )
+
+    def _sift(self, lease: Lease, page: Page, got: Harvest) -> Sifted:
+        gate = self._tools.gate
+        twins = gate.recognise(lease.task.lane, page.url, lambda: self._text_of(lease, page))
+        if twins is None:
+            return gate.sift(got.tasks, got.follows, lease.task, page.url, lease.leased_at)
+        return gate.sift_twin(twins, got.tasks, got.follows, lease.task, page.url, lease.leased_at)
+
+    def _text_of(self, lease: Lease, page: Page) -> bytes | None:
+        with self._marked(lease):
+            return visible_text(page)
 
     async def _conditional(self, task: Task, route: Route | None) -> Task:
         """The task as it is sent: asking only for a page that is no longer the one we have."""

@@ -60,6 +60,7 @@ class SqliteConsole:
             f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?", (self._number, self._db.now())
         ).fetchone()
         tallies = dict(db.execute("SELECT name, n FROM tally WHERE job = ?", (self._number,)))
+        examples = dict(db.execute("SELECT name, url FROM example WHERE job = ?", (self._number,)))
         return Progress(
             waiting=waiting,
             leased=leased,
@@ -67,6 +68,7 @@ class SqliteConsole:
             dead=dead,
             delayed=delayed,
             tallies=tallies,
+            examples={name: redaction.url(url, self.job.rules.redact) for name, url in examples.items()},
             started_at=started_at,
             now=self._db.now(),
             sealed=bool(sealed),

@@ -119,6 +119,7 @@ class Database:
                 )
             if version == 0:
                 self._create(db)
+            db.execute(schema.EXAMPLE)
             self._anchor(db)
 
     def _create(self, db: sqlite3.Connection) -> None:

@@ -6,6 +6,7 @@ lane    politeness buckets: who may be served (state 1, by best priority and tur
 task    what waits (0), is delayed (1), leased (2) or dead (3)
 worker  who holds leases, and when it was last heard of
 tally   how often what happened
+example a URL for some of the tallies, the first one seen
 reject  records that failed validation
 anchor  the file's clock: wall time = host's uptime clock + offset, so that a jump of the wall clock moves nothing
 """
@@ -102,3 +103,13 @@ CREATE TABLE reject (
 );
 CREATE TABLE anchor (id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset REAL NOT NULL);
 """
+
+EXAMPLE = """
+CREATE TABLE IF NOT EXISTS example (
+    job INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    url TEXT NOT NULL,
+    PRIMARY KEY (job, name)
+) WITHOUT ROWID
+"""
+"""Younger than the others, and made whenever a file is opened: older programs of this form do without it."""

@@ -8,7 +8,7 @@ import msgspec
 
 from trotline.adapters.sqlite.leasing import TOKEN_BITS
 from trotline.adapters.sqlite.schema import DELAYED, LEASED, WAITING
-from trotline.adapters.sqlite.turn import LaneRow, Turn
+from trotline.adapters.sqlite.turn import LONGEST_TALLY, LaneRow, Turn
 from trotline.model import wire
 from trotline.model.lease import Settled, Settlement
 from trotline.model.moments import Seconds
@@ -17,6 +17,7 @@ from trotline.model.task import Task
 from trotline.rules import pace
 from trotline.rules.retries import LATER_BY
 
+_LONGEST_EXAMPLE = 500
 _Row = tuple[int, int, int, int, int, int]
 """id, token, lane, priority, attempt, fingerprint"""
 
@@ -76,6 +77,11 @@ def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]]
         lane.pace = pace.learn(lane.pace, settlement.news, turn.now, chance.random())
     if settlement.tallies:
         turn.tallies.update(settlement.tallies)
+    if settlement.examples:
+        turn.db.executemany(
+            "INSERT OR IGNORE INTO example (job, name, url) VALUES (?, ?, ?)",
+            [(turn.job, name[:LONGEST_TALLY], url[:_LONGEST_EXAMPLE]) for name, url in settlement.examples.items()],
+        )
     if settlement.rejects:
         _keep_rejects(turn, settlement, fingerprint)
 

@@ -20,7 +20,7 @@ encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
 
 _LANE = "id, name, best, turn, waiting, leased, paused, pace, state, wake"
-_LONGEST_TALLY = 100
+LONGEST_TALLY = 100
 
 
 _Columns = tuple[int, str, int | None, int, int, int, int, bytes, int, float]
@@ -273,7 +273,7 @@ class Turn:
         if self.tallies:
             self.db.executemany(
                 "INSERT INTO tally (job, name, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
-                [(self.job, name[:_LONGEST_TALLY], count) for name, count in self.tallies.items()],
+                [(self.job, name[:LONGEST_TALLY], count) for name, count in self.tallies.items()],
             )
         if self._reopened:
             self.db.execute("UPDATE job SET announced = 0, finished_at = NULL WHERE id = ?", (self.job,))
