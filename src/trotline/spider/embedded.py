@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 # Pages write raw line breaks into strings, which strict JSON forbids and browsers forgive.
@@ -10,6 +11,8 @@ _DECODER = json.JSONDecoder(strict=False)
 _OPENING = re.compile(r"(?<!<!)(?<!CDATA)[{\[]")
 _PARSE_CALL = re.compile(r"\s*JSON\.parse\(\s*(?=\")")
 _BLANK = re.compile(r"\s*")
+_ATTEMPTS = 50
+"""Assignments tried in one script. Each failure costs a look over the whole text, and a page can hold a million."""
 
 
 def json_ld(scripts: Iterable[str]) -> list[dict[str, Any]]:
@@ -26,7 +29,7 @@ def assigned(name: str, scripts: Iterable[str]) -> Any:
     """The JSON assigned to a variable (`window.__STATE__ = {...}`); None if there is none that can be read."""
     target = re.compile(rf"(?<![\w$]){re.escape(name)}[\"']?\]?\s*=(?!=)")
     for script in scripts:
-        for match in target.finditer(script):
+        for match in islice(target.finditer(script), _ATTEMPTS):
             value = _json_at(script, match.end())
             if value is not None:
                 return value
@@ -57,12 +60,15 @@ def _decode(text: str, start: int) -> Any:
 
 
 def _things(value: Any) -> Iterator[dict[str, Any]]:
-    if isinstance(value, list):
-        for part in value:
-            yield from _things(part)
-    elif isinstance(value, dict):
-        graph = value.get("@graph")
-        if isinstance(graph, list):
-            yield from _things(graph)
-        else:
-            yield value
+    """The objects in lists and graphs, in order. Without recursion: a page chooses how deep they lie."""
+    pending = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, dict):
+            graph = part.get("@graph")
+            if not isinstance(graph, list):
+                yield part
+                continue
+            part = graph
+        if isinstance(part, list):
+            pending.extend(reversed(part))

@@ -1,0 +1,107 @@
+"""Sitemaps made to hurt: their XML expands nothing, fetches nothing and stays within its caps."""
+
+import gzip
+import socket
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.fuzz.strange import STILL_LINEAR, fuzzed, growth, mutated
+from trotline.model.limits import Limits
+from trotline.rules.sitemaps import parse
+
+LIMITS = Limits()
+ENTRY = "<url><loc>https://a.example/{}</loc></url>"
+FILES = [
+    b'<?xml version="1.0" encoding="UTF-8"?><urlset xmlns="x"><url><loc>https://a.example/1</loc><lastmod>2026'
+    b"</lastmod></url><url><loc><![CDATA[https://a.example/2]]></loc></url></urlset>",
+    b"<sitemapindex><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>",
+    gzip.compress(b"https://a.example/1\nhttps://a.example/2\n", mtime=0),
+    "<?xml version='1.0' encoding='utf-16'?><urlset><url><loc>https://a.example/ä</loc></url></urlset>".encode(
+        "utf-16"
+    ),
+]
+
+
+@fuzzed
+@given(st.one_of(st.binary(max_size=300), mutated(FILES)))
+def test_any_bytes_are_a_sitemap(body: bytes) -> None:
+    found = parse(body, LIMITS)
+    assert all(entry.url.lower().startswith(("http://", "https://")) for entry in found.entries)
+    assert len("".join(found.notes)) < 1_000
+
+
+LAUGHS = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 12))
+BILLION_LAUGHS = (
+    f'<!DOCTYPE x [<!ENTITY l0 "lol">{LAUGHS}]><urlset><url><loc>https://a.example/&l11;</loc></url></urlset>'
+)
+QUADRATIC = (
+    f'<!DOCTYPE x [<!ENTITY a "{"x" * 100_000}">]><urlset>{"<url><loc>https://a/&a;</loc></url>" * 1_000}</urlset>'
+)
+PARAMETER = '<!DOCTYPE x [<!ENTITY % a SYSTEM "http://127.0.0.1:{port}/x.dtd"> %a;]><urlset/>'
+EXTERNAL = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><urlset><url><loc>https://a/&a;</loc></url></urlset>'
+DTD = '<!DOCTYPE x SYSTEM "http://127.0.0.1:{port}/x.dtd"><urlset>' + ENTRY.format(1) + "</urlset>"
+INCLUDE = '<urlset xmlns:xi="http://www.w3.org/2001/XInclude"><url><loc><xi:include href="file:///etc/passwd" parse="text"/></loc></url></urlset>'  # noqa: E501
+
+
+@pytest.mark.parametrize("text", [BILLION_LAUGHS, QUADRATIC, PARAMETER, EXTERNAL, DTD, INCLUDE])
+def test_b56_nothing_is_expanded_fetched_or_opened(text: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        tracemalloc.start()
+        found = parse(text.replace("{port}", str(listener.getsockname()[1])).encode(), LIMITS)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    assert peak < 10 * len(text) + 1_000_000
+    assert not any("root:" in entry.url or len(entry.url) > 100 for entry in found.entries)
+    assert [entry.url for entry in found.entries] in ([], ["https://a.example/1"])
+
+
+def test_b57_a_million_urls_are_cut_at_the_limit() -> None:
+    body = b"<urlset>" + b"<url><loc>https://a.example/</loc></url>" * 1_000_000 + b"</urlset>"
+    found = parse(body, LIMITS)
+    assert len(found.entries) == LIMITS.sitemap_urls
+    assert f"cut at {LIMITS.sitemap_urls} URLs" in found.notes
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<urlset><url><loc>https://a.example/" + b"x" * 100_000_000,
+        b"https://a.example/" + b"x" * 100_000_000,
+        gzip.compress(b"x" * 100_000_000, 1),
+    ],
+    ids=["in-xml", "in-lines", "in-gzip"],
+)
+def test_b57_a_line_of_100_mb_is_no_url(body: bytes) -> None:
+    found = parse(body, LIMITS)
+    assert found.entries == []
+    assert found.notes
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "<url>",
+        "<loc>",
+        "<!--",
+        "&amp;",
+        "&",
+        "<a b='",
+        "<![CDATA[",
+        "<loc>x</loc>",
+        "<loc> ",
+        "]]>",
+        "\n",
+        "<x y='1'/>",
+    ],
+)
+def test_b57_reading_grows_with_the_length_and_no_faster(piece: str) -> None:
+    def file(n: int) -> bytes:
+        return f"<urlset>{piece * n}".encode()
+
+    assert growth(lambda body: parse(body, LIMITS), file, 1_000) < STILL_LINEAR
