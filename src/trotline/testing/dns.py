@@ -182,7 +182,7 @@ class DnsServer:
         """The bytes to send back; None for silence."""
         asked = _read_question(message)
         if asked is None:
-            return message[:2] + struct.pack("!HHHHH", 0x8000 | _FORMAT_ERROR, 0, 0, 0, 0)
+            return (message + b"\0\0")[:2] + struct.pack("!HHHHH", 0x8000 | _FORMAT_ERROR, 0, 0, 0, 0)
         name, kind = asked
         self.questions.append(Question(name, _KINDS.get(kind, str(kind)), tcp))
         said = await self._said(name, kind)
