@@ -12,10 +12,12 @@ _OF_THE_BODY = frozenset({"content-type", "content-length", "content-encoding", 
 def moved(task: Task, status: int, url: str, lane: str) -> Task:
     """The same task at its new place: method as the Fetch standard has it, credentials only within one origin."""
     method, body, headers = task.method, task.body, task.headers
-    if _becomes_get(status, method):
+    elsewhere = _origin(task.url) != _origin(url)
+    # 301 to 303 mean "look there"; only 307 and 308 say that a body is to be sent again, and to whom.
+    if _becomes_get(status, method) or (elsewhere and body and status in (301, 302, 303)):
         method, body = "GET", b""
         headers = tuple(pair for pair in headers if pair[0].lower() not in _OF_THE_BODY)
-    if _origin(task.url) != _origin(url):
+    if elsewhere:
         headers = tuple(pair for pair in headers if not is_secret_header(pair[0]))
     return msgspec.structs.replace(
         task, url=url, lane=lane, method=method, body=body, headers=headers, hops=task.hops + 1

@@ -1,25 +1,24 @@
 """Cookie jars: one per session, and nothing crosses to a host that it is not for."""
 
-import re
 from collections.abc import Collection, Mapping, Sequence
+from functools import cache
 from http.cookies import Morsel, SimpleCookie
 
 from aiohttp import CookieJar
+from publicsuffixlist import PublicSuffixList
 from yarl import URL
 
 from trotline.model.secret import Secret
 
 LARGEST = 4096
 """Bytes of one Set-Cookie; larger ones are ignored, as browsers do."""
-
-_DOMAIN = re.compile(r";\s*domain\s*=\s*\.?([^;]*)", re.IGNORECASE)
-_REGISTRY_LABELS = frozenset(
-    {"ac", "co", "com", "edu", "gob", "gov", "gouv", "govt", "go", "mil", "ne", "net", "nom", "or", "org", "sch"}
-)
+MOST = 50
+"""Cookies of one host; further ones are ignored until others expire."""
 
 
 class Jar(CookieJar):
-    """A jar that refuses cookies for whole registries ("com", "co.uk") and cookies of unreasonable size.
+    """A jar that refuses cookies for whole registries ("com", "co.uk"), with prefixes that they do not live up to, of
+    unreasonable size or in unreasonable number.
 
     An address is a host like any other (`unsafe`): a shop on 127.0.0.1 can be logged into.
     """
@@ -28,8 +27,20 @@ class Jar(CookieJar):
         super().__init__(unsafe=True)
 
     def update_cookies_from_headers(self, headers: Sequence[str], response_url: URL) -> None:
-        kept = [header for header in headers if len(header) <= LARGEST and not _for_a_registry(header)]
-        super().update_cookies_from_headers(kept, response_url)
+        kept = [header for header in headers if len(header) <= LARGEST and _sound(header, response_url)]
+        super().update_cookies_from_headers(self._within_number(kept, response_url.raw_host or ""), response_url)
+
+    def _within_number(self, headers: list[str], host: str) -> list[str]:
+        held = {name for (domain, _), cookies in self.cookies.items() if _covers(domain, host) for name in cookies}
+        if len(held) + len(headers) <= MOST:
+            return headers
+        kept = []
+        for header in headers:
+            name = _name(header)
+            if name in held or len(held) < MOST:
+                held.add(name)
+                kept.append(header)
+        return kept
 
     def give(self, cookies: Mapping[str, str | Secret], hosts: Collection[str], *, secure: bool = False) -> None:
         """Put the author's cookies in: for these hosts and what is under them, or for every host if none is named.
@@ -54,12 +65,37 @@ def _bound(cookies: Mapping[str, str], host: str, secure: bool) -> list[tuple[st
     return list(made.items())
 
 
-def _for_a_registry(header: str) -> bool:
-    """Is it set for a domain under which strangers have names? The short rule, not the public suffix list."""
-    match = _DOMAIN.search(header)
-    if match is None:
+def _sound(header: str, url: URL) -> bool:
+    """May this host set this cookie?"""
+    if not header.isascii() or not header.isprintable():
         return False
-    labels = match[1].strip().lower().split(".")
-    if len(labels) == 1:
-        return labels[0] not in ("", "localhost")
-    return len(labels) == 2 and len(labels[1]) == 2 and labels[0] in _REGISTRY_LABELS
+    name = _name(header).lower()
+    said = {
+        key.strip().lower(): value.strip() for key, _, value in (part.partition("=") for part in header.split(";")[1:])
+    }
+    domain = said.get("domain", "").lower().lstrip(".")
+    if name.startswith(("__secure-", "__host-")):
+        if url.scheme != "https" or "secure" not in said:
+            return False
+        if name.startswith("__host-") and (domain or said.get("path") != "/"):
+            return False
+    return not domain or domain == url.raw_host or not _is_registry(domain)
+
+
+def _name(header: str) -> str:
+    return header.partition(";")[0].partition("=")[0].strip()
+
+
+def _covers(domain: str, host: str) -> bool:
+    return domain == host or host.endswith(f".{domain}")
+
+
+def _is_registry(domain: str) -> bool:
+    """Do strangers have names under this one?"""
+    return bool(_registries().is_public(domain.rstrip(".")))
+
+
+@cache
+def _registries() -> PublicSuffixList:
+    """Read when the first cookie for a whole domain comes: most crawls never need it."""
+    return PublicSuffixList()
