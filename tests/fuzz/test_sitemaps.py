@@ -105,3 +105,14 @@ def test_b57_reading_grows_with_the_length_and_no_faster(piece: str) -> None:
         return f"<urlset>{piece * n}".encode()
 
     assert growth(lambda body: parse(body, LIMITS), file, 1_000) < STILL_LINEAR
+
+
+@pytest.mark.parametrize("fill", [" ", "]", "x ", "<loc> ", "<![CDATA[", "<loc><![CDATA[ ", "&amp;", " ]]>"])
+@pytest.mark.parametrize("start", ["<loc>", "<loc>https://a.example/", "<loc><![CDATA["])
+def test_b57_searching_broken_xml_grows_with_the_length_and_no_faster(start: str, fill: str) -> None:
+    """In 200 blanks after a <loc> that is never closed, a careless pattern looks for an end in every way."""
+
+    def file(n: int) -> bytes:
+        return f"<urlset>&{start}{fill * n}".encode()
+
+    assert growth(lambda body: parse(body, LIMITS), file, 1_000) < STILL_LINEAR

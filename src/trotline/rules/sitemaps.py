@@ -15,7 +15,8 @@ import msgspec
 from trotline.model.limits import Limits
 from trotline.rules.charset import decode
 
-_LOC = re.compile(r"<loc>\s*(?:<!\[CDATA\[)?\s*([^<\]]{1,8192}?)\s*(?:\]\]>)?\s*</loc>", re.IGNORECASE)
+_LOC = re.compile(r"<loc>\s*+(?:<!\[CDATA\[)?([^<]{1,16384}+)</loc>", re.IGNORECASE)
+"""Nothing in it gives back what it took: a page of blanks after <loc> must not be tried in every way."""
 _LONGEST_DATE = 64
 
 
@@ -140,7 +141,7 @@ def _search(body: bytes, found: Sitemap, limits: Limits) -> None:
     index = bool(found.children) or "<sitemapindex" in text[:2000].lower()
     try:
         for match in _LOC.finditer(text):
-            url = html.unescape(match[1])
+            url = html.unescape(match[1].strip().removesuffix("]]>").strip())
             if index:
                 _keep_child(found, url, limits)
             else:
