@@ -131,7 +131,7 @@ def _from_json(route: "Route", line: str, place: str) -> Task:
     try:
         data = msgspec.json.decode(line, type=dict)
         return wire.from_seed(route.seed_defaults() | data)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise _refused(route, f"{place}: {error}") from error
 
 
