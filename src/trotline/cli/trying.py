@@ -1,6 +1,9 @@
 """`trotline try`: fetch one page and show what the spider makes of it."""
 
+import contextlib
+import io
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,7 @@ from trotline.cli.text import json_line, safe, safe_url
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
 from trotline.model.task import Task
+from trotline.rules import redaction
 
 if TYPE_CHECKING:
     from trotline.app.trial import Trial
@@ -53,7 +57,8 @@ def command(
     settings = settings_of(allow_private=allow_private, allow=allow)
     found = load(spider)
     route, task = choose(found, route_and_url)
-    trial = wait_for(_attempt(found, route, task, settings))
+    with contextlib.redirect_stdout(Aside()):
+        trial = wait_for(_attempt(found, route, task, settings))
     if as_json:
         click.echo(json_line(facts(trial, route.name)))
     else:
@@ -62,6 +67,25 @@ def command(
         _save(trial, route.name, Path(save), quiet=as_json)
     good = trial.harvest is not None and not trial.harvest.rejects
     return FINISHED if good else FINISHED_WITH_DEAD
+
+
+class Aside(io.TextIOBase):
+    """Where a handler prints to: standard error, as in a run, so that `--json` stays JSON; and without secrets."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        lines, newline, self._begun = (self._begun + text).rpartition("\n")
+        sys.stderr.write(redaction.text(lines + newline))
+        return len(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        sys.stderr.write(redaction.text(self._begun))
+        self._begun = ""
 
 
 def choose(spider: "Spider", words: tuple[str, ...]) -> "tuple[Route, Task]":
