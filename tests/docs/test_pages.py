@@ -109,7 +109,7 @@ def test_every_make_verb_that_is_named_is_there() -> None:
 def test_every_decision_has_a_number_of_its_own_a_status_and_its_three_parts() -> None:
     pages = sorted((DOCS / "decisions").glob("*.md"))
 
-    assert [int(page.name[:3]) for page in pages] == list(range(1, len(pages) + 1))
+    assert len({page.name[:3] for page in pages}) == len(pages)
     for page in pages:
         text = page.read_text()
         assert text.startswith(f"# {page.name[:3]}: "), page.name

@@ -72,6 +72,8 @@ def test_a_misspelt_variable_is_an_error_and_a_foreign_one_is_not(tmp_path: Path
         ("memory", "10MiB"),
         ("memory", "0GiB"),
         ("allow_private", "perhaps"),
+        ("allow", "10.20.0.7/16"),
+        ("allow", "wiki.corp.example,http://wiki/"),
         ("frontier", "redis://there"),
         ("frontier", "sqlite:"),
         ("sink", "rows.xls"),
@@ -82,6 +84,16 @@ def test_a_wrong_value_says_where_it_stands(name: str, value: str, tmp_path: Pat
     variable = f"TROTLINE_{name.upper()}"
     with pytest.raises(SettingsError, match=variable):
         read({}, {variable: value}, tmp_path)
+
+
+def test_allowed_places_are_a_list_in_the_file_and_have_commas_in_the_environment(tmp_path: Path):
+    (tmp_path / "trotline.toml").write_text('allow = ["wiki.corp.example", "10.20.0.0/16"]\n')
+    assert read({}, {}, tmp_path).allow == ("wiki.corp.example", "10.20.0.0/16")
+    assert read({}, {"TROTLINE_ALLOW": "a.example, 10.0.0.0/8,"}, tmp_path).allow == ("a.example", "10.0.0.0/8")
+    assert read({"allow": ("b.example",)}, {}, tmp_path).allow == ("b.example",)
+    (tmp_path / "trotline.toml").write_text("allow = 10\n")
+    with pytest.raises(SettingsError, match="not a list of hosts and networks"):
+        read({}, {}, tmp_path)
 
 
 def test_a_wrong_type_in_the_file_is_refused(tmp_path: Path):
