@@ -85,6 +85,7 @@ class TortureServer:
         self._tls = tls
         self._servers: list[asyncio.Server] = []
         self._running: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+        self._quiet = asyncio.Event()
         self._deeds = {deed.path: deed for deed in DEEDS}
         self.requests: list[Asked] = []
         """Every request so far."""
@@ -137,6 +138,11 @@ class TortureServer:
         """Visitors on the line now."""
         return len(self._running)
 
+    async def quiet(self) -> None:
+        """Wait until no visitor is on the line."""
+        if self._running:
+            await self._quiet.wait()
+
     @property
     def port(self) -> int:
         return self._port
@@ -180,6 +186,7 @@ class TortureServer:
         task = asyncio.current_task()
         assert task is not None
         self._running[task] = writer
+        self._quiet.clear()
         self.connections += 1
         try:
             while not writer.is_closing():
@@ -189,6 +196,8 @@ class TortureServer:
             writer.close()
         finally:
             del self._running[task]
+            if not self._running:
+                self._quiet.set()
 
     async def _one(self, reader: _Ear, writer: asyncio.StreamWriter) -> None:
         """One request and what it deserves. A visitor who leaves meanwhile ends it."""

@@ -1,0 +1,92 @@
+"""A fetcher on the rack: what becomes of each misdeed, and that nothing is left behind."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import NamedTuple
+
+import pytest
+
+from trotline.adapters.http.fetcher import HttpFetcher
+from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.limits import Limits
+from trotline.model.task import Task
+from trotline.model.verdict import Kind, Verdict
+from trotline.rules.redirects import moved
+from trotline.rules.verdicts import judge
+from trotline.testing.torture import TortureServer
+
+FAST = Limits(first_byte=0.3, slow_after=0.3, total=20.0, connect=5.0)
+
+
+class Seen(NamedTuple):
+    """What came of one visit."""
+
+    answer: Answer | Failure
+    verdict: Verdict
+
+    def failed(self, trouble: Trouble, kind: Kind, *words: str) -> None:
+        """There is no answer, for this reason, with these words."""
+        assert isinstance(self.answer, Failure), self.answer
+        assert (self.answer.trouble, self.verdict.kind) == (trouble, kind), self.answer
+        assert [word for word in words if word not in self.answer.why] == [], self.answer.why
+        assert self.answer.why.isprintable()
+        assert len(self.answer.why) <= 200
+
+    @property
+    def page(self) -> Answer:
+        assert isinstance(self.answer, Answer), self.answer
+        return self.answer
+
+
+class Rack:
+    """Visits the torture server with fetchers of the test's choice."""
+
+    def __init__(self, server: TortureServer) -> None:
+        self.server = server
+        self.limits = FAST
+        self._fetchers: dict[str, HttpFetcher] = {}
+
+    def fetcher(self, **options: object) -> HttpFetcher:
+        """One fetcher per set of options, kept for the test."""
+        name = repr(sorted(options.items()))
+        if name not in self._fetchers:
+            own = {"user_agent": "test/1", "spider": "s", "allow_private": True, **options}
+            self._fetchers[name] = HttpFetcher(self.limits, **own)
+        return self._fetchers[name]
+
+    def task(self, path: str, host: str = "", **fields: object) -> Task:
+        return Task(url=self.server.url(path, host), route="r", **fields)
+
+    async def visit(self, path: str | Task, **options: object) -> Seen:
+        """One hop."""
+        task = self.task(path) if isinstance(path, str) else path
+        answer = await self.fetcher(**options).fetch(task)
+        return Seen(answer, judge(task, answer, limits=self.limits, now=time.time()))
+
+    async def follow(self, path: str | Task, **options: object) -> tuple[Task, Seen]:
+        """Hop by hop, as a worker does, to the end."""
+        task = self.task(path) if isinstance(path, str) else path
+        while True:
+            seen = await self.visit(task, **options)
+            if seen.verdict.kind is not Kind.MOVED:
+                return task, seen
+            task = moved(task, seen.page.status, seen.verdict.location, "lane")
+
+    async def close(self) -> None:
+        for fetcher in self._fetchers.values():
+            await fetcher.close()
+
+
+@pytest.fixture
+async def rack() -> AsyncIterator[Rack]:
+    """After each test: nobody is on the line any more, and no task of ours is left."""
+    async with TortureServer(hosts=("127.0.0.1", "127.0.0.2")) as server:
+        made = Rack(server)
+        try:
+            yield made
+        finally:
+            await made.close()
+        async with asyncio.timeout(10):
+            await server.quiet()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
