@@ -196,6 +196,36 @@ async def test_as_many_lookups_as_slots_may_hang_without_stopping_the_next(monke
         await asyncio.gather(*waiting, return_exceptions=True)
 
 
+async def test_lookups_that_were_given_up_still_count_until_their_threads_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    hanging, begun = threading.Event(), []
+
+    def hang(host: str, *_args: object, **_options: object) -> list[object]:
+        begun.append(host)
+        hanging.wait(60)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    resolver = names.GuardedResolver(Guard(), at_once=3, within=0.2)
+    for _ in range(3):
+        told = await asyncio.gather(*(resolver.resolve(f"h{n}.test") for n in range(4)), return_exceptions=True)
+        assert all(isinstance(error, socket.gaierror) for error in told)
+    assert len(begun) == 3, "threads are finite, whatever name servers do"
+
+    hanging.set()
+    assert await resolver.resolve("h9.test") == []
+
+
+async def test_a_lookup_without_a_thread_is_a_failure_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_thread: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    resolver = names.GuardedResolver(Guard(), at_once=1, within=5)
+    for _ in range(2):
+        with pytest.raises(socket.gaierror, match="no thread is left"):
+            await resolver.resolve("h.test")
+
+
 async def test_of_a_thousand_addresses_all_are_judged_and_few_are_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
     public = [f"93.184.{number // 250}.{number % 250}" for number in range(1_000)]
 

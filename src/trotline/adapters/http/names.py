@@ -12,21 +12,27 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from trotline.adapters.http.guard import Guard
 from trotline.model.moments import Seconds
 
+MOST_THREADS = 256
 MOST_ADDRESSES = 16
 """All that a name has are judged, so many are dialled: a thousand dead ones would use up the time to connect."""
+
+
+_STACK = 1024 * 1024
+"""A thread's usual 8 MiB count as memory in use, and a worker's memory has a cap."""
 
 
 class GuardedResolver(AbstractResolver):
     """The system's resolver, one thread per lookup.
 
     Threads of our own, so that dead name servers do not fill the loop's shared ones; and daemons, so that a lookup
-    that hangs does not keep a stopping worker alive. `at_once` lookups may be under way: as many as there are slots,
-    or names whose servers are slow would make all others wait.
+    that hangs does not keep a stopping worker alive. A lookup that is given up keeps its thread until the system
+    gives up too, so there are `at_once` threads at most, as many as there are slots: with fewer, names
+    whose servers are slow would make all others wait.
     """
 
     def __init__(self, guard: Guard, *, at_once: int, within: Seconds) -> None:
         self._guard = guard
-        self._room = asyncio.Semaphore(at_once)
+        self._room = asyncio.Semaphore(min(at_once, MOST_THREADS))
         self._within = within
 
     async def resolve(
@@ -48,8 +54,9 @@ class GuardedResolver(AbstractResolver):
 
     async def _infos(self, host: str, port: int, family: int) -> list[Any]:
         try:
-            async with self._room, asyncio.timeout(self._within):
-                return await _in_a_thread(lambda: _look_up(host, port, family))
+            async with asyncio.timeout(self._within):
+                await self._room.acquire()
+                return await _in_a_thread(lambda: _look_up(host, port, family), self._room.release)
         except TimeoutError:
             # Sooner than the time to connect ends, so that the failure is called what it is.
             raise socket.gaierror(socket.EAI_AGAIN, f"no answer within {self._within:g} s") from None
@@ -58,11 +65,13 @@ class GuardedResolver(AbstractResolver):
         """Nothing is held."""
 
 
-async def _in_a_thread(work: Callable[[], list[Any]]) -> list[Any]:
+async def _in_a_thread(work: Callable[[], list[Any]], ended: Callable[[], None]) -> list[Any]:
+    """What `work` gives. `ended` is called when its thread ends, which may be long after we were cancelled."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[list[Any]] = loop.create_future()
 
     def tell(result: list[Any] | None, error: Exception | None) -> None:
+        ended()
         if done.done():
             return
         if error is not None:
@@ -80,7 +89,14 @@ async def _in_a_thread(work: Callable[[], list[Any]]) -> list[Any]:
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(tell, result, trouble)
 
-    threading.Thread(target=run, name="trotline-dns", daemon=True).start()
+    usual = threading.stack_size(_STACK)
+    try:
+        threading.Thread(target=run, name="trotline-dns", daemon=True).start()
+    except RuntimeError as error:
+        ended()
+        raise socket.gaierror(socket.EAI_MEMORY, "no thread is left to look it up") from error
+    finally:
+        threading.stack_size(usual)
     return await done
 
 
