@@ -139,6 +139,24 @@ async def test_b6_a_name_is_dialled_where_it_was_vetted_with_its_own_host_and_se
     assert "www.shop.test" in greeting
 
 
+@pytest.mark.parametrize(
+    ("planted", "urls"),
+    [
+        ("python's own table", ["http://[64:ff9b::a9fe:a9fe]/", "http://[2002:7f00:1::]/", "http://[::127.0.0.1]/"]),
+        ("only the first address", ["http://mixed.test/"]),
+        ("look twice", ["http://planted.test/"]),
+    ],
+)
+async def test_bugs_that_others_have_shipped_would_be_seen_here(
+    here: World, folder: Path, planted: str, urls: list[str]
+) -> None:
+    here.look()
+    await here.fetch(folder, urls)
+    assert here.look().hits == []
+    await here.fetch(folder, urls, planted=planted)
+    assert here.look().hits, planted
+
+
 async def test_b5_one_private_address_among_a_dozen_public_ones_refuses_the_name(here: World, folder: Path) -> None:
     told = await here.fetch(folder, ["http://last.test/", "http://mixed6.test/"])
     assert "10.0.0.2" in told["http://last.test/"]["why"]

@@ -2,17 +2,65 @@
 
 import asyncio
 import json
+import socket
 import sys
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from trotline.adapters.http import guard, names
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Failure
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 
 
+def _python_table() -> None:
+    """Holes: NAT64, 6to4, compatible and translated forms, multicast."""
+    guard.why_not_address = lambda address: "" if ip_address(address).is_global else "private"  # type: ignore[assignment]
+
+
+def _first_address_only() -> None:
+    judge_all = guard.Guard.admit_name
+    guard.Guard.admit_name = lambda self, name, found: judge_all(self, name, list(found)[:1])  # type: ignore[method-assign]
+    names.GuardedResolver.resolve = _private_last  # type: ignore[method-assign]
+    _socket_unwatched()
+
+
+async def _private_last(self: names.GuardedResolver, host: str, port: int = 0, family: Any = 0) -> list[Any]:
+    """Which address is dialled first is for the system to say, and for whoever owns the name to try."""
+    found = await _resolve(self, host, port, family)
+    return sorted(found, key=lambda one: one["host"].startswith("93."))
+
+
+def _look_twice() -> None:
+    """Vets one lookup and dials another: what rebinding is made for."""
+
+    async def resolve(self: names.GuardedResolver, host: str, port: int = 0, family: Any = 0) -> list[Any]:
+        vetted = await _resolve(self, host, port, family)
+        again = await self._infos(host, port, family)
+        return [{**vetted[0], "host": where[0], "family": kind} for kind, *_, where in again]
+
+    names.GuardedResolver.resolve = resolve  # type: ignore[method-assign]
+    _socket_unwatched()
+
+
+def _socket_unwatched() -> None:
+    guard.Guard.make_socket = lambda _, info: socket.socket(*info[:3])  # type: ignore[method-assign]
+
+
+_resolve = names.GuardedResolver.resolve
+PLANTED = {
+    "python's own table": _python_table,
+    "only the first address": _first_address_only,
+    "look twice": _look_twice,
+}
+"""Bugs that others have shipped. Tests put them in to see that the canaries sing."""
+
+
 async def main(order: dict[str, Any]) -> None:
+    if order.get("planted"):
+        PLANTED[order["planted"]]()
     limits = Limits(**order.get("limits", {}))
     fetcher = HttpFetcher(
         limits,

@@ -27,6 +27,7 @@ ZONE: dict[str, Answer] = {
     "metadata.google.internal": A("169.254.169.254"),
     # Public to whoever asks first, private to whoever asks again.
     **{f"rebind{number}.test": Turns(WEB, A("169.254.169.254")) for number in range(REBINDING)},
+    "planted.test": Turns(WEB, WEB, A("169.254.169.254")),
     "twice.test": Turns(WEB, A("169.254.169.254")),
     # Trouble.
     "gone.test": NXDOMAIN,
