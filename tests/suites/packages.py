@@ -112,3 +112,4 @@ TINYHTML5 = Package("tinyhtml5", "2.1.0", "60a50ec3d938a37e491efa01af89585306094
 TURBOHTML = Package("turbohtml", "1.9.0", "fa4cf43f9750cebaadf3f817fdabbcf892ef478a5ac8faa02df04b14642cc6c0")
 PROTEGO = Package("protego", "0.7.0", "2c032d9736a1f4f0c4318f3558353ae34da5cd038f1a5e064ded7548df315e5a")
 ROBOTSPY = Package("robotspy", "0.9.0", "fe7563cf4eedf30d5ecaa07cd903a5cc6c94badf2497ad3c8c8517dbb8d3df21")
+AIOHTTP = Package("aiohttp", "3.14.5", "5558a7f5a05af9ecf744af91e5baefc436f93c9333e656c27ec253f9a6bbe178")
