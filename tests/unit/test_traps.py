@@ -146,7 +146,7 @@ def test_pages_of_one_session_all_pass() -> None:
 def test_every_rule_can_be_switched_off() -> None:
     off = TrapRules(
         segments=0, same_segment=0, cycles=0, query_variants=0, query_values=0, calendar_pages=0, years_ahead=0,
-        years_back=0, session_variants=0,
+        years_back=0, session_variants=0, same_text=0, soft_404=0,
     )  # fmt: skip
     paths = ["/a/b" * 40, "/calendar/2400/01", *(f"/a?x={number}&y={number}" for number in range(3_000))]
     assert passed(paths, off) == len(paths)

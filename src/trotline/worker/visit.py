@@ -147,7 +147,8 @@ class Visitor:
         except harvest.HandlerFailed as failed:
             self._end_if_out_of_memory(lease, failed)
             return Visit(lease=lease, outcome=Bury(why=f"handler: {failed.what}"), news=news)
-        sifted = self._sift(lease, page, got)
+        with self._marked(lease):
+            sifted = self._sift(lease, page, got)
         if unfit := _unfit(sifted.tasks):
             return Visit(lease=lease, outcome=Bury(why=f"handler: {unfit}"), news=news)
         return Visit(
@@ -162,14 +163,10 @@ class Visitor:
 
     def _sift(self, lease: Lease, page: Page, got: Harvest) -> Sifted:
         gate = self._tools.gate
-        twins = gate.recognise(lease.task.lane, page.url, lambda: self._text_of(lease, page))
+        twins = gate.recognise(lease.task.lane, page.url, lambda: visible_text(page))
         if twins is None:
             return gate.sift(got.tasks, got.follows, lease.task, page.url, lease.leased_at)
         return gate.sift_twin(twins, got.tasks, got.follows, lease.task, page.url, lease.leased_at)
-
-    def _text_of(self, lease: Lease, page: Page) -> bytes | None:
-        with self._marked(lease):
-            return visible_text(page)
 
     async def _conditional(self, task: Task, route: Route | None) -> Task:
         """The task as it is sent: asking only for a page that is no longer the one we have."""
@@ -202,7 +199,8 @@ class Visitor:
 
     @contextlib.contextmanager
     def _marked(self, lease: Lease) -> Iterator[None]:
-        """The page's name stands in the cell: if a native parser crashes on it, the supervisor knows which it was."""
+        """The page's name stands in the cell: if a native parser crashes on it, or one of the spider's own patterns
+        never comes back from it, the supervisor knows which it was."""
         self._mark(lease)
         try:
             yield
@@ -225,7 +223,8 @@ class Visitor:
 
     def _moved(self, lease: Lease, answer: Answer | Failure, verdict: Verdict) -> Outcome:
         """Every hop goes back through the frontier: it is paced in the lane it leads to, and survives a crash."""
-        address = self._tools.gate.moved_to(verdict.location, lease.task)
+        with self._marked(lease):
+            address = self._tools.gate.moved_to(verdict.location, lease.task)
         if isinstance(address, str):
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302

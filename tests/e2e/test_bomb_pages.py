@@ -1,0 +1,87 @@
+"""Pages that are hard to read, as they come over the wire: whatever becomes of them, everything else is stored."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from tests.e2e.running import Ended, call, progress_of, rows_of
+
+from trotline.testing.servers import listen
+
+TEXT = 2_000_000
+"""Characters of a text node, and below the number of tags and attributes: large enough to hurt, small enough to send
+in a test. What takes quadratic time takes it here too."""
+
+BOMBS = {
+    "b53-nested": b"<div>" * 1_000_000,
+    "b53-attributes": b"<p " + b" ".join(b"a%d=1" % number for number in range(100_000)) + b">x</p>",
+    "b53-text": b"<p>" + b"x" * TEXT,
+    "b53-unclosed": b"<table><tr><td><a href=/good/1><b><i>" * 5_000,
+    "b54-svg-template": b"<svg><template><svg><template></svg><p>x</template>" * 2_000,
+    "b54-select": b"<select><option>a<svg><template><option>b</select></svg></template><select><hr>" * 2_000,
+    "b54-foreign": b"<math><mi><table><mglyph><style><!--</style><img src=x>--></math>" * 2_000,
+    "b61-json-ld": b'<script type="application/ld+json">' + b'{"a":[' * 200_000 + b"</script>",
+    "b61-state": b"<script>window.__STATE__ = " + b"[" * 200_000 + b"</script>",
+}
+GOOD = [f"good/{number}" for number in range(12)]
+LARGE = ("b53-nested", "b53-attributes", "b53-text")
+
+SPIDER = """
+from trotline import Limits, Page, Spider
+
+site = Spider("site", pace="500/s", concurrency=32, robots=False, limits=Limits(parse=1.5), {more})
+
+
+@site.page(key="url", seeds=["{seed}/"])
+def page(page: Page):
+    page.css('p:lexbor-contains("x" i) a, select > option, svg template').getall()
+    page.json_ld()
+    page.embedded("__STATE__")
+    yield {{"url": page.url}}
+    yield page.follow("a")
+"""
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[str]:
+    async def answer(request: web.Request) -> web.Response:
+        name = request.path.strip("/")
+        links = "".join(f'<a href="/{each}">{each}</a>' for each in (*BOMBS, *GOOD, "a" * 60)).encode()
+        body = BOMBS.get(name) or (b"<h1>good</h1>" if name in GOOD else links)
+        return web.Response(body=body, content_type="text/html")
+
+    [socket] = listen(["127.0.0.1"])
+    application = web.Application()
+    application.router.add_get("/{path:.*}", answer)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.SockSite(runner, socket).start()
+    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+    await runner.cleanup()
+
+
+async def crawl(site: str, folder: Path, more: str = "") -> Ended:
+    (folder / "site.py").write_text(SPIDER.format(seed=site, more=more))
+    return await call(folder, "run", "site.py", "--allow-private", "--json", "--slots", "8")
+
+
+async def test_b53_b54_b61_hard_pages_are_read_or_buried_and_the_worker_lives(site: str, tmp_path: Path):
+    ended = await crawl(site, tmp_path)
+
+    assert ended.code in (0, 3), ended
+    stored = {row["url"].removeprefix(site).strip("/") for row in rows_of(tmp_path / "site.db")}
+    assert set(GOOD) | {""} <= stored
+    books = await progress_of(tmp_path, "site")
+    assert (books.waiting, books.leased) == (0, 0)
+    assert books.dead == len(BOMBS) - len(stored & set(BOMBS)), "a bomb is read, or it is buried"
+    assert all(why.startswith("killed: reading its page") for why in ended.summary["reasons"]), ended.summary
+    assert stored >= {name for name in BOMBS if name not in LARGE}, "nothing but sheer size is too much"
+
+
+async def test_b79_a_pattern_that_never_comes_back_costs_the_page_whose_link_it_was(site: str, tmp_path: Path):
+    """Scope patterns are the author's, but links are the site's: one can be made for the other."""
+    ended = await crawl(site, tmp_path, more=r'include=[r"^http://[^/]+/$", r"/(\w+/?)+[!]$"]')
+
+    assert ended.code == 3, ended
+    assert list(ended.summary["reasons"]) == ["killed: reading its page took longer than 1.5 s"]
