@@ -109,9 +109,16 @@ def test_b8_a_backslash_is_a_slash_to_us_as_to_browsers() -> None:
     assert resolve(HERE, "\\\\evil.example\\x") == "https://evil.example/x"
 
 
-@pytest.mark.parametrize("url", ["http://ok.example@127.0.0.1/", "http://a:b@ok.example/", "http://@@ok.example/"])
-def test_b8_b10_user_info_is_refused_and_never_part_of_a_host(url: str) -> None:
+@pytest.mark.parametrize("url", ["http://ok.example@127.0.0.1/", "http://ok.example%00@127.0.0.1/", "http://@@h.test/"])
+def test_b8_what_stands_before_an_at_sign_is_no_host(url: str) -> None:
     assert refusal(url) == "user-info"
+
+
+@pytest.mark.parametrize("url", ["http://a:b@ok.example/", "http://a@ok.example/", "http://:b@ok.example/"])
+def test_b10_credentials_in_a_url_never_become_a_task(url: str) -> None:
+    assert refusal(url) == "user-info"
+    sifted = gate().sift([], [Follow(route="r", urls=[url])], PARENT, HERE, NOW)
+    assert (sifted.tasks, sifted.refused) == ([], {"user-info": 1})
 
 
 @pytest.mark.parametrize("url", ["http://ex\tample.test/", " \n http://example.test/ ", "ht\ntp://exam\rple.test/"])
