@@ -45,6 +45,12 @@ HTML = "text/html"
         (b"<meta charset=utf-7>+ADw-", None, "utf-8", "<meta charset=utf-7>+ADw-"),
         # encodings that only attacks use
         (b"anything", "text/html; charset=iso-2022-kr", "replacement", "\ufffd"),
+        # what browsers read and Python's codecs of that name do not
+        (b"\x81\x8d", "text/html; charset=windows-1252", "windows-1252", "\x81\x8d"),
+        (b"\xae\xbe", "text/html; charset=koi8-u", "koi8-u", "ўЎ"),
+        ("\u3400".encode("gb18030"), "text/html; charset=gbk", "gbk", "\u3400"),
+        (b"\x1b(I1\x1b(B", "text/html; charset=iso-2022-jp", "iso-2022-jp", "ｱ"),
+        (b"\xad\xea\xad\xa1\xa1\xc1\xff", "text/html; charset=euc-jp", "euc-jp", "㈱①～\ufffd"),
         # wrong bytes become replacement characters
         (b"a\xffb", "text/html; charset=utf-8", "utf-8", "a\ufffdb"),
     ],
@@ -67,10 +73,25 @@ def test_the_order_of_browsers(body: bytes, content_type: str | None, name: str,
         ("<metadata charset=koi8-r>", "utf-8"),
         (" " * 1024 + "<meta charset=koi8-r>", "utf-8"),
         ("<meta charset", "utf-8"),
+        ("<meta charset=koi8-r", "utf-8"),
+        ("<p title='<meta charset=koi8-r>'><meta charset=gbk>", "gbk"),
+        ('<p title="<meta charset=koi8-r>', "utf-8"),
+        ("<!--><meta charset=gbk>", "gbk"),
+        ("</p title='<meta charset=koi8-r>'><?x <meta charset=gbk>", "utf-8"),
     ],
 )
 def test_the_page_is_scanned_as_browsers_scan_it(page: str, name: str) -> None:
     assert name == encoding_of(page.encode(), HTML)
+
+
+def test_a_late_meta_counts_when_something_has_to_be_assumed() -> None:
+    page = "<!-- " + "x" * 5_000 + " --><meta charset=windows-1251><p>чай"
+    assert encoding_of(page.encode("cp1251"), HTML) == "windows-1251"
+    assert encoding_of(page.encode(), HTML) == "utf-8"
+
+
+def test_bytes_that_are_no_japanese_are_not_looked_up_one_by_one() -> None:
+    assert decode(b"\xff" * 1_000_000, "text/html; charset=euc-jp")[0] == "\ufffd" * 1_000_000
 
 
 @given(

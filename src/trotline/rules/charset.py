@@ -1,7 +1,7 @@
 """Which characters a body's bytes mean, decided as browsers decide it.
 
 Byte order mark, then the Content-Type header, then a <meta> in the first 1,024 bytes, then UTF-8 if the bytes
-are valid UTF-8, else windows-1252. Labels go through the WHATWG table, so "latin1" means windows-1252 and
+are valid UTF-8, else a <meta> further down, else windows-1252. Labels go through the WHATWG table, so "latin1" means windows-1252 and
 UTF-7 means nothing at all.
 """
 
@@ -11,6 +11,7 @@ from functools import lru_cache
 
 import webencodings
 
+from trotline.rules import japanese
 from trotline.rules.prescan import known, named_in
 
 _PRESCAN = 1024
@@ -74,6 +75,8 @@ def _decoded(body: bytes, name: str) -> str:
         return "\ufffd" if body else ""
     if name.startswith("windows-") or name == "koi8-u":
         return codecs.charmap_decode(body, "replace", _table(name))[0]
+    if name == "euc-jp":
+        return japanese.decode(body)
     if name in _WIDER:
         return body.decode(_WIDER[name], "replace")
     text: str = webencodings.lookup(name).codec_info.decode(body, "replace")[0]
