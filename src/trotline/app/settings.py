@@ -25,7 +25,7 @@ from trotline.rules.addresses import allowed
 PREFIX = "TROTLINE_"
 OTHER_VARIABLES = {"TROTLINE_DEBUG"}
 """Variables that are ours and no settings."""
-LARGEST_FILE = 1 << 20
+LARGEST_FILE = 1 << 17
 """Bytes of a settings file."""
 MOST_PROCESSES = 256
 MOST_SLOTS = 4096
@@ -118,7 +118,7 @@ def _from_file(folder: Path) -> _Source:
     own, shared = folder / "trotline.toml", folder / "pyproject.toml"
     if own.is_file():
         table, place = _toml(own), own.name
-    elif shared.is_file() and b"tool.trotline" in _bytes(shared):
+    elif shared.is_file() and b"tool.trotline" in shared.read_bytes():
         tools = _toml(shared).get("tool", {})
         table = tools.get("trotline", {}) if isinstance(tools, dict) else {}
         place = f"[tool.trotline] in {shared.name}"

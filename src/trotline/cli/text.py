@@ -43,13 +43,14 @@ def safe_text(text: str, longest: int = LONGEST) -> str:
 def json_line(value: Any) -> str:
     """One line of JSON: characters that would move the cursor or turn the line round are written as escapes."""
     line = msgspec.json.encode(value).decode()
-    return line if line.isascii() else "".join(map(_escaped, line))
+    return line if line.isprintable() else "".join(map(_escaped, line))
 
 
 def _escaped(char: str) -> str:
-    if char.isascii() or unicodedata.category(char) not in _HIDDEN:
+    if unicodedata.category(char) not in _HIDDEN:
         return char
-    return json.dumps(char)[1:-1]
+    # The one character of ASCII that JSON leaves as it is.
+    return "\\u007f" if char == "\x7f" else json.dumps(char)[1:-1]
 
 
 def safe_url(url: str, longest: int = LONGEST) -> str:

@@ -18,6 +18,8 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_HINT = "A name has 1 to 64 letters, digits, - or _."
 _BREAKS = re.compile(r"[\r\n\0]")
 _USUAL_SLOWEST = Pace().slowest
+MOST_AT_ONCE = 10_000
+MOST_RETRIES = 1_000
 
 
 def name(given: Any) -> str:
@@ -44,9 +46,10 @@ class Checks:
     def refuse(self, what: str, hint: str) -> SpiderRefused:
         return SpiderRefused(f"{self.place}: {what}", hint=hint)
 
-    def number(self, field: str, given: Any, *, least: int) -> int:
-        if not isinstance(given, int) or isinstance(given, bool) or given < least:
-            raise self.refuse(f"{field} is {given!r}", f"Give a whole number from {least} on.")
+    def number(self, field: str, given: Any, *, least: int, most: int | None = None) -> int:
+        if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= (most or given):
+            upto = "on" if most is None else f"to {most:,}"
+            raise self.refuse(f"{field} is {given!r}", f"Give a whole number from {least} {upto}.")
         return given
 
     def instance(self, field: str, given: Any, kind: type[T]) -> T:
@@ -101,7 +104,9 @@ class Checks:
         least = usual if slowest is None else self.rate("slowest", slowest)
         if least.per_second > rate.per_second:
             raise self.refuse(f"slowest {least} is faster than {field} {rate}", "Leave slowest out, or lower it.")
-        return Pace(rate=rate, concurrency=self.number("concurrency", concurrency, least=1), slowest=least)
+        return Pace(
+            rate=rate, concurrency=self.number("concurrency", concurrency, least=1, most=MOST_AT_ONCE), slowest=least
+        )
 
     def patience(self, field: str, given: Any) -> Seconds:
         if not isinstance(given, timedelta) or given <= timedelta(0):

@@ -65,7 +65,7 @@ class Spider:
     ) -> None:
         self.name = checks.name(name)
         check = checks.Checks(f"spider {name!r}")
-        self.retries = check.number("retries", retries, least=0)
+        self.retries = check.number("retries", retries, least=0, most=checks.MOST_RETRIES)
         self.max_depth = check.number("max_depth", max_depth, least=0)
         self.max_pages = None if max_pages is None else check.number("max_pages", max_pages, least=1)
         self.rules = LaneRules(

@@ -62,7 +62,7 @@ def sync_folder(folder: Path) -> None:
 def write_durably(path: Path, write: Callable[[BinaryIO], int]) -> int:
     """Write a file that nobody else looks at yet; half of it is not left behind."""
     try:
-        with path.open("wb") as out:
+        with open(path, "wb", opener=_no_follow) as out:
             count = write(out)
             out.flush()
             os.fsync(out.fileno())
@@ -70,6 +70,11 @@ def write_durably(path: Path, write: Callable[[BinaryIO], int]) -> int:
         path.unlink(missing_ok=True)
         raise
     return count
+
+
+def _no_follow(path: str, flags: int) -> int:
+    """The name is ours and can be guessed: a link that waits in its place would have us write where it points."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def write_whole(path: str | Path, write: Callable[[BinaryIO], int]) -> int:

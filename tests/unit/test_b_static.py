@@ -1,0 +1,79 @@
+"""What the source itself must not contain: ways to run what somebody else wrote."""
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCES = sorted((ROOT / "src" / "trotline").rglob("*.py"))
+FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "code", "jsonpickle"}
+FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.popen", "tempfile.mktemp"}
+IMPORT_BY_NAME = {
+    "trotline/__init__.py": "our own names, from a table in the code",
+    "trotline/adapters/files/export.py": "pyarrow, if it is installed",
+    "trotline/app/child.py": "our own modules, named in the code",
+    "trotline/app/loading.py": "the spider that the author named on the command line",
+    "trotline/cli/doctor.py": "packages named in the code",
+    "trotline/cli/main.py": "our own commands, from a table in the code",
+    "trotline/testing/__init__.py": "our own names, from a table in the code",
+}
+"""The only files that import by name, and whose name it is: never one from a page, a queue or a database."""
+
+
+def name(source: Path) -> str:
+    return str(source.relative_to(ROOT / "src"))
+
+
+def calls(tree: ast.AST) -> Iterator[tuple[str, ast.Call]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func), node
+
+
+@pytest.fixture(scope="module")
+def trees() -> dict[str, ast.AST]:
+    return {name(source): ast.parse(source.read_text()) for source in SOURCES}
+
+
+def test_nothing_unpickles_or_loads_yaml(trees: dict[str, ast.AST]) -> None:
+    found = []
+    for file, tree in trees.items():
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            found += [(file, one) for one in names if one.partition(".")[0] in FORBIDDEN_MODULES]
+    assert found == []
+
+
+def test_nothing_evaluates_text_or_calls_a_shell(trees: dict[str, ast.AST]) -> None:
+    found = []
+    for file, tree in trees.items():
+        for called, node in calls(tree):
+            shell = any(
+                word.arg == "shell" and not (isinstance(word.value, ast.Constant) and word.value.value is False)
+                for word in node.keywords
+            )
+            if called in FORBIDDEN_CALLS or called.endswith("create_subprocess_shell") or shell:
+                found.append((file, node.lineno, called))
+    assert found == []
+
+
+def test_no_module_is_imported_by_a_name_from_data(trees: dict[str, ast.AST]) -> None:
+    found = {
+        file
+        for file, tree in trees.items()
+        for called, _ in calls(tree)
+        if called.rpartition(".")[2] in ("import_module", "exec_module", "spec_from_file_location", "find_spec")
+    }
+    assert found <= set(IMPORT_BY_NAME)
+
+
+def test_the_linter_looks_for_the_same_in_every_commit() -> None:
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    assert "S" in lint["select"]
+    in_source = {rule for files, rules in lint["per-file-ignores"].items() if files.startswith("src") for rule in rules}
+    assert not {rule for rule in in_source if rule.startswith(("S3", "S5", "S6")) and rule not in ("S311", "S608")}
+    assert not any(rule.startswith("S") for rule in lint["ignore"] if rule[1:].isdecimal())
