@@ -47,6 +47,7 @@ bench: $(VENV)/.dev packages
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.simulation --seeds 20000
 	$(BIN)/python -m tests.e2e.kills --rounds 50
+	$(BIN)/python -m tests.fuzz --minutes 30
 
 lock: $(VENV)/.dev
 	$(INSTALL) uv

@@ -1,8 +1,8 @@
 """Which characters a body's bytes mean, decided as browsers decide it.
 
 Byte order mark, then the Content-Type header, then a <meta> in the first 1,024 bytes, then UTF-8 if the bytes
-are valid UTF-8, else a <meta> further down, else windows-1252. Labels go through the WHATWG table, so "latin1" means windows-1252 and
-UTF-7 means nothing at all.
+are valid UTF-8, else a <meta> further down, else windows-1252. Labels go through the WHATWG table, so "latin1"
+means windows-1252 and UTF-7 means nothing at all.
 """
 
 import codecs
