@@ -4,6 +4,7 @@ import asyncio
 import socket
 import struct
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -144,6 +145,38 @@ def _is_final(trouble: Trouble) -> bool:
     asked = task("http://x.test/")
     failure = Failure(url=asked.url, trouble=trouble, why="")
     return judge(asked, failure, limits=Limits(), now=0.0).final
+
+
+SPIDER = """
+from trotline import Page, Spider
+
+names = Spider("names", pace="100/s")
+
+seeds = [f"http://{name}.test/{number}" for name in ("gone", "empty", "shop") for number in range(5)]
+
+@names.page(seeds=seeds, key="url")
+def page(page: Page):
+    yield {"url": page.url}
+"""
+
+
+async def test_f47_a_host_that_does_not_exist_is_asked_for_once_and_its_pages_end_at_once(
+    here: World, tmp_path: Path
+) -> None:
+    (tmp_path / "names.py").write_text(SPIDER)
+    here.look()
+    await here.trotline(tmp_path, "run", "names.py", "--out", "rows.jsonl", "--json")
+    asked = Counter(name for name, _, _ in here.look().questions)
+    graves = (await here.trotline(tmp_path, "dead", "names", "--json")).events
+
+    assert len((tmp_path / "rows.jsonl").read_text().splitlines()) == 5
+    assert {(grave["attempt"], grave["why"]) for grave in graves} == {
+        (0, "unreachable: gone.test does not exist"),
+        (0, "unreachable: empty.test does not exist"),
+    }
+    assert len(graves) == 10
+    # One question for A and one for AAAA: by the robots file, and never again.
+    assert (asked["gone.test"], asked["empty.test"]) == (2, 2)
 
 
 async def test_f47_names_whose_servers_are_silent_delay_nobody_else(here: World, tmp_path: Path) -> None:

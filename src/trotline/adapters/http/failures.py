@@ -11,10 +11,10 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from trotline.adapters.http.encodings import BadEncoding, OverLimit
 from trotline.adapters.http.guard import Forbidden
+from trotline.adapters.http.names import NO_SUCH_NAME
 from trotline.model.answer import Trouble
 from trotline.model.limits import Limits
 
-_NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\s]+")
 _LONGEST = 200
 
@@ -76,7 +76,7 @@ def _name(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
 
 
 def _name_trouble(error: aiohttp.ClientConnectorDNSError) -> tuple[Trouble, str]:
-    if error.os_error.errno in _NO_SUCH_NAME:
+    if error.os_error.errno in NO_SUCH_NAME:
         return Trouble.NO_SUCH_HOST, f"{error.host} does not exist"
     return Trouble.DNS, f"{error.host} does not resolve now: {_reason(error.os_error)}"
 

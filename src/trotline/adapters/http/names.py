@@ -12,6 +12,10 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from trotline.adapters.http.guard import Guard
 from trotline.model.moments import Seconds
 
+NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
+GONE_FOR: Seconds = 30.0
+"""A name that does not exist is not asked for again so soon: a page can have thousands of links to it."""
+_MOST_GONE = 10_000
 MOST_THREADS = 256
 MOST_ADDRESSES = 16
 """All that a name has are judged, so many are dialled: a thousand dead ones would use up the time to connect."""
@@ -34,11 +38,21 @@ class GuardedResolver(AbstractResolver):
         self._guard = guard
         self._room = asyncio.Semaphore(min(at_once, MOST_THREADS))
         self._within = within
+        self._gone: dict[str, Seconds] = {}
+        """Names that do not exist, and until when that is believed."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        infos = await self._infos(host, port, family)
+        now = asyncio.get_running_loop().time()
+        if self._gone.get(host, now) > now:
+            raise socket.gaierror(socket.EAI_NONAME, "it did not exist a moment ago")
+        try:
+            infos = await self._infos(host, port, family)
+        except socket.gaierror as error:
+            if error.errno in NO_SUCH_NAME:
+                self._bury(host, now)
+            raise
         self._guard.admit_name(host, [str(where[0]) for *_, where in infos])
         return [
             ResolveResult(
@@ -60,6 +74,11 @@ class GuardedResolver(AbstractResolver):
         except TimeoutError:
             # Sooner than the time to connect ends, so that the failure is called what it is.
             raise socket.gaierror(socket.EAI_AGAIN, f"no answer within {self._within:g} s") from None
+
+    def _bury(self, host: str, now: Seconds) -> None:
+        if len(self._gone) >= _MOST_GONE:
+            self._gone.clear()
+        self._gone[host] = now + GONE_FOR
 
     async def close(self) -> None:
         """Nothing is held."""
