@@ -18,8 +18,8 @@ MEMBERS = 64
 """gzip members or zstd frames in one body."""
 _ZSTD_WINDOW = 8 * MIB
 """What RFC 9659 lets a server ask of us."""
-_ZSTD_SLICE = 512
-"""4 bytes of zstd can hold 128 KiB, and its decoder knows no output limit: small bites keep the overshoot at 16 MiB."""
+_ZSTD_SLICE = 256
+"""4 bytes of zstd can hold 128 KiB, and its decoder knows no output limit: small bites keep the overshoot at 8 MiB."""
 _BROKEN: tuple[type[Exception], ...] = (
     cast(type[Exception], IsalError),
     brotli.error,
@@ -28,17 +28,47 @@ _BROKEN: tuple[type[Exception], ...] = (
 _NO_CODING = frozenset({"", "identity", "none"})
 
 
+class Out:
+    """What has come out so far, within its room.
+
+    One piece is kept as it is. More are gathered in one buffer that grows in place: in a list, the pieces of a bomb
+    would be spread over the heap, which then stays as large.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.left = room
+        self._first = b""
+        self._more: bytearray | None = None
+
+    def add(self, piece: bytes) -> None:
+        self.left -= len(piece)
+        if self._more is not None:
+            self._more += piece
+        elif self._first:
+            self._more = bytearray(self._first)
+            self._more += piece
+            self._first = b""
+        else:
+            self._first = piece
+        if self.left < 0:
+            raise OverLimit(out=self)
+
+    def whole(self) -> bytes:
+        return self._first if self._more is None else bytes(self._more)
+
+
 class OverLimit(Exception):
     """What comes out is more than there is room for (`why` is empty), or another limit struck (`why` names it)."""
 
-    def __init__(self, why: str = "", pieces: list[bytes] | None = None) -> None:
+    def __init__(self, why: str = "", out: Out | None = None) -> None:
         super().__init__(why or "no room")
         self.why = why
-        self._pieces = pieces or []
+        self._out = out
 
     def start(self, room: int) -> bytes:
-        """The first bytes of what came out. Joined only when asked for: a bomb is mostly thrown away."""
-        return b"".join(self._pieces)[:room]
+        """The first bytes of what came out, once; the rest is let go."""
+        out, self._out = self._out, None
+        return b"" if out is None or not room else out.whole()[:room]
 
 
 class BadEncoding(Exception):
@@ -87,22 +117,16 @@ def undo(body: bytes, chain: list[str], room: int) -> tuple[bytes, tuple[str, ..
 
 
 def _inflate(data: bytes, room: int, window_bits: int) -> tuple[bytes, str]:
-    pieces: list[bytes] = []
-    left = room
+    out = Out(room)
     for _ in range(MEMBERS):
         engine = isal_zlib.decompressobj(window_bits)
-        piece = engine.decompress(data, left + 1)
-        pieces.append(piece)
-        left -= len(piece)
-        if left < 0:
-            raise OverLimit(pieces=pieces)
+        out.add(engine.decompress(data, out.left + 1))
         if not engine.eof:
-            return b"".join(pieces), "compressed body cut short"
+            return out.whole(), "compressed body cut short"
         data = engine.unused_data
         if window_bits != _GZIP or data[:2] != b"\x1f\x8b":
-            note = "bytes after the compressed body" if data.strip(b"\0") else ""
-            return (pieces[0] if len(pieces) == 1 else b"".join(pieces)), note
-    raise OverLimit(f"more than {MEMBERS} gzip members", pieces)
+            return out.whole(), "bytes after the compressed body" if data.strip(b"\0") else ""
+    raise OverLimit(f"more than {MEMBERS} gzip members", out)
 
 
 _GZIP, _ZLIB, _RAW = 31, 15, -15
@@ -120,37 +144,29 @@ def _undeflate(data: bytes, room: int) -> tuple[bytes, str]:
 
 def _unbrotli(data: bytes, room: int) -> tuple[bytes, str]:
     engine = brotli.Decompressor()
+    out = Out(room)
     # In steps: the library doubles its buffer, and would take twice what it gives.
-    pieces = [engine.process(data, output_buffer_limit=MIB)]
-    size = len(pieces[0])
-    while size <= room and not engine.is_finished() and not engine.can_accept_more_data():
-        pieces.append(engine.process(b"", output_buffer_limit=MIB))
-        size += len(pieces[-1])
-    if size > room:
-        raise OverLimit(pieces=pieces)
-    return b"".join(pieces), "" if engine.is_finished() else "compressed body cut short"
+    out.add(engine.process(data, output_buffer_limit=MIB))
+    while not engine.is_finished() and not engine.can_accept_more_data():
+        out.add(engine.process(b"", output_buffer_limit=MIB))
+    return out.whole(), "" if engine.is_finished() else "compressed body cut short"
 
 
 def _unzstd(data: bytes, room: int) -> tuple[bytes, str]:
     maker = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    pieces: list[bytes] = []
-    size = 0
+    out = Out(room)
     for _ in range(MEMBERS):
         engine = maker.decompressobj()
         at = 0
         while at < len(data) and not engine.eof:
-            piece = engine.decompress(data[at : at + _ZSTD_SLICE])
+            out.add(engine.decompress(data[at : at + _ZSTD_SLICE]))
             at += _ZSTD_SLICE
-            pieces.append(piece)
-            size += len(piece)
-            if size > room:
-                raise OverLimit(pieces=pieces)
         if not engine.eof:
-            return b"".join(pieces), "compressed body cut short"
+            return out.whole(), "compressed body cut short"
         data = engine.unused_data + data[at:]
         if not _may_be("zstd", data):
-            return b"".join(pieces), "bytes after the compressed body" if data else ""
-    raise OverLimit(f"more than {MEMBERS} zstd frames", pieces)
+            return out.whole(), "bytes after the compressed body" if data else ""
+    raise OverLimit(f"more than {MEMBERS} zstd frames", out)
 
 
 _STAGES: dict[str, Callable[[bytes, int], tuple[bytes, str]]] = {

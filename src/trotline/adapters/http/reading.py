@@ -7,7 +7,7 @@ from functools import lru_cache
 import aiohttp
 from aiohttp import hdrs
 
-from trotline.adapters.http.encodings import OverLimit, codings, room_for, undo
+from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, room_for, undo
 from trotline.adapters.http.failures import Cut
 from trotline.model.answer import Trouble
 from trotline.model.limits import MIB, Limits
@@ -67,15 +67,31 @@ async def body(
     try:
         plain, odd = undo(wire, chain, room) if len(wire) <= _LARGE else await _undo_large(wire, chain, room, turn)
     except OverLimit as error:
+        start = error.start(cut_at or 0)
         if cut_at is None:
             raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(room, limits)) from error
-        return error.start(cut_at), len(wire), (f"body cut short at {cut_at} bytes",)
+        return start, len(wire), (f"body cut short at {cut_at} bytes",)
     return plain, len(wire), notes + odd
 
 
 async def _undo_large(wire: bytes, chain: list[str], room: int, turn: asyncio.Lock) -> tuple[bytes, tuple[str, ...]]:
     async with turn:
-        return await asyncio.to_thread(undo, wire, chain, room)
+        undone = await asyncio.to_thread(_undo_quietly, wire, chain, room)
+    if isinstance(undone, Exception):
+        try:
+            raise undone
+        finally:
+            # An exception that its own frame still names is a circle, and keeps the bomb until it is collected.
+            del undone
+    return undone
+
+
+def _undo_quietly(wire: bytes, chain: list[str], room: int) -> tuple[bytes, tuple[str, ...]] | OverLimit | BadEncoding:
+    """In a thread exceptions are returned, not raised: the thread's future would make a circle with them as well."""
+    try:
+        return undo(wire, chain, room)
+    except (OverLimit, BadEncoding) as error:
+        return error.with_traceback(None)
 
 
 async def _wire(response: aiohttp.ClientResponse, limits: Limits, most: int, *, cut: bool) -> bytes:
