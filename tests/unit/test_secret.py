@@ -14,8 +14,10 @@ import pytest
 
 from trotline import Page, Secret, Spider
 from trotline.adapters.http.fetcher import HttpFetcher
+from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.app.settings import read
 from trotline.errors import SettingsError, SpiderRefused
+from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.secret import SecretMissing, without_secrets
 from trotline.model.task import Task
@@ -227,6 +229,18 @@ def test_a_record_takes_no_secret() -> None:
     harvest = visit(page, b"<p>", url="https://shop.example/")
     assert harvest.records == []
     assert CANARY not in repr(harvest)
+
+
+async def test_the_frontiers_file_is_its_owners_alone(tmp_path: Path) -> None:
+    jobs = SqliteJobs(str(tmp_path / "made" / "frontier.db"))
+    await jobs.start("shop", LaneRules())
+    modes = {file.name: file.stat().st_mode & 0o777 for file in list_of(tmp_path / "made")}
+    await jobs.close()
+    assert set(modes.values()) == {0o600}, modes
+
+
+def list_of(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
 
 
 # Settings

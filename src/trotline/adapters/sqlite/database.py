@@ -168,6 +168,9 @@ class Database:
 def _connect(path: str) -> sqlite3.Connection:
     if path != MEMORY:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
+        if not Path(path).exists():
+            # Tasks hold URLs and headers whole, with whatever is secret in them: the file is its owner's alone.
+            Path(path).touch(mode=0o600)
     connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
     connection.execute("PRAGMA journal_mode = WAL")
     # FULL unless a transaction says otherwise: what `put` answered "new" survives a power cut. One fsync per batch.
