@@ -1,10 +1,11 @@
 """For tests of spiders and adapters: `visit()`, the contract suites, the demo shop, the torture
-server. Imported when first used."""
+server, the DNS server. Imported when first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trotline.testing.dns import DnsServer
     from trotline.testing.frontier_contract import FrontierContract
     from trotline.testing.shop import DemoShop
     from trotline.testing.sink_contract import SinkContract
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "DemoShop": "shop",
+    "DnsServer": "dns",
     "FrontierContract": "frontier_contract",
     "SinkContract": "sink_contract",
     "TortureServer": "torture",
     "visit": "visiting",
 }
 
-__all__ = ["DemoShop", "FrontierContract", "SinkContract", "TortureServer", "visit"]
+__all__ = ["DemoShop", "DnsServer", "FrontierContract", "SinkContract", "TortureServer", "visit"]
 
 
 def __getattr__(name: str) -> Any:
