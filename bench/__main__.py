@@ -26,9 +26,12 @@ from bench.contenders import (
     Contender,
     prepare,
 )
+from bench.poison import Manner
+from bench.poison import poison as run_poison
+from bench.tarpit import tarpit as run_tarpit
 
 Figures = dict[str, Any]
-SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup")
+SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup", "poison", "tarpit")
 QUICK = ("peers", "latency", "startup")
 RESULTS = WORK / "results.json"
 USUAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_PLAIN, CRAWLEE]
@@ -131,6 +134,17 @@ def startup(options: argparse.Namespace, _contenders: list[Contender]) -> Figure
     return scenarios.start_up(max(5, rounds(options)))
 
 
+def poison(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
+    """One poison page for 25 good ones, at the default pace of 20 sites."""
+    good = pages(options, 500, 5000)
+    return run_poison(hosts=20, good=good, bad=good // 25, manner=Manner(processes=8, slots=2))
+
+
+def tarpit(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
+    """One tar pit among 100 healthy hosts."""
+    return run_tarpit(hosts=100, good=pages(options, 2000, 5000), manner=Manner(processes=1, slots=32))
+
+
 def both_sizes(figures: Figures) -> str:
     return "\n\n".join(report.peers(each) for each in figures["kinds"].values())
 
@@ -142,6 +156,8 @@ PLANS: dict[str, Callable[[argparse.Namespace, list[Contender]], Figures]] = {
     "children": children,
     "memory": memory,
     "startup": startup,
+    "poison": poison,
+    "tarpit": tarpit,
 }
 PRINTERS: dict[str, Callable[[Figures], str]] = {
     "peers": report.peers,
@@ -150,6 +166,8 @@ PRINTERS: dict[str, Callable[[Figures], str]] = {
     "children": report.children,
     "memory": report.memory,
     "startup": report.start_up,
+    "poison": report.poison,
+    "tarpit": report.tarpit,
 }
 
 

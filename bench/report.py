@@ -101,3 +101,31 @@ def start_up(figures: Figures) -> str:
             ]
         ],
     )
+
+
+def poison(figures: Figures) -> str:
+    header = ["good", "poison", "good pages/s, calm", "with poison", "share", "most kills", "CPU s", "goals"]
+    body = [
+        f"{figures['good']:,}",
+        f"{figures['bad']:,}",
+        f"{figures['calm_rate']:.1f}",
+        f"{figures['hurt_rate']:.1f}",
+        f"{figures['share']:.0%}",
+        str(figures["most_kills"]),
+        f"{figures['calm_cpu_s']:.0f} / {figures['cpu_s']:.0f}",
+        "share >= 80 %, kills <= 2, all good stored",
+    ]
+    return "\n".join([table(header, [body]), *figures["failed"]])
+
+
+def tarpit(figures: Figures) -> str:
+    header = ["healthy hosts", "pages", "pages/s, no pit", "with the pit", "share", "goal"]
+    body = [
+        str(figures["hosts"]),
+        f"{figures['good']:,}",
+        f"{figures['calm_rate']:.1f}",
+        f"{figures['pit_rate']:.1f}",
+        f"{figures['share']:.1%}",
+        ">= 95 %",
+    ]
+    return "\n".join([table(header, [body]), *figures["failed"]])
