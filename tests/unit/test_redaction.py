@@ -1,11 +1,14 @@
 """Promises of redaction: what no output may show is not in it."""
 
+import logging
+import sys
 from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trotline.cli.main import call
 from trotline.model.task import Task
 from trotline.rules import redaction
 from trotline.rules.redaction import KEYS, is_secret_header
@@ -75,6 +78,20 @@ def test_headers_that_open_doors_are_known_by_their_names(name: str) -> None:
 )
 def test_others_are_not(name: str) -> None:
     assert not is_secret_header(name)
+
+
+def test_what_is_logged_and_handled_by_nobody_is_shown_without_secrets() -> None:
+    call(["status", "--help"])
+    assert logging.lastResort is not None
+    try:
+        raise ValueError(f"https://u:{CANARY}@a.example/")
+    except ValueError:
+        record = logging.LogRecord(
+            "x", logging.ERROR, "x.py", 1, "broke on %s", (f"https://a.example/?key={CANARY}",), sys.exc_info()
+        )
+    told = logging.lastResort.format(record)
+    assert "broke on https://a.example/?key=(hidden)" in told
+    assert CANARY not in told
 
 
 _WORDS = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=10)

@@ -97,3 +97,10 @@ def test_it_stays_the_same_task_one_hop_further():
     assert (after.url, after.lane, after.hops) == ("https://other.example/x", "other.example", 1)
     assert (after.fingerprint, after.attempt, after.meta, after.depth, after.key) == (7, 2, {"n": 1}, 3, "k")
     assert moved(after, 302, "https://other.example/y", "other.example").hops == 2
+
+
+def test_a_header_that_tells_by_its_name_never_crosses_an_origin():
+    names = ("X-Shop-Token", "Api-Key", "X-Session-Id", "X-CSRF-Token", "Accept-Language")
+    task = Task(url="https://shop.test/a", route="r", headers=tuple((name, "v") for name in names))
+    assert moved(task, 302, "https://shop.test/b", "shop.test").headers == task.headers
+    assert moved(task, 302, "https://other.test/b", "other.test").headers == (("Accept-Language", "v"),)

@@ -42,6 +42,7 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"trotline.cli.{COMMANDS[cmd_name][0]}")
+        _log_without_secrets()
         command: click.Command = module.command
         return command
 
@@ -56,6 +57,20 @@ class _Commands(click.Group):
         # click would import every command to ask for its help line.
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+def _log_without_secrets() -> None:
+    """What is logged in this process and handled by nobody goes to the screen: as carefully as all the rest."""
+    import logging
+
+    from trotline.rules import redaction
+
+    class Careful(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return redaction.text(super().format(record))
+
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(Careful())
 
 
 def _no_such_command(name: str) -> str:
