@@ -49,10 +49,9 @@ class World:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
         self._past = Seen([], 0, [])
-        self._since: Seen = self._past
 
-    def look(self) -> Seen:
-        """What has happened since the last look."""
+    def look(self, *, again: bool = False) -> Seen:
+        """What has happened since the last look; with `again`, the next look begins where this one does."""
         assert self._process.stdin is not None
         self._process.stdin.write("look\n")
         self._process.stdin.flush()
@@ -62,7 +61,7 @@ class World:
             told["connects"],
             [tuple(question) for question in told["questions"]],
         )
-        before, self._past = self._past, now
+        before, self._past = self._past, self._past if again else now
         return Seen(
             now.dialled[len(before.dialled) :],
             now.connects - before.connects,
@@ -71,7 +70,10 @@ class World:
 
     async def trotline(self, folder: Path, *words: str, env: Mapping[str, str] | None = None) -> Ended:
         """Run `trotline WORDS` in here."""
-        return await (await self._start(folder, ["trotline.cli", *words], env)).end()
+        return await (await self.start(folder, *words, env=env)).end()
+
+    async def start(self, folder: Path, *words: str, env: Mapping[str, str] | None = None) -> Running:
+        return await self._start(folder, ["trotline.cli", *words], env)
 
     async def fetch(self, folder: Path, urls: Sequence[str], **options: Any) -> dict[str, dict[str, Any]]:
         """What a fetcher makes of these URLs, asked for all at once, with no gate before it."""
@@ -103,6 +105,8 @@ def world() -> Iterator[World]:
     need("ip", "iproute2")
     if os.geteuid() != 0:
         pytest.skip("a network namespace of one's own needs root")
+    if subprocess.run(["unshare", "--net", "--mount", "true"], capture_output=True).returncode:
+        pytest.skip("this machine lets nobody make a network namespace")
     with TemporaryDirectory(prefix="trotline-world-") as folder:
         process = subprocess.Popen(
             ["unshare", "--net", "--mount", sys.executable, "-m", "tests.e2e.inside_world", folder],
