@@ -17,7 +17,7 @@ from contextlib import closing
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import given
@@ -183,20 +183,30 @@ def place() -> Iterator[str]:
         thread.join()
 
 
+class Crawled(NamedTuple):
+    folder: Path
+    said: str
+
+
+@pytest.fixture(scope="module")
+def crawled(place: str, tmp_path_factory: pytest.TempPathFactory) -> Crawled:
+    """A folder with the spider, and what its run said. A process of its own: it has children."""
+    folder = tmp_path_factory.mktemp("shop")
+    (folder / "shop.py").write_text(SPIDER.replace("HOST", place))
+    words = [sys.executable, "-m", "trotline.cli", "run", "shop.py", "--allow-private"]
+    ran = subprocess.run(words, capture_output=True, text=True, cwd=folder)
+    return Crawled(folder, ran.stdout + ran.stderr)
+
+
 Say = Callable[..., str]
 
 
 @pytest.fixture
-def say(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Say:
-    """Run a command in a folder with the spider; what it said."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "shop.py").write_text(SPIDER.replace("HOST", place))
+def say(crawled: Crawled, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Say:
+    """Run a command in that folder; what it said."""
+    monkeypatch.chdir(crawled.folder)
 
     def made(*words: str) -> str:
-        if words[0] == "run":
-            # It has children, and their ends are not for this process to wait for.
-            ran = subprocess.run([sys.executable, "-m", "trotline.cli", *words], capture_output=True, text=True)
-            return ran.stdout + ran.stderr
         call(words)
         told = capfd.readouterr()
         return told.out + told.err
@@ -211,8 +221,8 @@ def harmless(told: str, longest: int) -> bool:
     return len(lines) > 1
 
 
-def test_b65_nothing_that_a_page_says_moves_the_cursor(say: Say) -> None:
-    assert harmless(say("run", "shop.py", "--allow-private"), 400)
+def test_b65_nothing_that_a_page_says_moves_the_cursor(say: Say, crawled: Crawled) -> None:
+    assert harmless(crawled.said, 400)
     dead = say("dead", "shop", "--json").splitlines()
     assert {json.loads(line)["why"].partition(":")[0] for line in dead} == {"handler", "bad record"}
     for words in (("status", "shop"), ("dead", "shop"), ("doctor", "shop.py"), ("try", "shop.py", "--allow-private")):
@@ -222,7 +232,6 @@ def test_b65_nothing_that_a_page_says_moves_the_cursor(say: Say) -> None:
 
 
 def test_b65_json_is_one_line_each_and_says_the_same(say: Say) -> None:
-    say("run", "shop.py", "--allow-private", "--quiet")
     for words in (("status", "--json"), ("dead", "shop", "--json"), ("dead", "shop", "--export", "-")):
         told = say(*words)
         assert harmless(told, 100_000), words
@@ -232,10 +241,10 @@ def test_b65_json_is_one_line_each_and_says_the_same(say: Say) -> None:
     assert "\u202e" in json.loads(tried)["title"], "escaped, not lost"
 
 
-def test_b64_a_saved_page_goes_where_the_author_says_whatever_the_site_calls_it(say: Say, tmp_path: Path) -> None:
-    before = files_in(tmp_path)
+def test_b64_a_saved_page_goes_where_the_author_says_whatever_the_site_calls_it(say: Say, crawled: Crawled) -> None:
+    before = files_in(crawled.folder)
     say("try", "shop.py", "--allow-private", "--save", "page.html")
-    assert files_in(tmp_path) - before == {"page.html"}
+    assert files_in(crawled.folder) - before == {"page.html"}
     assert not Path("/tmp/evil").exists()  # noqa: S108
 
 
