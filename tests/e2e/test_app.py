@@ -64,3 +64,16 @@ async def test_work_without_a_job_says_what_to_do(tmp_path):
 def test_a_frontier_that_is_none_is_refused_at_once():
     with pytest.raises(TrotlineError, match="sqlite:PATH"):
         App(frontier="mongodb://db", sink="rows.jsonl")
+
+
+async def test_a_finished_job_is_not_taken_up_again_and_a_new_start_crawls_anew(tmp_path):
+    async with DemoShop(products=3) as shop:
+        spider = products(shop.url)
+        place = {"frontier": f"sqlite:{tmp_path}/frontier.db", "sink": f"{tmp_path}/rows.jsonl"}
+        for _ in range(2):
+            async with App(**place, allow_private=True) as app:
+                job = await app.start(spider)
+                await app.work(spider, slots=4)
+
+    assert "embedded-2" == job.id
+    assert 3 == len((tmp_path / "rows.jsonl").read_text().splitlines())

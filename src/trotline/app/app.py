@@ -52,11 +52,13 @@ class App:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for frontier in self._frontiers.values():
-            await frontier.close()
         finish = getattr(self._sink, "finish", None)
         if finish is not None:
             await finish()
+        for frontier in self._frontiers.values():
+            # Last of all: a job whose end was never told is gone on with, and its sink finished, by the next start.
+            await frontier.announce_finish()
+            await frontier.close()
         await self._sink.close()
 
     async def start(self, spider: Spider) -> Job:
@@ -64,7 +66,7 @@ class App:
         jobs = await wiring.open_jobs(self._frontier_url)
         try:
             job = await jobs.latest(spider.name)
-            if job is None or job.finished_at is not None:
+            if job is None or job.announced:
                 job = await jobs.start(spider.name, spider.rules)
         finally:
             await jobs.close()

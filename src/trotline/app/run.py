@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.forking import Nursery
 from trotline.app.launching import Launched
 from trotline.app.loading import parse_ref
 from trotline.app.orders import Orders
@@ -145,6 +146,9 @@ class _Run:
         launched: Sequence[Launched],
     ) -> None:
         self._launched = list(launched)
+        self._nursery: Nursery | None = None
+        self._ended_before: int | None = None
+        """Pages that had ended when the first child started."""
         self._plan = plan
         self._spider = spider
         self._job = job
@@ -183,8 +187,8 @@ class _Run:
         finally:
             for task in (showing, timing):
                 task.cancel()
-            for spare in self._launched:
-                spare.abandon()
+            if self._nursery is not None:
+                self._nursery.close()
             await asyncio.gather(showing, timing, return_exceptions=True)
         return await self._ending()
 
@@ -212,8 +216,7 @@ class _Run:
 
     async def _spawn(self, place: int) -> Child:
         plan = self._plan
-        pages = self._spider.max_pages if plan.max_pages is None else plan.max_pages
-        share = None if pages is None else pages // plan.processes + (place < pages % plan.processes)
+        share = await self._share(place)
         return start_child(
             Orders(
                 name=worker_name(place),
@@ -230,12 +233,29 @@ class _Run:
             self._ready_child(),
         )
 
+    async def _share(self, place: int) -> int | None:
+        """How many pages the child in this place may visit; one that replaces a dead one gets what is left."""
+        pages = self._spider.max_pages if self._plan.max_pages is None else self._plan.max_pages
+        if pages is None:
+            return None
+        progress = await self._frontier.progress()
+        ended = progress.done + progress.dead
+        if self._ended_before is None:
+            self._ended_before = ended
+        left = max(0, pages - (ended - self._ended_before))
+        processes = self._plan.processes
+        return min(left, pages // processes + (place < pages % processes))
+
     def _ready_child(self) -> Launched | None:
-        """A process that is warm already. Where children have died there is always one more: others may follow."""
-        ready = self._launched.pop() if self._launched else None
-        if self._supervisor.deaths.restarts and not self._supervisor.stopping:
-            self._launched.append(Launched())
-        return ready
+        """A process that is warm already, if there is one. Where a child has died others may follow."""
+        if self._launched:
+            return self._launched.pop()
+        if self._nursery is not None:
+            return self._nursery.launch()
+        if self._supervisor.deaths.restarts:
+            # It takes as long to be ready as a new interpreter: this once, a new interpreter it is.
+            self._nursery = Nursery()
+        return None
 
     async def _seed(self) -> None:
         progress = await self._frontier.progress()

@@ -46,6 +46,12 @@ async def seed(
     seeded = Seeded()
     batch: list[Task] = []
     async for task in _tasks(spider, extra, allow_private, allow):
+        if task.route not in spider.routes:
+            known = ", ".join(spider.routes)
+            raise SpiderRefused(
+                f"the seed {redaction.url(task.url)} is for a route {task.route!r} that spider {spider.name!r} has not",
+                hint=f"Its routes (job_type in JSON) are: {known}.",
+            )
         batch.append(task)
         if len(batch) == BATCH:
             await _put(frontier, gate, batch, now, seeded)

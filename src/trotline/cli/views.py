@@ -39,9 +39,14 @@ class Lines:
         self._outlook = Outlook(max_pages)
         self._next: Seconds = 0.0
         self._state: dict[str, str] = {}
+        self._begun = False
 
     def show(self, report: "Report") -> None:
         found = self._outlook.update(report)
+        if not self._begun and report.resumed:
+            done = count(report.progress.done + report.progress.dead)
+            self._echo(f"{clock(report.elapsed):>7}  going on with {report.job.id}: {done} pages have ended before")
+        self._begun = True
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
         changes += [f"{key}: over" for key in self._state if key not in now]
