@@ -16,6 +16,7 @@ from trotline import (
     Record,
     RobotsSitemaps,
     Route,
+    Secret,
     Selected,
     Selection,
     Sitemap,
@@ -49,6 +50,8 @@ shop = Spider(
     give_up=timedelta(minutes=5),
 )
 
+Spider("shop", hosts=["shop.example"], headers={"authorization": Secret.env("TOKEN"), "x": "y"}, redact=["ticket"])
+Spider("shop", cookies={"session": Secret.file("session.txt")})
 Spider("shop", pace=2)  # type: ignore[arg-type]
 Spider("shop", speed="2/s")  # type: ignore[call-arg]
 Spider()  # type: ignore[call-arg]
