@@ -20,6 +20,8 @@ _ZSTD_WINDOW = 8 * MIB
 """What RFC 9659 lets a server ask of us."""
 _ZSTD_SLICE = 256
 """4 bytes of zstd can hold 128 KiB, and its decoder knows no output limit: small bites keep the overshoot at 8 MiB."""
+_STEP = 4 * MIB
+"""So much is undone at a time; a page is mostly less."""
 _BROKEN: tuple[type[Exception], ...] = (
     cast(type[Exception], IsalError),
     brotli.error,
@@ -35,13 +37,17 @@ class Out:
     would be spread over the heap, which then stays as large.
     """
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, room: int, *, keep: bool = True) -> None:
+        """Without `keep` it only counts."""
         self.left = room
+        self._keep = keep
         self._first = b""
         self._more: bytearray | None = None
 
     def add(self, piece: bytes) -> None:
         self.left -= len(piece)
+        if not self._keep:
+            piece = b""
         if self._more is not None:
             self._more += piece
         elif self._first:
@@ -89,8 +95,11 @@ def codings(header: str, limits: Limits) -> list[str]:
     return chain
 
 
-def undo(body: bytes, chain: list[str], room: int) -> tuple[bytes, tuple[str, ...]]:
-    """The body with its codings undone, and what was odd. `OverLimit` knows how it starts."""
+def undo(body: bytes, chain: list[str], room: int, *, keep: bool = True) -> tuple[bytes, tuple[str, ...]]:
+    """The body with its codings undone, and what was odd. `OverLimit` knows how it starts.
+
+    Without `keep`, only whether there is room for it: what comes out is thrown away.
+    """
     notes: list[str] = []
     for number, name in enumerate(chain):
         stage = _STAGES.get(name)
@@ -104,7 +113,9 @@ def undo(body: bytes, chain: list[str], room: int) -> tuple[bytes, tuple[str, ..
             notes.append(f"declared {name}, was plain")
             continue
         try:
-            body, note = stage(body, room)
+            out = Out(room, keep=keep or number + 1 < len(chain))
+            note = stage(body, out)
+            body = out.whole()
         except _BROKEN as error:
             if "too much memory" in str(error):
                 raise OverLimit(f"{name} window over {_ZSTD_WINDOW // MIB} MiB") from error
@@ -116,45 +127,44 @@ def undo(body: bytes, chain: list[str], room: int) -> tuple[bytes, tuple[str, ..
     return body, tuple(notes)
 
 
-def _inflate(data: bytes, room: int, window_bits: int) -> tuple[bytes, str]:
-    out = Out(room)
+def _inflate(data: bytes, out: Out, window_bits: int) -> str:
     for _ in range(MEMBERS):
         engine = isal_zlib.decompressobj(window_bits)
-        out.add(engine.decompress(data, out.left + 1))
+        out.add(engine.decompress(data, min(_STEP, out.left + 1)))
+        while engine.unconsumed_tail and not engine.eof:
+            out.add(engine.decompress(engine.unconsumed_tail, min(_STEP, out.left + 1)))
         if not engine.eof:
-            return out.whole(), "compressed body cut short"
+            return "compressed body cut short"
         data = engine.unused_data
         if window_bits != _GZIP or data[:2] != b"\x1f\x8b":
-            return out.whole(), "bytes after the compressed body" if data.strip(b"\0") else ""
+            return "bytes after the compressed body" if data.strip(b"\0") else ""
     raise OverLimit(f"more than {MEMBERS} gzip members", out)
 
 
 _GZIP, _ZLIB, _RAW = 31, 15, -15
 
 
-def _gunzip(data: bytes, room: int) -> tuple[bytes, str]:
-    return _inflate(data, room, _GZIP)
+def _gunzip(data: bytes, out: Out) -> str:
+    return _inflate(data, out, _GZIP)
 
 
-def _undeflate(data: bytes, room: int) -> tuple[bytes, str]:
+def _undeflate(data: bytes, out: Out) -> str:
     """ "deflate" should mean zlib; half of those who send it send it without zlib's header."""
     wrapped = len(data) > 1 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
-    return _inflate(data, room, _ZLIB if wrapped else _RAW)
+    return _inflate(data, out, _ZLIB if wrapped else _RAW)
 
 
-def _unbrotli(data: bytes, room: int) -> tuple[bytes, str]:
+def _unbrotli(data: bytes, out: Out) -> str:
     engine = brotli.Decompressor()
-    out = Out(room)
     # In steps: the library doubles its buffer, and would take twice what it gives.
     out.add(engine.process(data, output_buffer_limit=MIB))
     while not engine.is_finished() and not engine.can_accept_more_data():
         out.add(engine.process(b"", output_buffer_limit=MIB))
-    return out.whole(), "" if engine.is_finished() else "compressed body cut short"
+    return "" if engine.is_finished() else "compressed body cut short"
 
 
-def _unzstd(data: bytes, room: int) -> tuple[bytes, str]:
+def _unzstd(data: bytes, out: Out) -> str:
     maker = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    out = Out(room)
     for _ in range(MEMBERS):
         engine = maker.decompressobj()
         at = 0
@@ -162,14 +172,14 @@ def _unzstd(data: bytes, room: int) -> tuple[bytes, str]:
             out.add(engine.decompress(data[at : at + _ZSTD_SLICE]))
             at += _ZSTD_SLICE
         if not engine.eof:
-            return out.whole(), "compressed body cut short"
+            return "compressed body cut short"
         data = engine.unused_data + data[at:]
         if not _may_be("zstd", data):
-            return out.whole(), "bytes after the compressed body" if data else ""
+            return "bytes after the compressed body" if data else ""
     raise OverLimit(f"more than {MEMBERS} zstd frames", out)
 
 
-_STAGES: dict[str, Callable[[bytes, int], tuple[bytes, str]]] = {
+_STAGES: dict[str, Callable[[bytes, Out], str]] = {
     "gzip": _gunzip,
     "x-gzip": _gunzip,
     "deflate": _undeflate,

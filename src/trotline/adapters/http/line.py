@@ -129,10 +129,10 @@ class Line(ResponseHandler):
                 self.cut(Cut(Trouble.TIMEOUT, f"no answer within {limits.first_byte:g} s"))
             return
         since, before = self._mark
-        since += late
+        since = now if self._reading_paused else since + late
         elapsed = now - since
-        self._mark = (since, before)
-        if elapsed < limits.slow_after or self._reading_paused:
+        self._mark = (since, self._received if self._reading_paused else before)
+        if elapsed < limits.slow_after:
             return
         if self._received - before < elapsed * limits.slowest:
             what = "body" if self._answered else "head"

@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from functools import lru_cache
+from collections.abc import Awaitable, Callable
+from functools import lru_cache, partial
 
 import aiohttp
 from aiohttp import hdrs
@@ -55,14 +56,15 @@ async def body(
         wire = await _wire(response, limits, REDIRECT_BODY, cut=True)
         return b"", len(wire), ()
     most = cut_at or limits.wire_body
-    wire = await _wire(response, limits, most, cut=cut_at is not None)
+    encoding = response.headers.get(hdrs.CONTENT_ENCODING)
+    chain = codings(encoding, limits) if encoding is not None else []
+    look = partial(_look, chain, limits, turn) if chain and cut_at is None else None
+    wire = await _wire(response, limits, most, cut=cut_at is not None, look=look)
     notes: tuple[str, ...] = ()
     if len(wire) > most:
         wire, notes = wire[:most], (f"body cut short at {most} bytes",)
-    encoding = response.headers.get(hdrs.CONTENT_ENCODING)
-    if encoding is None or not wire:
+    if not chain or not wire:
         return wire, len(wire), notes
-    chain = codings(encoding, limits)
     room = cut_at or room_for(len(wire), limits)
     try:
         plain, odd = undo(wire, chain, room) if len(wire) <= _LARGE else await _undo_large(wire, chain, room, turn)
@@ -74,9 +76,11 @@ async def body(
     return plain, len(wire), notes + odd
 
 
-async def _undo_large(wire: bytes, chain: list[str], room: int, turn: asyncio.Lock) -> tuple[bytes, tuple[str, ...]]:
+async def _undo_large(
+    wire: bytes, chain: list[str], room: int, turn: asyncio.Lock, *, keep: bool = True
+) -> tuple[bytes, tuple[str, ...]]:
     async with turn:
-        undone = await asyncio.to_thread(_undo_quietly, wire, chain, room)
+        undone = await asyncio.to_thread(_undo_quietly, wire, chain, room, keep)
     if isinstance(undone, Exception):
         try:
             raise undone
@@ -86,16 +90,40 @@ async def _undo_large(wire: bytes, chain: list[str], room: int, turn: asyncio.Lo
     return undone
 
 
-def _undo_quietly(wire: bytes, chain: list[str], room: int) -> tuple[bytes, tuple[str, ...]] | OverLimit | BadEncoding:
+async def _look(chain: list[str], limits: Limits, turn: asyncio.Lock, start: bytes) -> None:
+    """`Cut` when the start of a large body is already too much: the rest of a bomb need not come."""
+    try:
+        await _undo_large(start, chain, limits.decoded_body, turn, keep=False)
+    except OverLimit as error:
+        error.start(0)
+        raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(limits.decoded_body, limits)) from error
+    except BadEncoding:
+        # Judged when the body is whole: then it is known whether it is plain.
+        return
+
+
+def _undo_quietly(
+    wire: bytes, chain: list[str], room: int, keep: bool
+) -> tuple[bytes, tuple[str, ...]] | OverLimit | BadEncoding:
     """In a thread exceptions are returned, not raised: the thread's future would make a circle with them as well."""
     try:
-        return undo(wire, chain, room)
+        return undo(wire, chain, room, keep=keep)
     except (OverLimit, BadEncoding) as error:
         return error.with_traceback(None)
 
 
-async def _wire(response: aiohttp.ClientResponse, limits: Limits, most: int, *, cut: bool) -> bytes:
-    """The bytes as they travel; a little more than `most` when there is more and a cut was asked for."""
+async def _wire(
+    response: aiohttp.ClientResponse,
+    limits: Limits,
+    most: int,
+    *,
+    cut: bool,
+    look: Callable[[bytes], Awaitable[None]] | None = None,
+) -> bytes:
+    """The bytes as they travel; a little more than `most` when there is more and a cut was asked for.
+
+    `look` is shown the start of a large body.
+    """
     length = response.headers.get(hdrs.CONTENT_LENGTH)
     if length is not None and not cut and response.method != hdrs.METH_HEAD and int(length) > most:
         raise Cut(Trouble.TOO_LARGE, f"body of {length} bytes announced, the limit is {_size(most)}")
@@ -112,6 +140,9 @@ async def _wire(response: aiohttp.ClientResponse, limits: Limits, most: int, *, 
                 raise Cut(Trouble.TOO_LARGE, f"body over {_size(most)}")
             response.close()
             break
+        if look is not None and size > _LARGE:
+            await look(b"".join(chunks))
+            look = None
         chunk = await content.readany()
         size += len(chunk)
     return b"".join(chunks)
