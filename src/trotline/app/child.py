@@ -30,8 +30,13 @@ TURN: Seconds = 0.5
 
 
 def main() -> int:
-    _warm_up()
+    warm_up()
     memory.settle_down()
+    return serve()
+
+
+def serve() -> int:
+    """Wait for orders, and follow them."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
@@ -55,7 +60,7 @@ def main() -> int:
         return FAILED
 
 
-def _warm_up() -> None:
+def warm_up() -> None:
     """Import what every crawl needs while the orders are still on their way."""
     importlib.import_module("trotline.adapters.http.fetcher")
     importlib.import_module("trotline.adapters.http.robots")
@@ -78,7 +83,7 @@ def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
 
 async def _work(orders: Orders, spider: Spider) -> int:
     marker = Marker(mmap.mmap(orders.marker, SIZE))
-    frontier = await wiring.open_frontier(orders.frontier, orders.job)
+    frontier = await wiring.open_frontier(orders.frontier, orders.job, orders.keeper)
     sink = wiring.open_sink(orders.sink)
     fetcher = wiring.open_fetcher(
         spider, allow_private=orders.allow_private, allow=orders.allow, slots=orders.policy.slots

@@ -8,8 +8,25 @@ import os
 import subprocess
 import sys
 import tempfile
+from typing import IO, Protocol
 
 from trotline.worker.marker import SIZE
+
+
+class Process(Protocol):
+    """What is used of `subprocess.Popen`."""
+
+    pid: int
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+
+    def wait(self) -> int: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def communicate(self) -> object: ...
 
 
 class Launched:
@@ -18,11 +35,11 @@ class Launched:
     def __init__(self) -> None:
         self.taken = False
         """It has orders, and whoever gave them looks after it."""
-        self.cell = _shared_cell()
+        self.cell = shared_cell()
         """Its marker; the descriptor has the same number on both sides."""
         self.status, self.status_there = os.pipe()
         try:
-            self.process = subprocess.Popen(
+            self.process: Process = subprocess.Popen(
                 [sys.executable, "-m", "trotline.app.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -46,7 +63,7 @@ class Launched:
         self.process.communicate()
 
 
-def _shared_cell() -> int:
+def shared_cell() -> int:
     if hasattr(os, "memfd_create"):
         cell = os.memfd_create("trotline-marker")
     else:

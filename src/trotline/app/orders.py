@@ -17,6 +17,8 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     allow_private: bool
     allow: tuple[str, ...] = ()
+    keeper: str
+    """The supervisor's process."""
     marker: int
     """File descriptor of the shared cell."""
     status: int

@@ -227,6 +227,7 @@ class _Run:
                 policy=Policy(slots=plan.slots, max_pages=share, grace=plan.grace, memory=plan.memory),
                 allow_private=plan.allow_private,
                 allow=plan.allow,
+                keeper=wiring.this_process(),
                 marker=-1,
                 status=-1,
             ),

@@ -44,10 +44,18 @@ async def open_jobs(frontier_url: str) -> "SqliteJobs":
     return SqliteJobs(_frontier_path(frontier_url))
 
 
-async def open_frontier(frontier_url: str, job: Job) -> "SqliteFrontier":
+async def open_frontier(frontier_url: str, job: Job, keeper: str = "") -> "SqliteFrontier":
+    """`keeper` is the process that returns our leases if we die; see `this_process`."""
     from trotline.adapters.sqlite.frontier import SqliteFrontier
 
-    return SqliteFrontier(_frontier_path(frontier_url), job)
+    return SqliteFrontier(_frontier_path(frontier_url), job, keeper=keeper)
+
+
+def this_process() -> str:
+    """A name that no other process of this host ever has."""
+    from trotline.adapters.sqlite.host import process_name
+
+    return process_name()
 
 
 def open_sink(sink_url: str) -> "Sink":

@@ -39,10 +39,11 @@ class SqliteFrontier(SqliteConsole):
         now: Callable[[], Moment] | None = None,
         rng: random.Random | None = None,
         inline: bool = False,
+        keeper: str = "",
     ) -> None:
         super().__init__(Database(path, now=now, inline=inline), job)
         self._chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
-        self._process = host.process_name()
+        self._process = host.process_name() + (workers.KEPT_BY + keeper if keeper else "")
         self._news = asyncio.Event()
         self._housekept_at = 0.0
         self._heard: dict[str, Moment] = {}

@@ -9,6 +9,7 @@ from trotline.adapters.sqlite.turn import Held, Turn
 from trotline.model.moments import Moment
 from trotline.ports.frontier import DEAD_AFTER
 
+KEPT_BY = " kept by "
 KILLS = 2
 """Workers a page may bring down before it is buried."""
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
@@ -30,8 +31,14 @@ def rescue_dead(turn: Turn, own_process: str) -> None:
     known = turn.db.execute("SELECT id, seen_at, process FROM worker WHERE job = ?", (turn.job,)).fetchall()
     for worker, seen_at, process in known:
         silent = turn.now - seen_at > DEAD_AFTER
-        if silent or (process and process != own_process and host.lives(process) is False):
+        if silent or (process and process != own_process and _gone(process)):
             _rescue(turn, worker)
+
+
+def _gone(processes: str) -> bool:
+    """Is the worker's process gone, and whoever looks after it? As long as a supervisor lives it knows better than we
+    do what its child died of, and gives everything back itself."""
+    return all(host.lives(process) is False for process in processes.split(KEPT_BY))
 
 
 def leave(turn: Turn, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:
