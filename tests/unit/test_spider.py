@@ -428,3 +428,27 @@ def test_every_public_name_is_there():
     assert set(trotline.testing.__all__) <= set(dir(trotline.testing))
     with pytest.raises(AttributeError, match="nothing_here"):
         trotline.nothing_here  # noqa: B018
+
+
+def test_without_hosts_the_hosts_of_written_seeds_are_the_scope() -> None:
+    spider = Spider("one")
+    spider.page(seeds=["https://shop.example/"], name="start")(lambda page: None)
+
+    assert spider.scope.hosts == {"shop.example"}
+    assert not spider.scope.same_host
+
+
+def test_without_hosts_and_with_seeds_from_elsewhere_links_stay_on_their_host() -> None:
+    spider = Spider("two")
+    spider.page(seeds=lambda: ["https://shop.example/"], name="start")(lambda page: None)
+
+    assert not spider.scope.hosts
+    assert spider.scope.same_host
+
+
+def test_a_star_for_hosts_lets_the_crawl_go_anywhere() -> None:
+    spider = Spider("three", hosts=["*"])
+    spider.page(seeds=["https://shop.example/"], name="start")(lambda page: None)
+
+    assert not spider.scope.hosts
+    assert not spider.scope.same_host

@@ -179,10 +179,14 @@ class Spider:
 
     @property
     def scope(self) -> Scope:
-        """Which URLs belong to the crawl. Without `hosts`, the hosts of the seeds that stand in the code."""
+        """Which URLs belong to the crawl. Without `hosts`, the hosts of the seeds that stand in the code; if seeds
+        come from a file or a function, links stay on the host they were found on. `hosts=["*"]` lets go of both."""
+        if _ANY in self._scope.hosts:
+            return msgspec.structs.replace(self._scope, hosts=())
         if self._scope.hosts:
             return self._scope
-        return msgspec.structs.replace(self._scope, hosts=self._seed_hosts())
+        hosts = self._seed_hosts()
+        return msgspec.structs.replace(self._scope, hosts=hosts, same_host=not hosts)
 
     @property
     def reach(self) -> Reach:
