@@ -114,7 +114,8 @@ def _answered(lane: Lane, news: LaneNews, now: Moment) -> Lane:
     usual = news.took if lane.usual == 0 else lane.usual + (news.took - lane.usual) * 0.02
     rising = latency > _RISING * usual + 0.05
     if rising:
-        interval, slowed_at = _slower(lane, 1.1, now)
+        # Gently, from where it is: a lane without a noticeable interval is slowed by its own latency already.
+        interval, slowed_at = _slower(lane, 1.1, now, least=0.0)
     else:
         interval, slowed_at = max(lane.floor, lane.interval * _RECOVER), lane.slowed_at
     healed = lane.failures > 0
@@ -167,11 +168,11 @@ def _failed(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     )
 
 
-def _slower(lane: Lane, factor: float, now: Moment) -> tuple[Seconds, Moment]:
+def _slower(lane: Lane, factor: float, now: Moment, least: Seconds = SLOWEST_STEP) -> tuple[Seconds, Moment]:
     # Many visits in flight bring the same bad news: one step a second, or they would multiply.
     if now < lane.slowed_at + 1.0:
         return lane.interval, lane.slowed_at
-    return max(lane.interval, min(lane.ceiling, max(lane.interval, SLOWEST_STEP) * factor)), now
+    return max(lane.interval, min(lane.ceiling, max(lane.interval, least) * factor)), now
 
 
 def given_up(lane: Lane, now: Moment, patience: Seconds) -> bool:
