@@ -208,6 +208,7 @@ async def crawl_with_a_kill(committer: type[Committer], effects: int) -> None:
         for worker, life in (("first", Life(effects)), ("second", Life(1_000))):
             leases = await healthy.lease(worker, 10)
             tools: Any = SimpleNamespace(
+                validators=None,
                 frontier=Mortal(healthy, {"life": life}),
                 sink=Rows(rows, life),
                 gate=OpenGate(),
