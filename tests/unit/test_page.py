@@ -241,3 +241,14 @@ def test_an_empty_body_is_an_empty_page():
 
     assert (page.text, page.title, page.links(), page.css("p").get()) == ("", None, [], None)
     assert page.json_ld() == []
+
+
+def test_a_route_named_by_text_brings_its_priority_and_the_spiders_retries() -> None:
+    spider = Spider("shop", retries=7)
+    spider.page(name="product", priority=SOON)(lambda page: None)
+    listing = spider.page(name="listing")(lambda page: None)
+    page = Page(Task(url="https://shop.example/", route="listing"), Answer(url="https://shop.example/", status=200))
+
+    task = page.of(listing).task("/p/1", to="product")
+
+    assert (task.route, task.retries, task.priority) == ("product", 7, SOON)

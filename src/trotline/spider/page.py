@@ -161,16 +161,22 @@ class Page:
         absolute = urls.join_all(self.base, [href])
         if not absolute:
             raise ValueError(f"{href!r} on {self.url} is no link that can be fetched")
-        route = self._route if to is None else to
-        if route is not None and not isinstance(route, str):
-            return route.task(absolute[0], **fields)
-        return draft(absolute[0], route or self._task.route, fields)
+        route = self._named(to)
+        if isinstance(route, str):
+            return draft(absolute[0], route, fields)
+        return route.task(absolute[0], **fields)
 
     def _target(self, to: "Route | str | None") -> tuple[str, int]:
-        route = self._route if to is None else to
-        if route is None:
-            return self._task.route, NORMAL
+        route = self._named(to)
         return (route, NORMAL) if isinstance(route, str) else (route.name, route.priority)
+
+    def _named(self, to: "Route | str | None") -> "Route | str":
+        """The route that is meant, with its priority and retries; its name alone where no spider is at hand."""
+        if self._route is None:
+            return to or self._task.route
+        if isinstance(to, str):
+            return self._route.spider.routes.get(to, to)
+        return to or self._route
 
     def _find_base(self) -> str:
         for node in (self._tree or self._parsed()).tags("base"):
