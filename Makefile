@@ -27,8 +27,10 @@ packages:
 demo: $(VENV)/.run
 	@$(BIN)/python -m trotline.testing.demo
 
+# Machines are shared and noisy, and the end-to-end tests start real processes by the dozen: what fails beside the
+# others is shown, and run once more by itself. What fails alone, fails.
 test: $(VENV)/.dev packages lint types imports
-	$(BIN)/pytest -q -n 2 --dist loadgroup
+	$(BIN)/pytest -q -n 2 --dist loadgroup || $(BIN)/pytest -q --last-failed --last-failed-no-failures none
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -52,6 +52,8 @@ async def test_every_sink_holds_exactly_what_the_shop_sells(shop: DemoShop, tmp_
 
 
 async def test_two_processes_store_the_same_and_fetch_nothing_twice(shop: DemoShop, tmp_path: Path):
+    # Slow enough that both are seen at work by a report or more.
+    (tmp_path / "shop.py").write_text((tmp_path / "shop.py").read_text().replace('"50/s"', '"10/s"'))
     ended = await call(tmp_path, *RUN, "--processes", "2", "--slots", "3", "--json")
 
     assert ended.code == 0, ended

@@ -61,6 +61,9 @@ def _demo(folder: Path, products: int) -> int:
     with _open_shop(products) as url:
         print(f"The demo shop is open at {url}: a small site on your own machine, made to be scraped.\n", flush=True)
         code = _scrape(url, folder)
+    if code == INTERRUPTED:
+        # The run heard the Ctrl-C and ended before we did.
+        raise KeyboardInterrupt
     if code:
         raise DemoFailed(f"the run ended with exit code {code}; its last lines above say why")
     found, truth = _stored(folder / "shop.db"), _truth(products)
