@@ -1,0 +1,1 @@
+"""Seeds, schedules, counts and rescues; never fetches. Workers go on without it."""
