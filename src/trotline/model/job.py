@@ -1,5 +1,7 @@
 """One run of one spider, and how far it is."""
 
+from enum import StrEnum
+
 import msgspec
 
 from trotline.model.moments import Moment, Seconds
@@ -23,16 +25,34 @@ class LaneRules(msgspec.Struct, frozen=True):
         return self.lanes.get(lane, self.default)
 
 
+class State(StrEnum):
+    """What an operator wants of a job, or of one of its lanes. `resume` makes it RUNNING again from every other one."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    """No new leases; puts go on."""
+    DRAINING = "draining"
+    """What waits is visited to its end, and nothing new is admitted."""
+    CANCELLED = "cancelled"
+    """No new leases, and workers take it for the end. Nothing is thrown away: what waits stays in the books."""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     spider: str
     started_at: Moment
     rules: LaneRules = LaneRules()
     version: str = ""
-    """The spider's code version."""
+    """The spider's code version that the job was started with."""
+    versions: tuple[str, ...] = ()
+    """Versions that were let in later: old and new workers take part together (`trotline work --upgrade`)."""
     finished_at: Moment | None = None
     announced: bool = False
     """Its end was told (F14). A finished job that nobody was told of (a crash at the very end) is resumed."""
+
+    def accepts(self, version: str) -> bool:
+        """May a worker with this version of the spider's code take tasks? An unknown version is nobody's enemy."""
+        return not version or not self.version or version == self.version or version in self.versions
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +73,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     sealed: bool = False
     """Seeding is over."""
     finished_at: Moment | None = None
-    paused: bool = False
+    state: State = State.RUNNING
+
+    @property
+    def paused(self) -> bool:
+        return self.state is State.PAUSED
 
     @property
     def admitted(self) -> int:
@@ -71,7 +95,52 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     rests_for: Seconds = 0.0
     why: str = ""
     """Why it rests: "429, they asked for 30 s", "10 failures in a row"."""
-    paused: bool = False
+    state: State = State.RUNNING
+
+    @property
+    def paused(self) -> bool:
+        return self.state is State.PAUSED
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker tells of itself with its heartbeat."""
+
+    host: str = ""
+    process: int = 0
+    version: str = ""
+    """Of the spider's code."""
+    slots: int = 0
+    memory: int = 0
+    """Bytes it uses."""
+    held_back: str = ""
+    """Why it leases nothing; empty when it does."""
+
+
+class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
+    """A worker as an operator sees it."""
+
+    name: str
+    silent_for: Seconds
+    leased: int
+    done: int = 0
+    """Leases that it ended as done, and in the next line those that it buried, retried or snoozed: from the same
+    atomic steps as the job's books."""
+    failed: int = 0
+    about: About = About()
+
+
+class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a task is now, for the story of a URL."""
+
+    state: str
+    """"waiting", "delayed", "leased", "dead", "ended" (visited; only its identity is remembered) or "unknown"."""
+    due_in: Seconds = 0.0
+    attempt: int = 0
+    parent: str = ""
+    created_at: Moment = 0.0
+    worker: str = ""
+    why: str = ""
+    """Why it died."""
 
 
 class Grave(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,8 @@ from trotline.model.verdict import Kind
 class Admission(StrEnum):
     NEW = "new"
     DUPLICATE = "duplicate"
+    REFUSED = "refused"
+    """The job or the lane is draining: nothing new is admitted."""
 
 
 class Lease(msgspec.Struct, frozen=True):

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from trotline.model.job import Grave, LaneView, Progress
+from trotline.model.job import Grave, LaneView, Progress, Whereabouts, WorkerView
+from trotline.model.pace import Pace
+from trotline.model.task import Task
 
 
 class Console(Protocol):
@@ -19,7 +21,31 @@ class Console(Protocol):
         """No new leases for this lane, or for the whole job; puts go on (F12)."""
         ...
 
-    async def resume(self, lane: str | None = None) -> None: ...
+    async def resume(self, lane: str | None = None) -> None:
+        """As it was before pause, drain or cancel."""
+        ...
+
+    async def drain(self, lane: str | None = None) -> None:
+        """What waits is visited to its end; new tasks are not admitted any more (`Admission.REFUSED`), but counted:
+        tally "refused: draining"."""
+        ...
+
+    async def cancel(self, lane: str | None = None) -> int:
+        """The job: no more leases, `finished` is true for its workers, nothing is thrown away; `resume` goes on.
+        A lane: what waits in it is buried ("cancelled"), ready to be revived. How many were buried."""
+        ...
+
+    async def set_pace(self, lane: str, pace: Pace) -> None:
+        """From now on; what is reserved already stays reserved. Also for a lane that has no task yet."""
+        ...
+
+    async def workers(self) -> list[WorkerView]:
+        """Everybody who lives, and who died but is not rescued yet."""
+        ...
+
+    async def whereabouts(self, task: Task) -> Whereabouts:
+        """Where the task with this fingerprint and lane is. May be slow: it is an operator's question."""
+        ...
 
     async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
         """The graveyard, oldest first; `why` matches the start of the reason; `after` is the last id seen."""

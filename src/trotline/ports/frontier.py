@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from trotline.model.job import About
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.moments import Seconds
 from trotline.model.task import Task
@@ -55,8 +56,11 @@ class Frontier(Protocol):
         """End leases: admit children, apply the outcome, learn the lane's news; each whole or not at all."""
         ...
 
-    async def beat(self, worker: str) -> None:
-        """The worker lives. Without a beat for DEAD_AFTER its leases go back, one attempt counted."""
+    async def beat(self, worker: str, about: About | None = None) -> None:
+        """The worker lives. Without a beat for DEAD_AFTER its leases go back, one attempt counted.
+
+        `about` is what operators are shown of it; the last one is kept.
+        """
         ...
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from trotline.model.record import Record
+from trotline.model.visit_row import VisitRow
 
 
 class Sink(Protocol):
@@ -14,8 +15,12 @@ class Sink(Protocol):
     S5 one (site, kind, key) is one row, however many workers write at once
     """
 
-    async def write(self, batch: Sequence[Record]) -> None:
-        """Store the batch. `SinkUnreachable` means: nothing of it was stored, try again later."""
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
+        """Store the batch. `SinkUnreachable` means: nothing of it was stored, try again later.
+
+        `visits` are the ledger's lines of the same batch: a sink that is a Ledger too stores them in the same
+        transaction, any other leaves them out.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -12,7 +12,7 @@ from trotline.adapters.sqlite.schema import DEAD, DELAYED, RESTING, WAITING
 from trotline.adapters.sqlite.turn import Turn, decode_pace
 from trotline.errors import FrontierError
 from trotline.model import wire
-from trotline.model.job import Grave, Job, LaneView, Progress
+from trotline.model.job import Grave, Job, LaneView, Progress, State
 from trotline.rules import redaction
 
 
@@ -73,7 +73,7 @@ class SqliteConsole:
             now=self._db.now(),
             sealed=bool(sealed),
             finished_at=finished_at,
-            paused=bool(paused),
+            state=State.PAUSED if paused else State.RUNNING,
         )
 
     def _lanes(self, db: sqlite3.Connection, limit: int) -> list[LaneView]:
@@ -95,7 +95,7 @@ class SqliteConsole:
             interval=lane.interval,
             rests_for=rests_for,
             why=lane.rest_why if rests_for else "",
-            paused=bool(paused),
+            state=State.PAUSED if paused else State.RUNNING,
         )
 
     def _set_paused(self, db: sqlite3.Connection, lane: str | None, paused: int) -> None:

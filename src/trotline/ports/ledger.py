@@ -1,0 +1,19 @@
+"""What happened to every URL: the visits, kept where the records are kept."""
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from trotline.model.visit_row import VisitRow
+
+
+class Ledger(Protocol):
+    """V1 the same visit twice is one line; V2 when `log` returns, it is durable; V3 `story` tells in order of time.
+
+    A sink that can also keep visits takes them with the records (`write(batch, visits)`), in one transaction.
+    """
+
+    async def log(self, visits: Sequence[VisitRow]) -> None: ...
+
+    async def story(self, fingerprints: Sequence[int], url: str = "", limit: int = 200) -> list[VisitRow]:
+        """All visits of these identities, or of this very URL; the oldest first."""
+        ...
