@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
 
 
@@ -12,8 +13,15 @@ class Ledger(Protocol):
     A sink that can also keep visits takes them with the records (`write(batch, visits)`), in one transaction.
     """
 
+    keeps_visits: bool
+    """Does it want visits? A sink without this word is handed none."""
+
     async def log(self, visits: Sequence[VisitRow]) -> None: ...
 
     async def story(self, fingerprints: Sequence[int], url: str = "", limit: int = 200) -> list[VisitRow]:
-        """All visits of these identities, or of this very URL; the oldest first."""
+        """The newest visits of these identities, and of this very URL; told the oldest first."""
+        ...
+
+    async def rows(self, urls: Sequence[str], limit: int = 200) -> list[Row]:
+        """The rows whose last sighting was on one of these pages."""
         ...

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trotline.testing.dns import DnsServer
     from trotline.testing.frontier_contract import FrontierContract
+    from trotline.testing.ledger_contract import LedgerContract
     from trotline.testing.shop import DemoShop
     from trotline.testing.sink_contract import SinkContract
     from trotline.testing.torture import TortureServer
@@ -16,12 +17,13 @@ _HOMES = {
     "DemoShop": "shop",
     "DnsServer": "dns",
     "FrontierContract": "frontier_contract",
+    "LedgerContract": "ledger_contract",
     "SinkContract": "sink_contract",
     "TortureServer": "torture",
     "visit": "visiting",
 }
 
-__all__ = ["DemoShop", "DnsServer", "FrontierContract", "SinkContract", "TortureServer", "visit"]
+__all__ = ["DemoShop", "DnsServer", "FrontierContract", "LedgerContract", "SinkContract", "TortureServer", "visit"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ from trotline.adapters.files.sidecar import Sidecar, groups, storable
 from trotline.errors import SinkUnreachable
 from trotline.model.record import Record
 from trotline.model.row import Row
+from trotline.model.visit_row import VisitRow
 
 APPLICATION = 0x54524C49
 _TABLES = (
@@ -61,7 +62,8 @@ class JsonlSink:
         """Open or make the file now rather than at the first write: its errors show before any page is fetched."""
         await self._sidecar.do(self._settle)
 
-    async def write(self, batch: Sequence[Record]) -> None:
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
+        """Store the batch. A file of rows keeps no visits."""
         if batch:
             await self._sidecar.do(lambda: self._write(batch))
 

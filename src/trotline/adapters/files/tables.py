@@ -11,6 +11,7 @@ from trotline.adapters.files.sidecar import Sidecar, groups, storable
 from trotline.errors import SinkUnreachable
 from trotline.model.record import Record
 from trotline.model.row import Row
+from trotline.model.visit_row import VisitRow
 
 APPLICATION = 0x54524C50
 _TABLES = (
@@ -51,7 +52,8 @@ class SpooledSink:
         """Open or make the spool now rather than at the first write: its errors show before any page is fetched."""
         await self._sidecar.do(self._sidecar.opened)
 
-    async def write(self, batch: Sequence[Record]) -> None:
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
+        """Store the batch. A file of rows keeps no visits."""
         if batch:
             await self._sidecar.do(lambda: self._write(batch))
 

@@ -1,4 +1,4 @@
-"""Records in an SQLite file: one row per (site, kind, key), the newest sighting, and every older version."""
+"""Records in an SQLite file: one row per (site, kind, key), its newest sighting, older versions; and the visits."""
 
 import asyncio
 import sqlite3
@@ -7,12 +7,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from trotline.adapters.sqlite import sink_visits
 from trotline.adapters.sqlite.sink_file import connect, count_records, plain_errors, prepare, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, view_name, view_sql
 from trotline.errors import SinkError
 from trotline.model.moments import Seconds
 from trotline.model.record import Record
 from trotline.model.row import Row, Unstorable, newest_rows, whole
+from trotline.model.visit_row import VisitRow
 
 __all__ = ["SqliteSink", "count_records", "read_records", "snapshot"]
 
@@ -31,11 +33,15 @@ class SqliteSink:
     """Writes to the file at `path`, which several processes may share. `finish` makes the views and tidies the file.
 
     All SQLite work happens in one thread of the sink's own, so that an fsync never stops the event loop;
-    `inline` does it in the caller's thread instead (a simulation must be deterministic).
+    `inline` does it in the caller's thread instead (a simulation must be deterministic). A Ledger too, unless `visits`
+    is False: then it keeps none, and still tells those that it has.
     """
 
-    def __init__(self, path: str | Path, *, patience: Seconds = 30.0, inline: bool = False) -> None:
+    def __init__(
+        self, path: str | Path, *, patience: Seconds = 30.0, inline: bool = False, visits: bool = True
+    ) -> None:
         self.path = Path(path)
+        self.keeps_visits = visits
         self._patience = patience
         self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-sink")
         self._connection: sqlite3.Connection | None = None
@@ -46,9 +52,19 @@ class SqliteSink:
         """Open or make the file now rather than at the first write: its errors show before any page is fetched."""
         await self._do(self._opened)
 
-    async def write(self, batch: Sequence[Record]) -> None:
-        if batch:
-            await self._do(lambda: self._write(batch))
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
+        kept = visits if self.keeps_visits else ()
+        if batch or kept:
+            await self._do(lambda: self._write(batch, kept))
+
+    async def log(self, visits: Sequence[VisitRow]) -> None:
+        await self.write((), visits)
+
+    async def story(self, fingerprints: Sequence[int], url: str = "", limit: int = 200) -> list[VisitRow]:
+        return await self._do(lambda: sink_visits.story(self._opened(), fingerprints, url, limit))
+
+    async def rows(self, urls: Sequence[str], limit: int = 200) -> list[Row]:
+        return await self._do(lambda: sink_visits.rows(self._opened(), urls, limit))
 
     async def finish(self) -> None:
         """Refresh the views and bring everything into the one file. May be called many times."""
@@ -92,7 +108,7 @@ class SqliteSink:
             self._connection.close()
             self._connection = None
 
-    def _write(self, batch: Sequence[Record]) -> None:
+    def _write(self, batch: Sequence[Record], visits: Sequence[VisitRow]) -> None:
         rows = _rows(batch)
         connection = self._opened()
         new_shapes = self._new_shapes(batch)
@@ -100,6 +116,7 @@ class SqliteSink:
         for start in range(0, len(rows), _AT_ONCE):
             chunk = rows[start : start + _AT_ONCE]
             connection.execute(_upsert(len(chunk)), [value for row in chunk for value in row])
+        sink_visits.insert(connection, visits)
         for kind, *names in new_shapes:
             _remember_fields(connection, kind, names)
         connection.execute("COMMIT")

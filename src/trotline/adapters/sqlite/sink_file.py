@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from trotline.adapters.sqlite.sink_visits import TABLE
 from trotline.errors import SinkTooNew, SinkUnreachable
 from trotline.model.moments import Seconds
 from trotline.model.row import Row
@@ -52,10 +53,11 @@ def connect(path: Path, patience: Seconds) -> sqlite3.Connection:
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     if _known(connection, path):
-        connection.execute("ROLLBACK")
+        connection.execute(TABLE)
+        connection.execute("COMMIT")
         return
     # executescript would commit first and let another process make the tables at the same time.
-    for statement in _statements_of(_SCHEMA):
+    for statement in (*_statements_of(_SCHEMA), TABLE):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")
