@@ -204,6 +204,18 @@ def test_joining_leaves_out_what_is_no_page() -> None:
     assert join_all("http://a.example/b/c", hrefs) == ["http://a.example/kept", "ftp://h/kept"]
 
 
+@given(
+    st.lists(
+        st.text("/.#? \\\t:ab", max_size=8)
+        | st.sampled_from(["/a", "../b", "c.html", "//d.example/", "#e", "mailto:f"])
+    )
+)
+def test_links_are_joined_together_as_each_is_joined_alone(hrefs: list[str]) -> None:
+    base = "http://a.example/folder/page"
+
+    assert join_all(base, hrefs) == [joined for href in hrefs for joined in join_all(base, [href])]
+
+
 def test_a_base_that_is_none_leaves_absolute_links() -> None:
     assert join_all("about:blank", ["/x", "http://a.example/", "y"]) == ["http://a.example/"]
     assert resolve("nonsense", "/x") is None
@@ -228,6 +240,7 @@ URL_LIKE = st.lists(PIECES, max_size=12).map(lambda pieces: "http://a.example/" 
 @given(st.text() | URL_LIKE, MANY_RULES)
 @example("http://a.example/%%37e", RULES)
 @example("http://a.example/a/..;jsessionid=1/b", RULES)
+@example("http://a.example/;jsessionid=.;jsessionid=", RULES)
 @example("http://a../", RULES)
 def test_identity_is_stable_and_reading_never_raises(text: str, rules: UrlRules) -> None:
     first = read(text, rules)

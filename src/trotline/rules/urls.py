@@ -158,47 +158,31 @@ def join_all(base: str, hrefs: Iterable[str]) -> list[str]:
     if not origin:
         return [href for href in hrefs if _WEB.match(href)]
     folder = path[: path.rindex("/") + 1]
-    memo = _joins.of(folder)
-    known = len(memo)
-    joined: list[str] = []
-    for href in hrefs:
-        absolute = memo.get(href)
-        if absolute is None:
-            absolute = _join(origin, path, folder, href)
-            # A query alone belongs to the page it stands on; everything else to its folder.
-            if href.lstrip(_EDGES)[:1] != "?":
-                memo[href] = absolute
-        if absolute:
-            joined.append(absolute)
-    # One for the folder itself: a site with a folder per page must not fill the memory with empty ones.
-    _joins.added(len(memo) - known + (known == 0))
-    return joined
+    # "#main" stands on most pages, and nothing else about it needs care.
+    hrefs = [href if "#" not in href else _cut_fragment(href) for href in hrefs]
+    if not _all_plain(hrefs):
+        return [joined for href in hrefs if (joined := _join(origin, path, folder, href))]
+    above = folder if len(folder) <= len(origin) + 1 else folder[: folder.rindex("/", 0, -1) + 1]
+    absolute = [
+        origin + href
+        if href[:1] == "/"
+        else above + href[3:]
+        if href[:3] == "../"
+        else _join(origin, path, folder, href)
+        for href in hrefs
+    ]
+    return list(filter(None, absolute))
 
 
-class _Joins:
-    """Folder -> what its links came to. The pages of a site repeat their links; the same text object comes back,
-    with its hash already computed. Bounded: when full, it begins anew."""
-
-    LINKS = 30_000
-
-    def __init__(self) -> None:
-        self._folders: dict[str, dict[str, str]] = {}
-        self._links = 0
-
-    def of(self, folder: str) -> dict[str, str]:
-        memo = self._folders.get(folder)
-        if memo is None:
-            memo = self._folders[folder] = {}
-        return memo
-
-    def added(self, count: int) -> None:
-        self._links += count
-        if self._links > self.LINKS:
-            self._folders.clear()
-            self._links = 0
-
-
-_joins = _Joins()
+def _all_plain(hrefs: list[str]) -> bool:
+    """Can what begins with a slash or one step up be put together without a closer look? Looked for in all links at
+    once: a page has a hundred of them, nearly all are plain, and each look is dear."""
+    together = "\n".join(hrefs)
+    if "#" in together or " " in together or "\\" in together or "\n//" in together or "\n../." in together:
+        return False
+    if together.count("\n") + 1 != len(hrefs) or not together.replace("\n", "").isprintable():
+        return False
+    return together[:2] != "//" and together[:4] != "../."
 
 
 def _join(origin: str, path: str, folder: str, href: str) -> str:
@@ -253,8 +237,8 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
 """Not after a broken escape: in `%%37e` decoding `%37` would make a new escape, and identity would not be stable."""
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_PATH_SESSION = re.compile(r"(?<!\.);jsessionid=[^/;]*", re.IGNORECASE)
-"""Not after a dot: `..;jsessionid=1` would become a step up."""
+_PATH_SESSION = re.compile(r"(?<!/\.)(?<!/\.\.);jsessionid=[^/;]*", re.IGNORECASE)
+"""Not after a segment of dots: `..;jsessionid=1` would become a step up."""
 
 
 def _parse(url: str) -> Any | None:
