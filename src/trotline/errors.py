@@ -8,7 +8,8 @@ TrotlineError                 what happened, to what, and what to do next
 ├── SettingsError             command line, environment, settings file
 ├── FrontierError
 │   ├── FrontierUnreachable   not there, locked, no permission, disk full
-│   └── FrontierTooNew        written by a newer Trotline
+│   ├── FrontierTooNew        written by a newer Trotline
+│   └── TermOver              a coordinator that does not lead any more
 ├── SinkError
 │   ├── SinkUnreachable       not there, locked, no permission, disk full: try again later, nothing is lost
 │   └── SinkTooNew            written by a newer Trotline
@@ -60,6 +61,10 @@ class FrontierUnreachable(FrontierError):
 
 class FrontierTooNew(FrontierError):
     """The frontier was written by a newer Trotline."""
+
+
+class TermOver(FrontierError):
+    """A deed of a coordinator whose term has ended. Nothing was changed: somebody else leads, or will."""
 
 
 class SinkError(TrotlineError):

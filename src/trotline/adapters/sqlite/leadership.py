@@ -1,0 +1,171 @@
+"""Who leads, in a frontier's file."""
+
+import sqlite3
+from collections.abc import Callable
+
+from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.adapters.sqlite.schema import DEAD
+from trotline.errors import TermOver
+from trotline.model.job import Job, LaneRules
+from trotline.model.moments import Moment
+from trotline.model.term import Slot, Term
+from trotline.ports.leadership import TERM
+
+TABLES = """
+CREATE TABLE IF NOT EXISTS office (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, holder TEXT NOT NULL,
+    ends REAL NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS slot (office TEXT PRIMARY KEY, at REAL NOT NULL, schedule TEXT NOT NULL,
+    job TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS retired (job INTEGER PRIMARY KEY)
+"""
+"""Younger than the other tables, and made when a coordinator first opens the file.
+
+office   who leads a spider, under which epoch, until when
+slot     the last slot of each schedule
+retired  jobs that are gone from the list, and whose rows are still being cleared away
+"""
+_AT_ONCE = 5_000
+"""Rows that one transaction clears away: the workers of other jobs wait for it."""
+
+
+class SqliteLeadership:
+    """Keeps L1 to L10 with one transaction per deed. Implements the Leadership port."""
+
+    def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
+        self._jobs = SqliteJobs(path, now=now, inline=inline)
+        # One connection: a slot and the job that it starts are one transaction.
+        self._db = self._jobs._db
+        self._made = False
+
+    async def campaign(self, office: str, candidate: str) -> Term:
+        await self._make()
+        # A term that a power cut forgets is one that nobody holds: no need to wait for the disk, but for its epoch.
+        return await self._db.write(lambda db: self._campaign(db, office, candidate))
+
+    async def resign(self, term: Term) -> None:
+        await self._make()
+        await self._db.write(
+            lambda db: db.execute(
+                "UPDATE office SET ends = 0 WHERE name = ? AND epoch = ? AND holder = ?",
+                (term.office, term.epoch, term.holder),
+            )
+        )
+
+    async def slot(self, office: str) -> Slot | None:
+        await self._make()
+        return await self._db.read(lambda db: _slot(db, office))
+
+    async def start(self, term: Term, slot: Slot, rules: LaneRules, version: str = "") -> Job | None:
+        await self._make()
+        return await self._db.write(lambda db: self._start(db, term, slot, rules, version))
+
+    async def skip(self, term: Term, slot: Slot) -> None:
+        await self._make()
+        await self._db.write(lambda db: self._skip(db, term, slot))
+
+    async def retire(self, term: Term, before: Moment) -> list[str]:
+        await self._make()
+        retired = await self._db.write(lambda db: self._retire(db, term, before))
+        while await self._db.write(_clear_away):
+            pass
+        return retired
+
+    async def close(self) -> None:
+        await self._db.close()
+
+    async def _make(self) -> None:
+        if not self._made:
+            await self._db.write(lambda db: [db.execute(table) for table in TABLES.split(";")])
+            self._made = True
+
+    def _campaign(self, db: sqlite3.Connection, office: str, candidate: str) -> Term:
+        now = self._db.now()
+        row = db.execute("SELECT epoch, holder, ends FROM office WHERE name = ?", (office,)).fetchone()
+        epoch, holder, ends = row or (0, "", 0.0)
+        if ends <= now:
+            epoch, holder, ends = epoch + 1, candidate, now + TERM
+        elif holder == candidate:
+            ends = now + TERM
+        db.execute(
+            "INSERT OR REPLACE INTO office (name, epoch, holder, ends) VALUES (?, ?, ?, ?)",
+            (office, epoch, holder, ends),
+        )
+        return Term(office=office, holder=holder, epoch=epoch, now=now, ends=ends)
+
+    def _fence(self, db: sqlite3.Connection, term: Term) -> None:
+        running = db.execute(
+            "SELECT 1 FROM office WHERE name = ? AND epoch = ? AND holder = ? AND ends > ?",
+            (term.office, term.epoch, term.holder, self._db.now()),
+        ).fetchone()
+        if running is None:
+            raise TermOver(f"term {term.epoch} of {term.holder} as coordinator of {term.office} is over")
+
+    def _start(self, db: sqlite3.Connection, term: Term, slot: Slot, rules: LaneRules, version: str) -> Job | None:
+        self._fence(db, term)
+        last = _slot(db, term.office)
+        if last is not None and last.at >= slot.at:
+            return self._job(db, last.job) if last.at == slot.at else None
+        job = self._jobs._start(db, term.office, rules, version)
+        _remember(db, term.office, slot, job.id)
+        return job
+
+    def _job(self, db: sqlite3.Connection, name: str) -> Job | None:
+        return next((job for job in self._jobs._all(db) if job.id == name), None)
+
+    def _skip(self, db: sqlite3.Connection, term: Term, slot: Slot) -> None:
+        self._fence(db, term)
+        last = _slot(db, term.office)
+        if last is None or last.at < slot.at or last.schedule != slot.schedule:
+            _remember(db, term.office, slot, "")
+
+    def _retire(self, db: sqlite3.Connection, term: Term, before: Moment) -> list[str]:
+        self._fence(db, term)
+        ended = db.execute(
+            "SELECT id, name FROM job WHERE spider = ? AND finished_at < ?"
+            # The newest one stays: it tells when the spider ran last, and no later job can get its number.
+            " AND id < (SELECT max(id) FROM job WHERE spider = ?) ORDER BY id",
+            (term.office, before, term.office),
+        ).fetchall()
+        for number, _ in ended:
+            db.execute("INSERT OR IGNORE INTO retired (job) VALUES (?)", (number,))
+            db.execute("DELETE FROM job WHERE id = ?", (number,))
+        return [name for _, name in ended]
+
+
+def _slot(db: sqlite3.Connection, office: str) -> Slot | None:
+    row = db.execute("SELECT at, schedule, job FROM slot WHERE office = ?", (office,)).fetchone()
+    return Slot(at=row[0], schedule=row[1], job=row[2]) if row else None
+
+
+def _remember(db: sqlite3.Connection, office: str, slot: Slot, job: str) -> None:
+    db.execute(
+        "INSERT OR REPLACE INTO slot (office, at, schedule, job) VALUES (?, ?, ?, ?)",
+        (office, slot.at, slot.schedule, job),
+    )
+
+
+def _clear_away(db: sqlite3.Connection) -> bool:
+    """Some rows of a job that was retired; False when none is left."""
+    row = db.execute("SELECT job FROM retired LIMIT 1").fetchone()
+    if row is None:
+        return False
+    [number] = row
+    for chosen in (
+        # All that is left of an ended job's tasks is dead, and the dead have an index.
+        f"task WHERE id IN (SELECT id FROM task WHERE job = ? AND state = {DEAD} LIMIT {_AT_ONCE})",
+        f"seen WHERE (job, fingerprint) IN (SELECT job, fingerprint FROM seen WHERE job = ? LIMIT {_AT_ONCE})",
+    ):
+        if db.execute(f"DELETE FROM {chosen}", (number,)).rowcount:
+            return True
+    for table in _tables_of_jobs(db):
+        db.execute(f"DELETE FROM {table} WHERE job = ?", (number,))
+    return True
+
+
+def _tables_of_jobs(db: sqlite3.Connection) -> list[str]:
+    """The tables whose rows belong to a job by its number, `retired` among them."""
+    rows = db.execute(
+        "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c"
+        " WHERE m.type = 'table' AND c.name = 'job' AND c.type = 'INTEGER'"
+    )
+    return [name for (name,) in rows]
