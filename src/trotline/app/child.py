@@ -90,6 +90,7 @@ async def _work(orders: Orders, spider: Spider) -> int:
     )
     validators = wiring.open_validators(orders.frontier, orders.job, orders.sink, spider)
     tools = Tools(
+        job=orders.job.id,
         frontier=frontier,
         fetcher=fetcher,
         sink=sink,

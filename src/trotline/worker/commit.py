@@ -15,7 +15,7 @@ from trotline.model.moments import Seconds
 from trotline.model.validator import Validator
 from trotline.ports.validators import Validators
 from trotline.worker.tools import Policy, Tools
-from trotline.worker.visit import Visit
+from trotline.worker.visited import Visit
 
 log = logging.getLogger("trotline.commit")
 
@@ -104,12 +104,17 @@ class Committer:
 
     async def _store(self, batch: list[Visit]) -> None:
         records = [record for visit in batch for record in visit.records]
-        if not records:
+        # A sink that knows nothing of visits is not handed any: its `write` may take one argument only.
+        keeps_visits = getattr(self._tools.sink, "keeps_visits", False)
+        stored = (
+            (records, [visit.line(self._tools.job, self._worker) for visit in batch]) if keeps_visits else (records,)
+        )
+        if not any(stored):
             return
         wait = _FIRST_WAIT
         while True:
             try:
-                await self._tools.sink.write(records)
+                await self._tools.sink.write(*stored)
             except SinkError as error:
                 wait = await self._wait_for("sink", error.what, wait)
             else:

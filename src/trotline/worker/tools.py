@@ -19,6 +19,8 @@ from trotline.worker.marker import Marker
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
+    job: str = ""
+    """The job's id, for the ledger."""
     frontier: Frontier
     fetcher: Fetcher
     sink: Sink

@@ -3,9 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TypeVar
 
 import msgspec
 
@@ -14,17 +12,16 @@ from trotline.frontier.gate import Sifted
 from trotline.model import wire
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
-from trotline.model.lease import LaneNews, Lease, Reject, Settlement
+from trotline.model.lease import LaneNews, Lease
 from trotline.model.limits import Limits
+from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
-from trotline.model.record import Record
-from trotline.model.row import whole
 from trotline.model.task import Task
 from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
-from trotline.rules import conditions, redaction, redirects, retries
+from trotline.rules import conditions, redirects, retries
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page, visible_text
@@ -32,56 +29,9 @@ from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.steps import each_step
 from trotline.worker.tools import Tools
+from trotline.worker.visited import Request, Visit
 
 log = logging.getLogger("trotline.visit")
-
-_READ = Done()
-_Told = TypeVar("_Told", bound=msgspec.Struct)
-
-
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """A lease that ended, with all that is to be stored and admitted for it."""
-
-    lease: Lease
-    outcome: Outcome
-    records: list[Record] = []
-    sifted: Sifted = msgspec.field(default_factory=Sifted)
-    rejects: list[Reject] = []
-    news: LaneNews | None = None
-    seen: tuple[int, Validator] | None = None
-    """What to ask with when the page is visited again; to be remembered after the settle was accepted."""
-
-    def settlement(self) -> Settlement:
-        return Settlement(
-            lease=self.lease,
-            outcome=self.outcome if self.outcome == _READ else _tellable(self.outcome, self.lease.task),
-            children=tuple(self.sifted.tasks),
-            rejects=tuple(_tellable(reject, self.lease.task) for reject in self.rejects),
-            news=self.news,
-            tallies=self._tallies(),
-            examples=self._examples() if self.sifted.examples else {},
-        )
-
-    def _tallies(self) -> dict[str, int]:
-        tallies: Counter[str] = Counter()
-        if self.records:
-            tallies["records"] = len(self.records)
-        if self.sifted.known:
-            tallies["links known"] = self.sifted.known
-        for why, count in self.sifted.refused.items():
-            tallies[f"links refused: {why}"] = count
-        if self.sifted.alike:
-            tallies[self.sifted.alike] = 1
-        return tallies
-
-    def _examples(self) -> dict[str, str]:
-        sifted = self.sifted
-        return {
-            name if name == sifted.alike else f"links refused: {name}": redaction.text(
-                whole(url), about=self.lease.task
-            )
-            for name, url in sifted.examples.items()
-        }
 
 
 class Visitor:
@@ -93,13 +43,16 @@ class Visitor:
         self._tools = tools
 
     async def visit(self, lease: Lease) -> Visit:
-        task = lease.task
         delay = 0.0
         if self._tools.robots is not None:
-            permission = await self._tools.robots.ask(task.url)
+            permission = await self._tools.robots.ask(lease.task.url)
             if not permission.allowed:
                 return self._not_allowed(lease, permission)
             delay = permission.delay
+        return await self._ask(lease, delay)
+
+    async def _ask(self, lease: Lease, delay: Seconds) -> Visit:
+        task = lease.task
         clock = asyncio.get_running_loop().time
         started = clock()
         route = self._spider.routes.get(task.route)
@@ -118,8 +71,10 @@ class Visitor:
             return await self._read(lease, route, answer, news)
         if verdict.kind is Kind.MOVED:
             return Visit(lease=lease, outcome=self._moved(lease, answer, verdict), news=news)
-        # A name that does not exist says nothing about how the lane bears our pace: no rest would change it.
-        lane_news = None if verdict.kind is Kind.UNREACHABLE and verdict.final else news
+        # A name that does not exist says nothing about how the lane bears our pace: no rest would change it. Nor does
+        # a proxy that is in trouble.
+        silent = verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final)
+        lane_news = None if silent else news
         return Visit(lease=lease, outcome=retries.plan(task, verdict, self._tools.chance), news=lane_news)
 
     def late(self, lease: Lease) -> Visit:
@@ -129,7 +84,8 @@ class Visitor:
     def _not_allowed(self, lease: Lease, permission: Permission) -> Visit:
         if permission.ask_again:
             return Visit(lease=lease, outcome=Snooze(wait=permission.ask_again, why="robots.txt cannot be read"))
-        return Visit(lease=lease, outcome=Done(why=f"refused: {permission.why or 'robots.txt'}"))
+        why = f"refused: {permission.why or 'robots.txt'}"
+        return Visit(lease=lease, outcome=Done(why=why), request=Request(verdict=Kind.REFUSED.value))
 
     async def _read(self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneNews) -> Visit:
         if route is None or isinstance(answer, Failure):
@@ -229,16 +185,6 @@ class Visitor:
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302
         return Snooze(wait=0.0, why="moved", task=redirects.moved(lease.task, status, address.url, address.lane))
-
-
-def _tellable(told: _Told, task: Task) -> _Told:
-    """Reasons and rejects quote pages and URLs: what must not be shown is not stored with them, and half a surrogate
-    pair has no form in which it could be."""
-    texts = {name: getattr(told, name) for name in told.__struct_fields__}
-    return msgspec.structs.replace(
-        told,
-        **{name: redaction.text(whole(text), about=task) for name, text in texts.items() if isinstance(text, str)},
-    )
 
 
 def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:

@@ -15,7 +15,8 @@ from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
 from trotline.worker.starts import Starts
 from trotline.worker.tools import Policy, Tools
-from trotline.worker.visit import Visit, Visitor
+from trotline.worker.visit import Visitor
+from trotline.worker.visited import Visit
 
 log = logging.getLogger("trotline.worker")
 

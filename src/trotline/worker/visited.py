@@ -1,0 +1,132 @@
+"""A visit that is over: what is to be stored, admitted and settled for it, and its line for the ledger."""
+
+from collections import Counter
+from typing import TypeVar
+
+import msgspec
+
+from trotline.frontier.gate import Sifted
+from trotline.model.answer import Answer, Failure
+from trotline.model.lease import LaneNews, Lease, Reject, Settlement
+from trotline.model.moments import Seconds
+from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
+from trotline.model.record import Record
+from trotline.model.row import whole
+from trotline.model.task import Task
+from trotline.model.validator import Validator
+from trotline.model.verdict import Verdict
+from trotline.model.visit_row import VisitRow
+from trotline.rules import redaction
+
+_READ = Done()
+_NAMES: dict[type, str] = {Done: "done", Retry: "retry", Snooze: "snooze", Bury: "bury"}
+_Told = TypeVar("_Told", bound=msgspec.Struct)
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """The request of a visit, for the ledger: empty if none was sent."""
+
+    verdict: str = ""
+    status: int = 0
+    took: Seconds = 0.0
+    size: int = 0
+    moved_to: str = ""
+    proxy: str = ""
+
+
+_NOT_SENT = Request()
+
+
+class Visit(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease that ended, with all that is to be stored and admitted for it."""
+
+    lease: Lease
+    outcome: Outcome
+    records: list[Record] = []
+    sifted: Sifted = msgspec.field(default_factory=Sifted)
+    rejects: list[Reject] = []
+    news: LaneNews | None = None
+    seen: tuple[int, Validator] | None = None
+    """What to ask with when the page is visited again; to be remembered after the settle was accepted."""
+    request: Request = _NOT_SENT
+
+    def line(self, job: str, worker: str) -> VisitRow:
+        """The visit as the ledger keeps it: without what must not be shown."""
+        lease, task, request, outcome = self.lease, self.lease.task, self.request, self.outcome
+        return VisitRow(
+            job=job,
+            token=lease.token,
+            site=task.site,
+            url=redaction.url(task.url),
+            fingerprint=task.fingerprint,
+            route=task.route,
+            lane=task.lane,
+            worker=worker,
+            leased_at=lease.leased_at,
+            attempt=task.attempt,
+            depth=task.depth,
+            parent=redaction.url(task.parent),
+            found_at=task.created_at,
+            proxy=request.proxy,
+            status=request.status,
+            took=request.took,
+            size=request.size,
+            # The spider's own word ("blocked") weighs more than the status.
+            verdict=self.news.kind.value if self.news is not None else request.verdict,
+            outcome=_NAMES[type(outcome)],
+            why=redaction.text(whole(outcome.why), about=task) if outcome.why else "",
+            records=len(self.records),
+            children=len(self.sifted.tasks),
+            moved_to=redaction.text(whole(request.moved_to)) if request.moved_to else "",
+        )
+
+    def settlement(self) -> Settlement:
+        return Settlement(
+            lease=self.lease,
+            outcome=self.outcome if self.outcome == _READ else _tellable(self.outcome, self.lease.task),
+            children=tuple(self.sifted.tasks),
+            rejects=tuple(_tellable(reject, self.lease.task) for reject in self.rejects),
+            news=self.news,
+            tallies=self._tallies(),
+            examples=self._examples() if self.sifted.examples else {},
+        )
+
+    def _tallies(self) -> dict[str, int]:
+        tallies: Counter[str] = Counter()
+        if self.records:
+            tallies["records"] = len(self.records)
+        if self.sifted.known:
+            tallies["links known"] = self.sifted.known
+        for why, count in self.sifted.refused.items():
+            tallies[f"links refused: {why}"] = count
+        if self.sifted.alike:
+            tallies[self.sifted.alike] = 1
+        return tallies
+
+    def _examples(self) -> dict[str, str]:
+        sifted = self.sifted
+        return {
+            name if name == sifted.alike else f"links refused: {name}": redaction.text(
+                whole(url), about=self.lease.task
+            )
+            for name, url in sifted.examples.items()
+        }
+
+
+def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Request:
+    """What the ledger keeps of a request that was sent."""
+    if isinstance(answer, Failure):
+        return Request(verdict=verdict.kind.value, took=took)
+    return Request(
+        verdict=verdict.kind.value, status=answer.status, took=took, size=len(answer.body), moved_to=verdict.location
+    )
+
+
+def _tellable(told: _Told, task: Task) -> _Told:
+    """Reasons and rejects quote pages and URLs: what must not be shown is not stored with them, and half a surrogate
+    pair has no form in which it could be."""
+    texts = {name: getattr(told, name) for name in told.__struct_fields__}
+    return msgspec.structs.replace(
+        told,
+        **{name: redaction.text(whole(text), about=task) for name, text in texts.items() if isinstance(text, str)},
+    )
