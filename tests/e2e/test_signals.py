@@ -1,8 +1,11 @@
 """Signals: a run that is asked to stop finishes or returns what is in flight, and the next one goes on."""
 
 import asyncio
+import fcntl
 import os
+import pty
 import signal
+import termios
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -41,7 +44,7 @@ async def finish(site: HeldSite, folder: Path) -> None:
     assert (books.waiting, books.leased, books.done, books.dead) == (0, 0, len(site.names), 0)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_what_is_in_flight_is_finished_and_the_rest_waits(site: HeldSite, tmp_path: Path, number: signal.Signals):
     running = await under_way(site, tmp_path, "--grace", FOREVER)
     running.process.send_signal(number)
@@ -62,6 +65,39 @@ async def test_ctrl_c_at_a_terminal_reaches_every_process_and_means_the_same(sit
     site.release()
     assert (await running.end()).code == 130
     await finish(site, tmp_path)
+    assert set(site.visits.values()) == {1}
+
+
+async def test_a_terminal_that_is_closed_stops_the_run_and_nothing_is_lost(site: HeldSite, tmp_path: Path):
+    (tmp_path / "site.py").write_text(site.spider())
+    ours, theirs = pty.openpty()
+    running = await start(
+        tmp_path, "run", "site.py", "--allow-private", "--slots", "2", "--grace", FOREVER,
+        stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )  # fmt: skip
+    os.close(theirs)
+    await site.arrived()
+    os.close(ours)
+    # Shells tell their jobs once more what the kernel has told them already.
+    running.signal_all(signal.SIGHUP)
+    site.release()
+
+    assert await running.exit_code() == 130
+    assert "held/slow" in {row["name"] for row in rows_of(tmp_path / "site.db")}
+    await finish(site, tmp_path)
+    assert set(site.visits.values()) == {1}, "nothing was fetched twice"
+
+
+async def test_under_nohup_the_end_of_the_terminal_means_nothing(site: HeldSite, tmp_path: Path):
+    (tmp_path / "site.py").write_text(site.spider())
+    ignored = lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN)  # noqa: E731
+    running = await start(tmp_path, *RUN, "--slots", "2", preexec_fn=ignored)
+    await site.arrived()
+    running.signal_all(signal.SIGHUP)
+    site.release()
+    ended = await running.end()
+
+    assert ended.code == 0, ended
     assert set(site.visits.values()) == {1}
 
 

@@ -126,8 +126,9 @@ def _obey_signals(worker: Worker) -> None:
         loop.remove_signal_handler(signal.SIGTERM)
 
     loop.add_signal_handler(signal.SIGTERM, terminate)
-    # Ctrl-C reaches the whole process group; the supervisor decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Ctrl-C and the end of a terminal reach the whole process group; the supervisor decides what they mean.
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     # Standard input stays open as long as the supervisor lives.
     loop.add_reader(sys.stdin.fileno(), lambda: _orphaned(worker))
 

@@ -28,7 +28,8 @@ _PR_SET_PDEATHSIG = 1
 
 def main() -> int:
     control = socket.socket(fileno=os.dup(0))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     child.warm_up()
     memory.settle_down()
     woken, waking = socket.socketpair()

@@ -85,9 +85,11 @@ class ChildProcess:
 
     def _say(self, printed: bytes) -> None:
         """Whole lines: half a secret would not be known for one."""
-        if printed:
-            sys.stderr.write(redaction.text(printed.decode(errors="replace")))
-            sys.stderr.flush()
+        # A terminal may be gone, but the child must not wait for somebody to read what it prints.
+        with contextlib.suppress(OSError):
+            if printed:
+                sys.stderr.write(redaction.text(printed.decode(errors="replace")))
+                sys.stderr.flush()
 
 
 def worker_name(place: int) -> str:
