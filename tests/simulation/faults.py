@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trotline.errors import FrontierUnreachable, SinkUnreachable, ValidatorsUnreachable
+from trotline.model.job import About
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.moments import Moment
 from trotline.model.record import Record
@@ -90,9 +91,9 @@ class CutFrontier:
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         return await self._node.call("put", lambda: self._frontier.put(tasks), _frontier_away)
 
-    async def beat(self, worker: str) -> None:
+    async def beat(self, worker: str, about: About | None = None) -> None:
         await self._node.alive()
-        await self._frontier.beat(worker)
+        await self._frontier.beat(worker, about)
 
     async def leave(self, worker: str, guilty: int | None = None) -> int:
         return await self._node.call("leave", lambda: self._frontier.leave(worker, guilty), None)

@@ -9,6 +9,7 @@ from trotline import Page, Spider
 from trotline.app.wiring import open_gate
 from trotline.errors import FrontierUnreachable, SinkUnreachable
 from trotline.model.answer import Answer, Failure
+from trotline.model.job import About
 from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.model.record import Record
@@ -85,6 +86,7 @@ class DiaryFrontier:
         self.left: list[tuple[str, int | None]] = []
         self.graves: list[tuple[str, str]] = []
         self.beats: list[str] = []
+        self.abouts: dict[str, About] = {}
         self.endless = False
         """Never finished: more could come."""
 
@@ -116,8 +118,10 @@ class DiaryFrontier:
             self.held.discard(one.lease.token)
         return answers
 
-    async def beat(self, worker: str) -> None:
+    async def beat(self, worker: str, about: About | None = None) -> None:
         self.beats.append(worker)
+        if about is not None:
+            self.abouts[worker] = about
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
         if self.away > 0:

@@ -70,6 +70,25 @@ def open_lane(pace: Pace, now: Moment) -> Lane:
     )
 
 
+def repaced(lane: Lane, pace: Pace, now: Moment, horizon: Seconds) -> Lane:
+    """The lane under other bounds, from now on: what it learnt of its interval is forgotten, its rests are not.
+
+    What is reserved stays reserved, and the next start keeps the new interval to the last of it. That last one is at
+    most the horizon ahead, so a lane that was slow need not wait for the end of an interval it no longer has.
+    """
+    floor = pace.rate.interval
+    later = max(0.0, floor - lane.interval)
+    return msgspec.structs.replace(
+        lane,
+        floor=floor,
+        ceiling=max(floor, pace.slowest.interval),
+        concurrency=pace.concurrency,
+        interval=floor,
+        next_start=min(lane.next_start + later, now + horizon + floor),
+        slowed_at=0.0,
+    )
+
+
 def allowed(lane: Lane) -> int:
     """Visits at the same time: one probe while the lane fails."""
     return 1 if lane.failures >= BREAKER else lane.concurrency

@@ -1,19 +1,25 @@
 """The operator's view of one job in a frontier file."""
 
+import asyncio
 import sqlite3
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 
+from trotline.adapters.sqlite import steering, tracing, workers
 from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite.jobs import write_job
-from trotline.adapters.sqlite.schema import DEAD, DELAYED, RESTING, WAITING
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, DRAINING, PAUSED, RESTING, RUNNING, WAITING
 from trotline.adapters.sqlite.turn import Turn, decode_pace
 from trotline.errors import FrontierError
 from trotline.model import wire
-from trotline.model.job import Grave, Job, LaneView, Progress, State
+from trotline.model.job import Grave, Job, LaneView, Progress, Whereabouts, WorkerView
+from trotline.model.pace import Pace
+from trotline.model.task import Task
 from trotline.rules import redaction
+
+T = TypeVar("T")
 
 
 class SqliteConsole:
@@ -22,6 +28,8 @@ class SqliteConsole:
     def __init__(self, database: Database, job: Job) -> None:
         self._db = database
         self.job = job
+        self._news = asyncio.Event()
+        """Something changed through this handle: whoever waits for work looks again."""
         if database.path == MEMORY:
             # A memory belongs to the object that opened it: a job started through another handle is not in it yet.
             write_job(database.connection, job)
@@ -37,10 +45,31 @@ class SqliteConsole:
         return await self._db.read(lambda db: self._lanes(db, limit))
 
     async def pause(self, lane: str | None = None) -> None:
-        await self._db.write(lambda db: self._set_paused(db, lane, 1))
+        await self._steer(lane, PAUSED)
 
     async def resume(self, lane: str | None = None) -> None:
-        await self._db.write(lambda db: self._set_paused(db, lane, 0))
+        await self._steer(lane, RUNNING)
+
+    async def drain(self, lane: str | None = None) -> None:
+        await self._steer(lane, DRAINING)
+
+    async def cancel(self, lane: str | None = None) -> int:
+        if lane is not None:
+            return await self._turn(lambda turn: steering.cancel_lane(turn, lane))
+        await self._steer(None, CANCELLED)
+        return 0
+
+    async def set_pace(self, lane: str, pace: Pace) -> None:
+        await self._turn(lambda turn: steering.set_pace(turn, lane, pace))
+        self._news.set()
+
+    async def workers(self) -> list[WorkerView]:
+        return await self._db.read(lambda db: workers.views(db, self._number, self._db.now()))
+
+    async def whereabouts(self, task: Task) -> Whereabouts:
+        return await self._db.read(
+            lambda db: tracing.whereabouts(db, self._number, task, self._db.now(), self.job.rules.redact)
+        )
 
     async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
         return await self._db.read(lambda db: self._graves(db, why, limit, after))
@@ -49,10 +78,27 @@ class SqliteConsole:
         return await self._db.read(self._reasons)
 
     async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
-        return await self._db.write(lambda db: self._revive(db, ids, why))
+        risen = await self._turn(lambda turn: self._revive(turn, ids, why))
+        self._news.set()
+        return risen
+
+    async def _steer(self, lane: str | None, wanted: int) -> None:
+        await self._turn(lambda turn: steering.want(turn, lane, wanted))
+        self._news.set()
+
+    async def _turn(self, step: Callable[[Turn], T], *, durable: bool = True) -> T:
+        """One transaction: what `step` does, and the books with it."""
+
+        def whole(db: sqlite3.Connection) -> T:
+            turn = Turn(db, self._number, self.job.rules, self._db.now())
+            result = step(turn)
+            turn.flush()
+            return result
+
+        return await self._db.write(whole, durable=durable)
 
     def _progress(self, db: sqlite3.Connection) -> Progress:
-        waiting, leased, done, dead, started_at, sealed, finished_at, paused = db.execute(
+        waiting, leased, done, dead, started_at, sealed, finished_at, wanted = db.execute(
             "SELECT waiting, leased, done, dead, started_at, sealed, finished_at, paused FROM job WHERE id = ?",
             (self._number,),
         ).fetchone()
@@ -73,19 +119,19 @@ class SqliteConsole:
             now=self._db.now(),
             sealed=bool(sealed),
             finished_at=finished_at,
-            state=State.PAUSED if paused else State.RUNNING,
+            state=steering.STATES[wanted],
         )
 
     def _lanes(self, db: sqlite3.Connection, limit: int) -> list[LaneView]:
         rows = db.execute(
-            "SELECT name, waiting, leased, paused, state, wake, pace FROM lane WHERE job = ? AND waiting + leased > 0"
-            f" ORDER BY paused DESC, state = {RESTING} DESC, waiting DESC LIMIT ?",
+            "SELECT name, waiting, leased, paused, pace FROM lane WHERE job = ? AND (waiting + leased > 0 OR paused)"
+            f" ORDER BY paused > 0 DESC, state = {RESTING} DESC, waiting DESC LIMIT ?",
             (self._number, limit),
         ).fetchall()
         return [self._view(row) for row in rows]
 
-    def _view(self, row: tuple[str, int, int, int, int, float, bytes]) -> LaneView:
-        name, waiting, leased, paused, _, _, packed = row
+    def _view(self, row: tuple[str, int, int, int, bytes]) -> LaneView:
+        name, waiting, leased, wanted, packed = row
         lane = decode_pace(packed)
         rests_for = max(0.0, lane.rest_until - self._db.now())
         return LaneView(
@@ -95,18 +141,8 @@ class SqliteConsole:
             interval=lane.interval,
             rests_for=rests_for,
             why=lane.rest_why if rests_for else "",
-            state=State.PAUSED if paused else State.RUNNING,
+            state=steering.STATES[wanted],
         )
-
-    def _set_paused(self, db: sqlite3.Connection, lane: str | None, paused: int) -> None:
-        if lane is None:
-            db.execute("UPDATE job SET paused = ? WHERE id = ?", (paused, self._number))
-            return
-        turn = Turn(db, self._number, self.job.rules, self._db.now())
-        row = turn.lane_named(lane)
-        row.paused = paused
-        db.execute("UPDATE lane SET paused = ? WHERE id = ?", (paused, row.id))
-        turn.flush()
 
     def _graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:
         tasks = self._task_graves(db, why, limit, after) if not after.startswith("r") else []
@@ -162,8 +198,7 @@ class SqliteConsole:
         )
         return {**reasons, **dict(rejects)}
 
-    def _revive(self, db: sqlite3.Connection, ids: Sequence[str], why: str) -> int:
-        turn = Turn(db, self._number, self.job.rules, self._db.now())
+    def _revive(self, turn: Turn, ids: Sequence[str], why: str) -> int:
         risen = self._chosen(turn, ids, why)
         for task_id, lane_id, body in risen:
             self._raise(turn, task_id, lane_id, body)
@@ -171,7 +206,6 @@ class SqliteConsole:
         turn.waiting += len(risen)
         if risen:
             turn.reopen()
-        turn.flush()
         return len(risen)
 
     def _chosen(self, turn: Turn, ids: Sequence[str], why: str) -> list[tuple[int, int, bytes]]:

@@ -119,7 +119,7 @@ class Database:
                 )
             if version == 0:
                 self._create(db)
-            db.execute(schema.EXAMPLE)
+            self._add_younger(db)
             self._anchor(db)
 
     def _create(self, db: sqlite3.Connection) -> None:
@@ -131,6 +131,15 @@ class Database:
         for statement in schema.TABLES.split(";"):
             db.execute(statement)
         db.execute(f"PRAGMA user_version = {schema.VERSION}")
+
+    def _add_younger(self, db: sqlite3.Connection) -> None:
+        for statement in schema.YOUNGER:
+            db.execute(statement)
+        for table, columns in schema.YOUNGER_COLUMNS.items():
+            there = {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+            for name, form in columns.items():
+                if name not in there:
+                    db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {form}")
 
     def _anchor(self, db: sqlite3.Connection) -> None:
         boot = host.boot()

@@ -5,22 +5,20 @@ import contextlib
 import random
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
-from trotline.adapters.sqlite import host, leasing, settling, workers
+from trotline.adapters.sqlite import admitting, host, leasing, settling, workers
 from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.adapters.sqlite.schema import CANCELLED
 from trotline.adapters.sqlite.turn import Turn
 from trotline.errors import FrontierError
-from trotline.model.job import Job
+from trotline.model.job import About, Job
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.moments import Moment, Seconds
 from trotline.model.task import Task
 
 __all__ = ["SqliteFrontier", "SqliteJobs"]
-
-T = TypeVar("T")
 
 POLL: Seconds = 0.1
 """How often a waiting worker looks whether another process changed the file."""
@@ -44,7 +42,6 @@ class SqliteFrontier(SqliteConsole):
         super().__init__(Database(path, now=now, inline=inline), job)
         self._chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
         self._process = host.process_name() + (workers.KEPT_BY + keeper if keeper else "")
-        self._news = asyncio.Event()
         self._housekept_at = 0.0
         self._heard: dict[str, Moment] = {}
 
@@ -52,7 +49,7 @@ class SqliteFrontier(SqliteConsole):
         for task in tasks:
             if task.fingerprint == 0:
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
-        answers = await self._turn(lambda turn: turn.admit(tasks))
+        answers = await self._turn(lambda turn: admitting.admit(turn, tasks))
         self._news.set()
         return answers
 
@@ -70,12 +67,14 @@ class SqliteFrontier(SqliteConsole):
             await self._something(min(left, pause), version)
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
-        answers = await self._turn(lambda turn: settling.settle(turn, settlements, self._chance))
+        answers = await self._turn(lambda turn: settling.settle(turn, worker, settlements, self._chance))
         self._news.set()
         return answers
 
-    async def beat(self, worker: str) -> None:
-        await self._db.write(lambda db: workers.hear(db, self._number, worker, self._db.now(), None), durable=False)
+    async def beat(self, worker: str, about: About | None = None) -> None:
+        await self._db.write(
+            lambda db: workers.hear(db, self._number, worker, self._db.now(), about=about), durable=False
+        )
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
         count = await self._turn(lambda turn: workers.leave(turn, worker, guilty, why, detail))
@@ -96,22 +95,11 @@ class SqliteFrontier(SqliteConsole):
     async def close(self) -> None:
         await self._db.close()
 
-    async def _turn(self, step: Callable[[Turn], T], *, durable: bool = True) -> T:
-        """One transaction: what `step` does, and the books with it."""
-
-        def whole(db: sqlite3.Connection) -> T:
-            turn = Turn(db, self._number, self.job.rules, self._db.now())
-            result = step(turn)
-            turn.flush()
-            return result
-
-        return await self._db.write(whole, durable=durable)
-
     def _lease(self, turn: Turn, worker: str, limit: int) -> tuple[list[Lease], Seconds]:
         """Leases, else how long until there may be some."""
         if turn.now - self._heard.get(worker, 0.0) >= HOUSEKEEPING:
             # Asking for work is a sign of life, too; once a second is enough to write down.
-            workers.hear(turn.db, turn.job, worker, turn.now, self._process)
+            workers.hear(turn.db, turn.job, worker, turn.now, process=self._process)
             self._heard[worker] = turn.now
         if turn.now - self._housekept_at >= HOUSEKEEPING:
             workers.rescue_dead(turn, self._process)
@@ -121,8 +109,11 @@ class SqliteFrontier(SqliteConsole):
         return leases, 0.0 if leases else max(0.001, turn.next_wake() - turn.now)
 
     def _finished(self, db: sqlite3.Connection) -> bool:
-        [finished_at] = db.execute("SELECT finished_at FROM job WHERE id = ?", (self._number,)).fetchone()
-        return finished_at is not None
+        """Nothing is left to do, or nobody is to do it."""
+        [ended] = db.execute(
+            f"SELECT finished_at IS NOT NULL OR paused = {CANCELLED} FROM job WHERE id = ?", (self._number,)
+        ).fetchone()
+        return bool(ended)
 
     def _announce_finish(self, db: sqlite3.Connection) -> bool:
         cursor = db.execute(

@@ -6,10 +6,11 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
+from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment
 
-_COLUMNS = "name, spider, version, rules, started_at, finished_at, announced"
+_COLUMNS = "id, name, spider, version, rules, started_at, finished_at, announced"
 
 
 class SqliteJobs:
@@ -27,6 +28,9 @@ class SqliteJobs:
     async def all(self) -> list[Job]:
         return await self._db.read(self._all)
 
+    async def admit(self, job: str, version: str) -> Job:
+        return await self._db.write(lambda db: self._admit(db, job, version))
+
     async def close(self) -> None:
         await self._db.close()
 
@@ -38,10 +42,18 @@ class SqliteJobs:
 
     def _latest(self, db: sqlite3.Connection, spider: str) -> Job | None:
         row = db.execute(f"SELECT {_COLUMNS} FROM job WHERE spider = ? ORDER BY id DESC LIMIT 1", (spider,)).fetchone()
-        return _job(row) if row else None
+        return _job(db, row) if row else None
 
     def _all(self, db: sqlite3.Connection) -> list[Job]:
-        return [_job(row) for row in db.execute(f"SELECT {_COLUMNS} FROM job ORDER BY id")]
+        return [_job(db, row) for row in db.execute(f"SELECT {_COLUMNS} FROM job ORDER BY id").fetchall()]
+
+    def _admit(self, db: sqlite3.Connection, name: str, version: str) -> Job:
+        row = db.execute(f"SELECT {_COLUMNS} FROM job WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise FrontierError(f"no job {name} in {self._db.path}", hint="See which there are: trotline jobs")
+        if not _job(db, row).accepts(version):
+            db.execute("INSERT INTO upgrade (job, version) VALUES (?, ?)", (row[0], version))
+        return _job(db, row)
 
 
 def write_job(db: sqlite3.Connection, job: Job) -> int:
@@ -54,12 +66,14 @@ def write_job(db: sqlite3.Connection, job: Job) -> int:
     return cursor.lastrowid
 
 
-def _job(row: tuple[str, str, str, bytes, Moment, Moment | None, int]) -> Job:
-    name, spider, version, rules, started_at, finished_at, announced = row
+def _job(db: sqlite3.Connection, row: tuple[int, str, str, str, bytes, Moment, Moment | None, int]) -> Job:
+    number, name, spider, version, rules, started_at, finished_at, announced = row
+    upgrades = db.execute("SELECT version FROM upgrade WHERE job = ? ORDER BY id", (number,)).fetchall()
     return Job(
         id=name,
         spider=spider,
         version=version,
+        versions=tuple(upgrade for (upgrade,) in upgrades),
         rules=msgspec.json.decode(rules, type=LaneRules),
         started_at=started_at,
         finished_at=finished_at,

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from trotline.adapters.sqlite.schema import DEAD, LEASED, WAITING
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, LEASED, PAUSED, WAITING
 from trotline.adapters.sqlite.turn import LaneRow, Turn
 from trotline.model import wire
 from trotline.model.lease import Lease
@@ -20,9 +20,11 @@ _Row = tuple[int, int, int, bytes, int, int]
 
 def serve(turn: Turn, worker: str, limit: int) -> list[Lease]:
     """Level by level: all lanes that may run at the best priority share the batch, then the next priority."""
-    [paused, counter] = turn.db.execute("SELECT paused, leases FROM job WHERE id = ?", (turn.job,)).fetchone()
+    [standing, counter] = turn.db.execute("SELECT paused, leases FROM job WHERE id = ?", (turn.job,)).fetchone()
     leases: list[Lease] = []
-    while not paused and len(leases) < limit:
+    if standing in (PAUSED, CANCELLED):
+        return leases
+    while len(leases) < limit:
         lanes = turn.ready_lanes(limit - len(leases))
         lanes = [lane for lane in lanes if lane.best == lanes[0].best]
         if not lanes:

@@ -4,10 +4,11 @@ job     one row per job, with its books: waiting + leased + done + dead = admitt
 seen    fingerprints ever admitted; a done task leaves nothing else behind
 lane    politeness buckets: who may be served (state 1, by best priority and turn), who rests (state 2, by wake time)
 task    what waits (0), is delayed (1), leased (2) or dead (3)
-worker  who holds leases, and when it was last heard of
+worker  who holds leases, when it was last heard of, what it told of itself and how its leases ended
 tally   how often what happened
 example a URL for some of the tallies, the first one seen
 reject  records that failed validation
+upgrade code versions that were let into a job after its start
 anchor  the file's clock: wall time = host's uptime clock + offset, so that a jump of the wall clock moves nothing
 """
 
@@ -15,6 +16,10 @@ VERSION = 1
 
 WAITING, DELAYED, LEASED, DEAD = 0, 1, 2, 3
 """Task states. Delayed is waiting with a due time in the future."""
+
+RUNNING, PAUSED, DRAINING, CANCELLED = 0, 1, 2, 3
+"""What an operator wants of a job or a lane: its column `paused`. A program that knows only pauses leases nothing of a
+job that drains or is cancelled, and loses nothing."""
 
 IDLE, READY, RESTING, FULL = 0, 1, 2, 3
 """Lane states: nothing waits; may be served; may be from `wake` on; all its places are taken, or it is paused."""
@@ -104,12 +109,31 @@ CREATE TABLE reject (
 CREATE TABLE anchor (id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset REAL NOT NULL);
 """
 
-EXAMPLE = """
+YOUNGER = (
+    """
 CREATE TABLE IF NOT EXISTS example (
     job INTEGER NOT NULL,
     name TEXT NOT NULL,
     url TEXT NOT NULL,
     PRIMARY KEY (job, name)
 ) WITHOUT ROWID
-"""
-"""Younger than the others, and made whenever a file is opened: older programs of this form do without it."""
+""",
+    """
+CREATE TABLE IF NOT EXISTS upgrade (
+    id INTEGER PRIMARY KEY,
+    job INTEGER NOT NULL,
+    version TEXT NOT NULL,
+    UNIQUE (job, version)
+)
+""",
+)
+"""Younger than the others, and made whenever a file is opened: older programs of this form do without them."""
+
+YOUNGER_COLUMNS = {
+    "worker": {
+        "done": "INTEGER NOT NULL DEFAULT 0",
+        "failed": "INTEGER NOT NULL DEFAULT 0",
+        "about": "BLOB",
+    }
+}
+"""Added where a file lacks them: older programs of this form neither read nor miss them."""

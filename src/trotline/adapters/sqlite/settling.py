@@ -6,6 +6,7 @@ from random import Random
 
 import msgspec
 
+from trotline.adapters.sqlite.admitting import admit
 from trotline.adapters.sqlite.leasing import TOKEN_BITS
 from trotline.adapters.sqlite.schema import DELAYED, LEASED, WAITING
 from trotline.adapters.sqlite.turn import LONGEST_TALLY, LaneRow, Turn
@@ -22,7 +23,7 @@ _Row = tuple[int, int, int, int, int, int]
 """id, token, lane, priority, attempt, fingerprint"""
 
 
-def settle(turn: Turn, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:
+def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:
     held = _held(turn, settlements)
     answers: list[Settled] = []
     done: list[tuple[int]] = []
@@ -37,7 +38,13 @@ def settle(turn: Turn, settlements: Sequence[Settlement], chance: Random) -> lis
         children.extend(settlement.children)
         answers.append(Settled.OK)
     turn.db.executemany("DELETE FROM task WHERE id = ?", done)
-    turn.admit(children)
+    ended = answers.count(Settled.OK)
+    if ended:
+        turn.db.execute(
+            "UPDATE worker SET done = done + ?, failed = failed + ? WHERE job = ? AND id = ?",
+            (len(done), ended - len(done), turn.job, worker),
+        )
+    admit(turn, children)
     return answers
 
 

@@ -1,18 +1,24 @@
 """One transaction's work on a job: what it read, and what it will write when it ends."""
 
-import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import msgspec
 
-from trotline.adapters.sqlite.schema import DEAD, DELAYED, FULL, IDLE, LEASED, READY, RESTING, WAITING
-from trotline.model import wire
+from trotline.adapters.sqlite.schema import (
+    DEAD,
+    DELAYED,
+    FULL,
+    IDLE,
+    LEASED,
+    PAUSED,
+    READY,
+    RESTING,
+    WAITING,
+)
 from trotline.model.job import LaneRules
-from trotline.model.lease import Admission
 from trotline.model.moments import Moment
-from trotline.model.task import Task
 from trotline.ports.frontier import HORIZON
 from trotline.rules import pace
 
@@ -109,7 +115,7 @@ class Turn:
         )
 
     def _state(self, lane: LaneRow) -> tuple[int, Moment]:
-        if lane.paused:
+        if lane.paused == PAUSED:
             return FULL, 0.0
         if lane.best is None:
             return IDLE, 0.0
@@ -119,63 +125,6 @@ class Turn:
         return (READY, 0.0) if free_at <= self.now else (RESTING, free_at)
 
     # Tasks
-
-    def admit(self, tasks: Sequence[Task]) -> list[Admission]:
-        """Seen and enqueued in one step: two steps lose URLs for ever."""
-        if not tasks:
-            return []
-        numbers = json.dumps([task.fingerprint for task in tasks])
-        known = {
-            number
-            for (number,) in self.db.execute(
-                "SELECT fingerprint FROM seen WHERE job = ? AND fingerprint IN (SELECT value FROM json_each(?))",
-                (self.job, numbers),
-            )
-        }
-        answers: list[Admission] = []
-        fresh: list[Task] = []
-        for task in tasks:
-            if task.fingerprint in known:
-                answers.append(Admission.DUPLICATE)
-            else:
-                known.add(task.fingerprint)
-                fresh.append(task)
-                answers.append(Admission.NEW)
-        self._insert(fresh)
-        return answers
-
-    def _insert(self, tasks: list[Task]) -> None:
-        if not tasks:
-            return
-        rows = []
-        for task in tasks:
-            lane = self.lane_named(task.lane)
-            lane.waiting += 1
-            state = DELAYED if task.not_before > self.now else WAITING
-            if state == WAITING:
-                self.has_waiting(lane, task.priority)
-            rows.append(
-                (
-                    self.job,
-                    lane.id,
-                    state,
-                    task.priority,
-                    task.not_before,
-                    task.attempt,
-                    task.fingerprint,
-                    wire.encode(task),
-                )
-            )
-        self.db.executemany(
-            "INSERT INTO seen (job, fingerprint) VALUES (?, ?)", [(self.job, task.fingerprint) for task in tasks]
-        )
-        self.db.executemany(
-            "INSERT INTO task (job, lane, state, priority, due, attempt, fingerprint, body)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
-        self.waiting += len(tasks)
-        self._reopened = True
 
     def has_waiting(self, lane: LaneRow, priority: int) -> None:
         if lane.best is None or priority < lane.best:
@@ -216,8 +165,8 @@ class Turn:
         )
         self.tallies[f"dead: {why}"] += 1
 
-    def bury_waiting(self, lane: LaneRow, why: str) -> None:
-        """Give a lane up: everything that waits in it is buried, and can be revived."""
+    def bury_waiting(self, lane: LaneRow, why: str) -> int:
+        """Everything that waits in a lane is buried, and can be revived. How many."""
         cursor = self.db.execute(
             f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE lane = ? AND state IN ({WAITING}, {DELAYED})",
             (why, self.now, lane.id),
@@ -226,7 +175,9 @@ class Turn:
         lane.best = None
         self.waiting -= cursor.rowcount
         self.dead += cursor.rowcount
-        self.tallies["dead: " + why] += cursor.rowcount
+        if cursor.rowcount:
+            self.tallies[f"dead: {why}"] += cursor.rowcount
+        return cursor.rowcount
 
     def promote(self) -> None:
         """Delayed tasks whose time has come wait for their turn; resting lanes whose time has come may be served."""

@@ -2,13 +2,17 @@
 
 import sqlite3
 
+import msgspec
+
 from trotline.adapters.sqlite import host
 from trotline.adapters.sqlite.leasing import TOKEN_BITS
 from trotline.adapters.sqlite.schema import LEASED
 from trotline.adapters.sqlite.turn import Held, Turn
+from trotline.model.job import About, WorkerView
 from trotline.model.moments import Moment
 from trotline.ports.frontier import DEAD_AFTER
 
+_decode_about = msgspec.msgpack.Decoder(About).decode
 KEPT_BY = " kept by "
 KILLS = 2
 """Workers a page may bring down before it is buried."""
@@ -17,13 +21,42 @@ DEATHS = 10
 """Dead workers a task may have been with, guilty or not, before it is buried."""
 
 
-def hear(db: sqlite3.Connection, job: int, worker: str, now: Moment, process: str | None) -> None:
+def hear(
+    db: sqlite3.Connection,
+    job: int,
+    worker: str,
+    now: Moment,
+    *,
+    process: str | None = None,
+    about: About | None = None,
+) -> None:
     """The worker lives. `process` is named by the process that does the work; a supervisor's beat names none."""
+    told = None if about is None else msgspec.msgpack.encode(about)
     db.execute(
-        "INSERT INTO worker (job, id, seen_at, process) VALUES (?, ?, ?, coalesce(?, ''))"
-        " ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at, process = coalesce(?, process)",
-        (job, worker, now, process, process),
+        "INSERT INTO worker (job, id, seen_at, process, about) VALUES (?, ?, ?, coalesce(?, ''), ?)"
+        " ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at, process = coalesce(?, process),"
+        " about = coalesce(excluded.about, about)",
+        (job, worker, now, process, told, process),
     )
+
+
+def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
+    """Everybody who was heard of and did not leave."""
+    leased = dict(
+        db.execute(f"SELECT worker, count(*) FROM task WHERE state = {LEASED} AND job = ? GROUP BY worker", (job,))
+    )
+    known = db.execute("SELECT id, seen_at, done, failed, about FROM worker WHERE job = ? ORDER BY id", (job,))
+    return [
+        WorkerView(
+            name=name,
+            silent_for=max(0.0, now - seen_at),
+            leased=leased.get(name, 0),
+            done=done,
+            failed=failed,
+            about=_decode_about(about) if about else About(),
+        )
+        for name, seen_at, done, failed, about in known
+    ]
 
 
 def rescue_dead(turn: Turn, own_process: str) -> None:
