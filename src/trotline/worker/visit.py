@@ -29,7 +29,7 @@ from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.steps import each_step
 from trotline.worker.tools import Tools
-from trotline.worker.visited import Request, Visit
+from trotline.worker.visited import Request, Visit, request_of
 
 log = logging.getLogger("trotline.visit")
 
@@ -67,6 +67,12 @@ class Visitor:
             wanted_statuses=route.status if route else (),
         )
         news = LaneNews(kind=verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay)
+        visit = await self._judged(lease, route, answer, verdict, news)
+        return msgspec.structs.replace(visit, request=request_of(answer, verdict, took))
+
+    async def _judged(
+        self, lease: Lease, route: Route | None, answer: Answer | Failure, verdict: Verdict, news: LaneNews
+    ) -> Visit:
         if verdict.kind is Kind.OK:
             return await self._read(lease, route, answer, news)
         if verdict.kind is Kind.MOVED:
@@ -75,7 +81,7 @@ class Visitor:
         # a proxy that is in trouble.
         silent = verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final)
         lane_news = None if silent else news
-        return Visit(lease=lease, outcome=retries.plan(task, verdict, self._tools.chance), news=lane_news)
+        return Visit(lease=lease, outcome=retries.plan(lease.task, verdict, self._tools.chance), news=lane_news)
 
     def late(self, lease: Lease) -> Visit:
         """Its reserved moment has passed: the lane's next moments belong to others, so it queues again."""
