@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from trotline.errors import SpiderRefused
 from trotline.model.moments import Seconds
 from trotline.model.pace import Pace, Rate
+from trotline.model.schedule import Overlap, Schedule
 from trotline.model.secret import Secret
-from trotline.rules import media
+from trotline.rules import media, schedules
 from trotline.rules.scope import Scope
 
 T = TypeVar("T")
@@ -112,6 +113,23 @@ class Checks:
         if not isinstance(given, timedelta) or given <= timedelta(0):
             raise self.refuse(f"{field} is {given!r}", f"Give a length of time: {field}=timedelta(minutes=30).")
         return given.total_seconds()
+
+    def schedule(self, cron: Any, timezone: Any, overlap: Any) -> Schedule | None:
+        if cron is None:
+            if (timezone, overlap) != ("UTC", Overlap.SKIP):
+                raise self.refuse("timezone or overlap without a schedule", 'Give one: schedule="0 3 * * *".')
+            return None
+        if overlap not in list(Overlap):
+            raise self.refuse(f"overlap is {overlap!r}", 'Give "skip" or "wait".')
+        schedule = Schedule(
+            " ".join(self.text("schedule", cron).split()), self.text("timezone", timezone), Overlap(overlap)
+        )
+        try:
+            schedules.check(schedule)
+        except ValueError as error:
+            hint = 'For example schedule="0 3 * * *", timezone="Europe/Berlin": every night at three.'
+            raise self.refuse(f"schedule: {error}", hint) from error
+        return schedule
 
     def validators(self, field: str, given: Any) -> tuple[Callable[[Any], Any], ...]:
         validators = (given,) if callable(given) else tuple(given) if isinstance(given, Iterable) else (given,)

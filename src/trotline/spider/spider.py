@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, overload
+from typing import Any, Literal, overload
 
 import msgspec
 
@@ -62,6 +62,9 @@ class Spider:
         limits: Limits | None = None,
         blocked: Validator | Iterable[Validator] = (),
         give_up: timedelta = timedelta(minutes=30),
+        schedule: str | None = None,
+        timezone: str = "UTC",
+        overlap: Literal["skip", "wait"] = "skip",
     ) -> None:
         self.name = checks.name(name)
         check = checks.Checks(f"spider {name!r}")
@@ -95,6 +98,8 @@ class Spider:
         self.traps = None if traps is None else check.instance("traps", traps, TrapRules)
         self.limits = None if limits is None else check.instance("limits", limits, Limits)
         self.blocked = check.validators("blocked", blocked)
+        self.schedule = check.schedule(schedule, timezone, overlap)
+        """When `trotline coordinate` starts a job by itself."""
         self.routes: dict[str, Route] = {}
 
     @overload
