@@ -31,7 +31,9 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     wire_bytes: int = 0
     """Bytes of the body as they travelled."""
     address: str = ""
-    """The IP address that was dialled."""
+    """The IP address that was dialled, also by a proxy; empty when only the proxy knows it."""
+    proxy: str = ""
+    """The proxy that it came through, as host:port; empty: none."""
     http: str = "1.1"
     timing: Timing = Timing()
     notes: tuple[str, ...] = ()
@@ -62,6 +64,10 @@ class Trouble(StrEnum):
     """Under the minimum transfer rate."""
     GUARD = "guard"
     """The address is private, or the port or scheme is not allowed: never dialled."""
+    PROXY = "proxy"
+    """The proxy itself is away, wants another login, or is none: nothing is known about the target."""
+    PROXY_REFUSED = "proxy refused"
+    """The proxy does not go to this target."""
     TYPE = "type"
     """A content type the spider does not want."""
 
@@ -73,4 +79,6 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     trouble: Trouble
     why: str
     """One line for people, with the limit or the phase named; never a secret."""
+    proxy: str = ""
+    """The proxy that was asked, as host:port; empty: none."""
     timing: Timing = Timing()

@@ -39,3 +39,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """Trying again cannot help (the name does not exist, the limit will strike again)."""
     location: str = ""
     """Where a redirect leads: absolute, not yet through the gate."""
+    of_proxy: bool = False
+    """The trouble is that of our way out: the lane hears nothing of it."""
+    free: bool = False
+    """It costs the task no attempt: the same is tried again after `retry_after`."""

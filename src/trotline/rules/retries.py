@@ -3,7 +3,7 @@
 import random
 
 from trotline.model.moments import Seconds
-from trotline.model.outcome import Bury, Done, Outcome, Retry
+from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
 
@@ -30,6 +30,9 @@ def plan(task: Task, verdict: Verdict, chance: random.Random) -> Outcome:
         return Done(why=why)
     if verdict.final:
         return Bury(why=why)
+    if verdict.free:
+        # Spread over twice the time: what waits for a proxy must not come back to it all at once.
+        return Snooze(wait=(verdict.retry_after or FIRST_WAIT) * (1.0 + chance.random()), why=why)
     if task.attempt >= task.retries:
         return Bury(why=why, detail=f"after {task.attempt + 1} attempts")
     wait = max(backoff(task.attempt, chance), verdict.retry_after or 0.0)

@@ -33,7 +33,11 @@ _FAILURES: dict[Trouble, tuple[Kind, bool]] = {
     Trouble.TOO_LARGE: (Kind.REFUSED, True),
     Trouble.GUARD: (Kind.REFUSED, True),
     Trouble.TYPE: (Kind.UNWANTED, True),
+    Trouble.PROXY: (Kind.UNREACHABLE, False),
+    Trouble.PROXY_REFUSED: (Kind.UNREACHABLE, False),
 }
+PROXY_REST: Seconds = 15.0
+"""While a proxy is in trouble, a task that wants to go through it waits this long between two looks."""
 
 
 def judge(
@@ -46,8 +50,7 @@ def judge(
 ) -> Verdict:
     """The verdict on one hop. `wanted_statuses` are the ones the route reads itself, whatever they are."""
     if isinstance(answer, Failure):
-        kind, final = _FAILURES[answer.trouble]
-        return Verdict(kind, answer.why, final=final)
+        return _failure(answer)
     status = answer.status
     if status in wanted_statuses:
         return _OK
@@ -74,6 +77,14 @@ def retry_after(value: str | None, now: Moment) -> Seconds | None:
         return None
     # Written this way round because NaN compares false to everything.
     return min(wait, LONGEST_REST) if wait >= 0 else None
+
+
+def _failure(failure: Failure) -> Verdict:
+    kind, final = _FAILURES[failure.trouble]
+    if failure.trouble is Trouble.PROXY:
+        # The target was not even asked: neither the task nor its lane is to blame.
+        return Verdict(kind, failure.why, retry_after=PROXY_REST, of_proxy=True, free=True)
+    return Verdict(kind, failure.why, final=final, of_proxy=failure.trouble is Trouble.PROXY_REFUSED)
 
 
 def _redirect(task: Task, answer: Answer, limits: Limits) -> Verdict:

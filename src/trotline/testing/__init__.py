@@ -1,5 +1,5 @@
 """For tests of spiders and adapters: `visit()`, the contract suites, the demo shop, the torture
-server, the DNS server. Imported when first used."""
+server, the DNS server, a forward proxy. Imported when first used."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trotline.testing.dns import DnsServer
     from trotline.testing.frontier_contract import FrontierContract
+    from trotline.testing.leadership_contract import LeadershipContract
     from trotline.testing.ledger_contract import LedgerContract
+    from trotline.testing.proxy import ForwardProxy
     from trotline.testing.shop import DemoShop
     from trotline.testing.sink_contract import SinkContract
     from trotline.testing.torture import TortureServer
@@ -16,14 +18,26 @@ if TYPE_CHECKING:
 _HOMES = {
     "DemoShop": "shop",
     "DnsServer": "dns",
+    "ForwardProxy": "proxy",
     "FrontierContract": "frontier_contract",
+    "LeadershipContract": "leadership_contract",
     "LedgerContract": "ledger_contract",
     "SinkContract": "sink_contract",
     "TortureServer": "torture",
     "visit": "visiting",
 }
 
-__all__ = ["DemoShop", "DnsServer", "FrontierContract", "LedgerContract", "SinkContract", "TortureServer", "visit"]
+__all__ = [
+    "DemoShop",
+    "DnsServer",
+    "ForwardProxy",
+    "FrontierContract",
+    "LeadershipContract",
+    "LedgerContract",
+    "SinkContract",
+    "TortureServer",
+    "visit",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -28,7 +28,16 @@ class Cut(Exception):
         self.why = why
 
 
-WHAT_SITES_DO = (aiohttp.ClientError, OSError, ValueError, Cut, Forbidden, OverLimit, BadEncoding)
+class NoWay(Exception):
+    """There is no connection to the target, and it was not we who dialled it: what a proxy said, or did not say."""
+
+    def __init__(self, trouble: Trouble, why: str) -> None:
+        super().__init__(why)
+        self.trouble = trouble
+        self.why = why
+
+
+WHAT_SITES_DO = (aiohttp.ClientError, OSError, ValueError, Cut, NoWay, Forbidden, OverLimit, BadEncoding)
 """Everything that a fetch turns into a Failure."""
 
 
@@ -40,7 +49,7 @@ def explain(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]
 
 def _name(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
     match error:
-        case Cut():
+        case Cut() | NoWay():
             return error.trouble, error.why
         case Forbidden():
             return Trouble.GUARD, error.why
@@ -54,13 +63,13 @@ def _name(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
             missing = "no answer" if phase == "head" else "body not complete"
             return Trouble.TIMEOUT, f"{missing} within {limits.total:g} s"
         case aiohttp.ClientConnectorDNSError():
-            return _name_trouble(error)
+            return no_name(error.host, error.os_error)
         case aiohttp.ClientConnectorCertificateError():
-            return Trouble.TLS, f"certificate refused: {_reason(error.certificate_error)}"
+            return Trouble.TLS, f"certificate refused: {reason(error.certificate_error)}"
         case aiohttp.ClientConnectorSSLError():
             return _tls_trouble(error.os_error)
         case aiohttp.ClientConnectorError():
-            return Trouble.CONNECT, f"no connection: {_reason(error.os_error)}"
+            return Trouble.CONNECT, f"no connection: {reason(error.os_error)}"
         case aiohttp.ClientPayloadError():
             return Trouble.PROTOCOL, f"half a body: {_told(error)}"
         case aiohttp.ServerDisconnectedError():
@@ -68,24 +77,25 @@ def _name(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
         case aiohttp.ClientResponseError():
             return _head_trouble(error, limits)
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError() | ValueError():
-            return Trouble.GUARD, f"not a URL that can be fetched: {_reason(error)}"
+            return Trouble.GUARD, f"not a URL that can be fetched: {reason(error)}"
         case OSError():
-            return Trouble.CONNECT, f"connection lost: {_reason(error)}"
+            return Trouble.CONNECT, f"connection lost: {reason(error)}"
         case _:
-            return Trouble.PROTOCOL, f"not HTTP: {_reason(error)}"
+            return Trouble.PROTOCOL, f"not HTTP: {reason(error)}"
 
 
-def _name_trouble(error: aiohttp.ClientConnectorDNSError) -> tuple[Trouble, str]:
-    if error.os_error.errno in NO_SUCH_NAME:
-        return Trouble.NO_SUCH_HOST, f"{error.host} does not exist"
-    return Trouble.DNS, f"{error.host} does not resolve now: {_reason(error.os_error)}"
+def no_name(host: str, error: OSError) -> tuple[Trouble, str]:
+    """What it means that this host has no address."""
+    if error.errno in NO_SUCH_NAME:
+        return Trouble.NO_SUCH_HOST, f"{host} does not exist"
+    return Trouble.DNS, f"{host} does not resolve now: {reason(error)}"
 
 
 def _tls_trouble(error: OSError) -> tuple[Trouble, str]:
     if isinstance(error, (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)):
         # The line broke in the middle of the handshake: that can heal.
         return Trouble.CONNECT, "connection lost during the TLS handshake"
-    return Trouble.TLS, f"no TLS: {_reason(error)}"
+    return Trouble.TLS, f"no TLS: {reason(error)}"
 
 
 def _head_trouble(error: aiohttp.ClientResponseError, limits: Limits) -> tuple[Trouble, str]:
@@ -101,10 +111,11 @@ def _head_trouble(error: aiohttp.ClientResponseError, limits: Limits) -> tuple[T
 def _told(error: BaseException) -> str:
     """What the parser said about it, without the words around."""
     cause = error.__cause__ or error
-    return cause.message.splitlines()[0] if isinstance(cause, HttpProcessingError) else _reason(cause)
+    return cause.message.splitlines()[0] if isinstance(cause, HttpProcessingError) else reason(cause)
 
 
-def _reason(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
+    """The error in a few words."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return error.verify_message
     if isinstance(error, (ssl.SSLError, socket.gaierror)):

@@ -9,44 +9,35 @@ import re
 import ssl
 from collections import OrderedDict
 from collections.abc import Collection, Coroutine, Mapping
-from functools import partial
 from typing import Any
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
 from yarl import URL
 
 from trotline.adapters.http import reading
+from trotline.adapters.http.connections import connector
 from trotline.adapters.http.cookies import Jar
 from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, explain
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
-from trotline.adapters.http.line import Line, Watch
-from trotline.adapters.http.names import GuardedResolver
+from trotline.adapters.http.outgoing import checked, places
+from trotline.adapters.http.proxy import ProxyConnector, WayOut
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure, Timing, Trouble
 from trotline.model.limits import Limits
-from trotline.model.moments import Seconds
+from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret
 from trotline.model.task import Task
 from trotline.rules import media
-from trotline.rules.addresses import Allowed, allowed
 from trotline.rules.reach import Reach
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
-IDLE: Seconds = 15.0
-"""An unused connection is kept this long."""
-DNS_CACHE = 30
 SESSIONS = 1_000
 """Cookie jars kept; the one unused for longest goes first."""
 
 _KNOWN_ORIGINS = 10_000
-_FOR_NAMES = 0.8
-"""Of the time to connect, for the name: enough to ask twice when a packet is lost."""
 _NOT_NORMALISED = re.compile(r"[^\x21-\x7e]|\\")
-_BREAKS_A_HEADER = re.compile(r"[\r\n\0]")
-_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 class _Response(aiohttp.ClientResponse):
@@ -55,8 +46,11 @@ class _Response(aiohttp.ClientResponse):
     dialled = ""
 
     def start(self, connection: Any) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
+        far_end = getattr(connection.protocol, "far_end", None)
         peer = connection.transport and connection.transport.get_extra_info("peername")
-        if peer:
+        if far_end is not None:
+            self.dialled = far_end
+        elif peer:
             self.dialled = peer[0]
         return super().start(connection)
 
@@ -80,17 +74,18 @@ class HttpFetcher:
         slots: int = 64,
         types: Collection[str] = media.PAGES,
         tls: ssl.SSLContext | None = None,
+        proxy: Proxy | None = None,
         timings: bool = False,
     ) -> None:
         """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow` are hosts and
         networks that may be private; content types that `types` does not name are dropped unread; `tls` says whose
-        certificates are believed."""
+        certificates are believed; everything goes out through `proxy` if there is one."""
         self.limits = limits
         self._spider = spider
         try:
             own = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
-            self._headers = _checked({**own, **headers})
-            _checked({name: value.reveal() for name, value in secret_headers.items()})
+            self._headers = checked({**own, **headers})
+            checked({name: value.reveal() for name, value in secret_headers.items()})
         except Forbidden as error:
             raise SettingsError(error.why, hint="headers are single lines of printable characters") from error
         self._secret_headers = dict(secret_headers)
@@ -99,10 +94,13 @@ class HttpFetcher:
         """Origin -> may it have the secrets? Judged once."""
         self._cookies = dict(cookies)
         self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
-        self._guard = Guard(allow_private=allow_private, allow=_places(allow))
+        self._guard = Guard(allow_private=allow_private, allow=places(allow))
         self._slots = slots
         self._types = media.read(types)
         self._tls = tls
+        self._way_out = None if proxy is None else WayOut(proxy, limits)
+        self._proxy = "" if proxy is None else proxy.public
+        self._forwarder = _forwarder(proxy)
         self._turn = asyncio.Lock()
         self._timings = timings
         self._connector: BoundedConnector | None = None
@@ -139,7 +137,7 @@ class HttpFetcher:
                 response.close()
             trouble, why = explain(error, "body" if response else "head", self.limits)
             took = watch.timing() if watch else Timing(total=clock() - started)
-            return Failure(url=task.url, trouble=trouble, why=why, timing=took)
+            return Failure(url=task.url, trouble=trouble, why=why, proxy=self._proxy, timing=took)
         except BaseException:
             # Cancelled: the connection has half an answer on it and must not be used again.
             if response is not None:
@@ -152,6 +150,7 @@ class HttpFetcher:
             body=body,
             wire_bytes=wire_bytes,
             address=response.dialled,
+            proxy=self._proxy,
             http="1.0" if response.version == aiohttp.HttpVersion10 else "1.1",
             timing=watch.timing() if watch else Timing(total=clock() - started),
             notes=odd + notes if odd else notes,
@@ -161,16 +160,31 @@ class HttpFetcher:
         """Send the request and wait for the head of the answer."""
         url = self._target(task.url)
         session = self._session(task.session)
+        headers = self._own_headers(task) if task.headers or self._secret_headers else None
+        forwarder = self._forwarder if url.scheme == "http" else None
+        if forwarder is not None and self._way_out is not None:
+            await self._vet(url)
+            headers = {**(headers or {}), **self._way_out.login}
         response = await session.request(
             task.method,
             url,
-            headers=self._own_headers(task) if task.headers or self._secret_headers else None,
+            headers=headers,
             data=task.body or None,
             allow_redirects=False,
             trace_request_ctx=watch,
+            proxy=forwarder,
         )
         assert isinstance(response, _Response)  # noqa: S101 - for the type checker: the session makes no other
+        if forwarder is not None and response.status == 407 and self._way_out is not None:
+            response.close()
+            raise self._way_out.trouble("wants another login (407)")
         return response
+
+    async def _vet(self, url: URL) -> None:
+        """A name that the proxy will look up itself is judged before each request."""
+        connections = self._connections()
+        if isinstance(connections, ProxyConnector):
+            await connections.vet(url)
 
     def _target(self, text: str) -> URL:
         """The URL as the gate wrote it, judged; `Forbidden` says why not."""
@@ -191,7 +205,7 @@ class HttpFetcher:
 
     def _own_headers(self, task: Task) -> Mapping[str, str]:
         """The task's headers, and the spider's secret ones if the URL is one of the spider's own hosts."""
-        given = _checked(dict(task.headers))
+        given = checked(dict(task.headers))
         if not self._secret_headers or not self._may_have_secrets(task.url):
             return given
         names = {name.lower() for name in given}
@@ -262,36 +276,12 @@ class HttpFetcher:
 
     def _connections(self) -> BoundedConnector:
         if self._connector is None:
-            self._connector = BoundedConnector(
-                idle_hosts=self._slots,
-                socket_factory=self._guard.make_socket,
-                resolver=GuardedResolver(self._guard, at_once=self._slots, within=self.limits.connect * _FOR_NAMES),
-                # No limit here: the slots are the limit, and waiting for a connection would look like a slow site.
-                limit=0,
-                keepalive_timeout=IDLE,
-                ttl_dns_cache=DNS_CACHE,
-                ssl=self._tls or True,
+            self._connector = connector(
+                self.limits, self._guard, slots=self._slots, tls=self._tls, way_out=self._way_out
             )
-            watch = Watch(self.limits)
-            loop = asyncio.get_running_loop()
-
-            def line() -> ResponseHandler:
-                return Line(loop, self.limits, watch)
-
-            self._connector._factory = partial(line)
         return self._connector
 
 
-def _places(allow: Collection[str]) -> Allowed:
-    try:
-        return allowed(allow)
-    except ValueError as error:
-        raise SettingsError(f"allow: {error}") from error
-
-
-def _checked(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers, if none of them can break out of its line."""
-    for name, value in headers.items():
-        if not _TOKEN.fullmatch(name) or _BREAKS_A_HEADER.search(value):
-            raise Forbidden(f"header {name!r} has a line break or is no header name")
-    return headers
+def _forwarder(proxy: Proxy | None) -> URL | None:
+    """Whom http pages are asked from instead of their own host; None: they come through a tunnel, or directly."""
+    return None if proxy is None or proxy.mode is ProxyMode.ADDRESS else URL(f"http://{proxy.public}")

@@ -58,15 +58,18 @@ class Guard:
             self._judge(name, address)
 
     def make_socket(self, addr_info: tuple[Any, ...]) -> socket.socket:
-        """The last look, at what is about to be dialled."""
+        """A socket for what is about to be dialled."""
         family, kind, protocol, _, where = addr_info
-        address, port = where[0], where[1]
+        self.look(where[0], where[1])
+        return socket.socket(family, kind, protocol)
+
+    def look(self, address: str, port: int) -> None:
+        """The last look, at what is about to be dialled, or at what a proxy is about to be told to dial."""
         why = why_not_port(port)
         if why:
             raise Forbidden(why)
         if address not in self._vetted:
             self._judge(address, address)
-        return socket.socket(family, kind, protocol)
 
     def _judge(self, name: str, address: str) -> None:
         if self._allow_private:

@@ -33,6 +33,8 @@ class Line(ResponseHandler):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits, watch: "Watch") -> None:
         super().__init__(loop)
+        self.far_end: str | None = None
+        """The target's address at the end of a proxy's tunnel; "": only the proxy knows it; None: it is the peer."""
         self._limits = limits
         self._watch = watch
         self._clock = loop.time

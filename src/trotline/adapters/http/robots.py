@@ -121,8 +121,13 @@ class RobotsTxt:
             return _Word(now + GOOD_FOR)
         if isinstance(answer, Failure):
             verdict = judge(Task(url=origin, route=""), answer, limits=self._limits, now=0.0)
-            # A host that does not exist, or has a bad certificate, has no rules: the page's own visit tells why.
-            return _Word(now + FIRST_WAIT) if verdict.final else self._unreadable(origin, answer.why, now)
+            if verdict.free:
+                # It is the proxy that is away: the site is asked again as soon as it may be back.
+                return _Word(now + (verdict.retry_after or FIRST_WAIT), unreadable=answer.why)
+            # A host that does not exist, has a bad certificate, or that our proxy does not go to, has no rules: the
+            # page's own visit tells why.
+            tells = verdict.final or verdict.of_proxy
+            return _Word(now + FIRST_WAIT) if tells else self._unreadable(origin, answer.why, now)
         if answer.status == 429 or answer.status >= 500:
             return self._unreadable(origin, str(answer.status), now)
         if not 200 <= answer.status < 300:

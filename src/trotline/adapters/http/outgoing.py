@@ -1,0 +1,37 @@
+"""What a request is sent with, checked: headers that stay on their line, places that may be private."""
+
+import re
+from collections.abc import Collection, Mapping
+
+from trotline.adapters.http.guard import Forbidden
+from trotline.errors import SettingsError
+from trotline.rules.addresses import Allowed, allowed
+
+_BREAKS_A_HEADER = re.compile(r"[\r\n\0]")
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+
+
+def places(allow: Collection[str]) -> Allowed:
+    """Hosts and networks as the settings name them; SettingsError says which is none."""
+    try:
+        return allowed(allow)
+    except ValueError as error:
+        raise SettingsError(f"allow: {error}") from error
+
+
+def checked(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers, if none of them can break out of its line."""
+    for name, value in headers.items():
+        if not _TOKEN.fullmatch(name) or _BREAKS_A_HEADER.search(value):
+            raise Forbidden(f"header {name!r} has a line break or is no header name")
+        if not value.isascii() and not _can_be_sent(value):
+            raise Forbidden(f"header {name!r} has half a character in it (a lone surrogate), which cannot be sent")
+    return headers
+
+
+def _can_be_sent(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
