@@ -1,4 +1,4 @@
-"""Scrapy with scrapy-redis, as its documentation sets it up: shared queue and duplicate filter in Redis; JSON Lines feed."""
+"""Scrapy with scrapy-redis as its documentation sets it up: queue and duplicate filter in Redis, JSON Lines feed."""
 
 import os
 
