@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.app.places import frontier_url, path_of, public, sink_url
-from trotline.app.settings import Settings, file_name, read, seconds, strangers
+from trotline.app.settings import Settings, file_name, read, strangers
+from trotline.model.moments import seconds
 from trotline.errors import SettingsError
 
 

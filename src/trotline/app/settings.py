@@ -18,7 +18,7 @@ import msgspec
 from trotline.app.places import frontier_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.limits import MIB
-from trotline.model.moments import Seconds
+from trotline.model.moments import Seconds, seconds
 from trotline.model.secret import Secret, SecretMissing, is_reference
 from trotline.rules.addresses import allowed
 
@@ -82,15 +82,6 @@ def strangers(environment: Mapping[str, str]) -> list[str]:
     """Variables that look like ours and are none: not an error (they may be somebody's), but worth a word."""
     ours = {_variable(name) for name in NAMES} | OTHER_VARIABLES
     return sorted(name for name in environment if name.startswith(PREFIX) and name not in ours)
-
-
-def seconds(text: str) -> Seconds:
-    """`90`, `90s`, `10m`, `1h30m`, `2d`."""
-    match = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", text.strip().lower())
-    if match is None or not any(match.groups()):
-        raise ValueError(f'{text!r} is not a length of time; write it like "90s", "10m" or "1h30m"')
-    days, hours, minutes, rest = (float(part or 0) for part in match.groups())
-    return days * 86400 + hours * 3600 + minutes * 60 + rest
 
 
 _Source = dict[str, tuple[Any, str]]

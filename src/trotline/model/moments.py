@@ -4,6 +4,7 @@ Two names keep the units readable without paying for datetime objects on the hot
 (docs/decisions/002-time-as-floats.md). Text and CLI edges turn them into datetimes.
 """
 
+import re
 from datetime import UTC, datetime
 
 Seconds = float
@@ -24,3 +25,12 @@ def from_iso(text: str) -> Moment:
     if when.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone; write it as 2026-03-01T12:00:00Z")
     return when.timestamp()
+
+
+def seconds(text: str) -> Seconds:
+    """`90`, `90s`, `10m`, `1h30m`, `2d`."""
+    match = re.fullmatch(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", text.strip().lower())
+    if match is None or not any(match.groups()):
+        raise ValueError(f'{text!r} is not a length of time; write it like "90s", "10m" or "1h30m"')
+    days, hours, minutes, rest = (float(part or 0) for part in match.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + rest
