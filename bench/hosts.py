@@ -39,7 +39,8 @@ class ManyHosts(Server):
         configuration = self.folder / "nginx.conf"
         one = f"listen 127.0.0.1:{self.port} backlog=4096;"
         many = one + "".join(f" listen {host}:{self.port};" for host in self.hosts)
-        configuration.write_text(configuration.read_text().replace(one, many))
+        text = configuration.read_text().replace(one, many).replace("$status $uri", "$status $host$uri")
+        configuration.write_text(text)
         return command
 
 
