@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from trotline.app.places import frontier_url, path_of, public, sink_url
 from trotline.app.settings import Settings, file_name, read, strangers
-from trotline.model.moments import seconds
 from trotline.errors import SettingsError
+from trotline.model.moments import seconds
 
 
 def test_without_anything_the_defaults_are_local_files(tmp_path: Path):
