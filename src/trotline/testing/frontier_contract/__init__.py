@@ -22,13 +22,25 @@ from trotline.testing.frontier_contract.leasing import LeasePromises
 from trotline.testing.frontier_contract.living import LivePromises
 from trotline.testing.frontier_contract.pacing import PacePromises
 from trotline.testing.frontier_contract.putting import PutPromises
+from trotline.testing.frontier_contract.repacing import RepacePromises
 from trotline.testing.frontier_contract.settling import SettlePromises
+from trotline.testing.frontier_contract.steering import SteerPromises
+from trotline.testing.frontier_contract.watching import WatchPromises
 
 __all__ = ["BRISK", "Bench", "Client", "FrontierContract", "steady", "task", "tasks"]
 
 
 class FrontierContract(
-    PutPromises, LeasePromises, LivePromises, SettlePromises, CountPromises, PacePromises, FailPromises
+    PutPromises,
+    LeasePromises,
+    LivePromises,
+    SettlePromises,
+    CountPromises,
+    PacePromises,
+    RepacePromises,
+    FailPromises,
+    SteerPromises,
+    WatchPromises,
 ):
     """F1 to F16, at least one test each. A subclass provides the fixture `bench`."""
 

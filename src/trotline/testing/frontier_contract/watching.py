@@ -1,0 +1,169 @@
+"""F5, F9 and F10 as operators see them: who works, where a task is, and what is shown of both."""
+
+from msgspec.structs import replace
+
+from trotline.model.job import About, Whereabouts, WorkerView
+from trotline.model.lease import Settled, Settlement
+from trotline.model.outcome import Bury, Done, Retry, Snooze
+from trotline.ports.frontier import DEAD_AFTER
+from trotline.testing.frontier_contract.bench import (
+    Bench,
+    Client,
+    bury_one,
+    end,
+    finish,
+    lease_all,
+    lease_one,
+    steady,
+    task,
+    tasks,
+)
+from trotline.testing.frontier_contract.living import RESCUED_WITHIN
+
+GRAIN = 0.01
+
+
+async def workers(client: Client) -> dict[str, WorkerView]:
+    return {view.name: view for view in await client.workers()}
+
+
+class WatchPromises:
+    # Workers
+
+    async def test_f5_operators_see_who_lives_what_it_holds_and_what_it_told(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        assert await operator.workers() == []
+        await frontier.put(tasks(5))
+        await frontier.lease("busy", 3)
+        about = About(host="tea", process=7, version="abc", slots=16, memory=2**33, held_back="the disk is full")
+        await frontier.beat("idle", about)
+        bench.jump(4)
+        await frontier.beat("idle")
+
+        seen = await workers(operator)
+
+        assert {name: view.leased for name, view in seen.items()} == {"busy": 3, "idle": 0}
+        assert (seen["idle"].about, seen["busy"].about) == (about, About()), "the last that was told is kept"
+        assert abs(seen["idle"].silent_for) < GRAIN
+        assert abs(seen["busy"].silent_for - 4) < GRAIN
+        later = replace(about, held_back="")
+        await frontier.beat("idle", later)
+        assert (await workers(operator))["idle"].about == later
+
+    async def test_f5_whoever_left_or_was_rescued_is_no_longer_shown(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        await frontier.put(tasks(2))
+        await lease_one(frontier, "leaving")
+        await lease_one(frontier, "dead")
+
+        await frontier.leave("leaving")
+        assert set(await workers(operator)) == {"dead"}
+        bench.jump(DEAD_AFTER - 1)
+        assert (await workers(operator))["dead"].leased == 1
+        bench.jump(RESCUED_WITHIN - DEAD_AFTER + 1)
+        await lease_all(frontier, "alive")
+
+        assert {name: view.leased for name, view in (await workers(operator)).items()} == {"alive": 2}
+
+    async def test_f10_a_workers_figures_are_counted_with_its_settles(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        await frontier.put(tasks(6))
+        a, b, c, d, e = await lease_all(frontier, "w", limit=5)
+        other = await lease_one(frontier, "other")
+
+        await frontier.settle("w", [Settlement(a, Done()), Settlement(a, Done()), Settlement(b, Retry(0, "503"))])
+        await frontier.settle("w", [Settlement(c, Done("gone: 404")), Settlement(d, Bury("blocked: captcha"))])
+        assert await end(frontier, "w", e, Snooze(9, "no proxy")) == Settled.OK
+        assert await end(frontier, "w", e, Done()) == Settled.STALE
+        await finish(frontier, "other", [other])
+
+        seen = await workers(operator)
+        assert (seen["w"].done, seen["w"].failed, seen["w"].leased) == (2, 3, 0)
+        assert (seen["other"].done, seen["other"].failed) == (1, 0)
+
+    # Whereabouts
+
+    async def test_f10_every_task_is_somewhere(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        born = bench.now() - 60
+        tea = task("https://shop.example/tea", parent="https://shop.example/list", created_at=born)
+        assert await operator.whereabouts(tea) == Whereabouts(state="unknown")
+        await frontier.put([tea])
+
+        waiting = await operator.whereabouts(tea)
+        assert (waiting.state, waiting.attempt, waiting.parent) == ("waiting", 0, "https://shop.example/list")
+        assert abs(waiting.created_at - born) < 1
+        held = await lease_one(frontier, "w")
+        leased = await operator.whereabouts(tea)
+        assert (leased.state, leased.worker, leased.parent) == ("leased", "w", "https://shop.example/list")
+        await end(frontier, "w", held, Retry(30, "503"))
+        delayed = await operator.whereabouts(tea)
+        assert (delayed.state, delayed.attempt, delayed.worker) == ("delayed", 1, "")
+        assert abs(delayed.due_in - 30) < GRAIN
+        bench.jump(30)
+        due = await operator.whereabouts(tea)
+        assert (due.state, due.due_in) == ("waiting", 0.0)
+        await bury_one(frontier, "w", "blocked: captcha")
+        dead = await operator.whereabouts(tea)
+        assert (dead.state, dead.why, dead.attempt) == ("dead", "blocked: captcha", 1)
+        await operator.revive(why="blocked")
+        risen = await operator.whereabouts(tea)
+        assert (risen.state, risen.why, risen.attempt) == ("waiting", "", 0)
+        await finish(frontier, "w", [await lease_one(frontier, "w")])
+
+        assert (await operator.whereabouts(tea)).state == "ended"
+
+    async def test_f10_one_of_many_tasks_is_found(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        many = tasks(400)
+        await frontier.put(many)
+        held = await lease_all(frontier, "w", limit=150)
+
+        assert (await frontier.whereabouts(many[399])).state == "waiting"
+        assert (await frontier.whereabouts(held[77].task)).worker == "w"
+        assert (await frontier.whereabouts(task("https://shop.example/other"))).state == "unknown"
+
+    async def test_f7_a_task_that_moved_is_found_where_it_went(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        first = task("https://a.example/", lane="a.example")
+        await frontier.put([first])
+        moved = task("https://b.example/there", lane="b.example")
+
+        await end(frontier, "w", await lease_one(frontier, "w"), Snooze(0, "moved", moved))
+
+        assert (await frontier.whereabouts(replace(first, lane="b.example"))).state == "waiting"
+
+    async def test_f10_nobody_is_shown_a_secret(self, bench: Bench) -> None:
+        frontier = await bench.open(steady(redact=("ticket",)))
+        listing = "https://shop.example/list?ticket=hush&page=2"
+        hidden = task(f"{listing}&n=1", parent=listing)
+        await frontier.put([hidden])
+        held = await lease_one(frontier, "w")
+        ending = Settlement(held, Bury("gone: 404"), tallies={"links refused": 1}, examples={"links refused": listing})
+        await frontier.settle("w", [ending])
+
+        [grave] = await frontier.graves()
+        shown = [grave.url, grave.parent, (await frontier.whereabouts(hidden)).parent]
+        shown += (await frontier.progress()).examples.values()
+
+        assert len(shown) == 4
+        assert all("hush" not in text and "page=2" in text for text in shown), shown
+        await frontier.revive(why="gone")
+        assert (await lease_one(frontier, "w")).task == hidden, "the task itself keeps its URL"
+
+    # Lanes
+
+    async def test_f12_the_lanes_that_need_a_look_come_first(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        for count, name in ((1, "held.example"), (3, "small.example"), (5, "large.example")):
+            await frontier.put(tasks(count, lane=name))
+        await frontier.pause("held.example")
+
+        views = await frontier.lanes()
+
+        assert [(view.lane, view.waiting) for view in views] == [
+            ("held.example", 1),
+            ("large.example", 5),
+            ("small.example", 3),
+        ]
+        assert await frontier.lanes(2) == views[:2]
