@@ -86,7 +86,11 @@ async def _work(orders: Orders, spider: Spider) -> int:
     frontier = await wiring.open_frontier(orders.frontier, orders.job, orders.keeper)
     sink = wiring.open_sink(orders.sink)
     fetcher = wiring.open_fetcher(
-        spider, allow_private=orders.allow_private, allow=orders.allow, slots=orders.policy.slots
+        spider,
+        allow_private=orders.allow_private,
+        allow=orders.allow,
+        proxy=orders.proxy,
+        slots=orders.policy.slots,
     )
     validators = wiring.open_validators(orders.frontier, orders.job, orders.sink, spider)
     tools = Tools(

@@ -3,6 +3,7 @@
 import msgspec
 
 from trotline.model.job import Job
+from trotline.model.proxy import Proxy
 from trotline.worker.tools import Policy
 
 
@@ -17,6 +18,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     policy: Policy
     allow_private: bool
     allow: tuple[str, ...] = ()
+    proxy: Proxy | None = None
     keeper: str
     """The supervisor's process."""
     marker: int

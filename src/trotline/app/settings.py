@@ -19,6 +19,7 @@ from trotline.app.places import frontier_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.limits import MIB
 from trotline.model.moments import Seconds, seconds
+from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret, SecretMissing, is_reference
 from trotline.rules.addresses import allowed
 
@@ -52,6 +53,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """Private and loopback addresses may be visited."""
     allow: tuple[str, ...] = ()
     """Hosts and networks that may be visited although they are private."""
+    proxy: Proxy | None = None
+    """The way out."""
+    proxy_mode: ProxyMode = ProxyMode.ADDRESS
+    """What the proxy is told about a target."""
+
+    @property
+    def way_out(self) -> Proxy | None:
+        """The proxy, with its mode."""
+        return None if self.proxy is None else msgspec.structs.replace(self.proxy, mode=self.proxy_mode)
 
     def frontier_of(self, spider: str) -> str:
         return self.frontier or f"sqlite:.trotline/{file_name(spider)}.frontier.db"
@@ -92,6 +102,12 @@ def _from_flags(flags: Mapping[str, Any]) -> _Source:
     if "out" in given:
         # --out FILE is the short way to say --sink; a complaint names what was typed.
         given["sink"] = given.pop("out")
+    proxy = str(given.get("proxy", ("",))[0])
+    if "@" in proxy and not is_reference(proxy):
+        raise SettingsError(
+            "--proxy has a user or password in it, which everybody on this machine can read there",
+            hint="Write --proxy env:NAME or --proxy file:PATH, or set TROTLINE_PROXY.",
+        )
     return given
 
 
@@ -230,6 +246,19 @@ def _places(value: Any) -> tuple[str, ...]:
     return places
 
 
+def _proxy(value: Any) -> Proxy:
+    if not isinstance(value, str):
+        raise ValueError("a proxy is a URL")
+    return Proxy.parse(value)
+
+
+def _proxy_mode(value: Any) -> ProxyMode:
+    try:
+        return ProxyMode(str(value).lower())
+    except ValueError:
+        raise ValueError(f"{value!r} is none of {', '.join(ProxyMode)}") from None
+
+
 _TYPES: dict[str, Any] = {
     "frontier": frontier_url,
     "sink": sink_url,
@@ -241,4 +270,6 @@ _TYPES: dict[str, Any] = {
     "memory": _memory,
     "allow_private": _yes_or_no,
     "allow": _places,
+    "proxy": _proxy,
+    "proxy_mode": _proxy_mode,
 }

@@ -37,6 +37,19 @@ def allow_option(command: F) -> F:
     )(command)
 
 
+def proxy_option(command: F) -> F:
+    for option in (
+        click.option(
+            "--proxy-mode", metavar="MODE", help="What it is told: address, forward, name.  [default: address]"
+        ),
+        click.option(
+            "--proxy", metavar="URL", help="Go out through this proxy; env:NAME or file:PATH if it has a login."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="For machines: JSON instead of text.")(command)
 

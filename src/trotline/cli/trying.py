@@ -5,14 +5,14 @@ import io
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trotline.app.loading import load
 from trotline.app.settings import Settings
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import allow_option, examples, json_option, settings_of, wait_for
+from trotline.cli.options import allow_option, examples, json_option, proxy_option, settings_of, wait_for
 from trotline.cli.text import json_line, safe, safe_url
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 @click.argument("route_and_url", nargs=-1, metavar="[ROUTE] [URL]")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
+@proxy_option
 @click.option("--all", "everything", is_flag=True, help="Every record, link and header, not only the first ones.")
 @click.option("--save", metavar="FILE", help="Keep the page's body, for testing.visit().")
 @json_option
@@ -47,6 +48,7 @@ def command(
     everything: bool,
     save: str | None,
     as_json: bool,
+    **flags: Any,
 ) -> int:
     """Fetch one page and show verdict, timing, headers, records, and which links would be admitted.
 
@@ -54,7 +56,7 @@ def command(
     """
     from trotline.cli.trial_view import facts, lines
 
-    settings = settings_of(allow_private=allow_private, allow=allow)
+    settings = settings_of(allow_private=allow_private, allow=allow, **flags)
     found = load(spider)
     route, task = choose(found, route_and_url)
     with contextlib.redirect_stdout(Aside()):
@@ -136,7 +138,12 @@ async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Setti
     from trotline.app.trial import Trier
 
     fetcher = wiring.open_fetcher(
-        spider, allow_private=settings.allow_private, allow=settings.allow, slots=1, timings=True
+        spider,
+        allow_private=settings.allow_private,
+        allow=settings.allow,
+        proxy=settings.way_out,
+        slots=1,
+        timings=True,
     )
     try:
         robots = wiring.open_robots(fetcher, spider) if spider.robots else None
