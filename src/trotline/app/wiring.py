@@ -9,6 +9,7 @@ from trotline.app.places import path_of, scheme_of
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.limits import Limits
+from trotline.model.proxy import Proxy
 
 if TYPE_CHECKING:
     # Loaded when needed: `trotline --help` must not pay for an HTTP client.
@@ -117,7 +118,13 @@ async def check_validators(frontier_url: str, job: Job, sink: str, spider: "Spid
 
 
 def open_fetcher(
-    spider: "Spider", *, allow_private: bool, allow: Sequence[str] = (), slots: int = 16, timings: bool = False
+    spider: "Spider",
+    *,
+    allow_private: bool,
+    allow: Sequence[str] = (),
+    proxy: Proxy | None = None,
+    slots: int = 16,
+    timings: bool = False,
 ) -> "HttpFetcher":
     from trotline.adapters.http.fetcher import HttpFetcher
 
@@ -132,6 +139,7 @@ def open_fetcher(
         reach=reach,
         allow_private=allow_private,
         allow=allow,
+        proxy=proxy,
         slots=slots,
         types=spider.types,
         spider=spider.name,
