@@ -116,9 +116,14 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Request:
     """What the ledger keeps of a request that was sent."""
     if isinstance(answer, Failure):
-        return Request(verdict=verdict.kind.value, took=took)
+        return Request(verdict=verdict.kind.value, took=took, proxy=answer.proxy)
     return Request(
-        verdict=verdict.kind.value, status=answer.status, took=took, size=len(answer.body), moved_to=verdict.location
+        verdict=verdict.kind.value,
+        status=answer.status,
+        took=took,
+        size=len(answer.body),
+        moved_to=verdict.location,
+        proxy=answer.proxy,
     )
 
 
