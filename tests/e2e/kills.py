@@ -26,17 +26,18 @@ from trotline.testing.shop import DemoShop
 
 PRODUCTS = 36
 PER_PAGE = 12
-CHILD, SUPERVISOR, EVERYTHING = "child", "supervisor", "everything"
+CHILD, FORKED, SUPERVISOR, EVERYTHING = "child", "forked", "supervisor", "everything"
+"""A forked child comes from the nursery, which is there once others have died."""
 ANY_MOMENT = "any moment"
 AND_AGAIN = "and again"
 """At any moment, and the next run again, and the one after that."""
 
 STEPS: dict[str, tuple[tuple[str, ...], int]] = {
     "leased": ((CHILD, SUPERVISOR, EVERYTHING), 6),
-    "fetched": ((CHILD, SUPERVISOR, EVERYTHING), 40),
+    "fetched": ((CHILD, FORKED, SUPERVISOR, EVERYTHING), 40),
     "parsed": ((CHILD, SUPERVISOR, EVERYTHING), 40),
     "before store": ((CHILD, SUPERVISOR, EVERYTHING), 4),
-    "after store": ((CHILD, SUPERVISOR, EVERYTHING), 4),
+    "after store": ((CHILD, FORKED, SUPERVISOR, EVERYTHING), 4),
     "before settle": ((CHILD, SUPERVISOR, EVERYTHING), 4),
     "inside settle": ((CHILD, SUPERVISOR, EVERYTHING), 4),
     "after settle": ((CHILD, SUPERVISOR, EVERYTHING), 4),
@@ -111,7 +112,11 @@ class Account:
 def cases(step: str, chance: Random, sink: str) -> list[Case]:
     """One case for each target of the step, at a random passing of it."""
     targets, most = STEPS[step]
-    return [Case(step, target, chance.randint(1, most), sink) for target in targets]
+    # Three times in one crawl: each time after a little of it.
+    return [
+        Case(step, target, chance.randint(1, max(1, most // (4 if target == FORKED else 1))), sink)
+        for target in targets
+    ]
 
 
 async def play(case: Case, folder: Path, chance: Random, *, plant: bool = False) -> Account:
@@ -269,16 +274,18 @@ def main() -> int:
     parser.add_argument("--at-once", type=int, default=4, help="crawls at the same time (default: 4)")
     asked = parser.parse_args()
     print(_LINE.format(*_TITLES))
-    clean = True
+    everything: list[Account] = []
     for step in [asked.step] if asked.step else STEPS:
         played = asyncio.run(_many(step, asked.rounds, asked.seed, asked.at_once))
         for target, rounds in played.items():
-            print(_row(step, target, [account for _, account in rounds]), flush=True)
+            accounts = [account for _, account in rounds]
+            everything += accounts
+            print(_row(step, target, accounts), flush=True)
             for case, account in rounds:
                 if not account.clean:
-                    clean = False
                     print(f"    {case}: {account}", flush=True)
-    return 0 if clean else 1
+    print(_row("all", "", everything))
+    return 0 if all(account.clean for account in everything) else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Python imports this file when it starts, if its folder is on PYTHONPATH. Without our variables it does nothing.
 
 E2E_DOOM=STEP:TARGET:NTH:FILE   the NTH time that a process passes STEP, TARGET gets a SIGKILL, once; FILE then exists.
+                                TARGET "forked" is a child of the nursery: two others die before there is one.
 E2E_DEAD_AFTER=SECONDS          how long a silent worker is waited for, instead of 15 s.
 E2E_BATCH=N                     seeds per batch, instead of 500.
 E2E_PATIENCE=SECONDS            how long a locked database is waited for, instead of 30 s.
@@ -98,7 +99,9 @@ class Doom:
             self._strike()
 
     def _is_first(self) -> bool:
-        """A child that is started again must not die again."""
+        """A child that is started again must not die again; but two must, before the nursery has one of its own."""
+        if self._target == "forked" and not _is_forked():
+            return True
         try:
             os.close(os.open(self._file, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
         except FileExistsError:
@@ -109,13 +112,21 @@ class Doom:
         if self._target == "everything":
             os.killpg(0, signal.SIGKILL)
         elif self._target == "supervisor" and _is_child():
-            os.kill(os.getppid(), signal.SIGKILL)
+            os.kill(_PARENT, signal.SIGKILL)
         else:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+_PARENT = os.getppid()
+"""The supervisor, of a child and of a nursery; what the nursery forks remembers it."""
+
+
 def _is_child() -> bool:
-    return "trotline.app.child" in sys.orig_argv
+    return bool({"trotline.app.child", "trotline.app.nursery"} & {*sys.orig_argv})
+
+
+def _is_forked() -> bool:
+    return os.getppid() != _PARENT
 
 
 def _prepare() -> None:
