@@ -12,11 +12,15 @@ TrotlineError                 what happened, to what, and what to do next
 │   └── TermOver              a coordinator that does not lead any more
 ├── SinkError
 │   ├── SinkUnreachable       not there, locked, no permission, disk full: try again later, nothing is lost
+│   ├── SinkRejects           some records can never be stored; without them the batch can
+│   ├── SinkTooOld            made by an older Trotline: to be upgraded first
 │   └── SinkTooNew            written by a newer Trotline
 └── ValidatorsError           pages are fetched whole instead
     ├── ValidatorsUnreachable not there, locked, no permission, disk full
     └── ValidatorsTooNew      written by a newer Trotline
 """
+
+from collections.abc import Mapping
 
 
 class TrotlineError(Exception):
@@ -73,6 +77,19 @@ class SinkError(TrotlineError):
 
 class SinkUnreachable(SinkError):
     """The sink is not there, locked, full, or not ours to open. Nothing is lost: the batch is kept and tried again."""
+
+
+class SinkRejects(SinkError):
+    """Some records of a batch can never be stored. Nothing of the batch was; without them it can be."""
+
+    def __init__(self, what: str, *, hint: str = "", rejected: Mapping[int, str]) -> None:
+        super().__init__(what, hint=hint)
+        self.rejected = dict(rejected)
+        """The record's place in the batch -> why."""
+
+
+class SinkTooOld(SinkError):
+    """The sink was made by an older Trotline, and has to be upgraded first."""
 
 
 class SinkTooNew(SinkError):

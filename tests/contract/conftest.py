@@ -11,7 +11,10 @@ pytest.register_assert_rewrite(
     "trotline.testing.frontier_hands",
     "trotline.testing.frontier_machine",
     "trotline.testing.frontier_model",
+    "trotline.testing.frontier_operators",
 )
+
+from tests.contract.postgres_places import anywhere, everywhere, postgres_servers  # noqa: E402, F401 - fixtures
 
 from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs  # noqa: E402 - asserts are rewritten first
 from trotline.model.job import Job, LaneRules  # noqa: E402

@@ -102,22 +102,22 @@ class PostgresServer:
         secret = self.folder / "password"
         secret.write_text(PASSWORD)
         own(secret)
-        command = [self._bin / "initdb", "-D", self.folder / "data", "-U", USER, "-A", "scram-sha-256", "-E", "UTF8"]
-        command += ["--pwfile", secret, "--no-sync", "--locale", "C"]
+        command = [f"{self._bin}/initdb", "-D", f"{self.folder}/data", "-U", USER, "-A", "scram-sha-256", "-E", "UTF8"]
+        command += ["--pwfile", str(secret), "--no-sync", "--locale", "C"]
         done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, **as_server_user())  # noqa: S603
         if done.returncode:
             raise RuntimeError(f"initdb failed\n{done.stdout}\n{done.stderr}")
 
     def _spawn(self, port: int) -> "subprocess.Popen[bytes]":
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
-        command = [self._bin / "postgres", "-D", self.folder / "data", "-p", str(port), *settings]
+        command = [f"{self._bin}/postgres", "-D", f"{self.folder}/data", "-p", str(port), *settings]
         with (self.folder / "server.log").open("ab") as log:
             return subprocess.Popen(  # noqa: S603  Our own arguments, no shell.
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, **as_server_user()
             )
 
     def _is_up(self, port: int) -> bool:
-        ready = [self._bin / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
+        ready = [f"{self._bin}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port)]
         deadline = time.monotonic() + _START_WITHIN
         while self._process is not None and self._process.poll() is None and time.monotonic() < deadline:
             # The socket's file too: another server on that port would also answer.

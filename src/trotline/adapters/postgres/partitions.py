@@ -1,0 +1,113 @@
+"""The ledger's partitions: made ahead of time, and retired when their time is over."""
+
+import logging
+import time
+from collections.abc import Iterable
+from datetime import date
+
+import asyncpg
+import msgspec
+
+from trotline.adapters.postgres import periods
+from trotline.adapters.postgres.address import DETACH, Address
+from trotline.adapters.postgres.migrate import take_turns
+from trotline.adapters.postgres.periods import Period
+from trotline.adapters.postgres.pool import Connection, Connections
+from trotline.model.moments import Moment, Seconds
+
+log = logging.getLogger("trotline.postgres")
+
+_AHEAD = 2
+"""Periods made before anybody needs them."""
+_LOCK_WITHIN: Seconds = 2.0
+"""To retire a partition all writers must let go of the ledger for a moment; while we wait for it, they wait too."""
+_A_DAY = 86400
+
+
+class Maintained(msgspec.Struct, frozen=True):
+    """What a round of maintenance did: names of partitions."""
+
+    made: tuple[str, ...] = ()
+    retired: tuple[str, ...] = ()
+    busy: tuple[str, ...] = ()
+    """To be retired, but somebody held on to them: next time."""
+
+
+class Partitions:
+    def __init__(self, connections: Connections, address: Address) -> None:
+        self._connections = connections
+        self._address = address
+        self._days: set[int] = set()
+        """Days since 1970 that are known to have a partition."""
+
+    async def cover(self, moments: Iterable[Moment]) -> list[Period]:
+        """Every one of these moments has a partition afterwards. Nearly always there is nothing to do."""
+        unknown = {int(moment // _A_DAY) for moment in moments} - self._days
+        if not unknown:
+            return []
+        return await self._make(periods.day_of(number * _A_DAY) for number in unknown)
+
+    async def make_ahead(self, now: Moment) -> list[Period]:
+        return await self._make(periods.ahead(periods.day_of(now), self._address.visits, _AHEAD))
+
+    def forget(self) -> None:
+        """Somebody else retired a partition: look again."""
+        self._days.clear()
+
+    async def maintain(self, now: Moment) -> Maintained:
+        made = await self.make_ahead(now)
+        if not self._address.keep:
+            return Maintained(made=tuple(period.name for period in made))
+        async with self._connections.transaction() as connection:
+            there = await self._there(connection)
+        retired: list[str] = []
+        busy: list[str] = []
+        for period in periods.beyond(periods.day_of(now - self._address.keep), there):
+            (retired if await self._retire(period) else busy).append(period.name)
+        if retired:
+            self.forget()
+        return Maintained(tuple(period.name for period in made), tuple(retired), tuple(busy))
+
+    async def _make(self, days: Iterable[date]) -> list[Period]:
+        async with self._connections.transaction() as connection:
+            await take_turns(connection, self._address, "partitions")
+            there = await self._there(connection)
+            made = periods.missing(days, self._address.visits, there)
+            for period in made:
+                await self._make_one(connection, period)
+        for period in (*there, *made):
+            self._days.update(day.toordinal() - date(1970, 1, 1).toordinal() for day in period.days())
+        return made
+
+    async def _make_one(self, connection: Connection, period: Period) -> None:
+        """First a table, then a partition: unlike the short form, this does not make the writers wait."""
+        parent, table = f"{self._address.quoted}.visits", f"{self._address.quoted}.{period.name}"
+        await connection.execute(
+            f"CREATE TABLE {table} (LIKE {parent} INCLUDING ALL);"
+            f"ALTER TABLE {parent} ATTACH PARTITION {table}"
+            f" FOR VALUES FROM ('{period.start} 00:00:00+00') TO ('{period.end} 00:00:00+00')"
+        )
+
+    async def _retire(self, period: Period) -> bool:
+        parent, table = f"{self._address.quoted}.visits", f"{self._address.quoted}.{period.name}"
+        try:
+            async with self._connections.transaction(lock=_LOCK_WITHIN) as connection:
+                await connection.execute(f"ALTER TABLE {parent} DETACH PARTITION {table}")
+                if self._address.retire == DETACH:
+                    # Under another name: a late visit may need a partition of the old one.
+                    await connection.execute(f"ALTER TABLE {table} RENAME TO retired_{period.name}_{int(time.time())}")
+                else:
+                    await connection.execute(f"DROP TABLE {table}")
+        except (asyncpg.LockNotAvailableError, asyncpg.UndefinedTableError) as error:
+            # Busy, or another coordinator was faster.
+            log.info("postgres.partition.busy %s %s", period.name, error)
+            return False
+        return True
+
+    async def _there(self, connection: Connection) -> list[Period]:
+        names = await connection.fetch(
+            "SELECT child.relname FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid"
+            " WHERE inhparent = to_regclass($1)",
+            f"{self._address.quoted}.visits",
+        )
+        return [period for (name,) in names if (period := periods.named(name)) is not None]

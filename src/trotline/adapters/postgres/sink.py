@@ -1,0 +1,149 @@
+"""Records and visits in PostgreSQL: one row per (site, kind, key), every older version, and one line per visit."""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import asyncpg
+
+from trotline.adapters.postgres import migrate, statements
+from trotline.adapters.postgres.address import Address, parse
+from trotline.adapters.postgres.faults import find_faults
+from trotline.adapters.postgres.fields import Fields
+from trotline.adapters.postgres.partitions import Maintained, Partitions
+from trotline.adapters.postgres.pool import Connections
+from trotline.adapters.postgres.rows import (
+    VISIT_TYPES,
+    Placed,
+    columns_of_rows,
+    ledger_lines,
+    placed,
+    signed,
+    unsigned,
+)
+from trotline.adapters.postgres.trouble import is_of_a_row, plain_errors
+from trotline.errors import SinkRejects
+from trotline.model.moments import Moment
+from trotline.model.record import Record
+from trotline.model.visit_row import VisitRow
+
+log = logging.getLogger("trotline.postgres")
+
+_LEASED_AT = list(VISIT_TYPES).index("leased_at")
+
+
+class PostgresSink:
+    """A sink (S1 to S5) and a ledger (V1 to V3) behind a URL: address.py says what may stand in it.
+
+    `job` is written beside the records; without it, the job of the visits that come with them is.
+    """
+
+    keeps_visits: ClassVar[bool] = True
+
+    def __init__(self, url: str | Address, *, job: str = "") -> None:
+        self.address = parse(url) if isinstance(url, str) else url
+        self._job = job
+        self._connections = Connections(self.address)
+        self._partitions = Partitions(self._connections, self.address)
+        self._fields = Fields(self._connections, self.address)
+        self._ready = False
+        self._upsert = statements.upsert(self.address.quoted)
+        self._log = statements.log(self.address.quoted)
+
+    async def open(self) -> None:
+        """Connect and look at the tables now rather than at the first write: errors show before any page is fetched.
+        An empty database gets its tables."""
+        with plain_errors(self.address, "open"):
+            await self._prepare()
+
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
+        """All of it in one transaction. `SinkRejects` names records that can never be stored: nothing was, and
+        without them the rest can be."""
+        rows, rejected = placed(batch)
+        if rejected:
+            raise _refusal(rejected)
+        if not rows and not visits:
+            return
+        lines = ledger_lines(visits)
+        with plain_errors(self.address):
+            await self._prepare()
+            await self._fields.remember(batch)
+            await self._partitions.cover(line[_LEASED_AT] for line in lines)
+            await self._store(rows, lines, self._job or (visits[0].job if visits else ""))
+
+    async def log(self, visits: Sequence[VisitRow]) -> None:
+        await self.write((), visits)
+
+    async def story(self, fingerprints: Sequence[int], url: str = "", limit: int = 200) -> list[VisitRow]:
+        with plain_errors(self.address, "read from"):
+            await self._prepare()
+            async with self._connections.transaction() as connection:
+                found = await connection.fetch(
+                    statements.story(self.address.quoted), [signed(each) for each in fingerprints], url, limit
+                )
+        return [VisitRow(**{**line, "fingerprint": unsigned(line["fingerprint"])}) for line in found]
+
+    async def maintain(self, now: Moment) -> Maintained:
+        """Make partitions ahead and retire those whose time is over. For the coordinator, once in a while."""
+        with plain_errors(self.address, "maintain"):
+            await self._prepare()
+            return await self._partitions.maintain(now)
+
+    async def finish(self) -> None:
+        """At the end of a job there is nothing to be done: every batch is where it belongs."""
+
+    async def close(self) -> None:
+        """Twice is harmless."""
+        await self._connections.close()
+
+    async def _prepare(self) -> None:
+        if self._ready:
+            return
+        await migrate.prepare(self._connections, self.address)
+        try:
+            await self._partitions.make_ahead(time.time())
+        except asyncpg.InsufficientPrivilegeError:
+            # A writer that may not make tables relies on a coordinator that may; what is there is enough for now.
+            log.info("postgres.partitions.not_ours %s", self.address.public)
+        self._ready = True
+
+    async def _store(self, rows: list[Placed], lines: list[tuple[Any, ...]], job: str) -> None:
+        others = (job, self.address.freshness)
+        try:
+            await self._put(columns_of_rows(rows), lines, others)
+        except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            if not is_of_a_row(error):
+                raise
+        else:
+            return
+        faults = await find_faults(self._connections, self._upsert, columns_of_rows(rows), others)
+        if faults:
+            raise _refusal({rows[place].position: why for place, why in faults.items()})
+        await self._put(columns_of_rows(rows), await self._good_lines(lines), others)
+
+    async def _put(self, columns: list[list[Any]], lines: list[tuple[Any, ...]], others: tuple[Any, ...]) -> None:
+        async with self._connections.transaction() as connection:
+            if columns[0]:
+                await connection.execute(self._upsert, *columns, *others)
+            if lines:
+                await connection.execute(self._log, *zip(*lines, strict=True))
+
+    async def _good_lines(self, lines: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+        """The ledger refused one of them. It may be that its partition was retired just now; if it is the line itself,
+        then it is left out: a line less is no reason to lose records."""
+        self._partitions.forget()
+        await self._partitions.cover(line[_LEASED_AT] for line in lines)
+        faults = await find_faults(self._connections, self._log, list(zip(*lines, strict=True)))
+        for place, why in faults.items():
+            log.warning("postgres.visit.refused job=%s token=%s %s", *lines[place][:2], why)
+        return [line for place, line in enumerate(lines) if place not in faults]
+
+
+def _refusal(rejected: dict[int, str]) -> SinkRejects:
+    [first, *_] = rejected.values()
+    return SinkRejects(
+        f"{len(rejected)} of the records can never be stored: {first}",
+        hint="They are reported with their page, and the others are stored without them.",
+        rejected=rejected,
+    )

@@ -1,0 +1,72 @@
+"""The statements of the sink. Rows travel as one array per column: one statement for a batch of any size."""
+
+from trotline.adapters.postgres.rows import VISIT_TYPES
+
+
+def upsert(schema: str) -> str:
+    """$1 to $7: the columns of the rows; $8: the job; $9: the freshness in seconds.
+
+    The newest sighting wins; of two equally new ones that differ, the one that comes last. Unchanged data is not
+    written again: `stored.data` keeps what lies outside of the row where it is.
+    """
+    return f"""
+        INSERT INTO {schema}.records AS stored
+            (site, kind, key, data, url, host, seen_at, first_seen_at, changed_at, job)
+        SELECT site, kind, key, data::jsonb, url, host, at, at, at, $8::text
+        FROM (
+            SELECT site, kind, key, data, url, host, to_timestamp(seen) AS at
+            FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::float8[])
+                AS given (site, kind, key, data, url, host, seen)
+        ) AS given
+        ON CONFLICT (site, kind, key) DO UPDATE SET
+            data = CASE WHEN stored.data = excluded.data THEN stored.data ELSE excluded.data END,
+            changed_at = CASE WHEN stored.data = excluded.data THEN stored.changed_at ELSE excluded.seen_at END,
+            url = excluded.url, host = excluded.host, seen_at = excluded.seen_at, job = excluded.job
+        WHERE excluded.seen_at >= stored.seen_at AND CASE
+            WHEN stored.data <> excluded.data THEN true
+            WHEN excluded.seen_at = stored.seen_at THEN false
+            ELSE excluded.seen_at >= stored.seen_at + make_interval(secs => $9::float8) END
+    """
+
+
+def log(schema: str) -> str:
+    """$1 to $23: the columns of the visits. A line that is there stays as it is."""
+    names = ", ".join(VISIT_TYPES)
+    values = ", ".join(f"to_timestamp({n})" if kind == "moment" else n for n, kind in VISIT_TYPES.items())
+    arrays = ", ".join(
+        f"${number}::{'float8' if kind == 'moment' else kind}[]"
+        for number, kind in enumerate(VISIT_TYPES.values(), start=1)
+    )
+    return f"""
+        INSERT INTO {schema}.visits ({names})
+        SELECT {values} FROM unnest({arrays}) AS given ({names})
+        ON CONFLICT (job, token, leased_at) DO NOTHING
+    """
+
+
+def story(schema: str) -> str:
+    """$1: fingerprints, $2: URL, $3: the most. The last ones, the oldest of them first."""
+    values = ", ".join(
+        f"extract(epoch FROM {n})::float8 AS {n}" if kind == "moment" else n for n, kind in VISIT_TYPES.items()
+    )
+    # Two questions, one index each: OR would read everything.
+    return f"""
+        SELECT * FROM (
+            SELECT {values} FROM (
+                SELECT * FROM {schema}.visits WHERE fingerprint = ANY ($1::bigint[])
+                UNION
+                SELECT * FROM {schema}.visits WHERE url = $2 AND $2 <> ''
+            ) AS found ORDER BY leased_at DESC, token DESC LIMIT $3
+        ) AS last ORDER BY leased_at, token
+    """
+
+
+def remember_fields(schema: str) -> str:
+    """$1: kinds, $2: names, $3: the most of one kind."""
+    return f"""
+        INSERT INTO {schema}.fields (kind, name)
+        SELECT kind, name FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS given (kind, name, turn)
+        WHERE (SELECT count(*) FROM {schema}.fields AS known WHERE known.kind = given.kind) < $3
+        ORDER BY turn
+        ON CONFLICT DO NOTHING
+    """
