@@ -1,6 +1,7 @@
 """`kill -9` at every step, then the same command again: nothing lost, nothing stored twice.
 
-Briefly; `python -m tests.e2e.kills --rounds 50` is the long version: a line per step, the sum of all, and 1 if anything is wrong.
+Briefly; `python -m tests.e2e.kills --rounds 50` is the long version: a line per step, the sum of
+all, and exit code 1 if anything is wrong.
 """
 
 import asyncio
