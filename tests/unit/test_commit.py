@@ -2,13 +2,16 @@
 
 import asyncio
 
+import msgspec
 import pytest
 from tests.unit.worker_ports import Diary, DiaryFrontier, DiarySink, tools, until, visit
 
 from trotline.model.task import Task
+from trotline.model.validator import Validator
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.tools import Policy
+from trotline.worker.visited import without
 
 POLICY = Policy(batch=4, backlog=8, commit_every=0.05)
 
@@ -16,9 +19,9 @@ POLICY = Policy(batch=4, backlog=8, commit_every=0.05)
 class Bench:
     """A committer with its ports, run for one story."""
 
-    def __init__(self, *, stale=(), sink_away=0, frontier_away=0, slow=0.0) -> None:
+    def __init__(self, *, stale=(), sink_away=0, frontier_away=0, slow=0.0, refuse=()) -> None:
         self.diary: Diary = []
-        self.sink = DiarySink(self.diary, away=sink_away, slow=slow)
+        self.sink = DiarySink(self.diary, away=sink_away, slow=slow, refuse=refuse)
         self.frontier = DiaryFrontier(self.diary, stale=stale, away=frontier_away)
         self.tools = tools(self.frontier, self.sink)
 
@@ -66,6 +69,44 @@ def test_visits_without_records_are_settled_without_a_write():
     bench.run(story)
 
     assert bench.diary == [("settle", [1])]
+
+
+def test_a_record_that_can_never_be_stored_is_reported_alone_and_its_page_is_settled():
+    bench = Bench(refuse=["b2", "c1"])
+
+    async def story(committer):
+        committer.add(visit(1, records=["a1"]))
+        committer.add(visit(2, records=["b1", "b2", "b3"]))
+        committer.add(visit(3))
+        committer.add(visit(4, records=["c1"]))
+
+    bench.run(story)
+
+    assert bench.diary == [("refuse", 2), ("store", ["a1", "b1", "b3"]), ("settle", [1, 2, 3, 4])]
+    settled = bench.frontier.settled
+    assert [len(settled[token].rejects) for token in (1, 2, 3, 4)] == [0, 1, 0, 1]
+    assert settled[2].tallies["records"] == 2
+    [reject] = settled[2].rejects
+    assert (reject.kind, reject.why, reject.data) == ("page", "refused by the sink: key too long", '{"key":"b2"}')
+
+
+def test_a_page_with_a_refused_record_is_not_vouched_for():
+    good, bad = visit(1, records=["a"]), visit(2, records=["b"])
+    seen = (7, Validator(etag='"x"'))
+    batch = [msgspec.structs.replace(one, seen=seen) for one in (good, bad)]
+
+    assert [one.seen for one in without(batch, {1: "too long"})] == [seen, None]
+
+
+def test_when_all_records_are_refused_there_is_nothing_left_to_store():
+    bench = Bench(refuse=["a"])
+
+    async def story(committer):
+        committer.add(visit(1, records=["a"]))
+
+    bench.run(story)
+
+    assert bench.diary == [("refuse", 1), ("settle", [1])]
 
 
 def test_visits_that_finish_together_are_one_batch():

@@ -7,7 +7,7 @@ from typing import Any
 
 from trotline import Page, Spider
 from trotline.app.wiring import open_gate
-from trotline.errors import FrontierUnreachable, SinkUnreachable
+from trotline.errors import FrontierUnreachable, SinkRejects, SinkUnreachable
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import About
 from trotline.model.lease import Lease, Settled, Settlement
@@ -50,12 +50,13 @@ def visit(token: int, records: Sequence[str] = (), children: Sequence[Task] = ()
 
 
 class DiarySink:
-    """Away for the first `away` writes; slow by `slow` seconds."""
+    """Away for the first `away` writes; slow by `slow` seconds; never stores the keys it was told to refuse."""
 
-    def __init__(self, diary: Diary, *, away: int = 0, slow: float = 0.0) -> None:
+    def __init__(self, diary: Diary, *, away: int = 0, slow: float = 0.0, refuse: Sequence[str] = ()) -> None:
         self._diary = diary
         self.away = away
         self.slow = slow
+        self.refuse = set(refuse)
         self.rows: set[str] = set()
 
     async def write(self, batch: Sequence[Record]) -> None:
@@ -64,6 +65,10 @@ class DiarySink:
             self.away -= 1
             self._diary.append(("sink away", len(batch)))
             raise SinkUnreachable("disk full")
+        refused = {place: "key too long" for place, record in enumerate(batch) if record.key in self.refuse}
+        if refused:
+            self._diary.append(("refuse", len(refused)))
+            raise SinkRejects("some records can never be stored", rejected=refused)
         self.rows |= {record.key for record in batch}
         self._diary.append(("store", [record.key for record in batch]))
 

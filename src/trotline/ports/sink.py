@@ -17,6 +17,7 @@ class Sink(Protocol):
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         """Store the batch. `SinkUnreachable` means: nothing of it was stored, try again later.
+        `SinkRejects` means: nothing of it was stored, and without the records it names the rest can be.
 
         `visits` are the ledger's lines of the same batch: a sink that is a Ledger too stores them in the same
         transaction, any other leaves them out.

@@ -9,13 +9,15 @@ import contextlib
 import logging
 from collections import deque
 
-from trotline.errors import FrontierError, SinkError, ValidatorsError
+from trotline.errors import FrontierError, SinkError, SinkRejects, ValidatorsError
 from trotline.model.lease import Settled
 from trotline.model.moments import Seconds
+from trotline.model.record import Record
 from trotline.model.validator import Validator
+from trotline.model.visit_row import VisitRow
 from trotline.ports.validators import Validators
 from trotline.worker.tools import Policy, Tools
-from trotline.worker.visited import Visit
+from trotline.worker.visited import Visit, without
 
 log = logging.getLogger("trotline.commit")
 
@@ -97,29 +99,35 @@ class Committer:
         return [self._waiting.popleft() for _ in range(count)]
 
     async def _commit(self, batch: list[Visit]) -> None:
-        await self._store(batch)
-        await self._settle(batch)
+        await self._settle(await self._store(batch))
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
 
-    async def _store(self, batch: list[Visit]) -> None:
-        records = [record for visit in batch for record in visit.records]
-        # A sink that knows nothing of visits is not handed any: its `write` may take one argument only.
-        keeps_visits = getattr(self._tools.sink, "keeps_visits", False)
-        stored = (
-            (records, [visit.line(self._tools.job, self._worker) for visit in batch]) if keeps_visits else (records,)
-        )
-        if not any(stored):
-            return
+    async def _store(self, batch: list[Visit]) -> list[Visit]:
+        """The batch as it was stored: without the records that can never be, which are reported with their page."""
         wait = _FIRST_WAIT
         while True:
+            stored = self._to_store(batch)
+            if not any(stored):
+                return batch
             try:
                 await self._tools.sink.write(*stored)
             except SinkError as error:
-                wait = await self._wait_for("sink", error.what, wait)
+                if isinstance(error, SinkRejects) and error.rejected:
+                    log.warning("records.refused %s", error.what)
+                    batch = without(batch, error.rejected)
+                else:
+                    wait = await self._wait_for("sink", error.what, wait)
             else:
                 self.trouble = ""
-                return
+                return batch
+
+    def _to_store(self, batch: list[Visit]) -> tuple[list[Record]] | tuple[list[Record], list[VisitRow]]:
+        records = [record for visit in batch for record in visit.records]
+        # A sink that knows nothing of visits is not handed any: its `write` may take one argument only.
+        if not getattr(self._tools.sink, "keeps_visits", False):
+            return (records,)
+        return records, [visit.line(self._tools.job, self._worker) for visit in batch]
 
     async def _settle(self, batch: list[Visit]) -> None:
         settlements = [visit.settlement() for visit in batch]

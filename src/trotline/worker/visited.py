@@ -1,6 +1,7 @@
 """A visit that is over: what is to be stored, admitted and settled for it, and its line for the ledger."""
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -17,6 +18,7 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Verdict
 from trotline.model.visit_row import VisitRow
 from trotline.rules import redaction
+from trotline.spider.records import text_of
 
 _READ = Done()
 _NAMES: dict[type, str] = {Done: "done", Retry: "retry", Snooze: "snooze", Bury: "bury"}
@@ -111,6 +113,34 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             )
             for name, url in sifted.examples.items()
         }
+
+
+def without(batch: Sequence[Visit], rejected: Mapping[int, str]) -> list[Visit]:
+    """The batch without the records that the sink can never store: place among all records -> why.
+
+    Each is reported with its page. Such a page is not vouched for: its handler may be mended, and the page read again.
+    """
+    left: list[Visit] = []
+    start = 0
+    for visit in batch:
+        end = start + len(visit.records)
+        bad = {place - start: why for place, why in rejected.items() if start <= place < end}
+        left.append(_without(visit, bad) if bad else visit)
+        start = end
+    return left
+
+
+def _without(visit: Visit, bad: Mapping[int, str]) -> Visit:
+    return msgspec.structs.replace(
+        visit,
+        records=[record for place, record in enumerate(visit.records) if place not in bad],
+        rejects=[*visit.rejects, *(_reject(visit.records[place], why) for place, why in bad.items())],
+        seen=None,
+    )
+
+
+def _reject(record: Record, why: str) -> Reject:
+    return Reject(record.kind, f"refused by the sink: {why}", text_of(record.data))
 
 
 def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Request:
