@@ -28,9 +28,9 @@ def test_rows_that_differ_from_the_truth_are_a_failure(tmp_path: Path, capsys: p
     truth = {"T1": ("Tea", "€1.00"), "T2": ("Cup", "€2.00"), "T3": ("Pot", "€3.00")}
     found = {"T1": ("Tea", "€9.00"), "T2": ("Cup", "€2.00"), "T4": ("Jar", "€4.00")}
 
-    assert demo._compare(found, truth, tmp_path) == demo.DIFFERENT
+    assert demo.compare(found, truth, tmp_path) == demo.DIFFERENT
     assert "1 missing, 1 too many, 1 different" in capsys.readouterr().out
-    assert demo._compare(truth, truth, tmp_path) == 0
+    assert demo.compare(truth, truth, tmp_path) == 0
 
 
 def test_ctrl_c_stops_the_run_and_closes_the_shop(tmp_path: Path) -> None:

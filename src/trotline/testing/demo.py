@@ -58,7 +58,7 @@ def _demo(folder: Path, products: int) -> int:
     if not SPIDER.is_file():
         raise DemoFailed(f"{SPIDER} is not there: the demo runs in a clone of the repository")
     _clear(folder)
-    with _open_shop(products) as url:
+    with open_shop(products) as url:
         print(f"The demo shop is open at {url}: a small site on your own machine, made to be scraped.\n", flush=True)
         code = _scrape(url, folder)
     if code == INTERRUPTED:
@@ -66,9 +66,9 @@ def _demo(folder: Path, products: int) -> int:
         raise KeyboardInterrupt
     if code:
         raise DemoFailed(f"the run ended with exit code {code}; its last lines above say why")
-    found, truth = _stored(folder / "shop.db"), _truth(products)
-    _show(found)
-    return _compare(found, truth, folder)
+    found, truth = _stored(folder / "shop.db"), truth_of(products)
+    show(found)
+    return compare(found, truth, f"  rows      {short(folder / 'shop.db')}")
 
 
 def _clear(folder: Path) -> None:
@@ -80,7 +80,7 @@ def _clear(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def _open_shop(products: int) -> Iterator[str]:
+def open_shop(products: int) -> Iterator[str]:
     """The shop's address. It gets no Ctrl-C of its own, so that visits in flight can still end well."""
     command = [sys.executable, "-m", "trotline.testing.shop", "--port", "0", "--products", str(products)]
     shop = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)  # noqa: S603
@@ -91,12 +91,12 @@ def _open_shop(products: int) -> Iterator[str]:
             raise DemoFailed("the demo shop did not open; its message is above")
         yield address[0]
     finally:
-        _stop(shop)
+        stop(shop)
 
 
 def _scrape(url: str, folder: Path) -> int:
-    words = ["run", _short(SPIDER), "--allow-private", "--out", _short(folder / "shop.db")]
-    words += ["--frontier", f"sqlite:{_short(folder / 'frontier.db')}"]
+    words = ["run", short(SPIDER), "--allow-private", "--out", short(folder / "shop.db")]
+    words += ["--frontier", f"sqlite:{short(folder / 'frontier.db')}"]
     print(f"$ DEMO_SHOP={url} trotline {shlex.join(words)}", flush=True)
     command = [sys.executable, "-m", "trotline.cli", *words]
     run = subprocess.Popen(command, env={**os.environ, "DEMO_SHOP": url})  # noqa: S603
@@ -107,10 +107,10 @@ def _scrape(url: str, folder: Path) -> int:
         run.wait(_STOP_WITHIN)
         raise
     finally:
-        _stop(run)
+        stop(run)
 
 
-def _stop(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
+def stop(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
     process.terminate()
     try:
         process.wait(_STOP_WITHIN)
@@ -121,7 +121,7 @@ def _stop(process: "subprocess.Popen[str] | subprocess.Popen[bytes]") -> None:
         process.stdout.close()
 
 
-def _short(path: Path) -> str:
+def short(path: Path) -> str:
     """The path as one would type it here."""
     whole = path.resolve()
     return str(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole)
@@ -132,12 +132,12 @@ def _stored(path: Path) -> Rows:
         return {sku: (title, price) for sku, title, price in rows.execute("SELECT sku, title, price FROM product")}
 
 
-def _truth(products: int) -> Rows:
+def truth_of(products: int) -> Rows:
     """What the shop sells: the same number and seed always give the same shop."""
     return {one.sku: (one.title, one.price) for one in DemoShop(products).truth}
 
 
-def _show(found: Rows) -> None:
+def show(found: Rows) -> None:
     some = sorted(found.items(), key=lambda row: int(row[0][1:]))[:SHOWN]
     wide = max((len(title) for _, (title, _) in some), default=5)
     print(f"\n  {'sku':<6}{'title':<{wide}}  {'price':>8}")
@@ -147,15 +147,15 @@ def _show(found: Rows) -> None:
         print(f"  ... and {len(found) - SHOWN} more")
 
 
-def _compare(found: Rows, truth: Rows, folder: Path) -> int:
+def compare(found: Rows, truth: Rows, where: str) -> int:
     missing, strange = truth.keys() - found.keys(), found.keys() - truth.keys()
     wrong = [sku for sku in truth.keys() & found.keys() if truth[sku] != found[sku]]
     print(
         f"\n  {len(truth)} products in the shop, {len(found)} rows: "
         f"{len(missing)} missing, {len(strange)} too many, {len(wrong)} different"
     )
-    print(f"  rows      {_short(folder / 'shop.db')}")
-    print(f"  spider    {_short(SPIDER)}")
+    print(where)
+    print(f"  spider    {short(SPIDER)}")
     print("  go on     docs/learn/first-spider.md")
     return DIFFERENT if missing or strange or wrong else 0
 
