@@ -1,0 +1,112 @@
+"""`trotline trace`: the life of a URL."""
+
+import contextlib
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from trotline.app.loading import load
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
+from trotline.cli.target import Target, console_of, find
+from trotline.cli.text import json_line, safe
+from trotline.cli.trying import Aside
+from trotline.errors import SettingsError, TrotlineError
+
+if TYPE_CHECKING:
+    from trotline.cli.trace_view import Where
+    from trotline.rules.story import Facts
+    from trotline.spider.spider import Spider
+
+_WITHOUT_A_TERMINAL = 100
+"""Columns."""
+
+
+@click.command(
+    epilog=examples(
+        "trotline trace https://shop.example/p/17             in the newest job of this folder's spider",
+        "trotline trace https://shop.example/p/17 shop.py     and what the gate of that spider says to it",
+        "trotline trace https://shop.example/p/17 shop-3      in one job alone",
+        "trotline trace https://shop.example/p/17 --json      everything, for machines",
+    )
+)
+@click.argument("url")
+@click.argument("job", required=False)
+@click.option("--spider", metavar="FILE", help="The spider's file.  [default: SPIDER.py, if it is in this folder]")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many visits to tell.")
+@sink_option
+@frontier_option
+@json_option
+def command(
+    url: str, job: str | None, spider: str | None, limit: int, sink: str | None, frontier: str | None, as_json: bool
+) -> None:
+    """Tell the life of a URL: who found it, each visit, what was stored, and where it is now or why it never entered.
+
+    JOB is a spider's name, its file, or a job's id. Nothing is fetched, and no job is touched.
+    """
+    from trotline.cli.trace_view import Where, facts_of, lines
+
+    if "://" not in url:
+        raise SettingsError(
+            f"{safe(url, 100)!r} is not a web address", hint="It begins with https:// or http://: https://shop.example/"
+        )
+    settings = settings_of(frontier=frontier, sink=sink)
+    target = wait_for(find(settings, job))
+    file, found = _spider(spider or (job if job and _is_file(job) else ""), target)
+    where = Where(
+        job=target.job,
+        file=file,
+        changed=found is not None and not target.job.accepts(_version(file)),
+        routes=tuple(found.routes) if found is not None else (),
+        sink=settings.sink_of(target.job.spider),
+        frontier=frontier or "",
+    )
+    facts, has_ledger = wait_for(_ask(url, target, where, found, job == target.job.id, limit))
+    if as_json:
+        click.echo(json_line(facts_of(facts, where)))
+        return
+    width = shutil.get_terminal_size((_WITHOUT_A_TERMINAL, 24)).columns
+    click.echo("\n".join(lines(facts, where, has_ledger=has_ledger, width=width)))
+
+
+def _is_file(text: str) -> bool:
+    return text.endswith(".py") or ":" in text or "/" in text
+
+
+def _spider(ref: str, target: Target) -> "tuple[str, Spider | None]":
+    """The spider's file and what is in it. One that nobody named is only taken if it is what its name says."""
+    given, ref = bool(ref), ref or f"{target.job.spider}.py"
+    if not given and not Path(ref).is_file():
+        return "", None
+    with contextlib.redirect_stdout(Aside()):
+        try:
+            found = load(ref)
+        except TrotlineError:
+            if given:
+                raise
+            return "", None
+    if found.name != target.job.spider:
+        if given:
+            raise SettingsError(
+                f"{safe(ref)} is the spider {safe(found.name)!r}, and {target.job.id} is a job of another",
+                hint=f"Name a job of it: trotline trace URL {safe(found.name)}",
+            )
+        return "", None
+    return ref, found
+
+
+def _version(file: str) -> str:
+    from trotline.app.jobs import code_version
+
+    return code_version(file)
+
+
+async def _ask(
+    url: str, target: Target, where: "Where", spider: "Spider | None", alone: bool, limit: int
+) -> "tuple[Facts, bool]":
+    from trotline.app.tracing import ledger_at, trace
+
+    async with console_of(target) as console, ledger_at(where.sink) as ledger:
+        facts = await trace(url, target.job.id, console, ledger, spider, alone=alone, limit=limit)
+        return facts, ledger is not None

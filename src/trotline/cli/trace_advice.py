@@ -1,0 +1,184 @@
+"""How a URL stands, said in sentences, and the commands that come next."""
+
+import shlex
+from collections.abc import Iterator
+
+import msgspec
+
+from trotline.app.places import public
+from trotline.cli.text import count, length, reason, rest, safe, safe_url
+from trotline.model.job import Job, State
+from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
+from trotline.rules.story import Facts, Fate, Story
+
+Deed = tuple[str, str]
+"""What for, and the command."""
+_ADDRESSES = {
+    "scheme": "only http:// and https:// are visited",
+    "not a URL": "it is no URL",
+    "too long": "it is too long",
+    "bad host": "its host is a name that DNS cannot know",
+    "user-info": "URLs with a user name or password are not visited",
+}
+"""Why text is no address, as a person would say it."""
+
+
+def refusal(why: str) -> str:
+    return _ADDRESSES.get(why) or reason(why)
+
+
+class Where(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the question was asked."""
+
+    job: Job
+    file: str = ""
+    """The spider's file; empty if it is not known."""
+    changed: bool = False
+    """It is not the code that the job was started with."""
+    routes: tuple[str, ...] = ()
+    """Of the spider."""
+    sink: str
+    frontier: str = ""
+    """As it was given on the command line."""
+
+    @property
+    def also(self) -> str:
+        """What commands about the same job must say again."""
+        return f" --frontier {shlex.quote(public(self.frontier))}" if self.frontier else ""
+
+
+def now_and_next(facts: Facts, story: Story, where: Where, *, has_ledger: bool) -> tuple[list[str], list[Deed]]:
+    sentences = [*_now(facts, story, where), *_unknown(facts, story, where, has_ledger)]
+    return sentences, list(_next(facts, story, where))
+
+
+def _now(facts: Facts, story: Story, where: Where) -> Iterator[str]:
+    match story.fate:
+        case Fate.READ | Fate.DROPPED | Fate.ENDED:
+            yield from _over(facts, story, where)
+        case Fate.WAITING | Fate.DELAYED:
+            yield from _waiting(facts, where)
+        case Fate.LEASED:
+            worker = safe(story.identity.whereabouts.worker) if story.identity else ""
+            yield f"Worker {worker} holds it. If that dies, it goes to another within 20 s."
+        case Fate.DEAD:
+            yield "It lies in the graveyard and is not tried again by itself."
+        case Fate.REFUSED:
+            yield _keeps_out(facts)
+        case Fate.NEVER:
+            yield _never(facts, where)
+
+
+def _over(facts: Facts, story: Story, where: Where) -> Iterator[str]:
+    last = story.last
+    if story.why == "refused: robots.txt":
+        yield "The site's robots.txt asks robots not to read it. robots=False in the spider is yours to answer for."
+    if last is not None and story.fate is Fate.READ:
+        if last.records and not facts.rows:
+            yield "No row names this page now: what it gave was seen on another page later, or is stored elsewhere."
+        elif not last.records and not last.children:
+            yield "The handler found nothing in it: are the selectors right?"
+    if last is not None and last.job != where.job.id:
+        yield f"That was in {safe(last.job)}. {safe(where.job.id)} has not met it."
+    elif facts.progress.finished_at is None:
+        yield "It is not visited again in this job."
+
+
+def _waiting(facts: Facts, where: Where) -> Iterator[str]:
+    lane = facts.lane_view
+    if facts.progress.state is not State.RUNNING:
+        yield (
+            f"The job is {facts.progress.state}: nothing is handed out."
+            if (facts.progress.state is not State.DRAINING)
+            else "The job is draining: what waits is visited, nothing new is admitted."
+        )
+    if lane is not None:
+        others = f"{count(lane.waiting, 'task')} {'waits' if lane.waiting == 1 else 'wait'} in lane {safe(lane.lane)}"
+        if resting := rest(lane):
+            yield f"{others}, which {'is paused' if lane.paused else f'rests for {resting}'}."
+        else:
+            yield f"{others}, one start every {length(lane.interval)}."
+    if not facts.workers:
+        yield "Nobody works on this job now."
+
+
+def _keeps_out(facts: Facts) -> str:
+    rule = safe(facts.rule)
+    match facts.refusal:
+        case why if why == HOST:
+            return (
+                f"The spider visits {rule or 'other hosts'} and subdomains. Add {safe(facts.lane)} to its hosts=[...]."
+            )
+        case why if why == EXCLUDED:
+            return f"Its exclude has the pattern {rule}, which is found in this URL."
+        case why if why == NOT_INCLUDED:
+            return f"None of the patterns of its include is found in this URL: {rule}."
+        case why if why == DEPTH:
+            return f"It would be more than max_depth={rule} links away from a seed."
+        case why if why.startswith("trap: "):
+            return (
+                "The trap rules keep it out, since crawls of such URLs do not end: traps=TrapRules(...) in the spider."
+            )
+        case "user-info":
+            return "Write it without them, and send an Authorization header: headers= of the spider."
+        case _:
+            return "No spider can visit it."
+
+
+def _never(facts: Facts, where: Where) -> str:
+    if not where.file:
+        return "Neither the frontier nor the ledger knows it under this very URL."
+    if facts.progress.state is State.DRAINING:
+        return "The gate would let it in, but the job is draining: nothing new is admitted."
+    return (
+        "The gate would let it in, but no page that was read so far led to it. Try the page that should link to it: "
+        "is the link in its HTML, and does the handler follow it?"
+    )
+
+
+def _unknown(facts: Facts, story: Story, where: Where, has_ledger: bool) -> Iterator[str]:
+    """What the answer lacks, and how to have it."""
+    sink = safe_url(where.sink)
+    if not has_ledger:
+        kept = "keeps no visits" if where.sink.startswith(("jsonl:", "csv:", "parquet:")) else "is not there"
+        yield f"How its visits went is not known: {sink} {kept}. Name the sink of the run with --sink."
+    elif story.fate is Fate.ENDED:
+        yield f"{sink} has no line about it: the run had another sink (--sink), or visits=no."
+    if not where.file:
+        yield "Without the spider's file its routes and its scope are not known: name it with --spider FILE."
+    elif where.changed and story.fate in (Fate.REFUSED, Fate.NEVER):
+        yield f"{safe(where.file)} has changed since the job began: this is what its gate says now."
+
+
+def _route(where: Where) -> str:
+    return safe(where.routes[0]) if len(where.routes) == 1 else "ROUTE"
+
+
+def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
+    file = shlex.quote(safe(where.file)) if where.file else "FILE"
+    spider, job = safe(where.job.spider), safe(where.job.id)
+    url = shlex.quote(safe_url(facts.url or facts.asked, 2000))
+    route = safe(story.identity.route) if story.identity else _route(where)
+    match story.fate:
+        case Fate.DEAD if story.identity is not None:
+            grave = f"trotline dead {job} {story.identity.id}"
+            yield "look at the grave", grave + where.also
+            yield "give it a fresh start", f"{grave} --revive{where.also}"
+        case Fate.WAITING | Fate.DELAYED:
+            if facts.progress.state is not State.RUNNING:
+                yield "let it go on", f"trotline resume {job}{where.also}"
+            elif facts.lane_view is not None and facts.lane_view.paused:
+                yield "let it go on", f"trotline resume {job} --lane {safe(facts.lane_view.lane)}{where.also}"
+            if not facts.workers:
+                yield "go on", f"trotline run {file}{where.also}"
+            return
+        case Fate.NEVER:
+            yield "put it in yourself", f"echo {url} | trotline push {job} - --route {route}{where.also}"
+        case Fate.LEASED:
+            return
+    if facts.url:
+        yield "see what comes of it now", f"trotline try {file} {route} {url}"
+        if route == "ROUTE" and where.routes:
+            yield "ROUTE is one of", safe(", ".join(where.routes))
+    if story.fate in (Fate.ENDED, Fate.DROPPED):
+        yield "what happened to others", f"trotline status {spider}{where.also}"
