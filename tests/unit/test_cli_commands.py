@@ -174,7 +174,7 @@ def test_new_makes_a_working_file_of_any_name(call: Call, name: str):
         (("shop.py", "--out", "rows.xls"), "--out: 'rows.xls' is not a sink"),
         (("shop.py", "--out", "a.csv", "--sink", "sqlite:b.db"), "both"),
         (("shop.py", "--max-time", "soon"), "--max-time: 'soon' is not a length of time"),
-        (("shop.py", "--frontier", "redis://u:secret@h"), "--frontier"),
+        (("shop.py", "--frontier", "amqp://u:secret@h"), "--frontier"),
         (("shop.py:nobody",), "shop.py:shop"),
     ],
 )

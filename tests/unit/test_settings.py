@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.app.places import frontier_url, path_of, public, sink_url
+from trotline.app.places import frontier_url, is_file, path_of, public, shown, sink_url
 from trotline.app.settings import Settings, file_name, read, strangers
 from trotline.errors import SettingsError
 from trotline.model.moments import seconds
@@ -75,7 +75,8 @@ def test_a_misspelt_variable_is_an_error_and_a_foreign_one_is_not(tmp_path: Path
         ("allow_private", "perhaps"),
         ("allow", "10.20.0.7/16"),
         ("allow", "wiki.corp.example,http://wiki/"),
-        ("frontier", "redis://there"),
+        ("frontier", "amqp://there"),
+        ("frontier", "redis://"),
         ("frontier", "sqlite:"),
         ("sink", "rows.xls"),
         ("sink", "jsonl:"),
@@ -127,9 +128,31 @@ def test_frontier_forms():
     assert path_of("sqlite:/x/f.db") == "/x/f.db"
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://queue:6379/0",
+        "rediss://:secret@queue/0?shards=4",
+        "redis+cluster://a:7000,b:7000/?seen=bloom",
+        "redis+sentinel://a:26379,b:26379/main",
+    ],
+)
+def test_servers_are_frontiers_as_they_are_written(url: str):
+    assert frontier_url(url) == url
+    assert path_of(url) == ""
+    assert not is_file(url)
+    assert "secret" not in shown(url)
+
+
+def test_postgresql_is_a_sink_under_both_of_its_names():
+    assert sink_url("PostgreSQL://me:secret@db/rows") == "postgresql://me:secret@db/rows"
+    assert sink_url("postgres://db/rows") == "postgres://db/rows"
+    assert shown("postgresql://me:secret@db/rows") == "postgresql://db/rows"
+
+
 def test_a_refused_url_shows_no_password():
     with pytest.raises(ValueError, match="db/rows") as caught:
-        sink_url("postgresql://me:secret@db/rows")
+        sink_url("mysql://me:secret@db/rows")
     assert "secret" not in str(caught.value)
     assert public("https://u:p@h.example:8/x?y") == "https://h.example:8/x?y"
 

@@ -9,8 +9,10 @@ from trotline.app import wiring
 from trotline.app.places import frontier_url, sink_url
 from trotline.app.processes import worker_name
 from trotline.app.seeding import seed
+from trotline.app.wiring import AnyFrontier
 from trotline.errors import SettingsError
 from trotline.model.job import Job, Progress
+from trotline.model.proxy import Proxy
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.ports.sink import Sink
 from trotline.spider.spider import Spider
@@ -19,20 +21,27 @@ from trotline.worker.tools import Policy, Tools
 from trotline.worker.worker import Worker
 
 if TYPE_CHECKING:
-    from trotline.adapters.sqlite.frontier import SqliteFrontier
     from trotline.adapters.sqlite.validators import SqliteValidators
 
 
 class App:
     """Where the tasks live and where the rows go.
 
-    `frontier` is a URL (`sqlite:crawl.db`), `sink` a URL or any object that keeps the Sink port's promises.
-    `allow` names private hosts and networks that may be visited, `allow_private` allows all of them.
+    `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), `sink` a URL or any object that keeps the Sink port's
+    promises.
+    `allow` names private hosts and networks that may be visited, `allow_private` allows all of them; `proxy` is the way
+    out (`Proxy.parse("http://...")`).
     Workers run in this process; `trotline run` is the way to have them supervised.
     """
 
     def __init__(
-        self, *, frontier: str, sink: str | Sink, allow_private: bool = False, allow: Sequence[str] = ()
+        self,
+        *,
+        frontier: str,
+        sink: str | Sink,
+        allow_private: bool = False,
+        allow: Sequence[str] = (),
+        proxy: Proxy | None = None,
     ) -> None:
         try:
             self._frontier_url = frontier_url(frontier)
@@ -42,7 +51,8 @@ class App:
         self._given_sink = None if isinstance(sink, str) else sink
         self._allow_private = allow_private
         self._allow = tuple(allow)
-        self._frontiers: dict[str, SqliteFrontier] = {}
+        self._proxy = proxy
+        self._frontiers: dict[str, AnyFrontier] = {}
 
     async def __aenter__(self) -> Self:
         self._has_rows = self._given_sink is not None or wiring.has_rows(self._sink_url)
@@ -52,9 +62,7 @@ class App:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        finish = getattr(self._sink, "finish", None)
-        if finish is not None:
-            await finish()
+        await wiring.finish_sink(self._sink)
         for frontier in self._frontiers.values():
             # Last of all: a job whose end was never told is gone on with, and its sink finished, by the next start.
             await frontier.announce_finish()
@@ -73,7 +81,16 @@ class App:
         frontier = await self._frontier(job)
         now = (await frontier.progress()).now
         gate = wiring.open_gate(spider)
-        await seed(spider, frontier, gate, now, extra=None, allow_private=self._allow_private, allow=self._allow)
+        await seed(
+            spider,
+            frontier,
+            gate,
+            now,
+            extra=None,
+            allow_private=self._allow_private,
+            allow=self._allow,
+            proxy=self._proxy,
+        )
         await frontier.seal()
         return job
 
@@ -87,9 +104,12 @@ class App:
         if job is None:
             raise SettingsError(f"spider {spider.name!r} has no job", hint="Start one first: await app.start(spider)")
         validators = await self._validators(job, spider)
-        fetcher = wiring.open_fetcher(spider, allow_private=self._allow_private, allow=self._allow, slots=slots)
+        fetcher = wiring.open_fetcher(
+            spider, allow_private=self._allow_private, allow=self._allow, proxy=self._proxy, slots=slots
+        )
         try:
             tools = Tools(
+                job=job.id,
                 frontier=await self._frontier(job),
                 fetcher=fetcher,
                 sink=self._sink,
@@ -120,7 +140,7 @@ class App:
     async def progress(self, job: Job) -> Progress:
         return await (await self._frontier(job)).progress()
 
-    async def _frontier(self, job: Job) -> "SqliteFrontier":
+    async def _frontier(self, job: Job) -> AnyFrontier:
         if job.id not in self._frontiers:
             self._frontiers[job.id] = await wiring.open_frontier(self._frontier_url, job)
         return self._frontiers[job.id]

@@ -84,7 +84,7 @@ def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
 async def _work(orders: Orders, spider: Spider) -> int:
     marker = Marker(mmap.mmap(orders.marker, SIZE))
     frontier = await wiring.open_frontier(orders.frontier, orders.job, orders.keeper)
-    sink = wiring.open_sink(orders.sink)
+    sink = wiring.open_sink(orders.sink, orders.job.id)
     fetcher = wiring.open_fetcher(
         spider,
         allow_private=orders.allow_private,

@@ -17,41 +17,54 @@ SINK_FORMS = {
     ".parquet": "parquet",
 }
 """A file's ending says which kind of sink it is."""
-_SINK_SCHEMES = ("sqlite", "jsonl", "csv", "parquet")
+REDIS = ("redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel")
+POSTGRES = ("postgresql", "postgres")
+_FILES = ("sqlite", "jsonl", "csv", "parquet")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):")
+_FRONTIERS = f'"sqlite:PATH", "{MEMORY}" or "redis://HOST:PORT/0"'
 
 
 def frontier_url(text: Any) -> str:
-    """`sqlite:PATH` or `sqlite::memory:`; ValueError says what else would work."""
+    """`sqlite:PATH`, `sqlite::memory:` or `redis://...`; ValueError says what else would work."""
     scheme, path = _split(text)
+    if scheme in REDIS:
+        return _server(text, scheme)
     if scheme == "" and PurePath(path).suffix in (".db", ".sqlite", ".sqlite3"):
         scheme = "sqlite"
     if scheme != "sqlite":
-        raise ValueError(f'{public(str(text))!r} is not a frontier; write "sqlite:PATH" or "{MEMORY}"')
+        raise ValueError(f"{public(str(text))!r} is not a frontier; write {_FRONTIERS}")
     if not path:
         raise ValueError(f'{text!r} names no file; write "sqlite:PATH" or "{MEMORY}"')
     return f"sqlite:{path}"
 
 
 def sink_url(text: Any) -> str:
-    """`sqlite:PATH`, `jsonl:PATH`, `csv:PATH`, `parquet:PATH`, or a file name whose ending says the same."""
+    """`sqlite:PATH`, `jsonl:PATH`, `csv:PATH`, `parquet:PATH`, a file name whose ending says the same, or
+    `postgresql://...`."""
     scheme, path = _split(text)
+    if scheme in POSTGRES:
+        return _server(text, scheme)
     if scheme == "":
         scheme = SINK_FORMS.get(PurePath(path).suffix.lower(), "")
-    if scheme not in _SINK_SCHEMES:
+    if scheme not in _FILES:
         raise ValueError(
             f"{public(str(text))!r} is not a sink; give a file that ends in .db, .jsonl, .csv or .parquet, "
-            f'or write "sqlite:PATH", "jsonl:PATH", "csv:PATH" or "parquet:PATH"'
+            f'or write "sqlite:PATH", "jsonl:PATH", "csv:PATH", "parquet:PATH" or "postgresql://HOST/DATABASE"'
         )
     if not path:
         raise ValueError(f'{text!r} names no file; write "{scheme}:PATH"')
     return f"{scheme}:{path}"
 
 
+def is_file(url: str) -> bool:
+    """Is it a file (or memory) of this machine? Else it is a server."""
+    return scheme_of(url) in _FILES
+
+
 def path_of(url: str) -> str:
-    """The file of a frontier or sink URL; "" for the one in memory."""
+    """The file of a frontier or sink URL; "" for the one in memory, and for servers."""
     scheme, path = _split(url)
-    return "" if (scheme, path) == ("sqlite", ":memory:") else path
+    return "" if scheme not in ("", *_FILES) or (scheme, path) == ("sqlite", ":memory:") else path
 
 
 def scheme_of(url: str) -> str:
@@ -61,6 +74,20 @@ def scheme_of(url: str) -> str:
 def public(url: str) -> str:
     """The URL as it may be shown: no user name, no password, no value of a telling query key."""
     return redaction.url(url)
+
+
+def shown(url: str) -> str:
+    """A place as people know it: the file's path, or the server's URL without what must not be seen."""
+    return path_of(url) or public(url)
+
+
+def _server(text: str, scheme: str) -> str:
+    """A server's URL, as it was written but for the scheme's case. What it names is the adapter's to judge."""
+    url = text.strip()
+    rest = url[len(scheme) :]
+    if not rest.startswith("://") or not rest[3:].strip("/"):
+        raise ValueError(f'{public(url)!r} names no server; write "{scheme}://HOST:PORT/..."')
+    return scheme + rest
 
 
 def _split(text: Any) -> tuple[str, str]:

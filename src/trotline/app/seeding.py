@@ -5,7 +5,9 @@ import os
 import stat
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -14,12 +16,15 @@ from trotline.errors import SpiderRefused
 from trotline.frontier.gate import Gate
 from trotline.model.lease import Admission
 from trotline.model.limits import Limits
+from trotline.model.proxy import Proxy
 from trotline.model.task import Task
-from trotline.ports.frontier import Frontier
 from trotline.rules import redaction
 from trotline.rules.urls import Address, read
 from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Start, expand, read_lines
 from trotline.spider.spider import Spider
+
+if TYPE_CHECKING:
+    from trotline.adapters.http.fetcher import HttpFetcher
 
 BATCH = 500
 
@@ -32,20 +37,28 @@ class Seeded(msgspec.Struct):
     """A seed that was refused."""
 
 
+class Puts(Protocol):
+    """Where seeds go: a frontier, or a feed in front of one."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]: ...
+
+
 async def seed(
     spider: Spider,
-    frontier: Frontier,
+    frontier: Puts,
     gate: Gate,
     now: float,
     *,
     extra: str | None,
     allow_private: bool,
     allow: Sequence[str] = (),
+    proxy: Proxy | None = None,
 ) -> Seeded:
     """Put every seed. A crash in the middle is harmless: the next run puts them again, and duplicates are known."""
     seeded = Seeded()
     batch: list[Task] = []
-    async for task in _tasks(spider, extra, allow_private, allow):
+    fetcher = partial(wiring.open_fetcher, spider, allow_private=allow_private, allow=allow, proxy=proxy)
+    async for task in _tasks(spider, extra, fetcher):
         if task.route not in spider.routes:
             known = ", ".join(spider.routes)
             raise SpiderRefused(
@@ -62,13 +75,15 @@ async def seed(
     return seeded
 
 
-async def _put(frontier: Frontier, gate: Gate, drafts: list[Task], now: float, seeded: Seeded) -> None:
+async def _put(frontier: Puts, gate: Gate, drafts: list[Task], now: float, seeded: Seeded) -> None:
     if not drafts:
         return
     sifted = gate.seeds(drafts, now)
     for admission in await frontier.put(sifted.tasks):
         if admission is Admission.NEW:
             seeded.new += 1
+        elif admission is Admission.REFUSED:
+            seeded.refused["the job is draining"] += 1
         else:
             seeded.duplicate += 1
     seeded.refused.update(sifted.refused)
@@ -76,7 +91,7 @@ async def _put(frontier: Frontier, gate: Gate, drafts: list[Task], now: float, s
         seeded.example = redaction.url(drafts[0].url)
 
 
-async def _tasks(spider: Spider, extra: str | None, allow_private: bool, allow: Sequence[str]) -> AsyncIterator[Task]:
+async def _tasks(spider: Spider, extra: str | None, open_fetcher: "Callable[[], HttpFetcher]") -> AsyncIterator[Task]:
     fetched: list[Start] = []
     for start in spider.seeds():
         if isinstance(start, Task):
@@ -87,7 +102,7 @@ async def _tasks(spider: Spider, extra: str | None, allow_private: bool, allow: 
         for task in await _from_lines(spider, extra):
             yield task
     if fetched:
-        async for task in _from_sitemaps(spider, fetched, allow_private, allow):
+        async for task in _from_sitemaps(spider, fetched, open_fetcher):
             yield task
 
 
@@ -125,11 +140,11 @@ async def _readable(descriptor: int) -> None:
 
 
 async def _from_sitemaps(
-    spider: Spider, starts: list[Start], allow_private: bool, allow: Sequence[str]
+    spider: Spider, starts: list[Start], open_fetcher: "Callable[[], HttpFetcher]"
 ) -> AsyncIterator[Task]:
     from trotline.adapters.http.sitemaps import SitemapReader
 
-    fetcher = wiring.open_fetcher(spider, allow_private=allow_private, allow=allow)
+    fetcher = open_fetcher()
     try:
         robots = wiring.open_robots(fetcher, spider)
         reader = SitemapReader(fetcher, spider.limits or Limits())

@@ -1,27 +1,39 @@
 """From URLs to the things behind them: the only place that names concrete adapters."""
 
+import importlib
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
-from trotline.app.places import path_of, scheme_of
+from trotline.app.places import POSTGRES, REDIS, is_file, path_of, public, scheme_of
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy
+from trotline.ports.console import Console
+from trotline.ports.frontier import Frontier
+from trotline.ports.jobs import Jobs
 
 if TYPE_CHECKING:
     # Loaded when needed: `trotline --help` must not pay for an HTTP client.
     from trotline.adapters.files.evidence import EvidenceFolder
     from trotline.adapters.http.fetcher import HttpFetcher
     from trotline.adapters.http.robots import RobotsTxt
-    from trotline.adapters.sqlite.frontier import SqliteFrontier
-    from trotline.adapters.sqlite.jobs import SqliteJobs
     from trotline.adapters.sqlite.validators import SqliteValidators
     from trotline.frontier.gate import Gate
     from trotline.ports.sink import Sink
     from trotline.spider.spider import Spider
+
+_LOCAL = Path(".trotline")
+"""Where a worker keeps what belongs to its own machine."""
+
+
+class AnyFrontier(Frontier, Console, Protocol):
+    """One job's frontier, for workers and for operators alike."""
+
+    job: Job
 
 
 def user_agent(spider: "Spider") -> str:
@@ -33,23 +45,53 @@ def user_agent(spider: "Spider") -> str:
     return f"Trotline/{version('trotline')} ({spider.name})"
 
 
-def _frontier_path(url: str) -> str:
-    if scheme_of(url) != "sqlite":
-        raise SettingsError(f"{url} is not a frontier that is known here", hint="Write it as sqlite:PATH")
-    return path_of(url) or ":memory:"
-
-
-async def open_jobs(frontier_url: str) -> "SqliteJobs":
+async def open_jobs(frontier_url: str) -> Jobs:
+    if scheme_of(frontier_url) in REDIS:
+        jobs: Jobs = await _adapter("redis").open_jobs(frontier_url)
+        return jobs
     from trotline.adapters.sqlite.jobs import SqliteJobs
 
     return SqliteJobs(_frontier_path(frontier_url))
 
 
-async def open_frontier(frontier_url: str, job: Job, keeper: str = "") -> "SqliteFrontier":
-    """`keeper` is the process that returns our leases if we die; see `this_process`."""
+async def open_frontier(frontier_url: str, job: Job, keeper: str = "") -> AnyFrontier:
+    """`keeper` is the process that returns our leases if we die; see `this_process`. Servers do without."""
+    if scheme_of(frontier_url) in REDIS:
+        frontier: AnyFrontier = await _adapter("redis").open_frontier(frontier_url, job)
+        return frontier
     from trotline.adapters.sqlite.frontier import SqliteFrontier
 
     return SqliteFrontier(_frontier_path(frontier_url), job, keeper=keeper)
+
+
+def is_there(frontier_url: str) -> bool:
+    """Can it be looked at without making it? A server's answer is its own."""
+    return not is_file(frontier_url) or Path(path_of(frontier_url)).is_file()
+
+
+def _frontier_path(url: str) -> str:
+    if scheme_of(url) != "sqlite":
+        raise SettingsError(
+            f"{public(url)} is not a frontier that is known here", hint="Write it as sqlite:PATH or redis://HOST:PORT/0"
+        )
+    return path_of(url) or ":memory:"
+
+
+def _adapter(name: str) -> Any:
+    with _extra(name):
+        return importlib.import_module(f"trotline.adapters.{name}")
+
+
+@contextmanager
+def _extra(name: str) -> Iterator[None]:
+    """An adapter is imported whose library not everybody has installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise SettingsError(
+            f"{name} needs the package {error.name}, which is not installed here",
+            hint=f"Install it: pip install 'trotline[{name}]'",
+        ) from error
 
 
 def this_process() -> str:
@@ -59,8 +101,8 @@ def this_process() -> str:
     return process_name()
 
 
-def open_sink(sink_url: str) -> "Sink":
-    """The sink behind the URL; SinkUnreachable or SinkTooNew says why not."""
+def open_sink(sink_url: str, job: str = "") -> "Sink":
+    """The sink behind the URL; SinkUnreachable or SinkTooNew says why not. `job` is whose records it will get."""
     path = path_of(sink_url)
     match scheme_of(sink_url):
         case "sqlite":
@@ -79,29 +121,54 @@ def open_sink(sink_url: str) -> "Sink":
             from trotline.adapters.files.tables import ParquetSink
 
             return ParquetSink(path)
+        case scheme if scheme in POSTGRES:
+            with _extra("postgres"):
+                from trotline.adapters.postgres.sink import PostgresSink
+            return PostgresSink(sink_url, job=job)
         case scheme:
             raise SettingsError(
-                f"{scheme}: is not a sink that is known here", hint="Give a .db, .jsonl, .csv or .parquet"
+                f"{scheme}: is not a sink that is known here",
+                hint="Give a .db, .jsonl, .csv or .parquet, or postgresql://HOST/DATABASE",
             )
+
+
+async def check_sink(sink: "Sink") -> None:
+    """A sink that cannot be opened is said before any page is fetched, not after."""
+    opening = getattr(sink, "open", None)
+    if opening is not None:
+        await opening()
+
+
+async def finish_sink(sink: "Sink") -> None:
+    """What a sink does at the end of a job, if it has something to do. May be called by several, and many times."""
+    finish = getattr(sink, "finish", None)
+    if finish is not None:
+        await finish()
 
 
 def open_validators(frontier_url: str, job: Job, sink: str, spider: "Spider") -> "SqliteValidators | None":
     """What pages said about their version, in a file beside the frontier's; None if no route asks for it.
 
     They vouch for the rows of one sink, made by one version of the spider's file: for others, pages are read again.
+    Only where the frontier is a file: workers of a fleet do not know what the others have read, and read it all.
     """
-    path = _frontier_path(frontier_url)
-    if path == ":memory:" or not any(route.conditional for route in spider.routes.values()):
+    if not is_file(frontier_url) or not path_of(frontier_url):
+        return None
+    if not any(route.conditional for route in spider.routes.values()):
         return None
     from trotline.adapters.sqlite.validators import SqliteValidators
 
-    file = Path(path).with_name(f"{spider.name}.validators.db")
+    file = Path(path_of(frontier_url)).with_name(f"{spider.name}.validators.db")
     # From another folder the same words name another file.
-    return SqliteValidators(file, spider.name, copy=f"{job.version} {scheme_of(sink)} {Path(path_of(sink)).absolute()}")
+    place = f"{scheme_of(sink)} {Path(path_of(sink)).absolute()}" if is_file(sink) else public(sink)
+    return SqliteValidators(file, spider.name, copy=f"{job.version} {place}")
 
 
 def has_rows(sink_url: str) -> bool:
-    """Is there a file that rows could be in? Asked before the sink is opened, which makes one."""
+    """Is there a file that rows could be in? Asked before the sink is opened, which makes one.
+
+    Of a server nobody knows without asking: no, which costs pages that are fetched whole, and never rows.
+    """
     return path_of(sink_url) != "" and Path(path_of(sink_url)).exists()
 
 
@@ -170,7 +237,9 @@ def open_gate(spider: "Spider") -> "Gate":
 
 
 def evidence_folder(frontier_url: str) -> Path | None:
-    """Beside the frontier's file; None if that is in memory."""
+    """Beside the frontier's file, or of the worker's own machine; None if the frontier is in memory."""
+    if not is_file(frontier_url):
+        return _LOCAL / "evidence"
     path = path_of(frontier_url)
     return Path(path).parent / "evidence" if path else None
 

@@ -7,13 +7,14 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from trotline.cli.crew_view import crew_table
 from trotline.cli.outlook import Outlook
 from trotline.cli.text import by_number, clock, count, eta, length, rate, rest, safe
-from trotline.model.job import LaneView
+from trotline.model.job import LaneView, State
 from trotline.rules.eta import Range, Unknown
 
 if TYPE_CHECKING:
-    from trotline.app.run import Report
+    from trotline.app.reporting import Report
 
 _FRAME = 4
 """Lines for the hint at the end, and one that stays free: a picture as high as the screen makes it scroll."""
@@ -23,7 +24,8 @@ _HINT = "Ctrl-C stops and keeps everything; the same command goes on from there.
 class LiveView:
     """Draws each report over the last one. Nothing is drawn in between: two frames a second cost next to nothing."""
 
-    def __init__(self, max_pages: int | None = None, console: Console | None = None) -> None:
+    def __init__(self, max_pages: int | None = None, console: Console | None = None, *, hint: str = _HINT) -> None:
+        self._hint = hint or _HINT
         self._console = console or Console(highlight=False)
         self._outlook = Outlook(max_pages)
         self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
@@ -32,13 +34,13 @@ class LiveView:
     def show(self, report: "Report") -> None:
         found = self._outlook.update(report)
         size = self._console.size
-        self._live.update(frame(report, found, size.width, size.height), refresh=True)
+        self._live.update(frame(report, found, size.width, size.height, self._hint), refresh=True)
 
     def close(self) -> None:
         self._live.stop()
 
 
-def frame(report: "Report", found: Range | Unknown, width: int, height: int) -> Text:
+def frame(report: "Report", found: Range | Unknown, width: int, height: int, hint: str = _HINT) -> Text:
     """One picture of the run, as high as it must be and never higher than the screen.
 
     Lines are laid out here and not by rich's tables: those take five times as long, twice a second.
@@ -51,11 +53,15 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int) -> 
     room -= len(errors) + 2 if errors else 0
     # Title, blank line and "and 3 more" belong to the lanes too.
     lanes = report.lanes if len(report.lanes) <= room - 2 else report.lanes[: max(0, room - 3)]
+    room -= len(lanes) + 3 if lanes else 0
+    crew = report.crew if len(report.crew) <= room - 2 else report.crew[: max(0, room - 3)]
     if lanes:
         rows += [Text(), *_lanes(lanes, len(report.lanes) - len(lanes), width)]
+    if crew:
+        rows += [Text(), *crew_table(crew, len(report.crew) - len(crew), report.job)]
     if errors:
         rows += [Text(), *_errors(errors)]
-    rows += [Text(), Text(_HINT, style="dim")]
+    rows += [Text(), Text(hint, style="dim")]
     for row in rows:
         row.truncate(width, overflow="ellipsis")
     return Text("\n", no_wrap=True, end="").join(rows)
@@ -65,8 +71,8 @@ def _title(report: "Report", width: int) -> Text:
     name = Text(safe(report.job.id, 50), style="bold")
     if report.resumed:
         name.append("  resumed", style="not bold cyan")
-    if report.progress.paused:
-        name.append("  paused", style="not bold yellow")
+    if report.progress.state is not State.RUNNING:
+        name.append(f"  {report.progress.state}", style="not bold yellow")
     time = clock(report.elapsed)
     name.append(" " * max(1, width - name.cell_len - len(time)) + time)
     return name
@@ -99,7 +105,10 @@ def _counts(report: "Report") -> Text:
 
 
 def _flow(report: "Report") -> Text:
-    workers = f"{report.workers} process" + ("" if report.workers == 1 else "es")
+    if report.whole:
+        workers = count(report.workers, "worker")
+    else:
+        workers = f"{report.workers} process" + ("" if report.workers == 1 else "es")
     return Text.assemble(
         (rate(report.pages_per_second), "bold"), "   ", (count(report.records), "bold"), " records   ", workers
     )

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
 
 if TYPE_CHECKING:
-    from trotline.app.run import Report
+    from trotline.app.reporting import Report
 
 
 class Outlook:
@@ -21,6 +21,9 @@ class Outlook:
         ended = progress.done + progress.dead
         if self._ended_before is None:
             self._ended_before = ended
+        if not self._samples and report.whole:
+            # The whole job, met in the middle of its life: until we have seen some of it, its average must do.
+            self._samples = (Sample(0.0, 0, progress.admitted),)
         self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
         if not progress.waiting + progress.leased and not progress.sealed:
             # Nothing to do is not the end while seeds are still coming.

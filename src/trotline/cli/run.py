@@ -13,11 +13,19 @@ from trotline.app.launching import Launched
 from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
-from trotline.cli.options import allow_option, examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.options import (
+    allow_option,
+    examples,
+    frontier_option,
+    json_option,
+    proxy_option,
+    settings_of,
+    wait_for,
+)
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.target import Target, console_of
 from trotline.cli.text import json_line
-from trotline.cli.views import JsonLines, Lines, Quiet, View
+from trotline.cli.views import View, choose
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
@@ -30,6 +38,7 @@ CODES = {
     "finished with dead": FINISHED_WITH_DEAD,
     "empty": EMPTY,
     "interrupted": INTERRUPTED,
+    "cancelled": INTERRUPTED,
 }
 
 
@@ -55,6 +64,7 @@ CODES = {
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
+@proxy_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -79,7 +89,7 @@ def command(
     launched = [Launched() for _ in range(settings.processes)]
     try:
         found = _load(spider)
-        view = _view(quiet, as_json, settings.max_pages)
+        view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
         plan = _plan(spider, found, settings, fresh, seeds)
         return _run(plan, found, view, launched, quiet=quiet, json=as_json)
     finally:
@@ -108,21 +118,10 @@ def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: st
         seeds_file=seeds,
         allow_private=settings.allow_private,
         allow=settings.allow,
+        proxy=settings.way_out,
         grace=settings.grace,
         memory=settings.memory,
     )
-
-
-def _view(quiet: bool, json: bool, max_pages: int | None) -> View:
-    if quiet:
-        return Quiet()
-    if json:
-        return JsonLines(max_pages)
-    if not sys.stdout.isatty():
-        return Lines(max_pages)
-    from trotline.cli.live import LiveView
-
-    return LiveView(max_pages)
 
 
 def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched], *, quiet: bool, json: bool) -> int:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from trotline.app.places import path_of, scheme_of
+from trotline.app.places import POSTGRES, path_of, public, scheme_of, shown
 from trotline.cli.text import by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
 
 if TYPE_CHECKING:
-    from trotline.app.run import Report
+    from trotline.app.reporting import Report
 
 _MOST = 6
 _DEAD = "dead: "
@@ -53,6 +53,7 @@ HEADLINES = {
     "finished with dead": ("finished, but some tasks are dead", "yellow"),
     "stopped at limit": ("stopped at the limit that was set", "green"),
     "interrupted": ("interrupted; nothing is lost", "yellow"),
+    "cancelled": ("cancelled; what waits is kept", "yellow"),
     "empty": ("finished, but no record was stored", "red"),
 }
 
@@ -105,12 +106,14 @@ def look_command(sink: str, kinds: dict[str, int]) -> str:
         case "parquet":
             code = f"import pyarrow.parquet as p; print(p.read_table({path!r}).slice(0, 5))"
             return f"python -c {shlex.quote(code)}"
+        case scheme if scheme in POSTGRES:
+            return f"psql {shlex.quote(sink)} -c {shlex.quote(_ANY_ROWS)}"
         case _:
             return f"head {shlex.quote(path)}"
 
 
 def _records(summary: Summary) -> list[str]:
-    where = f" in {safe(path_of(summary.sink) or summary.sink)}" if summary.records else ""
+    where = f" in {safe(shown(summary.sink))}" if summary.records else ""
     rows = [_row("records", count(summary.records) + where)]
     if summary.waiting:
         rows.append(_row("waiting", count(summary.waiting)))
@@ -158,7 +161,7 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         seconds=report.elapsed,
         waiting=progress.waiting + progress.leased,
         dead=progress.dead,
-        sink=sink,
+        sink=public(sink),
         command=command,
         reasons=_burials(progress.tallies) if progress.dead else {},
         dropped=dropped(progress.tallies),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from trotline.app.places import public
-from trotline.model.job import LaneView
+from trotline.model.job import LaneView, State
 from trotline.model.moments import Seconds
 from trotline.rules import redaction
 from trotline.rules.eta import Range, Unknown
@@ -112,8 +112,8 @@ def size(octets: int) -> str:
 
 def rest(lane: LaneView) -> str:
     """Why nothing of the lane is visited now; empty when it may be."""
-    if lane.paused:
-        return "paused"
+    if lane.state is not State.RUNNING:
+        return lane.state.value
     if lane.rests_for <= 0:
         return ""
     return f"{length(lane.rests_for)}: {safe(lane.why, 100)}" if lane.why else length(lane.rests_for)

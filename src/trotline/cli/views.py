@@ -1,5 +1,6 @@
 """How a run is shown when nobody looks at a terminal: lines for people, JSON for machines, or nothing."""
 
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -7,13 +8,13 @@ import click
 
 from trotline.cli.outlook import Outlook
 from trotline.cli.text import clock, count, eta, json_line, rate, rest, safe
+from trotline.model.job import State
 from trotline.model.moments import Seconds
 from trotline.rules.eta import Range, Unknown
 
 if TYPE_CHECKING:
-    from trotline.app.run import Report
+    from trotline.app.reporting import Report
 
-LINE_EVERY: Seconds = 5.0
 JSON_EVERY: Seconds = 1.0
 
 
@@ -21,6 +22,19 @@ class View(Protocol):
     def show(self, report: "Report") -> None: ...
 
     def close(self) -> None: ...
+
+
+def choose(*, quiet: bool, json: bool, max_pages: int | None = None, hint: str = "", every: Seconds = 5.0) -> View:
+    """What fits the command line and whoever reads us. `hint` stands under the live view."""
+    if quiet:
+        return Quiet()
+    if json:
+        return JsonLines(max_pages)
+    if not sys.stdout.isatty():
+        return Lines(max_pages, every=every)
+    from trotline.cli.live import LiveView
+
+    return LiveView(max_pages, hint=hint)
 
 
 class Quiet:
@@ -34,8 +48,11 @@ class Quiet:
 class Lines:
     """A line every few seconds, and one whenever something changes: a lane rests, leasing is held back."""
 
-    def __init__(self, max_pages: int | None = None, echo: Callable[[str], None] = click.echo) -> None:
+    def __init__(
+        self, max_pages: int | None = None, echo: Callable[[str], None] = click.echo, *, every: Seconds = 5.0
+    ) -> None:
         self._echo = echo
+        self._every = every
         self._outlook = Outlook(max_pages)
         self._next: Seconds = 0.0
         self._state: dict[str, str] = {}
@@ -55,7 +72,7 @@ class Lines:
             self._echo(f"{clock(report.elapsed):>7}  {change}")
         if report.elapsed >= self._next:
             self._echo(line(report, found))
-            self._next = report.elapsed + LINE_EVERY
+            self._next = report.elapsed + self._every
 
     def close(self) -> None:
         """Every line is out already."""
@@ -82,12 +99,12 @@ def _state(report: "Report") -> dict[str, str]:
     found: dict[str, str] = {}
     if report.held_back:
         found["held back"] = safe(report.held_back)
-    if report.progress.paused:
-        found["paused"] = "the job is paused"
+    if (state := report.progress.state) is not State.RUNNING:
+        found[f"the job is {state}"] = f"the job is {state}"
     for lane in report.lanes:
         name = f"lane {safe(lane.lane, 100)}"
-        if lane.paused:
-            found[f"{name} is paused"] = f"{name} is paused"
+        if lane.state is not State.RUNNING:
+            found[f"{name} is {lane.state}"] = f"{name} is {lane.state}"
         elif lane.rests_for > 0:
             found[f"{name} rests"] = f"{name} rests for {rest(lane)}"
     return found
@@ -104,7 +121,7 @@ class JsonLines:
     def show(self, report: "Report") -> None:
         found = self._outlook.update(report)
         if report.elapsed >= self._next:
-            self._echo(json_line({"event": "progress", **facts(report), "eta": _eta(found)}))
+            self._echo(json_line({"event": "progress", **facts(report), "eta": eta_facts(found)}))
             self._next = report.elapsed + JSON_EVERY
 
     def close(self) -> None:
@@ -128,13 +145,14 @@ def facts(report: "Report") -> dict[str, Any]:
         "workers": report.workers,
         "held_back": report.held_back,
         "paused": progress.paused,
+        "state": progress.state,
         "lanes": report.lanes,
         "errors": report.errors,
         "tallies": progress.tallies,
-    }
+    } | ({"crew": report.crew} if report.whole else {})
 
 
-def _eta(found: Range | Unknown) -> dict[str, Any]:
+def eta_facts(found: Range | Unknown) -> dict[str, Any]:
     if isinstance(found, Unknown):
         return {"unknown": found.value}
     return {"low": round(found.low, 1), "high": round(found.high, 1)}

@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from trotline.errors import FrontierError
+from trotline.model.job import About
 from trotline.model.limits import MIB
 from trotline.model.moments import Seconds
 from trotline.ports.frontier import BEAT, Frontier
@@ -82,6 +83,7 @@ class Supervisor:
         grace: Seconds,
         memory: int = 1024 * MIB,
         evidence: str = "",
+        about: Callable[[Child], About | None] = lambda child: None,
     ) -> None:
         self._spawn = spawn
         self._frontier = frontier
@@ -91,6 +93,8 @@ class Supervisor:
         self._memory = memory
         self._evidence = evidence
         """The pattern of a kept body's path, with {} for its name."""
+        self._about = about
+        """What operators are told of a child."""
         self._children: dict[int, Child] = {}
         self._stopping = asyncio.Event()
         self._hurried = False
@@ -135,6 +139,7 @@ class Supervisor:
             self._born[child.name] = _now()
             if self._stopping.is_set():
                 child.stop()
+            await self._beat_for(child)
             code = await self._outlast(child)
             del self._children[place], self._born[child.name]
             if code == FINISHED:
@@ -184,11 +189,14 @@ class Supervisor:
     async def _beat(self) -> None:
         while True:
             for child in self.children:
-                try:
-                    await self._frontier.beat(child.name)
-                except FrontierError as error:
-                    log.warning("beat.failed name=%s %s", child.name, error.what)
+                await self._beat_for(child)
             await asyncio.sleep(BEAT)
+
+    async def _beat_for(self, child: Child) -> None:
+        try:
+            await self._frontier.beat(child.name, self._about(child))
+        except FrontierError as error:
+            log.warning("beat.failed name=%s %s", child.name, error.what)
 
     async def _watch(self) -> None:
         """Kill children that hang: one page for too long, or a loop that does not turn at all. Replace the grown."""

@@ -1,0 +1,144 @@
+"""The worker processes of this machine that take part in one job."""
+
+import os
+import socket
+from collections.abc import Sequence
+
+import msgspec
+
+from trotline.app import wiring
+from trotline.app.forking import Nursery
+from trotline.app.launching import Launched
+from trotline.app.orders import Orders
+from trotline.app.processes import start_child, worker_name
+from trotline.app.wiring import AnyFrontier
+from trotline.model.job import About
+from trotline.model.limits import MIB, Limits
+from trotline.model.moments import Seconds
+from trotline.model.proxy import Proxy
+from trotline.spider.spider import Spider
+from trotline.worker.supervisor import Child, Supervisor
+from trotline.worker.tools import Policy
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What worker processes are to do, and with how much."""
+
+    ref: str
+    """What `load` takes; the children load it again."""
+    frontier: str
+    sink: str
+    processes: int = 1
+    slots: int = 16
+    max_pages: int | None = None
+    allow_private: bool = False
+    allow: tuple[str, ...] = ()
+    proxy: Proxy | None = None
+    grace: Seconds = 30.0
+    memory: int = 1024 * MIB
+    """Bytes that one worker process may use."""
+
+
+class Crew:
+    """A supervisor and its children, for one job."""
+
+    def __init__(
+        self, plan: Plan, spider: Spider, frontier: AnyFrontier, launched: Sequence[Launched] = (), version: str = ""
+    ) -> None:
+        self._plan = plan
+        self._frontier = frontier
+        self._launched = list(launched)
+        self._version = version
+        self._nursery: Nursery | None = None
+        self._ended_before: int | None = None
+        """Pages that had ended when the first child started."""
+        self._supervisor = Supervisor(
+            self._spawn,
+            frontier,
+            count=plan.processes,
+            parse=(spider.limits or Limits()).parse,
+            grace=plan.grace,
+            memory=plan.memory,
+            evidence=wiring.evidence_path(plan.frontier),
+            about=self._about,
+        )
+
+    async def run(self) -> None:
+        """Until the job is finished or `stop` is called."""
+        try:
+            await self._supervisor.run()
+        finally:
+            if self._nursery is not None:
+                self._nursery.close()
+
+    def stop(self) -> None:
+        """Children finish what is in flight; a second call ends them at once."""
+        self._supervisor.stop()
+
+    @property
+    def failure(self) -> str:
+        """Why it was given up; empty if it was not."""
+        return self._supervisor.failure
+
+    def processes(self) -> int:
+        return len(self._supervisor.children)
+
+    def held_back(self) -> str:
+        if self._supervisor.stopping:
+            return "stopping: pages in flight may finish (interrupt again to stop at once)"
+        return next((child.status for child in self._supervisor.children if child.status), "")
+
+    async def _spawn(self, place: int) -> Child:
+        plan = self._plan
+        share = await self._share(place)
+        return start_child(
+            Orders(
+                name=worker_name(place),
+                ref=plan.ref,
+                frontier=plan.frontier,
+                sink=plan.sink,
+                job=self._frontier.job,
+                policy=Policy(slots=plan.slots, max_pages=share, grace=plan.grace, memory=plan.memory),
+                allow_private=plan.allow_private,
+                allow=plan.allow,
+                proxy=plan.proxy,
+                keeper=wiring.this_process(),
+                marker=-1,
+                status=-1,
+            ),
+            self._ready_child(),
+        )
+
+    async def _share(self, place: int) -> int | None:
+        """How many pages the child in this place may visit; one that replaces a dead one gets what is left."""
+        pages = self._plan.max_pages
+        if pages is None:
+            return None
+        progress = await self._frontier.progress()
+        ended = progress.done + progress.dead
+        if self._ended_before is None:
+            self._ended_before = ended
+        left = max(0, pages - (ended - self._ended_before))
+        processes = self._plan.processes
+        return min(left, pages // processes + (place < pages % processes))
+
+    def _ready_child(self) -> Launched | None:
+        """A process that is warm already, if there is one. Where a child has died others may follow."""
+        if self._launched:
+            return self._launched.pop()
+        if self._nursery is not None:
+            return self._nursery.launch()
+        if self._supervisor.deaths.restarts:
+            # It takes as long to be ready as a new interpreter: this once, a new interpreter it is.
+            self._nursery = Nursery()
+        return None
+
+    def _about(self, child: Child) -> About:
+        return About(
+            host=socket.gethostname(),
+            process=os.getpid(),
+            version=self._version,
+            slots=self._plan.slots,
+            memory=child.resident(),
+            held_back=child.status,
+        )

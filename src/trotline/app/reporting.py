@@ -1,0 +1,118 @@
+"""How far a job is, as its frontier tells it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+from trotline.app.wiring import AnyFrontier
+from trotline.errors import FrontierError
+from trotline.model.job import Job, LaneView, Progress, State, WorkerView
+from trotline.model.moments import Seconds
+
+SHOW_EVERY: Seconds = 0.5
+_RATE_WINDOW = 20
+"""Reports over which the rate is taken."""
+_ERRORS = ("retry: ", "dead: ")
+_UNCHANGED = "dropped: unchanged: 304"
+"""The tally of pages whose rows are still good."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the job is."""
+
+    job: Job
+    progress: Progress
+    lanes: list[LaneView]
+    pages_per_second: float
+    records: int
+    errors: dict[str, int]
+    held_back: str
+    """Why leasing stopped; empty when it did not."""
+    workers: int
+    resumed: bool
+    elapsed: Seconds
+    whole: bool = False
+    """The whole job with everybody who takes part; else what one command sees of it."""
+    crew: list[WorkerView] = []
+
+
+class Ending(StrEnum):
+    FINISHED = "finished"
+    FINISHED_WITH_DEAD = "finished with dead"
+    INTERRUPTED = "interrupted"
+    STOPPED_AT_LIMIT = "stopped at limit"
+    CANCELLED = "cancelled"
+    EMPTY = "empty"
+    """Finished, and not a single record: something is wrong with the spider, or with the site."""
+
+
+def ending_of(progress: Progress) -> Ending | None:
+    """How the job ended; None if it did not."""
+    if progress.finished_at is None:
+        return Ending.CANCELLED if progress.state is State.CANCELLED else None
+    if progress.dead or progress.tallies.get("records rejected"):
+        return Ending.FINISHED_WITH_DEAD
+    some = progress.tallies.get("records") or progress.tallies.get(_UNCHANGED)
+    return Ending.FINISHED if some else Ending.EMPTY
+
+
+class Reporter:
+    """Makes reports of one job; remembers enough for a rate."""
+
+    def __init__(self, frontier: AnyFrontier, *, resumed: bool = False, whole: bool = False) -> None:
+        self._frontier = frontier
+        self._resumed = resumed
+        self._whole = whole
+        """The whole job with all its workers, from its beginning; else what this process sees of it."""
+        self._started = _now()
+        self._rates: deque[tuple[Seconds, int]] = deque(maxlen=_RATE_WINDOW)
+        self._last: Report | None = None
+
+    async def report(self, held_back: str = "", workers: int = 0) -> Report:
+        progress = await self._frontier.progress()
+        crew = await self._frontier.workers() if self._whole else []
+        since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
+        self._last = Report(
+            job=self._frontier.job,
+            progress=progress,
+            lanes=await self._frontier.lanes(),
+            pages_per_second=self._rate(progress, since_job_began),
+            records=progress.tallies.get("records", 0),
+            errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
+            held_back=held_back,
+            workers=len(crew) if self._whole else workers,
+            resumed=self._resumed,
+            elapsed=since_job_began if self._whole else _now() - self._started,
+            whole=self._whole,
+            crew=crew,
+        )
+        return self._last
+
+    async def show(
+        self, show: Callable[[Report], None], held_back: Callable[[], str] = str, workers: Callable[[], int] = int
+    ) -> None:
+        """Report to `show` for ever. A frontier that is away is part of the news, not the end of them."""
+        while True:
+            try:
+                show(await self.report(held_back(), workers()))
+            except FrontierError as error:
+                if self._last is not None:
+                    away = f"the frontier is away, and asked again: {error.what}"
+                    show(msgspec.structs.replace(self._last, held_back=away))
+            await asyncio.sleep(SHOW_EVERY)
+
+    def _rate(self, progress: Progress, since_job_began: Seconds) -> float:
+        """Pages per second over the last seconds; of the job's whole life if this is the first look at it."""
+        now, pages = _now(), progress.done + progress.dead
+        self._rates.append((now, pages))
+        since, before = self._rates[0]
+        if now > since:
+            return (pages - before) / (now - since)
+        return pages / since_job_began if self._whole and since_job_began > 0 else 0.0
+
+
+def _now() -> Seconds:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,143 @@
+"""A job for the fleet: made, seeded, and watched until the workers have finished it."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from trotline.app import wiring
+from trotline.app.feeding import HIGH_WATER, Feed
+from trotline.app.jobs import code_version, open_job
+from trotline.app.places import MEMORY
+from trotline.app.reporting import Ending, Report, Reporter, ending_of
+from trotline.app.seeding import seed
+from trotline.app.signals import obeyed
+from trotline.app.wiring import AnyFrontier
+from trotline.errors import SettingsError
+from trotline.model.moments import Seconds
+from trotline.model.proxy import Proxy
+from trotline.spider.spider import Spider
+
+ALONE: Seconds = 3.0
+"""After so long without a worker somebody should be told how to start one."""
+
+
+class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asked for."""
+
+    ref: str
+    frontier: str
+    fresh: bool = False
+    """Start a new job even if an unfinished one could be resumed."""
+    detach: bool = False
+    """Seed it and leave."""
+    seeds_file: str | None = None
+    high_water: int = HIGH_WATER
+    allow_private: bool = False
+    allow: tuple[str, ...] = ()
+    proxy: Proxy | None = None
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    ending: Ending | None
+    """None: seeded, and left to the workers."""
+    report: Report
+    reasons: dict[str, int] = {}
+    """Why tasks are buried."""
+    seeded: bool
+
+
+async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
+    """Make the job, or go on with the unfinished one; seed it; show it until it has ended or we are interrupted."""
+    if plan.frontier == MEMORY:
+        raise SettingsError(
+            "a frontier in memory belongs to one run: no worker could take part in it",
+            hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
+        )
+    job, resumed = await open_job(plan.frontier, spider, code_version(plan.ref), fresh=plan.fresh)
+    frontier = await wiring.open_frontier(plan.frontier, job)
+    try:
+        return await _Start(plan, spider, frontier, resumed).until_end(show)
+    finally:
+        await frontier.close()
+
+
+class _Start:
+    def __init__(self, plan: StartPlan, spider: Spider, frontier: AnyFrontier, resumed: bool) -> None:
+        self._plan = plan
+        self._spider = spider
+        self._frontier = frontier
+        self._reporter = Reporter(frontier, resumed=resumed, whole=True)
+        self._feeding = ""
+        self._last: Report | None = None
+        self._alone_since: Seconds | None = None
+        self._seeded = False
+
+    async def until_end(self, show: Callable[[Report], None]) -> Started:
+        interrupted = asyncio.Event()
+        with obeyed(interrupted.set):
+            stopping = asyncio.create_task(interrupted.wait())
+            seeding = asyncio.create_task(self._seed())
+            showing = asyncio.create_task(self._reporter.show(self._show_to(show), self._held_back))
+            ending = asyncio.create_task(self._ended(seeding))
+            try:
+                await asyncio.wait([stopping, ending], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in (stopping, seeding, showing, ending):
+                    task.cancel()
+                await asyncio.gather(stopping, seeding, showing, return_exceptions=True)
+        found = await ending if ending.done() and not ending.cancelled() else Ending.INTERRUPTED
+        report = await self._reporter.report()
+        reasons = await self._frontier.reasons() if report.progress.dead else {}
+        return Started(ending=found, report=report, reasons=reasons, seeded=self._seeded)
+
+    async def _ended(self, seeding: "asyncio.Task[None]") -> Ending | None:
+        await seeding
+        if self._plan.detach:
+            return None
+        while True:
+            # What is shown is as good as what we would ask for ourselves.
+            if self._last is not None and (found := ending_of(self._last.progress)) is not None:
+                return found
+            await asyncio.sleep(0.1)
+
+    def _show_to(self, show: Callable[[Report], None]) -> Callable[[Report], None]:
+        def shown(report: Report) -> None:
+            self._last = report
+            show(report)
+
+        return shown
+
+    def _held_back(self) -> str:
+        """Why nothing moves, if nothing does."""
+        if self._feeding or self._last is None:
+            return self._feeding
+        now = asyncio.get_running_loop().time()
+        if self._last.crew or self._plan.detach:
+            self._alone_since = None
+            return ""
+        self._alone_since = self._alone_since or now
+        if now - self._alone_since < ALONE:
+            return ""
+        return f"no worker takes part yet; on this or any other machine: trotline work {self._plan.ref}"
+
+    async def _seed(self) -> None:
+        progress = await self._frontier.progress()
+
+        def say(text: str) -> None:
+            self._feeding = text
+
+        await seed(
+            self._spider,
+            Feed(self._frontier, self._plan.frontier, self._plan.high_water, say),
+            wiring.open_gate(self._spider),
+            progress.now,
+            extra=self._plan.seeds_file,
+            allow_private=self._plan.allow_private,
+            allow=self._plan.allow,
+            proxy=self._plan.proxy,
+        )
+        await self._frontier.seal()
+        self._seeded = True

@@ -1,0 +1,38 @@
+"""Options and deeds that the commands of a fleet share."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from trotline.app.exporting import kinds
+from trotline.app.settings import Settings
+from trotline.cli.summary import Summary, lines, summarise
+from trotline.cli.text import json_line
+
+if TYPE_CHECKING:
+    from trotline.app.reporting import Report
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def place_option(command: F) -> F:
+    """Which frontier is meant, for commands that look and steer."""
+    return click.option(
+        "--frontier", metavar="URL", help="Where the tasks live.  [default: the frontiers of this folder]"
+    )(command)
+
+
+def summary_of(report: "Report", ending: str, settings: Settings, command: str, reasons: dict[str, int]) -> Summary:
+    """The end of a job, whoever did its work."""
+    sink = settings.sink_of(report.job.spider)
+    summary = summarise(report, ending=ending, sink=sink, command=command, ended_before=0)
+    return msgspec.structs.replace(summary, kinds=kinds(sink), reasons=reasons or summary.reasons)
+
+
+def tell(summary: Summary, *, json: bool) -> None:
+    if json:
+        click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary)}))
+    else:
+        click.echo("\n".join(lines(summary)))

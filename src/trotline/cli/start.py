@@ -1,0 +1,116 @@
+"""`trotline start`: a job for the fleet, seeded and shown until its workers have finished it."""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trotline.cli.fleet_options import summary_of, tell
+from trotline.cli.main import FINISHED
+from trotline.cli.options import (
+    allow_option,
+    examples,
+    frontier_option,
+    json_option,
+    proxy_option,
+    settings_of,
+    wait_for,
+)
+from trotline.cli.run import CODES
+from trotline.cli.text import count, json_line
+from trotline.cli.views import choose
+
+if TYPE_CHECKING:
+    from trotline.app.starting import Started
+
+_HINT = "Ctrl-C leaves the job to its workers; come back with:  trotline watch"
+
+
+@click.command(
+    epilog=examples(
+        "trotline start shop.py                    make a job, seed it, and watch the workers do it",
+        "trotline start shop.py --detach           seed it and leave; look later: trotline watch shop",
+        "trotline start shop.py --seeds urls.txt   more seeds from a file",
+        "trotline work shop.py                     on this and on every other machine: a worker",
+    )
+)
+@click.argument("spider")
+@frontier_option
+@click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
+@click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
+@click.option("--detach", "-d", is_flag=True, help="Seed it and leave.")
+@click.option(
+    "--high-water",
+    type=click.IntRange(1),
+    default=1_000_000,
+    metavar="N",
+    help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
+)
+@click.option("--allow-private", is_flag=True, default=None, help="Sitemaps may be on private addresses too.")
+@allow_option
+@proxy_option
+@click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
+@json_option
+def command(
+    spider: str,
+    seeds: str | None,
+    fresh: bool,
+    detach: bool,
+    high_water: int,
+    quiet: bool,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Make a job for the fleet, seed it, and show it until its workers have finished it.
+
+    The same command goes on with a job that is unfinished. It fetches no page itself: that is what
+    `trotline work` does, on as many machines as you like. SPIDER is a file (shop.py), one spider of a file
+    (shop.py:shop), or package.module:shop.
+    """
+    from trotline.app.loading import load
+    from trotline.app.starting import StartPlan, start
+
+    settings = settings_of(**flags)
+    found = load(spider)
+    plan = StartPlan(
+        ref=spider,
+        frontier=settings.frontier_of(found.name),
+        fresh=fresh,
+        detach=detach,
+        seeds_file=seeds,
+        high_water=high_water,
+        allow_private=settings.allow_private,
+        allow=settings.allow,
+        proxy=settings.way_out,
+    )
+    view = choose(quiet=quiet, json=as_json, hint=f"{_HINT} {found.name}")
+    try:
+        started = wait_for(start(plan, found, view.show))
+    finally:
+        view.close()
+    if started.ending in (None, "interrupted"):
+        if not quiet:
+            _tell_left(started, spider, json=as_json)
+        return FINISHED if started.ending is None else CODES["interrupted"]
+    if not quiet:
+        again = shlex.join(["trotline", "start", spider])
+        tell(summary_of(started.report, str(started.ending), settings, again, started.reasons), json=as_json)
+    return CODES[str(started.ending)]
+
+
+def _tell_left(started: "Started", spider: str, *, json: bool) -> None:
+    """The job lives on without us."""
+    job, progress = started.report.job, started.report.progress
+    if json:
+        facts = {"event": "left", "job": job.id, "seeded": started.seeded, "admitted": progress.admitted}
+        click.echo(json_line(facts))
+        return
+    if not started.seeded:
+        click.echo(f"{job.id}: seeding was interrupted after {count(progress.admitted, 'task')}; nothing is lost.")
+        click.echo(f"  go on     trotline start {shlex.quote(spider)}")
+        return
+    left = progress.waiting + progress.leased
+    click.echo(f"{job.id}: {count(progress.admitted, 'task')} admitted, {count(left)} left to its workers.")
+    click.echo(f"  work      trotline work {shlex.quote(spider)}      (on this and on every other machine)")
+    click.echo(f"  watch     trotline watch {shlex.quote(job.spider)}")
+    click.echo(f"  end it    trotline cancel {shlex.quote(job.spider)}")

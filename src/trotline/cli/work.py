@@ -1,0 +1,179 @@
+"""`trotline work`: a worker of the fleet."""
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from trotline.app.descriptors import check_descriptors
+from trotline.app.launching import Launched
+from trotline.app.settings import Settings
+from trotline.cli.fleet_options import summary_of, tell
+from trotline.cli.options import (
+    allow_option,
+    examples,
+    frontier_option,
+    json_option,
+    proxy_option,
+    settings_of,
+    wait_for,
+)
+from trotline.cli.run import CODES
+from trotline.cli.text import count, json_line, safe_text
+from trotline.cli.views import View, choose
+
+if TYPE_CHECKING:
+    from trotline.app.reporting import Report
+    from trotline.app.working import News, WorkPlan
+    from trotline.spider.spider import Spider
+
+_HINT = "Ctrl-C stops this worker and gives back what it holds; the job goes on with the others."
+_LINE_EVERY = 30.0
+"""A worker is a service: its log need not be long."""
+
+
+@click.command(
+    epilog=examples(
+        "trotline work shop.py                              take part in the jobs of shop, as they come",
+        "trotline work shop.py --processes 4                with four processes",
+        "trotline work shop.py --until-finished             end with the job",
+        "trotline work shop.py --upgrade                    let this version of shop.py into the running job",
+        "trotline work shop.py --frontier redis://queue:6379/0 --sink postgresql://db/shop",
+    )
+)
+@click.argument("spider")
+@click.option("--sink", metavar="URL", help="Where records go.  [default: sqlite:SPIDER.db]")
+@frontier_option
+@click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
+@click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")
+@click.option("--until-finished", is_flag=True, help="End with the job, instead of waiting for the next one.")
+@click.option("--upgrade", is_flag=True, help="Let this version of the spider's code into jobs started with another.")
+@click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
+@click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
+@click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
+@allow_option
+@proxy_option
+@click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
+@json_option
+def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_json: bool, **flags: Any) -> int:
+    """Take part in the jobs of a spider, as one worker of many; wait for a job if there is none.
+
+    Any number of these may run, on any number of machines that share a frontier. A worker can be stopped or
+    killed at any time: what it held is done by the others. SPIDER is a file (shop.py), one spider of a file
+    (shop.py:shop), or package.module:shop.
+    """
+    settings = settings_of(**flags)
+    check_descriptors(settings.processes, settings.slots)
+    # First of all: they take longer to be ready than what we do meanwhile.
+    launched = [Launched() for _ in range(settings.processes)]
+    try:
+        from trotline.app.loading import load
+        from trotline.app.working import Hands, work
+
+        found = load(spider)
+        voice = _Voice(spider, found, settings, quiet=quiet, json=as_json)
+        plan = _plan(spider, found, settings, until_finished, upgrade)
+        try:
+            ending = wait_for(work(plan, found, Hands(voice.tell, voice.show, voice.pause), launched))
+        finally:
+            voice.pause()
+        return CODES[str(ending)]
+    finally:
+        for child in launched:
+            child.abandon()
+
+
+def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, upgrade: bool) -> "WorkPlan":
+    from trotline.app.working import WorkPlan
+
+    return WorkPlan(
+        ref=ref,
+        frontier=settings.frontier_of(spider.name),
+        sink=settings.sink_of(spider.name),
+        processes=settings.processes,
+        slots=settings.slots,
+        allow_private=settings.allow_private,
+        allow=settings.allow,
+        proxy=settings.way_out,
+        grace=settings.grace,
+        memory=settings.memory,
+        until_finished=until_finished,
+        upgrade=upgrade,
+    )
+
+
+class _Voice:
+    """What a worker says: its news, and a view of the job that it takes part in."""
+
+    def __init__(self, ref: str, spider: "Spider", settings: Settings, *, quiet: bool, json: bool) -> None:
+        self._ref = ref
+        self._spider = spider
+        self._settings = settings
+        self._quiet = quiet
+        self._json = json
+        self._view: View | None = None
+
+    def show(self, report: "Report") -> None:
+        self._view = self._view or choose(quiet=self._quiet, json=self._json, hint=_HINT, every=_LINE_EVERY)
+        self._view.show(report)
+
+    def pause(self) -> None:
+        if self._view is not None:
+            self._view.close()
+            self._view = None
+
+    def tell(self, news: "News") -> None:
+        if self._quiet:
+            return
+        if self._json:
+            click.echo(json_line(_facts(news, self._spider.name)))
+        else:
+            for line in self._lines(news):
+                click.echo(line)
+        if news.announced and news.report is not None:
+            again = shlex.join(["trotline", "start", self._ref])
+            tell(summary_of(news.report, str(news.ending), self._settings, again, news.reasons), json=self._json)
+
+    def _lines(self, news: "News") -> list[str]:
+        name, job = self._spider.name, news.job.id if news.job is not None else ""
+        match news.what:
+            case "waits":
+                return [f"waits for a job of {name}; start one: trotline start {shlex.quote(self._ref)}"]
+            case "joined":
+                let_in = f"; version {news.version} of its code is let in" if news.upgraded else ""
+                return [f"{job}: takes part with {_processes(self._settings.processes)}{let_in}"]
+            case "other version":
+                return [
+                    f"{job} was started with another version of {self._ref} than this one ({news.version}): its tasks"
+                    f" are left to others. Let this version in: trotline work {shlex.quote(self._ref)} --upgrade"
+                ]
+            case "away":
+                return [f"the frontier is away, and asked again every second: {safe_text(news.reason)}"]
+            case _:
+                return [] if news.announced else [_ended(news, job)]
+
+
+def _ended(news: "News", job: str) -> str:
+    if news.ending == "interrupted":
+        return f"{job}: this worker stopped; what it held is stored or given back, and the job goes on without it"
+    if news.ending == "cancelled":
+        return f"{job}: cancelled"
+    return f"{job}: {news.ending}; another worker tells how"
+
+
+def _processes(number: int) -> str:
+    return f"{count(number)} process" + ("" if number == 1 else "es")
+
+
+def _facts(news: "News", spider: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {"event": news.what.value, "spider": spider}
+    if news.job is not None:
+        facts["job"] = news.job.id
+    if news.version:
+        facts |= {"version": news.version, "upgraded": news.upgraded}
+    if news.reason:
+        facts["reason"] = safe_text(news.reason)
+    if news.ending is not None:
+        facts |= {"ending": news.ending, "announced": news.announced}
+    return msgspec.to_builtins(facts)  # type: ignore[no-any-return]
