@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -28,6 +30,22 @@ def sqlite_records(out: Path) -> Items:
             yield json.loads(data)
 
 
+def postgres_records(_out: Path) -> Items:
+    """The records of a Trotline PostgreSQL sink."""
+    for data in asyncio.run(_fetch("SELECT data FROM records")):
+        yield json.loads(data)
+
+
+async def _fetch(query: str) -> list[str]:
+    import asyncpg
+
+    connection = await asyncpg.connect(os.environ["BENCH_POSTGRES"])
+    try:
+        return [row[0] for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
+
+
 @dataclass(frozen=True)
 class Contender:
     """A crawler of the product site. Its command finds the first page in BENCH_SEED and writes to BENCH_OUT."""
@@ -39,6 +57,8 @@ class Contender:
     out: str = "items.jsonl"
     environment: Mapping[str, str] = field(default_factory=dict)
     requirements: str | None = None
+    services: tuple[str, ...] = ()
+    """Servers that it needs: their URLs are in BENCH_REDIS and BENCH_POSTGRES."""
 
 
 def peer(venv: str, *arguments: str) -> Callable[[Path], list[str]]:
@@ -54,6 +74,20 @@ def trotline(processes: int = 1, slots: int = 64) -> Callable[[Path], list[str]]
         load = ["--processes", str(processes), "--slots", str(slots // processes)]
         program = str(Path(sys.executable).with_name("trotline"))
         return [program, "run", str(HERE / "trotline_product.py"), *places, *load, "--allow-private", "--quiet"]
+
+    return command
+
+
+def fleet(workers: int) -> Callable[[Path], list[str]]:
+    """Trotline on Redis and PostgreSQL: one worker with one child, or two such workers."""
+
+    def command(_out: Path) -> list[str]:
+        spider = str(HERE / "trotline_product.py")
+        places = ["--frontier", os.environ["BENCH_REDIS"], "--sink", os.environ["BENCH_POSTGRES"]]
+        if workers > 1:
+            return [sys.executable, str(HERE / "two_workers.py"), spider, *places]
+        program = str(Path(sys.executable).with_name("trotline"))
+        return [program, "run", spider, *places, "--slots", "64", "--allow-private", "--quiet"]
 
     return command
 
@@ -88,19 +122,63 @@ CRAWLEE = Contender(
     peer("crawlee", "python", str(HERE / "peers" / "crawlee_memory.py")),
     requirements="requirements-crawlee.txt",
 )
+FLEET = Contender(
+    "trotline-fleet",
+    "Trotline, one child on Redis + PostgreSQL",
+    fleet(1),
+    postgres_records,
+    services=("redis", "postgres"),
+)
+FLEET_OF_TWO = replace(
+    FLEET, name="trotline-fleet-2", title="Trotline, two workers on Redis + PostgreSQL", command=fleet(2)
+)
+SCRAPY_REDIS = Contender(
+    "scrapy-redis",
+    "scrapy-redis, ordinary spider",
+    peer("scrapy-redis", "scrapy", "runspider", str(HERE / "peers" / "scrapy_redis_product.py")),
+    requirements="requirements-scrapy-redis.txt",
+    services=("redis",),
+)
+CELERY = Contender(
+    "celery",
+    "Celery + requests, one process",
+    peer("celery", "python", str(HERE / "peers" / "celery_requests.py")),
+    requirements="requirements-celery.txt",
+    services=("redis",),
+)
+SNIPPET = Contender(
+    "snippet",
+    "the snippet of the Redis guides",
+    peer("seed", "python", str(HERE / "peers" / "seed_snippet.py")),
+    requirements="requirements-seed.txt",
+    services=("redis",),
+)
+FLEETS = (FLEET, FLEET_OF_TWO, SCRAPY_REDIS, CELERY, SNIPPET)
 SCRAPYS = (SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_STRIPPED, SCRAPY_STRIPPED_AIOHTTP, SCRAPY_PLAIN)
-CONTENDERS = {each.name: each for each in (TROTLINE, BARE, *SCRAPYS, CRAWLEE)}
+CONTENDERS = {each.name: each for each in (TROTLINE, BARE, *SCRAPYS, CRAWLEE, *FLEETS)}
 
 
-def prepare(contenders: list[Contender]) -> None:
-    """Make the virtual environments of the peers: one per peer, so that no one's pins disturb another's."""
-    for requirements in sorted({each.requirements for each in contenders if each.requirements}):
-        venv = WORK / "venvs" / requirements.removeprefix("requirements-").removesuffix(".txt")
-        wanted, mark = (HERE / requirements).read_text(), venv / ".installed"
-        if mark.exists() and mark.read_text() == wanted:
-            continue
-        print(f"installing {requirements} into {venv.relative_to(HERE)}", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
-        install = [str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
-        subprocess.run([*install, "-r", str(HERE / requirements)], check=True)
-        mark.write_text(wanted)
+def prepare(contenders: list[Contender]) -> list[Contender]:
+    """Make the virtual environments of the peers: one per peer, so that no one's pins disturb another's.
+
+    Those that are ready come back; one that cannot be installed is reported, and the others are measured.
+    """
+    broken = {
+        name for name in sorted({each.requirements or "" for each in contenders}) if name and not _installed(name)
+    }
+    return [each for each in contenders if each.requirements not in broken]
+
+
+def _installed(requirements: str) -> bool:
+    venv = WORK / "venvs" / requirements.removeprefix("requirements-").removesuffix(".txt")
+    wanted, mark = (HERE / requirements).read_text(), venv / ".installed"
+    if mark.exists() and mark.read_text() == wanted:
+        return True
+    print(f"installing {requirements} into {venv.relative_to(HERE)}", flush=True)
+    subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+    install = [str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check"]
+    if subprocess.run([*install, "-r", str(HERE / requirements)]).returncode:
+        print(f"NOT INSTALLED {requirements}: its contenders are left out of the tables", flush=True)
+        return False
+    mark.write_text(wanted)
+    return True

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 Figures = dict[str, Any]
-GOALS = {"scrapy-tuned": 4.0, "scrapy": 20.0, "crawlee": 12.0}
-"""How many times the CPU of Trotline each peer must at least need."""
+GOALS = {"snippet": 40.0, "scrapy-redis": 35.0, "scrapy": 20.0, "crawlee": 12.0, "celery": 8.0, "scrapy-tuned": 4.0}
+"""How many times the CPU of Trotline each peer must at least need: those with a Redis that of the fleet's worker."""
+FLEETS = ("snippet", "scrapy-redis", "celery")
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -16,7 +17,6 @@ def table(header: list[str], rows: list[list[str]]) -> str:
 
 def peers(figures: Figures) -> str:
     rows = figures["rows"]
-    ours = rows.get("trotline")
     header = [
         "contender",
         "CPU ms/page",
@@ -24,6 +24,8 @@ def peers(figures: Figures) -> str:
         "pages/s",
         "peak RSS MB",
         "first page s",
+        "Redis CPU ms/page",
+        "PostgreSQL",
         "CPU, times Trotline",
         "goal",
     ]
@@ -35,7 +37,9 @@ def peers(figures: Figures) -> str:
             f"{each['pages_per_second']:,.0f}",
             f"{each['peak_mb']:.0f}",
             f"{each['first_page_s']:.2f}",
-            f"{each['cpu_ms_net'] / ours['cpu_ms_net']:.1f}" if ours else "",
+            f"{each['redis_cpu_ms']:.3f}" if each.get("redis_cpu_ms") else "",
+            f"{each['postgres_cpu_ms']:.3f}" if each.get("postgres_cpu_ms") else "",
+            times(rows, name),
             f">= {GOALS[name]:.0f}" if name in GOALS else "",
         ]
         for name, each in rows.items()
@@ -43,6 +47,12 @@ def peers(figures: Figures) -> str:
     return f"{figures['pages']:,} {figures['kind']} pages, median of {figures['rounds']} round(s)\n\n" + table(
         header, body
     )
+
+
+def times(rows: Figures, name: str) -> str:
+    """How many times our CPU: against the fleet's worker for whoever has a Redis, else against the local one."""
+    ours = rows.get("trotline-fleet" if name in FLEETS or name.startswith("trotline-fleet") else "trotline")
+    return f"{rows[name]['cpu_ms_net'] / ours['cpu_ms_net']:.1f}" if ours else ""
 
 
 def latency(figures: Figures) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 
 from bench.contenders import TROTLINE, WORK, Contender, trotline
 from bench.measure import measure
+from bench.services import serving
 from bench.slow import SlowServer
 from bench.trial import Failed, Trial, attempt
 
@@ -21,8 +22,9 @@ SLOTS = 64
 
 def peers(contenders: list[Contender], pages: int, rounds: int, kind: str = "product") -> Figures:
     """Every contender crawls the same site, taking turns, so that a noisy moment hits all of them alike."""
-    starts = interleaved(contenders, max(rounds, 3), lambda each: attempt(each, 1, kind))
-    crawls = interleaved(contenders, rounds, lambda each: attempt(each, pages, kind))
+    with serving({name for each in contenders for name in each.services}) as services:
+        starts = interleaved(contenders, max(rounds, 3), lambda each: attempt(each, 1, kind, services=services))
+        crawls = interleaved(contenders, rounds, lambda each: attempt(each, pages, kind, services=services))
     rows = {
         each.name: row(each, starts[each.name], crawls[each.name])
         for each in contenders
@@ -61,7 +63,15 @@ def row(contender: Contender, starts: list[Trial], crawls: list[Trial]) -> Figur
         "peak_mb": median(trial.peak_mb for trial in crawls),
         "start_cpu_s": start,
         "first_page_s": median(trial.first_page for trial in starts),
+        "redis_cpu_ms": net_of(starts, crawls, lambda trial: trial.spent.redis_cpu),
+        "postgres_cpu_ms": net_of(starts, crawls, lambda trial: trial.spent.postgres_cpu),
     }
+
+
+def net_of(starts: list[Trial], crawls: list[Trial], spent: Callable[[Trial], float]) -> float:
+    """What a server spent on a page, in milliseconds, without what a crawl of one page costs it."""
+    start = median(map(spent, starts))
+    return median((spent(trial) - start) * 1000 / (trial.pages - 1) for trial in crawls)
 
 
 def latency(pages: int, contenders: list[Contender]) -> Figures:

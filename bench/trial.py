@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from bench import site
 from bench.contenders import WORK, Contender
 from bench.measure import Usage, measure
 from bench.nginx import Hits, Server
+from bench.services import NOTHING, Services, Spent
 
 
 class Failed(Exception):
@@ -24,6 +26,7 @@ class Trial:
     usage: Usage
     hits: Hits
     server_cpu: float
+    spent: Spent = NOTHING
 
     @property
     def cpu_per_page(self) -> float:
@@ -46,7 +49,12 @@ class Trial:
 
 
 def attempt(
-    contender: Contender, pages: int, kind: str = "product", server: type[Server] = Server, check: bool = True
+    contender: Contender,
+    pages: int,
+    kind: str = "product",
+    server: type[Server] = Server,
+    check: bool = True,
+    services: Services | None = None,
 ) -> Trial:
     """Run one contender on a fresh server and a fresh folder."""
     root = site.build(WORK / "sites", pages, kind)
@@ -54,11 +62,15 @@ def attempt(
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     out = folder / contender.out
+    if services is not None:
+        os.environ.update(services.environment)
+        services.begin()
     with server(root, WORK / "server") as running:
         seed = running.base + site.path(0)
         environment = {**contender.environment, "BENCH_SEED": seed, "BENCH_OUT": str(out)}
         usage = measure(contender.command(out), folder, environment)
-    trial = Trial(pages, usage, running.hits(), running.cpu)
+    spent = NOTHING if services is None else services.end()
+    trial = Trial(pages, usage, running.hits(), running.cpu, spent)
     if check:
         confirm(contender, trial, out, folder)
     return trial
