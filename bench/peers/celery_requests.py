@@ -1,6 +1,6 @@
 """Celery with requests: one task per page, one process, Redis as broker, a set of known URLs in Redis.
 
-    python celery_requests.py    starts the worker, sends the first page, waits for the last one, stops the worker
+python celery_requests.py    starts the worker, sends the first page, waits for the last one, stops the worker
 """
 
 import json
