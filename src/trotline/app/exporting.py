@@ -1,13 +1,14 @@
 """Stored rows, out of a sink and into a file or a stream."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
 import msgspec
 
-from trotline.app.places import SINK_FORMS, path_of, scheme_of
-from trotline.errors import SettingsError
+from trotline.app.places import POSTGRES, SINK_FORMS, path_of, scheme_of
+from trotline.errors import SettingsError, SinkError
 from trotline.model.moments import Moment
 from trotline.model.row import Row
 
@@ -51,15 +52,9 @@ class _Between:
 def export(sink: str, wanted: Wanted, out: Path | BinaryIO) -> int:
     """Write the rows; how many. A file is replaced whole or not at all."""
     from trotline.adapters.files.export import WRITERS, write_whole
-    from trotline.adapters.sqlite.sink_file import snapshot
 
-    if scheme_of(sink) != "sqlite":
-        raise SettingsError(
-            f"the records are in {path_of(sink)} already, and only a .db sink can be exported",
-            hint="Use that file as it is, or run the spider with --out FILE.db",
-        )
     pipe_broke: BrokenPipeError | None = None
-    with snapshot(path_of(sink), wanted.kind, wanted.site) as stored:
+    with _stored(sink, wanted) as stored:
         rows = _Between(stored, wanted)
 
         def write(stream: BinaryIO) -> int:
@@ -78,10 +73,37 @@ def export(sink: str, wanted: Wanted, out: Path | BinaryIO) -> int:
     return number
 
 
+def _stored(sink: str, wanted: Wanted) -> AbstractContextManager[Iterable[Row]]:
+    """The rows of a sink that can be asked for them."""
+    if scheme_of(sink) in POSTGRES:
+        from trotline.adapters.postgres import reading
+
+        return reading.snapshot(sink, wanted.kind, wanted.site)
+    if scheme_of(sink) == "sqlite":
+        from trotline.adapters.sqlite.sink_file import snapshot
+
+        return snapshot(path_of(sink), wanted.kind, wanted.site)
+    raise SettingsError(
+        f"the records are in {path_of(sink)} already, and only a database can be exported",
+        hint="Use that file as it is, or run the spider with --out FILE.db",
+    )
+
+
 def kinds(sink: str) -> dict[str, int]:
     """How many rows of each kind a sink has, the most first; nothing if it cannot say."""
+    return dict(sorted(_counts(sink).items(), key=lambda item: -item[1]))
+
+
+def _counts(sink: str) -> dict[str, int]:
+    if scheme_of(sink) in POSTGRES:
+        from trotline.adapters.postgres import reading
+
+        # Asked for a summary: a server that is away now, or has too much to count, is no reason to fail.
+        with suppress(SinkError):
+            return reading.count_records(sink)
+        return {}
     if scheme_of(sink) != "sqlite" or not Path(path_of(sink)).is_file():
         return {}
     from trotline.adapters.sqlite.sink_file import count_records
 
-    return dict(sorted(count_records(path_of(sink)).items(), key=lambda item: -item[1]))
+    return count_records(path_of(sink))

@@ -32,6 +32,7 @@ COMMANDS = {
     "trace": ("trace", "Tell the life of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),
     "export": ("export", "Write stored records to a file or to stdout."),
+    "db": ("db", "Look at the tables of a PostgreSQL sink, or upgrade them."),
     "doctor": ("doctor", "Check the machine, the settings and a spider."),
 }
 """Command -> (module in this folder, its line in the help)."""

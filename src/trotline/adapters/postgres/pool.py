@@ -64,7 +64,7 @@ class Connections:
             self._retiring.cancel()
         free, self._free = self._free, []
         for connection in free:
-            await _end(connection)
+            await end(connection)
         if self._closing:
             await asyncio.wait(self._closing)
 
@@ -85,7 +85,7 @@ class Connections:
     def _retire(self) -> None:
         free, self._free = self._free, []
         for connection in free:
-            task = asyncio.get_running_loop().create_task(_end(connection))
+            task = asyncio.get_running_loop().create_task(end(connection))
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
@@ -97,24 +97,32 @@ class Connections:
         wait = _FIRST_WAIT
         while True:
             try:
-                return await self._dial()
+                return await dial(self._address, self._name)
             except _FULL_OR_STARTING:
                 if clock() >= deadline:
                     raise
             await asyncio.sleep(wait)
             wait = min(_LONGEST_WAIT, wait * 2)
 
-    async def _dial(self) -> Connection:
-        password = self._address.password
-        return await asyncpg.connect(
-            self._address.dsn,
-            password=None if password is None else password.reveal(),
-            timeout=_CONNECT_WITHIN,
-            # Named statements would stay behind in a connection that pgbouncer gives to somebody else. Preparing
-            # a statement for each batch costs less than can be measured (docs/decisions/045-postgresql-sink.md).
-            statement_cache_size=0,
-            server_settings={} if "application_name=" in self._address.dsn else {"application_name": self._name},
-        )
+
+async def dial(address: Address, name: str) -> Connection:
+    """A connection of one's own; `name` is what the server's administrator sees."""
+    return await asyncpg.connect(
+        address.dsn,
+        password=None if address.password is None else address.password.reveal(),
+        timeout=_CONNECT_WITHIN,
+        # Named statements would stay behind in a connection that pgbouncer gives to somebody else. Preparing
+        # a statement for each batch costs less than can be measured (docs/decisions/045-postgresql-sink.md).
+        statement_cache_size=0,
+        server_settings={} if "application_name=" in address.dsn else {"application_name": name},
+    )
+
+
+async def end(connection: Connection) -> None:
+    try:
+        await connection.close(timeout=2.0)
+    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
+        connection.terminate()
 
 
 def _begin(statement: Seconds, lock: Seconds) -> str:
@@ -125,10 +133,3 @@ def _begin(statement: Seconds, lock: Seconds) -> str:
         # Where it is off, "stored" would not mean stored.
         "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
     )
-
-
-async def _end(connection: Connection) -> None:
-    try:
-        await connection.close(timeout=2.0)
-    except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError):
-        connection.terminate()

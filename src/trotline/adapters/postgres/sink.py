@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import asyncpg
 
-from trotline.adapters.postgres import migrate, statements
+from trotline.adapters.postgres import admin, migrate, statements
 from trotline.adapters.postgres.address import Address, parse
 from trotline.adapters.postgres.faults import find_faults
 from trotline.adapters.postgres.fields import Fields
@@ -89,6 +89,15 @@ class PostgresSink:
         with plain_errors(self.address, "maintain"):
             await self._prepare()
             return await self._partitions.maintain(now)
+
+    async def upgrade(self) -> admin.Upgraded:
+        """Make the tables, or bring them up to date; may be repeated, and done while others write."""
+        with plain_errors(self.address, "upgrade"):
+            return await admin.upgrade(self._connections, self.address)
+
+    async def status(self) -> admin.Status:
+        with plain_errors(self.address, "look at"):
+            return await admin.status(self._connections, self.address)
 
     async def finish(self) -> None:
         """At the end of a job there is nothing to be done: every batch is where it belongs."""

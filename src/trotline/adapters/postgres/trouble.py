@@ -1,5 +1,6 @@
 """What an error of PostgreSQL or of the way to it means: for the row, for the batch, and for people."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -64,6 +65,10 @@ def explain(error: BaseException) -> tuple[str, str]:
         return (f"{what} ({said(error)})" if what else said(error)), hint
     if isinstance(error, TimeoutError):
         return "it does not answer", _UP
+    if isinstance(error, ConnectionRefusedError):
+        return "nobody listens there", _UP
+    if isinstance(error, socket.gaierror):
+        return "its name is not known here", _UP
     if isinstance(error, OSError):
         return error.strerror or said(error), _UP
     return said(error), _UP
