@@ -14,9 +14,10 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from tests.e2e.world_roads import LINKS, ROBOTS
-from tests.e2e.world_zone import PUBLIC_V4, PUBLIC_V6, ZONE
+from tests.e2e.world_zone import LOGIN, PROXY_PORT, PUBLIC_V4, PUBLIC_V6, ZONE
 
 from trotline.testing.dns import DnsServer
+from trotline.testing.proxy import ForwardProxy
 
 PUBLIC = (PUBLIC_V4, PUBLIC_V6)
 WEB_PORTS = (80, 443)
@@ -122,12 +123,14 @@ async def main(folder: Path) -> None:
     set_up(folder)
     web = Web()
     await web.open()
-    async with DnsServer(ZONE, port=53) as dns:
+    # The operator's own proxy, on loopback. It dials whatever it is told, as proxies in private networks do.
+    async with DnsServer(ZONE, port=53) as dns, ForwardProxy(user=LOGIN, password=LOGIN, port=PROXY_PORT) as proxy:
         reader = asyncio.StreamReader()
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         say({"ready": True})
         while await reader.readline():
-            say({"dialled": web.dialled, "connects": connects(), "questions": dns.questions})
+            told = [[one.method, one.target] for one in proxy.asked]
+            say({"dialled": web.dialled, "connects": connects(), "questions": dns.questions, "proxied": told})
 
 
 def say(what: object) -> None:

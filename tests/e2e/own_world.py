@@ -39,6 +39,8 @@ class Seen(NamedTuple):
     """Connections begun, also those that nobody took."""
     questions: list[tuple[str, str, bool]]
     """Name, kind, and whether over TCP."""
+    proxied: list[tuple[str, str]]
+    """Method and target of what the proxy was asked for."""
 
     @property
     def hits(self) -> list[Dialled]:
@@ -48,7 +50,7 @@ class Seen(NamedTuple):
 class World:
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self._process = process
-        self._past = Seen([], 0, [])
+        self._past = Seen([], 0, [], [])
 
     def look(self, *, again: bool = False) -> Seen:
         """What has happened since the last look; with `again`, the next look begins where this one does."""
@@ -60,12 +62,14 @@ class World:
             [Dialled(one["address"], one["port"], tuple(one["asked"]), one["canary"]) for one in told["dialled"]],
             told["connects"],
             [tuple(question) for question in told["questions"]],
+            [tuple(one) for one in told["proxied"]],
         )
         before, self._past = self._past, self._past if again else now
         return Seen(
             now.dialled[len(before.dialled) :],
             now.connects - before.connects,
             now.questions[len(before.questions) :],
+            now.proxied[len(before.proxied) :],
         )
 
     async def trotline(self, folder: Path, *words: str, env: Mapping[str, str] | None = None) -> Ended:

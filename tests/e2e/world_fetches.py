@@ -8,10 +8,13 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
-from trotline.adapters.http import guard, names
+from tests.e2e.world_zone import PROXY
+
+from trotline.adapters.http import guard, names, proxy
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Failure
 from trotline.model.limits import Limits
+from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.task import Task
 
 
@@ -45,6 +48,24 @@ def _look_twice() -> None:
     _socket_unwatched()
 
 
+def _proxied_unvetted() -> None:
+    """What a proxy is told is the proxy's affair: the bug that hides behind every proxy setting."""
+
+    async def told_by_name(self: proxy.WayOut, host: str, infos: Any) -> Any:
+        sock = await self.reach()
+        await self._connect(sock, f"{host}:{infos[0][4][1]}", host)
+        return sock, ""
+
+    async def unvetted(_: object, __: object) -> None:
+        return None
+
+    guard.Guard.admit = lambda *_: None  # type: ignore[method-assign]
+    guard.Guard.admit_name = lambda *_: None  # type: ignore[method-assign]
+    guard.Guard.look = lambda *_: None  # type: ignore[method-assign]
+    proxy.WayOut.tunnel = told_by_name  # type: ignore[method-assign]
+    proxy.ProxyConnector.vet = unvetted  # type: ignore[method-assign]
+
+
 def _socket_unwatched() -> None:
     guard.Guard.make_socket = lambda _, info: socket.socket(*info[:3])  # type: ignore[method-assign]
 
@@ -54,6 +75,7 @@ PLANTED = {
     "python's own table": _python_table,
     "only the first address": _first_address_only,
     "look twice": _look_twice,
+    "proxied requests are not vetted": _proxied_unvetted,
 }
 """Bugs that others have shipped. Tests put them in to see that the canaries sing."""
 
@@ -69,6 +91,7 @@ async def main(order: dict[str, Any]) -> None:
         slots=order.get("slots", 64),
         allow=order.get("allow", ()),
         allow_private=order.get("allow_private", False),
+        proxy=Proxy.parse(PROXY, ProxyMode(order["proxy"])) if order.get("proxy") else None,
     )
     told: dict[str, Any] = {}
 

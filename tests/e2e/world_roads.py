@@ -47,5 +47,7 @@ REDIRECTS = [
 ROBOTS = {"robots4.test": "10.0.0.1", "robots6.test": "[fd00::1]"}
 """Public host -> where it says that its robots file is. Its pages are read, as if it had none."""
 REBIND = [f"http://rebind{number}.test/page" for number in range(REBINDING)]
+AGAIN = [f"http://again{number}.test/page" for number in range(REBINDING)]
+"""The same for those who come through a proxy."""
 PLAIN = ["http://shop.test/plain", "http://www.shop.test/plain"]
 LINKS = [f"{url}-link" for url in [*DIRECT, *MORE]]

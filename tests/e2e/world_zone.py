@@ -5,6 +5,10 @@ from trotline.testing.dns import CNAME, NXDOMAIN, SERVFAIL, A, Answer, Garbage, 
 PUBLIC_V4, PUBLIC_V6 = "93.184.216.34", "2606:4700::34"
 WEB = A(PUBLIC_V4)
 REBINDING = 12
+PROXY_PORT = 3128
+LOGIN = "operator"
+PROXY = f"http://{LOGIN}:{LOGIN}@127.0.0.1:{PROXY_PORT}"
+PROXY_MODES = ("address", "forward", "name")
 
 ZONE: dict[str, Answer] = {
     "shop.test": A(PUBLIC_V4, PUBLIC_V6),
@@ -27,6 +31,8 @@ ZONE: dict[str, Answer] = {
     "metadata.google.internal": A("169.254.169.254"),
     # Public to whoever asks first, private to whoever asks again.
     **{f"rebind{number}.test": Turns(WEB, A("169.254.169.254")) for number in range(REBINDING)},
+    **{f"again{number}.test": Turns(WEB, A("169.254.169.254")) for number in range(REBINDING)},
+    "names.test": Turns(WEB, A("169.254.169.254")),
     "planted.test": Turns(WEB, WEB, A("169.254.169.254")),
     "twice.test": Turns(WEB, A("169.254.169.254")),
     # Trouble.
