@@ -9,10 +9,11 @@ from typing import Any
 from msgspec.structs import replace
 from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
-from trotline.model.job import Job, LaneRules, Progress
+from trotline.model.job import Job, LaneRules, Progress, State, WorkerView
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Retry, Snooze
+from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.testing.frontier_contract import BRISK, Client
 
@@ -139,6 +140,63 @@ class DoesNotPause(Broken):
 
     async def pause(self, lane: str | None = None) -> None:
         pass
+
+
+class DrainsByPausing(Broken):
+    """F12: nothing new comes in, and nothing that waits goes out."""
+
+    async def drain(self, lane: str | None = None) -> None:
+        await self.healthy.pause(lane)
+
+
+class RemembersWhatItRefused(Broken):
+    """F12: what a draining job refuses is known from then on, and never admitted again."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        answers = await self.healthy.put(tasks)
+        refused = self.common.setdefault("refused", set())
+        for place, (task, answer) in enumerate(zip(tasks, answers, strict=True)):
+            if task.fingerprint in refused:
+                answers[place] = Admission.DUPLICATE
+            elif answer is Admission.REFUSED:
+                refused.add(task.fingerprint)
+        return answers
+
+
+class AnnouncesTheCancelled(Broken):
+    """F14: a job that was cancelled is told to the world as a job that is done."""
+
+    async def announce_finish(self) -> bool:
+        announced = await self.healthy.announce_finish()
+        return announced or (await self.healthy.progress()).state is State.CANCELLED
+
+
+class CancelsForEver(Broken):
+    """F12: a cancelled job cannot be resumed."""
+
+    async def resume(self, lane: str | None = None) -> None:
+        if (await self.healthy.progress()).state is not State.CANCELLED:
+            await self.healthy.resume(lane)
+
+
+class KeepsItsPace(Broken):
+    """F13: the operator's word about a lane's pace is not heard."""
+
+    async def set_pace(self, lane: str, pace: Pace) -> None:
+        pass
+
+
+class CountsStaleSettles(Broken):
+    """F10: a worker's figures count what was refused."""
+
+    async def workers(self) -> list[WorkerView]:
+        late = self.common.get("late", 0)
+        return [replace(view, done=view.done + late) for view in await self.healthy.workers()]
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        answers = await self.healthy.settle(worker, settlements)
+        self.common["late"] = self.common.get("late", 0) + answers.count(Settled.STALE)
+        return answers
 
 
 class StartsAtOnce(Broken):

@@ -1,16 +1,22 @@
 """The embedded frontier keeps F1 to F16, in a file and in memory."""
 
+import contextlib
 import os
 import random
+import sqlite3
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
+from trotline.adapters.sqlite import schema
 from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
+from trotline.model.lease import Settlement
+from trotline.model.outcome import Done
 from trotline.testing.clocks import wild_wall_clock
 from trotline.testing.frontier_contract import BRISK, FrontierContract, task
 from trotline.testing.frontier_machine import frontier_machine
@@ -60,6 +66,36 @@ async def test_the_files_own_clock_does_not_follow_a_wall_clock_that_jumps(tmp_p
 
         assert abs(lease.leased_at - before) < 60
     await jobs.close()
+
+
+async def test_a_file_from_before_workers_had_figures_goes_on_working(tmp_path: Path) -> None:
+    path = str(tmp_path / "frontier.db")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as old:
+        for statement in schema.TABLES.split(";"):
+            old.execute(statement)
+        old.execute(f"PRAGMA user_version = {schema.VERSION}")
+        old.execute(
+            "INSERT INTO job (name, spider, version, rules, started_at, paused) VALUES ('shop-1', 'shop', '', ?, 0, 1)",
+            (msgspec.json.encode(BRISK),),
+        )
+        old.execute("INSERT INTO worker (job, id, seen_at, process) VALUES (1, 'old', 0, '')")
+
+    jobs = SqliteJobs(path)
+    [job] = await jobs.all()
+    await jobs.close()
+    for _ in range(2):
+        frontier = SqliteFrontier(path, job)
+        assert (await frontier.progress()).paused
+        assert [view.name for view in await frontier.workers()] == ["old"]
+        await frontier.close()
+    frontier = SqliteFrontier(path, job)
+    await frontier.resume()
+    await frontier.put([task("https://shop.example/")])
+    [lease] = await frontier.lease("new", 5)
+    await frontier.settle("new", [Settlement(lease, Done())])
+
+    assert [(view.name, view.done) for view in await frontier.workers()] == [("new", 1)], "the silent one was rescued"
+    await frontier.close()
 
 
 TestSqliteFileMachine = frontier_machine(SqliteFileBench).TestCase

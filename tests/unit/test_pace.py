@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from trotline.model.lease import LaneNews
 from trotline.model.pace import Pace, Rate
 from trotline.model.verdict import Kind
+from trotline.ports.frontier import HORIZON
 from trotline.rules import pace
 from trotline.rules.pace import BREAKER, FIRST_REST, LONGEST_REST, NEVER, RETRY_ALLOWANCE, RETRY_DRIP, Lane
 
@@ -386,3 +387,33 @@ def test_retries_never_exceed_their_share_of_the_traffic(handed_out, share):
 
     allowed = RETRY_ALLOWANCE + share * fresh_total + RETRY_DRIP * (now - NOW)
     assert retries_total <= allowed + 1e-3
+
+
+# A new pace
+
+
+@given(
+    old=st.floats(1e-4, 100.0),
+    new=st.floats(1e-4, 100.0),
+    slowed=st.floats(1.0, 50.0),
+    wanted=st.integers(1, 30),
+    later=st.floats(0.0, 5.0),
+)
+def test_a_new_pace_keeps_its_interval_to_what_is_reserved_and_waits_no_longer(old, new, slowed, wanted, later):
+    before, reserved = pace.reserve(lane("1/s", concurrency=10**6, interval=old), NOW, wanted, 0, HORIZON)
+    grown = msgspec.structs.replace(reserved, interval=old * slowed)
+
+    repaced = pace.repaced(grown, Pace(Rate(1 / new), 10**6, Rate(1 / new)), NOW + later, HORIZON)
+    first = max(NOW + later, repaced.next_start)
+
+    assert first >= before[-1] + min(old, new) - EXACT
+    assert first <= NOW + later + HORIZON + new + EXACT
+    assert (repaced.interval, repaced.floor, repaced.ceiling) == pytest.approx((new, new, new))
+
+
+def test_a_new_pace_does_not_end_a_rest_that_a_site_asked_for():
+    resting = pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=30.0), NOW, 0.0)
+
+    repaced = pace.repaced(resting, Pace(Rate(100.0)), NOW, HORIZON)
+
+    assert pace.free_at(repaced, 0, HORIZON) == NOW + 30.0

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from trotline.model.job import State
 from trotline.model.lease import Admission, LaneNews, Lease
 from trotline.model.moments import Moment
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
@@ -36,10 +37,12 @@ class Known:
 class Model:
     def __init__(self, narrow: dict[str, int]) -> None:
         self.tasks: dict[int, Known] = {}
-        self.paused: set[str | None] = set()
+        self.standing: dict[str | None, State] = {}
+        """What the operator wants of the job (None) and of lanes, where it is not that they run."""
+        self.refused = 0
         self.sealed = False
         self._narrow = narrow
-        """Lanes with few places."""
+        """Lanes with few places, and how many each has."""
         self._announced = False
         self._troubled: set[str] = set()
         """Lanes with bad news: a frontier decides by itself how slowly it goes on there."""
@@ -64,21 +67,27 @@ class Model:
     def finished(self) -> bool:
         return self.sealed and not self.having(WAITING) and not self.having(LEASED)
 
+    def ended(self) -> bool:
+        """May workers go home?"""
+        return self.finished() or self.standing.get(None) is State.CANCELLED
+
     def servable(self, now: Moment) -> int:
         """At least so many leases must come, if that many are asked for. Retries are capped, so they do not count."""
         certain: dict[str, int] = {}
         for known in self._runnable(now):
             if known.task.attempt == 0 and known.task.lane not in self._troubled:
                 certain[known.task.lane] = certain.get(known.task.lane, 0) + 1
-        return sum(min(count, self._places(lane)) for lane, count in certain.items())
+        return sum(max(0, min(count, self._places(lane))) for lane, count in certain.items())
 
     def _runnable(self, now: Moment) -> list[Known]:
-        if None in self.paused:
+        if self.standing.get(None) in (State.PAUSED, State.CANCELLED):
             return []
         return [
             known
             for known in self.having(WAITING)
-            if known.due <= now and known.task.lane not in self.paused and self._rests.get(known.task.lane, 0) <= now
+            if known.due <= now
+            and self.standing.get(known.task.lane) is not State.PAUSED
+            and self._rests.get(known.task.lane, 0) <= now
         ]
 
     def _places(self, lane: str) -> int:
@@ -91,6 +100,10 @@ class Model:
         for task in tasks:
             if task.fingerprint in self.tasks:
                 answers.append(Admission.DUPLICATE)
+                continue
+            if State.DRAINING in (self.standing.get(None), self.standing.get(task.lane)):
+                self.refused += 1
+                answers.append(Admission.REFUSED)
                 continue
             self.tasks[task.fingerprint] = Known(task, len(self.tasks), max(task.not_before, now))
             self._announced = False
@@ -109,7 +122,7 @@ class Model:
             assert replace(lease.task, priority=known.task.priority) == known.task
             self._tokens.add(lease.token)
             known.state, known.worker, known.lease = LEASED, worker, lease
-        for lane in self._narrow:
+        for lane in {lease.task.lane for lease in leases}:
             assert self._places(lane) >= 0, f"more leases in {lane} than it has places"
 
     def in_order(self, leases: Sequence[Lease], now: Moment) -> None:
@@ -170,6 +183,16 @@ class Model:
             known.kills, known.why = 0, ""
             self._wait(known, now, attempts=0)
             self._announced = False
+
+    def cancelled(self, lane: str) -> int:
+        """How many waited in the lane."""
+        doomed = [known for known in self.having(WAITING) if known.task.lane == lane]
+        for known in doomed:
+            self._end(known, DEAD, "cancelled")
+        return len(doomed)
+
+    def repaced(self, lane: str, concurrency: int) -> None:
+        self._narrow[lane] = concurrency
 
     def announce(self) -> bool:
         """Is it now that the end is to be announced?"""

@@ -103,6 +103,22 @@ class CountPromises:
         for why in ("gone: 404", "503", "blocked: captcha"):
             assert [count for name, count in tallies.items() if why in name] == [1], f"{why} in {tallies}"
 
+    async def test_f10_what_a_visit_counts_is_added_up_and_the_first_example_is_kept(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        await frontier.put(tasks(3))
+        a, b, stale = await lease_all(frontier, "w")
+        await frontier.leave("w")
+        a, b, _ = await lease_all(frontier, "w")
+        for lease, trap in ((a, "/first"), (b, "/second"), (stale, "/stale")):
+            counts = {"records": 2, "links refused: trap": 1}
+            shown = {"links refused: trap": f"https://shop.example{trap}"}
+            await frontier.settle("w", [Settlement(lease, Done(), tallies=counts, examples=shown)])
+
+        progress = await operator.progress()
+
+        assert (progress.tallies["records"], progress.tallies["links refused: trap"]) == (4, 2)
+        assert progress.examples == {"links refused: trap": "https://shop.example/first"}
+
     async def test_f14_finished_means_sealed_and_nothing_left(self, bench: Bench) -> None:
         frontier, other = await bench.open(), await bench.again()
         assert not await frontier.finished()

@@ -55,6 +55,24 @@ class FailPromises:
             assert view.rests_for > 0
             assert view.why
 
+    async def test_f16_a_site_that_blocks_or_cannot_be_reached_is_a_lane_that_fails(self, bench: Bench) -> None:
+        for kind in (Kind.BLOCKED, Kind.UNREACHABLE):
+            frontier = await bench.open()
+            await frontier.put(tasks(FAILURES_IN_A_ROW + 1))
+
+            await fail(frontier, kind)
+
+            assert await frontier.lease("w", 1) == [], f"{kind} for every task"
+
+    async def test_f16_an_answer_that_the_site_gave_is_no_failure(self, bench: Bench) -> None:
+        for kind in (Kind.GONE, Kind.REFUSED):
+            frontier = await bench.open()
+            await frontier.put(tasks(2 * FAILURES_IN_A_ROW))
+
+            await fail(frontier, kind, times=2 * FAILURES_IN_A_ROW - 1)
+
+            assert len(await frontier.lease("w", 1)) == 1, f"{kind} says nothing about the lane"
+
     async def test_f16_a_success_in_between_keeps_the_lane_open(self, bench: Bench) -> None:
         frontier = await bench.open()
         await frontier.put(tasks(100))

@@ -13,6 +13,7 @@ from trotline.testing.frontier_contract.bench import (
     lease_all,
     lease_one,
     live_on,
+    steady,
     task,
     tasks,
     urls,
@@ -98,6 +99,33 @@ class LivePromises:
         [grave] = await frontier.graves()
         assert grave.id == guilty.task.id
         assert grave.why.startswith("killed")
+
+    async def test_f5_a_page_that_kills_is_told_of_its_kills_and_buried_with_what_was_found_out(
+        self, bench: Bench
+    ) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(1))
+        first = await lease_one(frontier, "w1")
+        await frontier.leave("w1", guilty=first.token, why="killed: it ate the memory")
+        second = await lease_one(frontier, "w2")
+
+        await frontier.leave(
+            "w2", guilty=second.token, why="killed: it ate the memory", detail="its body is in tea.html"
+        )
+
+        assert (first.kills, second.kills) == (0, 1)
+        [grave] = await frontier.graves()
+        assert grave.why == "killed: out of memory"
+        assert "its body is in tea.html" in grave.detail
+
+    async def test_f5_a_rescue_needs_no_retry_credit(self, bench: Bench) -> None:
+        frontier = await bench.open(steady(retry_share=0.0))
+        await frontier.put(tasks(40))
+        assert len(await lease_all(frontier, "dead")) == 40
+
+        bench.jump(RESCUED_WITHIN)
+
+        assert len(await lease_all(frontier, "alive")) == 40, "a death is nobody's fault"
 
     async def test_f5_a_stale_token_makes_nobody_guilty(self, bench: Bench) -> None:
         frontier = await bench.open()
