@@ -112,3 +112,15 @@ def test_a_secret_in_a_telling_key_is_never_shown(
 def test_any_text_is_read_to_its_end_and_reading_twice_changes_nothing(text: str) -> None:
     once = redaction.text(text)
     assert redaction.text(once) == once
+
+
+def test_a_page_that_is_named_often_is_hidden_as_soon_as_its_key_is():
+    page = "https://shop.example/?later_hidden=canary"
+    assert redaction.parent(page) == page
+
+    redaction.hide_keys(["later_hidden"])
+    try:
+        assert redaction.parent(page) == redaction.url(page) == "https://shop.example/?later_hidden=(hidden)"
+    finally:
+        redaction._also.discard("later_hidden")
+        redaction.parent.cache_clear()

@@ -6,6 +6,7 @@ logged, exported from the graveyard or written into a report goes through here.
 
 import re
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from urllib.parse import unquote_plus
 
 from trotline.model.secret import HIDDEN, SHORTEST, without_secrets
@@ -35,6 +36,7 @@ _also: set[str] = set()
 def hide_keys(names: Iterable[str]) -> None:
     """From now on these query keys are hidden too, everywhere in this process."""
     _also.update(name.lower() for name in names)
+    parent.cache_clear()
 
 
 def is_secret_header(name: str) -> bool:
@@ -47,6 +49,12 @@ def url(text: str, keys: Collection[str] = ()) -> str:
     return _redacted(text, keys, _NESTED)
 
 
+@lru_cache(maxsize=1024)
+def parent(text: str) -> str:
+    """The same as `url`, for a page that is named many times: once by each of its links."""
+    return _redacted(text, (), _NESTED)
+
+
 def text(said: str, keys: Collection[str] = (), *, about: Task | None = None) -> str:
     """Any text as it may be shown: the URLs in it, and secrets that are known or belong to the task it is about."""
     for value in _values(about) if about is not None else ():
@@ -55,7 +63,8 @@ def text(said: str, keys: Collection[str] = (), *, about: Task | None = None) ->
 
 
 def _redacted(said: str, keys: Collection[str], nested: int) -> str:
-    if "://" in said:
+    # Every visit's URLs come through here, and most have nothing to hide: two looks are cheaper than two patterns.
+    if "@" in said and "://" in said:
         said = _USER_INFO.sub("", said)
     if "=" not in said:
         return said
@@ -72,8 +81,10 @@ def _redacted(said: str, keys: Collection[str], nested: int) -> str:
 def _is_hidden(name: str, keys: Collection[str]) -> bool:
     # PHP's and Rails' forms: user[token]=...
     plain = unquote_plus(name).strip().lower()
+    if plain in KEYS or plain in _also or plain in keys:
+        return True
     last = plain.rpartition("[")[2].rstrip("]")
-    return any(one in KEYS or one in _also or one in keys for one in (plain, last))
+    return last != plain and (last in KEYS or last in _also or last in keys)
 
 
 def _carries(value: str, keys: Collection[str], nested: int) -> bool:

@@ -67,7 +67,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             leased_at=lease.leased_at,
             attempt=task.attempt,
             depth=task.depth,
-            parent=redaction.url(task.parent),
+            parent=redaction.parent(task.parent),
             found_at=task.created_at,
             proxy=request.proxy,
             status=request.status,
