@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trotline.testing.dns import DnsServer
     from trotline.testing.frontier_contract import FrontierContract
+    from trotline.testing.jobs_contract import JobsContract
     from trotline.testing.leadership_contract import LeadershipContract
     from trotline.testing.ledger_contract import LedgerContract
     from trotline.testing.proxy import ForwardProxy
@@ -20,6 +21,7 @@ _HOMES = {
     "DnsServer": "dns",
     "ForwardProxy": "proxy",
     "FrontierContract": "frontier_contract",
+    "JobsContract": "jobs_contract",
     "LeadershipContract": "leadership_contract",
     "LedgerContract": "ledger_contract",
     "SinkContract": "sink_contract",
@@ -32,6 +34,7 @@ __all__ = [
     "DnsServer",
     "ForwardProxy",
     "FrontierContract",
+    "JobsContract",
     "LeadershipContract",
     "LedgerContract",
     "SinkContract",

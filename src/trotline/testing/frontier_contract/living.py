@@ -106,12 +106,10 @@ class LivePromises:
         frontier = await bench.open()
         await frontier.put(tasks(1))
         first = await lease_one(frontier, "w1")
-        await frontier.leave("w1", guilty=first.token, why="killed: it ate the memory")
+        await frontier.leave("w1", guilty=first.token, why="killed: out of memory")
         second = await lease_one(frontier, "w2")
 
-        await frontier.leave(
-            "w2", guilty=second.token, why="killed: it ate the memory", detail="its body is in tea.html"
-        )
+        await frontier.leave("w2", guilty=second.token, why="killed: out of memory", detail="its body is in tea.html")
 
         assert (first.kills, second.kills) == (0, 1)
         [grave] = await frontier.graves()
