@@ -1,1 +1,1 @@
-"""Seeds, schedules, counts and rescues; never fetches. Workers go on without it."""
+"""Leads a spider: schedules, seeding, rescue, retention, alerts. Never fetches; workers go on without it."""

@@ -30,4 +30,6 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     schedule: str = ""
     """The schedule as it was then: another one begins anew, and owes nothing for the time before."""
     job: str = ""
-    """The job that the slot started; empty: none, it was passed over or is where the schedule began."""
+    """The job that the schedule started last."""
+    ran: Moment = 0.0
+    """For which slot; another one than `at` if later ones were passed over."""

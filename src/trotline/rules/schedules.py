@@ -55,12 +55,19 @@ def upcoming(schedule: Schedule, now: Moment) -> Moment:
 
 def _back(schedule: Schedule, now: Moment) -> Iterator[Moment]:
     # One second later, because the iteration begins with the moment before.
-    start = _local(schedule, now) + _TURNED + timedelta(seconds=1)
-    return (at.timestamp() for at in CronSim(schedule.cron, start, reverse=True))
+    start = _local(schedule, now) + timedelta(seconds=1)
+    return (at.timestamp() for at in CronSim(schedule.cron, start + _turned(start), reverse=True))
 
 
 def _forth(schedule: Schedule, now: Moment) -> Iterator[Moment]:
-    return (at.timestamp() for at in CronSim(schedule.cron, _local(schedule, now) - _TURNED))
+    start = _local(schedule, now)
+    return (at.timestamp() for at in CronSim(schedule.cron, start - _turned(start)))
+
+
+def _turned(local: datetime) -> timedelta:
+    """By how much slots may be out of order around this moment: not at all, if no clock is turned near it."""
+    before, after = (local - _TURNED).utcoffset(), (local + _TURNED).utcoffset()
+    return timedelta(0) if before == after else _TURNED
 
 
 def _local(schedule: Schedule, moment: Moment) -> datetime:

@@ -3,6 +3,8 @@
 import sqlite3
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.schema import DEAD
 from trotline.errors import TermOver
@@ -15,7 +17,7 @@ TABLES = """
 CREATE TABLE IF NOT EXISTS office (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, holder TEXT NOT NULL,
     ends REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS slot (office TEXT PRIMARY KEY, at REAL NOT NULL, schedule TEXT NOT NULL,
-    job TEXT NOT NULL) WITHOUT ROWID;
+    job TEXT NOT NULL, ran REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS retired (job INTEGER PRIMARY KEY)
 """
 """Younger than the other tables, and made when a coordinator first opens the file.
@@ -104,9 +106,9 @@ class SqliteLeadership:
         self._fence(db, term)
         last = _slot(db, term.office)
         if last is not None and last.at >= slot.at:
-            return self._job(db, last.job) if last.at == slot.at else None
+            return self._job(db, last.job) if last.ran == slot.at else None
         job = self._jobs._start(db, term.office, rules, version)
-        _remember(db, term.office, slot, job.id)
+        _remember(db, term.office, replace(slot, job=job.id, ran=slot.at))
         return job
 
     def _job(self, db: sqlite3.Connection, name: str) -> Job | None:
@@ -116,7 +118,8 @@ class SqliteLeadership:
         self._fence(db, term)
         last = _slot(db, term.office)
         if last is None or last.at < slot.at or last.schedule != slot.schedule:
-            _remember(db, term.office, slot, "")
+            # The job stays: whoever leads next must know whose seeds may still be missing.
+            _remember(db, term.office, replace(slot, job=last.job, ran=last.ran) if last else slot)
 
     def _retire(self, db: sqlite3.Connection, term: Term, before: Moment) -> list[str]:
         self._fence(db, term)
@@ -133,14 +136,14 @@ class SqliteLeadership:
 
 
 def _slot(db: sqlite3.Connection, office: str) -> Slot | None:
-    row = db.execute("SELECT at, schedule, job FROM slot WHERE office = ?", (office,)).fetchone()
-    return Slot(at=row[0], schedule=row[1], job=row[2]) if row else None
+    row = db.execute("SELECT at, schedule, job, ran FROM slot WHERE office = ?", (office,)).fetchone()
+    return Slot(at=row[0], schedule=row[1], job=row[2], ran=row[3]) if row else None
 
 
-def _remember(db: sqlite3.Connection, office: str, slot: Slot, job: str) -> None:
+def _remember(db: sqlite3.Connection, office: str, slot: Slot) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO slot (office, at, schedule, job) VALUES (?, ?, ?, ?)",
-        (office, slot.at, slot.schedule, job),
+        "INSERT OR REPLACE INTO slot (office, at, schedule, job, ran) VALUES (?, ?, ?, ?, ?)",
+        (office, slot.at, slot.schedule, slot.job, slot.ran),
     )
 
 
