@@ -23,7 +23,8 @@ class Fields:
     async def remember(self, batch: Sequence[Record]) -> None:
         """Nearly always there is nothing new. If there is, it goes before the records and apart from them: two
         writers that bring the same names in another order would wait for each other until the end of their batches."""
-        new = {(record.kind, *record.data): None for record in batch}.keys() - self._shapes
+        shapes = {(record.kind, *record.data): None for record in batch}
+        new = [shape for shape in shapes if shape not in self._shapes]
         if not new:
             return
         pairs = [(_clean(kind), _clean(name)) for kind, *names in new for name in names[:_MOST_OF_A_KIND]]
@@ -38,7 +39,7 @@ class Fields:
             )
         if len(self._shapes) > _MOST_SHAPES:
             self._shapes.clear()
-        self._shapes |= new
+        self._shapes.update(new)
 
 
 def _clean(text: object) -> str:
