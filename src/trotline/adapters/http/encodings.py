@@ -45,9 +45,12 @@ class Out:
         self._more: bytearray | None = None
 
     def add(self, piece: bytes) -> None:
-        self.left -= len(piece)
+        room, self.left = self.left, self.left - len(piece)
         if not self._keep:
             piece = b""
+        elif self.left < 0:
+            # The last piece of a bomb may be large itself, and what does not fit is wanted by nobody.
+            piece = piece[:room]
         if self._more is not None:
             self._more += piece
         elif self._first:
