@@ -1,9 +1,5 @@
 """Seeds, in batches, through the gate, into the frontier."""
 
-import asyncio
-import os
-import stat
-import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
@@ -12,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.lines import pieces
 from trotline.errors import SpiderRefused
 from trotline.frontier.gate import Gate
 from trotline.model.lease import Admission
@@ -53,8 +50,9 @@ async def seed(
     allow_private: bool,
     allow: Sequence[str] = (),
     proxy: Proxy | None = None,
+    told: Callable[[Seeded], None] = lambda _: None,
 ) -> Seeded:
-    """Put every seed. A crash in the middle is harmless: the next run puts them again, and duplicates are known."""
+    """Put every seed; `told` hears how far it is after each batch. A crash in the middle is harmless: the next run puts them again, and duplicates are known."""
     seeded = Seeded()
     batch: list[Task] = []
     fetcher = partial(wiring.open_fetcher, spider, allow_private=allow_private, allow=allow, proxy=proxy)
@@ -68,8 +66,10 @@ async def seed(
         batch.append(task)
         if len(batch) == BATCH:
             await _put(frontier, gate, batch, now, seeded)
+            told(seeded)
             batch = []
     await _put(frontier, gate, batch, now, seeded)
+    told(seeded)
     if not seeded.new and not seeded.duplicate:
         raise _nothing_to_do(spider, seeded)
     return seeded
@@ -112,31 +112,8 @@ async def _from_lines(spider: Spider, extra: str) -> list[Task]:
         raise SpiderRefused(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
     if extra != "-":
         return [task for task in expand(route, FileSeeds(extra)) if isinstance(task, Task)]
-    text = (await _standard_input()).decode("utf-8-sig", "replace")
+    text = b"".join([piece async for piece in pieces("-")]).decode("utf-8-sig", "replace")
     return list(read_lines(route, text.splitlines(), "standard input"))
-
-
-async def _standard_input() -> bytes:
-    """All of it. Waiting for a person or a slow program must not keep a signal from being heard."""
-    descriptor = sys.stdin.fileno()
-    mode = os.fstat(descriptor).st_mode
-    waits = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
-    pieces: list[bytes] = []
-    while not pieces or pieces[-1]:
-        if waits:
-            await _readable(descriptor)
-        pieces.append(os.read(descriptor, 1 << 16))
-    return b"".join(pieces)
-
-
-async def _readable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    ready = asyncio.Event()
-    loop.add_reader(descriptor, ready.set)
-    try:
-        await ready.wait()
-    finally:
-        loop.remove_reader(descriptor)
 
 
 async def _from_sitemaps(

@@ -28,14 +28,22 @@ COMMANDS = {
     "run": ("run", "Run a spider until nothing is left, or resume it."),
     "start": ("start", "Make a job for the fleet, seed it and watch it."),
     "work": ("work", "Take part in the jobs of a spider, as one worker of many."),
+    "push": ("push", "Add tasks to a job while it runs."),
+    "jobs": ("jobs", "List the jobs of a frontier."),
+    "watch": ("watch", "Watch a job with all its workers."),
     "status": ("status", "Show the jobs of this folder and how far they are."),
+    "pause": ("steering:pause", "Hand out no more tasks of a job or of a lane."),
+    "resume": ("steering:resume", "Go on after pause, drain or cancel."),
+    "drain": ("steering:drain", "Finish what waits and admit nothing new."),
+    "cancel": ("steering:cancel", "End a job, or bury what waits in a lane."),
+    "pace": ("steering:pace", "Change how fast a lane is visited."),
     "trace": ("trace", "Tell the life of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),
     "export": ("export", "Write stored records to a file or to stdout."),
     "db": ("db", "Look at the tables of a PostgreSQL sink, or upgrade them."),
     "doctor": ("doctor", "Check the machine, the settings and a spider."),
 }
-"""Command -> (module in this folder, its line in the help)."""
+"""Command -> (module in this folder, its line in the help). `module:name` where a module has several."""
 
 
 class _Commands(click.Group):
@@ -45,9 +53,10 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"trotline.cli.{COMMANDS[cmd_name][0]}")
+        place, _, name = COMMANDS[cmd_name][0].partition(":")
+        module = importlib.import_module(f"trotline.cli.{place}")
         _log_without_secrets()
-        command: click.Command = module.command
+        command: click.Command = getattr(module, name or "command")
         return command
 
     def resolve_command(

@@ -25,6 +25,8 @@ class Outlook:
             # The whole job, met in the middle of its life: until we have seen some of it, its average must do.
             self._samples = (Sample(0.0, 0, progress.admitted),)
         self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
+        if progress.paused:
+            return Unknown.PAUSED
         if not progress.waiting + progress.leased and not progress.sealed:
             # Nothing to do is not the end while seeds are still coming.
             return Unknown.TOO_EARLY

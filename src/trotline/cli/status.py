@@ -9,8 +9,8 @@ from trotline.app.places import public
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.summary import traps
 from trotline.cli.target import Target, console_of, find, jobs_here
-from trotline.cli.text import by_number, count, json_line, length, rest, safe
-from trotline.model.job import LaneView, Progress
+from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe
+from trotline.model.job import LaneView, Progress, State
 from trotline.model.moments import iso
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ async def _all(settings: "Settings") -> list[Look]:
 def state(progress: Progress) -> str:
     if progress.finished_at is not None:
         return "finished"
-    if progress.paused:
-        return "paused"
+    if progress.state is not State.RUNNING:
+        return progress.state.value
     return "at work" if progress.leased else "unfinished"
 
 
@@ -85,16 +85,7 @@ def table(looks: list[Look]) -> list[str]:
         p = look.progress
         numbers = (count(p.waiting), count(p.leased), count(p.done), count(p.dead))
         rows.append((safe(look.target.job.id, 40), state(p), *numbers, f"{_age(p)} ago"))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
-    lines = []
-    for row in rows:
-        cells = (_cell(text, width, place) for place, (text, width) in enumerate(zip(row, widths, strict=True)))
-        lines.append("  ".join(cells).rstrip())
-    return lines
-
-
-def _cell(text: str, width: int, place: int) -> str:
-    return text.rjust(width) if place in (2, 3, 4, 5) else text.ljust(width)
+    return columns(rows, right=(2, 3, 4, 5))
 
 
 def _age(progress: Progress) -> str:

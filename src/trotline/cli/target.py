@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from trotline.app.places import MEMORY, path_of
+from trotline.app.places import MEMORY, is_file, path_of, public
 from trotline.app.settings import Settings
 from trotline.errors import SettingsError
 from trotline.model.job import Job
@@ -15,7 +15,7 @@ from trotline.model.job import Job
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from trotline.ports.console import Console
+    from trotline.app.wiring import AnyFrontier
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -54,9 +54,9 @@ def frontiers(settings: Settings) -> list[str]:
         raise SettingsError(
             "a frontier in memory is gone when its run ends", hint="Name a file: --frontier sqlite:PATH"
         )
-    if not Path(path_of(settings.frontier)).is_file():
+    if is_file(settings.frontier) and not Path(path_of(settings.frontier)).is_file():
         raise SettingsError(
-            f"there is no frontier {settings.frontier}",
+            f"there is no frontier {public(settings.frontier)}",
             hint="Is the path right? A run makes the file: trotline run FILE",
         )
     return [settings.frontier]
@@ -80,7 +80,7 @@ def _none(name: str | None) -> str:
 
 def _near(name: str | None, known: list[Target]) -> str:
     if not known:
-        return "Run a spider first (trotline run FILE), go to its folder, or name its place: --frontier sqlite:PATH"
+        return "Run a spider first (trotline run FILE), go to its folder, or name its place: --frontier URL"
     words = [target.job.spider for target in known] + [target.job.id for target in known]
     near = difflib.get_close_matches(name or "", words, n=1)
     return f"Did you mean {near[0]}?" if near else _names(known)
@@ -91,7 +91,7 @@ def _names(known: list[Target]) -> str:
 
 
 @asynccontextmanager
-async def console_of(target: Target) -> "AsyncIterator[Console]":
+async def console_of(target: Target) -> "AsyncIterator[AnyFrontier]":
     from trotline.app.wiring import open_frontier
 
     frontier = await open_frontier(target.frontier, target.job)

@@ -2,7 +2,7 @@
 
 import json
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -63,6 +63,19 @@ def count(number: int, noun: str = "") -> str:
     if not noun:
         return f"{number:,}"
     return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
+    """Rows as lines whose columns stand under each other; those in `right` end at the same place."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, widths, strict=True)
+        placed = (
+            text.rjust(width) if place in right else text.ljust(width) for place, (text, width) in enumerate(cells)
+        )
+        lines.append("  ".join(placed).rstrip())
+    return lines
 
 
 def rate(per_second: float, noun: str = "pages") -> str:

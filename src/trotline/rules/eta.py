@@ -54,6 +54,7 @@ class Unknown(StrEnum):
     TOO_EARLY = "too early to say"
     GROWING = "growing faster than it is done"
     STANDING = "nothing has been finished lately"
+    PAUSED = "paused"
 
 
 def remember(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:

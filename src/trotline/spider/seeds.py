@@ -123,16 +123,24 @@ def read_lines(route: "Route", lines: TextIO | Iterable[str], name: str) -> Iter
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        place = f"{name}, line {number}"
-        yield _from_json(route, line, place) if line.startswith("{") else _task(route, line, place)
+        try:
+            yield parse_line(route, line)
+        except ValueError as error:
+            raise _refused(route, f"{name}, line {number}: {error}") from error
 
 
-def _from_json(route: "Route", line: str, place: str) -> Task:
+def parse_line(route: "Route", line: str, priority: int | None = None) -> Task:
+    """The task in a line that is not empty; ValueError says why there is none.
+
+    `priority` is for lines that do not say one; None takes the route's.
+    """
+    if not line.startswith("{"):
+        return route.task(line) if priority is None else route.task(line, priority=priority)
+    defaults = route.seed_defaults() | ({} if priority is None else {"priority": priority})
     try:
-        data = msgspec.json.decode(line, type=dict)
-        return wire.from_seed(route.seed_defaults() | data)
-    except (ValueError, TypeError, RecursionError) as error:
-        raise _refused(route, f"{place}: {error}") from error
+        return wire.from_seed(defaults | msgspec.json.decode(line, type=dict))
+    except (TypeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
 
 
 def _refused(route: "Route", what: str) -> SpiderRefused:

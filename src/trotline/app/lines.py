@@ -1,0 +1,69 @@
+"""Files and standard input, piece by piece, without keeping anybody waiting."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+from trotline.errors import SettingsError
+
+_PIECE = 1 << 16
+LONGEST_LINE = 1 << 22
+"""Bytes of a line: more than any task may have."""
+
+
+async def read_lines(source: str) -> AsyncIterator[tuple[int, bytes | None]]:
+    """Numbered lines of a file, or of standard input as they come; None for one that is too long to be anything."""
+    begun, number, too_long = b"", 0, False
+    async for piece in pieces(source):
+        *whole, begun = (begun + piece).split(b"\n")
+        for line in whole:
+            number += 1
+            yield number, None if too_long else line
+            too_long = False
+        if too_long or len(begun) > LONGEST_LINE:
+            # Its beginning is forgotten, so that memory stays what it was.
+            begun, too_long = b"", True
+    if begun or too_long:
+        yield number + 1, None if too_long else begun
+
+
+async def pieces(source: str) -> AsyncIterator[bytes]:
+    """What `-` (standard input) or a file holds. Waiting for a person or a slow program keeps no signal from us."""
+    descriptor = sys.stdin.fileno() if source == "-" else _opened(source)
+    mode = os.fstat(descriptor).st_mode
+    waits = stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+    try:
+        while True:
+            if waits:
+                await _readable(descriptor)
+            piece = os.read(descriptor, _PIECE)
+            if not piece:
+                return
+            yield piece
+    finally:
+        if source != "-":
+            os.close(descriptor)
+
+
+def _opened(source: str) -> int:
+    try:
+        if Path(source).is_dir():
+            raise SettingsError(f"{source} is a folder", hint="Give a file with one URL or JSON object per line.")
+        return os.open(source, os.O_RDONLY)
+    except OSError as error:
+        raise SettingsError(
+            f"{source} cannot be read: {error.strerror}", hint='Give a file, or "-" for standard input.'
+        ) from error
+
+
+async def _readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)

@@ -1,0 +1,100 @@
+"""`trotline jobs`: the jobs of a frontier, one line each."""
+
+from typing import Any
+
+import click
+
+from trotline.app.places import public
+from trotline.app.settings import Settings
+from trotline.cli.fleet_options import place_option
+from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.status import Look, state
+from trotline.cli.target import console_of, jobs_here, spider_name
+from trotline.cli.text import columns, count, eta, json_line, length, safe
+from trotline.cli.views import eta_facts
+from trotline.model.job import State
+from trotline.model.moments import iso
+from trotline.rules.eta import Load, Range, Sample, Unknown, estimate
+
+_HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started", "ends in")
+
+
+@click.command(
+    epilog=examples(
+        "trotline jobs                                       every job of this folder's frontiers",
+        "trotline jobs --frontier redis://queue:6379/0       every job of a server",
+        "trotline jobs shop --unfinished                     what is still to be done for one spider",
+        "trotline jobs --json                                for machines: total, done, failed, started_at, ...",
+    )
+)
+@click.argument("spider", required=False)
+@click.option("--unfinished", is_flag=True, help="Only those that are not finished.")
+@click.option("--limit", default=30, show_default=True, type=click.IntRange(1), help="How many, the newest.")
+@place_option
+@json_option
+def command(spider: str | None, unfinished: bool, limit: int, frontier: str | None, as_json: bool) -> None:
+    """List the jobs of a frontier, the oldest first. SPIDER is a spider's name or file."""
+    looks = wait_for(_looks(settings_of(frontier=frontier), spider, unfinished, limit))
+    if as_json:
+        for look in looks:
+            click.echo(json_line(facts(look)))
+    elif looks:
+        click.echo("\n".join(table(looks)))
+    else:
+        click.echo("There is no such job. Start one with:  trotline start FILE")
+
+
+async def _looks(settings: Settings, spider: str | None, unfinished: bool, limit: int) -> list[Look]:
+    name = spider_name(spider) if spider else None
+    targets = [target for target in await jobs_here(settings) if name in (None, target.job.spider, target.job.id)]
+    if unfinished:
+        targets = [target for target in targets if target.job.finished_at is None]
+    looks = []
+    for target in targets[-limit:]:
+        async with console_of(target) as console:
+            ended = target.job.finished_at is not None
+            looks.append(Look(target, await console.progress(), [] if ended else await console.lanes()))
+    return looks
+
+
+def outlook(look: Look) -> Range | Unknown | None:
+    """When it ends if it goes on as it did on the whole; None if it is not under way."""
+    p = look.progress
+    if p.finished_at is not None or p.state in (State.PAUSED, State.CANCELLED) or not p.leased:
+        return None
+    lived = max(0.0, p.now - p.started_at)
+    samples = (Sample(0.0, 0, p.admitted), Sample(lived, p.done + p.dead, p.admitted))
+    loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in look.lanes]
+    return estimate(samples, p.waiting + p.leased, loads)
+
+
+def table(looks: list[Look]) -> list[str]:
+    rows: list[tuple[str, ...]] = [_HEAD]
+    for look in looks:
+        p, job, found = look.progress, look.target.job, outlook(look)
+        numbers = (count(p.waiting), count(p.leased), count(p.done), count(p.dead))
+        started = f"{length(max(0.0, p.now - p.started_at))} ago"
+        ends = eta(found) if found is not None else ""
+        rows.append((safe(job.id, 40), safe(job.spider, 30), state(p), *numbers, started, ends))
+    return columns(rows, right=(3, 4, 5, 6))
+
+
+def facts(look: Look) -> dict[str, Any]:
+    p, job, found = look.progress, look.target.job, outlook(look)
+    return {
+        "job": job.id,
+        "spider": job.spider,
+        "frontier": public(look.target.frontier),
+        "state": state(p),
+        "total": p.admitted,
+        "done": p.done,
+        "failed": p.dead,
+        "waiting": p.waiting,
+        "delayed": p.delayed,
+        "leased": p.leased,
+        "started_at": iso(p.started_at),
+        "finished_at": iso(p.finished_at) if p.finished_at is not None else None,
+        "version": job.version,
+        "versions": job.versions,
+        "eta": eta_facts(found) if found is not None else None,
+    }

@@ -1,0 +1,146 @@
+"""`trotline push`: tasks from a list into a job that is under way."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
+from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.text import count, json_line, reason, safe_text
+from trotline.model.task import LATER, NORMAL, SOON
+
+if TYPE_CHECKING:
+    from trotline.app.pushing import BadLine, Pushed
+
+_PRIORITIES = {"soon": SOON, "normal": NORMAL, "later": LATER}
+_SHOWN = 20
+"""Bad lines on the screen; --rejects keeps them all."""
+
+
+@click.command(
+    epilog=examples(
+        "trotline push shop.py urls.txt                       one URL per line",
+        "psql -Atc 'select url from wanted' | trotline push shop.py -",
+        "trotline push shop.py products.jsonl --route product --priority soon",
+        'echo \'{"url": "https://shop.example/p/1", "job_type": "product"}\' | trotline push shop.py -',
+    )
+)
+@click.argument("spider")
+@click.argument("file", default="-")
+@click.option("--job", metavar="ID", help="This job.  [default: the newest unfinished one]")
+@click.option("--route", metavar="NAME", help="The route of lines that name none.  [default: the spider's first]")
+@click.option("--priority", metavar="P", help="Of lines that name none: soon, normal, later, or a number.")
+@click.option(
+    "--high-water",
+    type=click.IntRange(1),
+    default=1_000_000,
+    metavar="N",
+    help="Wait while more tasks than this wait.  [default: 1,000,000]",
+)
+@click.option("--rejects", metavar="FILE", help="Write every bad line's number and reason to this file.")
+@frontier_option
+@json_option
+def command(
+    spider: str,
+    file: str,
+    job: str | None,
+    route: str | None,
+    priority: str | None,
+    high_water: int,
+    rejects: str | None,
+    frontier: str | None,
+    as_json: bool,
+) -> int:
+    """Add tasks to a job while it runs: from FILE, or from stdin.
+
+    A line is a URL, or a JSON object as seeds have it ({"url": ..., "job_type": ..., "priority": ...}); blank lines
+    and those that begin with # are skipped. The spider's file is needed because it knows which URLs are in scope and
+    which route reads them. A line that cannot be a task is reported with its number; all others are put. What the job
+    knows already is not put twice, so the same list can be pushed again.
+    """
+    from trotline.app.loading import load
+    from trotline.app.pushing import PushPlan, push
+
+    settings = settings_of(frontier=frontier)
+    found = load(spider)
+    plan = PushPlan(
+        frontier=settings.frontier_of(found.name),
+        source=file,
+        job=job,
+        route=route,
+        priority=_number(priority),
+        high_water=high_water,
+    )
+    voice = _Voice(file, rejects, json=as_json)
+    try:
+        pushed = wait_for(push(plan, found, voice.report, voice.show))
+    finally:
+        voice.close()
+    voice.sum_up(pushed)
+    return FINISHED_WITH_DEAD if pushed.bad else FINISHED
+
+
+def _number(priority: str | None) -> int | None:
+    if priority is None:
+        return None
+    if priority.lower() in _PRIORITIES:
+        return _PRIORITIES[priority.lower()]
+    try:
+        return int(priority)
+    except ValueError:
+        raise click.UsageError(f"--priority {priority!r} is neither soon, normal, later nor a number") from None
+
+
+class _Voice:
+    """Progress on one line of a terminal, bad lines on stderr or in a file, the sum at the end."""
+
+    def __init__(self, source: str, rejects: str | None, *, json: bool) -> None:
+        self._source = "stdin" if source == "-" else source
+        self._json = json
+        self._live = sys.stderr.isatty() and not json
+        self._bad = 0
+        self._rejects = click.open_file(rejects, "w", encoding="utf-8", lazy=False) if rejects else None
+
+    def report(self, bad: "BadLine") -> None:
+        self._bad += 1
+        why = reason(safe_text(bad.why, 200))
+        if self._rejects is not None:
+            self._rejects.write(json_line({"line": bad.number, "why": why}) + "\n")
+        if self._json:
+            click.echo(json_line({"event": "bad line", "line": bad.number, "why": why}))
+        elif self._bad <= _SHOWN:
+            self._wipe()
+            click.echo(f"{self._source}, line {bad.number}: {why}", err=True)
+
+    def show(self, pushed: "Pushed") -> None:
+        if self._live:
+            waits = f"  ({pushed.waits})" if pushed.waits else ""
+            click.echo(
+                f"\r{count(pushed.lines, 'line')}  {count(pushed.new)} new  {count(pushed.duplicate)} known"
+                f"  {count(pushed.bad)} bad{waits}\033[K",
+                nl=False,
+                err=True,
+            )
+
+    def close(self) -> None:
+        self._wipe()
+        if self._rejects is not None:
+            self._rejects.close()
+
+    def sum_up(self, pushed: "Pushed") -> None:
+        if self._json:
+            click.echo(json_line({"event": "pushed", **msgspec.structs.asdict(pushed)}))
+            return
+        if pushed.bad > _SHOWN:
+            more = "" if self._rejects is not None else "; all of them: --rejects FILE"
+            click.echo(f"{self._source}: and {count(pushed.bad - _SHOWN)} more bad lines{more}", err=True)
+        click.echo(
+            f"{pushed.job}: {count(pushed.new, 'new task')}, {count(pushed.duplicate)} known already"
+            + (f", {count(pushed.bad, 'bad line')}" if pushed.bad else "")
+        )
+
+    def _wipe(self) -> None:
+        if self._live:
+            click.echo("\r\033[K", nl=False, err=True)

@@ -1,0 +1,100 @@
+"""`trotline watch`: a job with all its workers, live."""
+
+import click
+
+from trotline.app.settings import Settings
+from trotline.cli.crew_view import crew_table
+from trotline.cli.fleet_options import place_option
+from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.outlook import Outlook
+from trotline.cli.status import state
+from trotline.cli.target import Target, find
+from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
+from trotline.cli.views import choose, eta_facts, facts
+from trotline.rules.eta import Range
+
+_HINT = "Ctrl-C ends the view; the job goes on."
+_MOST = 10
+
+
+@click.command(
+    epilog=examples(
+        "trotline watch shop                                 the newest job of shop, live",
+        "trotline watch shop-3 --once                        one look, and out",
+        "trotline watch shop --frontier redis://queue:6379/0",
+        "trotline watch shop --json                          one JSON object per line, about every second",
+    )
+)
+@click.argument("job", required=False)
+@click.option("--once", is_flag=True, help="One look instead of a live view.")
+@place_option
+@json_option
+def command(job: str | None, once: bool, frontier: str | None, as_json: bool) -> None:
+    """Watch a job with all its workers until it ends. Looking never disturbs it.
+
+    JOB is a spider's name, its file, or a job's id; it can be left out where there are jobs of one spider only.
+    """
+    settings = settings_of(frontier=frontier)
+    if once:
+        _once(settings, job, json=as_json)
+        return
+    target = wait_for(find(settings, job))
+    view = choose(quiet=False, json=as_json, hint=_HINT)
+    from trotline.app.watching import watch
+
+    try:
+        last = wait_for(watch(target.frontier, target.job, view.show))
+    finally:
+        view.close()
+    if not as_json:
+        p = last.progress
+        click.echo(
+            f"{target.job.id}: {state(p)}; waiting {count(p.waiting)}, leased {count(p.leased)},"
+            f" done {count(p.done)}, dead {count(p.dead)}"
+        )
+
+
+def _once(settings: Settings, job: str | None, *, json: bool) -> None:
+    target = wait_for(find(settings, job))
+    for line in [_look_json(target)] if json else _portrait(target):
+        click.echo(line)
+
+
+def _look_json(target: Target) -> str:
+    from trotline.app.watching import look
+
+    report = wait_for(look(target.frontier, target.job))
+    return json_line({"event": "progress", **facts(report), "eta": eta_facts(Outlook().update(report))})
+
+
+def _portrait(target: Target) -> list[str]:
+    from trotline.app.watching import look
+
+    report = wait_for(look(target.frontier, target.job))
+    p, found = report.progress, Outlook().update(report)
+    ended = p.done + p.dead
+    share = f", {int(100 * ended / p.admitted)} % of {count(p.admitted)}" if p.admitted else ""
+    ends = ""
+    if p.finished_at is None:
+        ends = f"ends in {eta(found)}" if isinstance(found, Range) else eta(found)
+    lines = [
+        f"{safe(report.job.id)}  {state(p)}{share}, {clock(report.elapsed)} since its start",
+        f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}"
+        f"  records {count(report.records)}",
+        f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
+    ]
+    if report.lanes:
+        lines += ["", "lanes"]
+        for lane in report.lanes[:_MOST]:
+            resting = rest(lane)
+            lines.append(
+                f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {length(lane.interval)}"
+                + (f"  rests: {resting}" if resting else "")
+            )
+    if report.crew:
+        lines += ["", *(row.plain.rstrip() for row in crew_table(report.crew, 0, report.job))]
+    elif p.finished_at is None:
+        lines += ["", f"no worker takes part; start one: trotline work {safe(report.job.spider)}.py"]
+    if report.errors:
+        lines += ["", "errors", *(f"{count(n):>9}  {safe(why, 100)}" for why, n in by_number(report.errors, _MOST))]
+    return lines
