@@ -28,6 +28,8 @@ from trotline.worker.commit import Committer
 from trotline.worker.tools import Policy
 from trotline.worker.visit import Visitor
 
+_POLICY = Policy(batch=4)
+
 
 class LedgerSink(DiarySink):
     keeps_visits = True
@@ -169,11 +171,11 @@ def test_secrets_of_a_url_are_not_in_its_line():
 # The committer
 
 
-def commit(sink: Any, *visits: Any) -> DiaryFrontier:
+def commit(sink: Any, *visits: Any, policy: Policy = _POLICY) -> DiaryFrontier:
     frontier = DiaryFrontier([])
 
     async def story() -> None:
-        committer = Committer("w1", tools(frontier, sink, job="shop-1"), Policy(batch=4))
+        committer = Committer("w1", tools(frontier, sink, job="shop-1"), policy)
         running = asyncio.create_task(committer.run())
         for one in visits:
             committer.add(one)
@@ -221,6 +223,15 @@ def test_a_sink_that_knows_nothing_of_visits_is_handed_none():
 
     commit(sink, visit(1, records=["a"]), visit(2))
 
+    assert sink.rows == {"a"}
+
+
+def test_a_policy_without_visits_leaves_the_ledger_alone():
+    sink = LedgerSink()
+
+    commit(sink, visit(1, records=["a"]), visit(2), policy=Policy(batch=4, visits=False))
+
+    assert sink.lines == {}
     assert sink.rows == {"a"}
 
 

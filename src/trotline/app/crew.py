@@ -37,6 +37,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     grace: Seconds = 30.0
     memory: int = 1024 * MIB
     """Bytes that one worker process may use."""
+    visits: bool = True
+    """A line in the ledger for every visit."""
 
 
 class Crew:
@@ -98,7 +100,9 @@ class Crew:
                 frontier=plan.frontier,
                 sink=plan.sink,
                 job=self._frontier.job,
-                policy=Policy(slots=plan.slots, max_pages=share, grace=plan.grace, memory=plan.memory),
+                policy=Policy(
+                    slots=plan.slots, max_pages=share, grace=plan.grace, memory=plan.memory, visits=plan.visits
+                ),
                 allow_private=plan.allow_private,
                 allow=plan.allow,
                 proxy=plan.proxy,

@@ -49,6 +49,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """How long a stop may take."""
     memory: int = 1024 * MIB
     """Bytes that one worker process may use."""
+    visits: bool = True
+    """A line in the ledger for every visit, where the sink keeps one."""
     allow_private: bool = False
     """Private and loopback addresses may be visited."""
     allow: tuple[str, ...] = ()
@@ -268,6 +270,7 @@ _TYPES: dict[str, Any] = {
     "max_time": _length,
     "grace": _length,
     "memory": _memory,
+    "visits": _yes_or_no,
     "allow_private": _yes_or_no,
     "allow": _places,
     "proxy": _proxy,

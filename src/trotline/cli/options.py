@@ -50,6 +50,12 @@ def proxy_option(command: F) -> F:
     return command
 
 
+def visits_option(command: F) -> F:
+    return click.option(
+        "--visits/--no-visits", default=None, help="Keep a line for every visit, for trotline trace.  [default: yes]"
+    )(command)
+
+
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="For machines: JSON instead of text.")(command)
 

@@ -20,6 +20,7 @@ from trotline.cli.options import (
     json_option,
     proxy_option,
     settings_of,
+    visits_option,
     wait_for,
 )
 from trotline.cli.summary import Summary, lines, summarise
@@ -65,6 +66,7 @@ CODES = {
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
 @proxy_option
+@visits_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -121,6 +123,7 @@ def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: st
         proxy=settings.way_out,
         grace=settings.grace,
         memory=settings.memory,
+        visits=settings.visits,
     )
 
 

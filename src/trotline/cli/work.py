@@ -17,6 +17,7 @@ from trotline.cli.options import (
     json_option,
     proxy_option,
     settings_of,
+    visits_option,
     wait_for,
 )
 from trotline.cli.run import CODES
@@ -54,6 +55,7 @@ _LINE_EVERY = 30.0
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
 @proxy_option
+@visits_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -98,6 +100,7 @@ def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, 
         proxy=settings.way_out,
         grace=settings.grace,
         memory=settings.memory,
+        visits=settings.visits,
         until_finished=until_finished,
         upgrade=upgrade,
     )
@@ -159,7 +162,7 @@ def _ended(news: "News", job: str) -> str:
         return f"{job}: this worker stopped; what it held is stored or given back, and the job goes on without it"
     if news.ending == "cancelled":
         return f"{job}: cancelled"
-    return f"{job}: {news.ending}; another worker tells how"
+    return f"{job}: {news.ending}; somebody else tells how"
 
 
 def _processes(number: int) -> str:

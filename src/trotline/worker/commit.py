@@ -125,7 +125,7 @@ class Committer:
     def _to_store(self, batch: list[Visit]) -> tuple[list[Record]] | tuple[list[Record], list[VisitRow]]:
         records = [record for visit in batch for record in visit.records]
         # A sink that knows nothing of visits is not handed any: its `write` may take one argument only.
-        if not getattr(self._tools.sink, "keeps_visits", False):
+        if not self._policy.visits or not getattr(self._tools.sink, "keeps_visits", False):
             return (records,)
         return records, [visit.line(self._tools.job, self._worker) for visit in batch]
 

@@ -50,5 +50,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Finished visits that may wait to be stored before leasing stops: the backpressure."""
     memory: int = 1024 * MIB
     """Bytes that one worker process may use."""
+    visits: bool = True
+    """A line in the ledger for every visit, if the sink keeps one."""
     grace: Seconds = 30.0
     """After a stop, visits in flight may take this long to finish."""
