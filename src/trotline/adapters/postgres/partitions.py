@@ -19,7 +19,7 @@ log = logging.getLogger("trotline.postgres")
 
 _AHEAD = 2
 """Periods made before anybody needs them."""
-_LOCK_WITHIN: Seconds = 2.0
+_LOCK_WITHIN: Seconds = 1.0
 """To retire a partition all writers must let go of the ledger for a moment; while we wait for it, they wait too."""
 _A_DAY = 86400
 
@@ -60,13 +60,14 @@ class Partitions:
             return Maintained(made=tuple(period.name for period in made))
         async with self._connections.transaction() as connection:
             there = await self._there(connection)
+        over = [period.name for period in periods.beyond(periods.day_of(now - self._address.keep), there)]
         retired: list[str] = []
-        busy: list[str] = []
-        for period in periods.beyond(periods.day_of(now - self._address.keep), there):
-            (retired if await self._retire(period) else busy).append(period.name)
+        # Whoever holds on to one of them holds on to the ledger: to go on trying would only make the writers wait.
+        while len(retired) < len(over) and await self._retire(over[len(retired)]):
+            retired.append(over[len(retired)])
         if retired:
             self.forget()
-        return Maintained(tuple(period.name for period in made), tuple(retired), tuple(busy))
+        return Maintained(tuple(period.name for period in made), tuple(retired), tuple(over[len(retired) :]))
 
     async def _make(self, days: Iterable[date]) -> list[Period]:
         async with self._connections.transaction() as connection:
@@ -88,19 +89,19 @@ class Partitions:
             f" FOR VALUES FROM ('{period.start} 00:00:00+00') TO ('{period.end} 00:00:00+00')"
         )
 
-    async def _retire(self, period: Period) -> bool:
-        parent, table = f"{self._address.quoted}.visits", f"{self._address.quoted}.{period.name}"
+    async def _retire(self, name: str) -> bool:
+        parent, table = f"{self._address.quoted}.visits", f"{self._address.quoted}.{name}"
         try:
             async with self._connections.transaction(lock=_LOCK_WITHIN) as connection:
                 await connection.execute(f"ALTER TABLE {parent} DETACH PARTITION {table}")
                 if self._address.retire == DETACH:
                     # Under another name: a late visit may need a partition of the old one.
-                    await connection.execute(f"ALTER TABLE {table} RENAME TO retired_{period.name}_{int(time.time())}")
+                    await connection.execute(f"ALTER TABLE {table} RENAME TO retired_{name}_{int(time.time())}")
                 else:
                     await connection.execute(f"DROP TABLE {table}")
         except (asyncpg.LockNotAvailableError, asyncpg.UndefinedTableError) as error:
             # Busy, or another coordinator was faster.
-            log.info("postgres.partition.busy %s %s", period.name, error)
+            log.info("postgres.partition.busy %s %s", name, error)
             return False
         return True
 
