@@ -1,0 +1,145 @@
+"""Batches on their way to the scripts: one argument of msgpack, flat, because nested ones cost the server twice."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from trotline.adapters.redis.compact import Codec, form_of, level_of
+from trotline.adapters.redis.forms import Forms
+from trotline.model.job import LaneRules
+from trotline.model.lease import Settlement
+from trotline.model.outcome import Bury, Done, Retry, Snooze
+from trotline.model.pace import Pace
+from trotline.model.task import Task
+from trotline.model.verdict import Kind
+
+encode = msgspec.msgpack.Encoder().encode
+
+_LONGEST_TALLY = 100
+_LONGEST_EXAMPLE = 500
+_CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED, Kind.REFUSED})
+"""News that need no chance."""
+_DONE, _RETRY, _SNOOZE, _BURY = range(4)
+_NOTHING: list[Any] = []
+
+
+def raw(data: bytes) -> msgspec.Raw:
+    """Bytes as what the server's msgpack calls a string: it does not know the type for bytes."""
+    size = len(data)
+    if size < 32:
+        head = bytes((0xA0 | size,))
+    elif size < 256:
+        head = bytes((0xD9, size))
+    elif size < 65_536:
+        head = b"\xda" + size.to_bytes(2, "big")
+    else:
+        head = b"\xdb" + size.to_bytes(4, "big")
+    return msgspec.Raw(head + data)
+
+
+def bounds(pace: Pace) -> list[float]:
+    """A pace as pace.lua takes it: shortest and longest interval, visits at the same time."""
+    floor = pace.rate.interval
+    return [floor, max(floor, pace.slowest.interval), pace.concurrency]
+
+
+class Batch:
+    """The lanes and new tasks of one call."""
+
+    def __init__(self, rules: LaneRules, codec: Codec, forms: Forms) -> None:
+        self._codec = codec
+        self._forms = forms
+        self._special = rules.lanes
+        self._places: dict[str, int] = {}
+        self.names: list[str] = []
+        self.paces: dict[Any, list[float]] = {1: bounds(rules.default)}
+        self.tasks: list[Any] = []
+
+    def lane(self, name: str) -> int:
+        """The lane's number in this batch."""
+        place = self._places.get(name)
+        if place is None:
+            self.names.append(name)
+            place = self._places[name] = len(self.names)
+            if name in self._special:
+                self.paces[name] = bounds(self._special[name])
+        return place
+
+    async def add(self, tasks: Sequence[Task]) -> None:
+        forms = [form_of(task) for task in tasks]
+        numbers = await self._forms.learn(forms)
+        pack, put = self._codec.pack, self.tasks.extend
+        for task, form in zip(tasks, forms, strict=True):
+            blob = raw(pack(task, numbers[form], form.scheme))
+            put((str(task.fingerprint), self.lane(task.lane), level_of(task), task.not_before, blob))
+
+    async def blob(self, task: Task) -> msgspec.Raw:
+        form = form_of(task)
+        return raw(self._codec.pack(task, (await self._forms.learn([form]))[form], form.scheme))
+
+
+async def endings(settlements: Sequence[Settlement], batch: Batch, chance: random.Random) -> list[Any]:
+    """Ten values for each settlement; settle.lua names them."""
+    flat: list[Any] = []
+    for settlement in settlements:
+        lease, news = settlement.lease, settlement.news
+        outcome, name, more = await _outcome(settlement, batch)
+        flat += (str(lease.token), raw(lease.task.fingerprint.to_bytes(8, "big", signed=True)), outcome, name)
+        if news is None:
+            flat += (None, 0, 0, 0, 0, more)
+        else:
+            luck = 0 if news.kind in _CALM else chance.random()
+            flat += (news.kind.value, news.took, news.rest, news.interval, luck, more)
+    return flat
+
+
+async def _outcome(settlement: Settlement, batch: Batch) -> tuple[int, str, list[Any] | None]:
+    """Its number, what it is tallied as, and what is rare."""
+    outcome = settlement.outcome
+    if isinstance(outcome, Done):
+        name = f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok"
+        if settlement.tallies or settlement.examples or settlement.rejects:
+            return _DONE, name, [0, "", "", 0, "", *_also(settlement)]
+        return _DONE, name, None
+    if isinstance(outcome, Retry):
+        return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [outcome.wait, "", "", 0, "", *_also(settlement)]
+    if isinstance(outcome, Snooze):
+        lane, blob = await _moved(settlement, outcome, batch)
+        return (
+            _SNOOZE,
+            f"snooze: {outcome.why}"[:_LONGEST_TALLY],
+            [outcome.wait, "", "", lane, blob, *_also(settlement)],
+        )
+    assert isinstance(outcome, Bury)  # noqa: S101 - there is no fifth one
+    name = f"dead: {outcome.why}"[:_LONGEST_TALLY]
+    return _BURY, name, [0, outcome.why, outcome.detail, 0, "", *_also(settlement)]
+
+
+async def _moved(settlement: Settlement, outcome: Snooze, batch: Batch) -> tuple[int, Any]:
+    if outcome.task is None:
+        return 0, ""
+    task = settlement.lease.task
+    moved = msgspec.structs.replace(outcome.task, fingerprint=task.fingerprint, attempt=task.attempt)
+    return batch.lane(moved.lane), await batch.blob(moved)
+
+
+def _also(settlement: Settlement) -> tuple[list[Any], list[Any], list[Any]]:
+    """Tallies, examples and rejects, each flat."""
+    tallies = [part for name, count in settlement.tallies.items() for part in (name[:_LONGEST_TALLY], count)]
+    examples = [
+        part for name, url in settlement.examples.items() for part in (name[:_LONGEST_TALLY], url[:_LONGEST_EXAMPLE])
+    ]
+    if not settlement.rejects:
+        return tallies, examples, _NOTHING
+    task = settlement.lease.task
+    rejects = [
+        part
+        for reject in settlement.rejects
+        for part in (
+            f"bad record: {reject.why}",
+            msgspec.json.encode((task.url, task.route, reject.kind, reject.why, reject.data)).decode(),
+        )
+    ]
+    return tallies, examples, rejects

@@ -1,0 +1,164 @@
+"""From a URL to a client, and what a server must be before tasks are trusted to it.
+
+redis://[USER:PASSWORD@]HOST[:PORT][/DB]             rediss:// the same with TLS
+redis+cluster://HOST[:PORT],HOST[:PORT]              any nodes of a Cluster
+redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER[/DB]
+"""
+
+from functools import partial
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from redis.asyncio import Redis
+from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.retry import Retry
+from redis.asyncio.sentinel import Sentinel
+from redis.backoff import NoBackoff
+
+from trotline.adapters.redis.server import Client, Server
+from trotline.errors import FrontierError, SettingsError
+from trotline.model.moments import Seconds
+
+OLDEST = (7, 0)
+"""The oldest Redis that knows the flags of scripts."""
+FORMS = '"redis://HOST:PORT/0", "redis+cluster://HOST,HOST" or "redis+sentinel://HOST,HOST/MASTER"'
+
+_CONNECT: Seconds = 5.0
+_ANSWER: Seconds = 10.0
+_HEALTH: Seconds = 15.0
+_PORT, _SENTINEL_PORT = 6379, 26379
+
+
+def connect(url: str) -> Client:
+    """A client for the URL; nothing is sent yet. SettingsError says what is wrong with it, and quotes no password."""
+    scheme, _, rest = url.partition("://")
+    secure, _, kind = scheme.partition("+")
+    if secure not in ("redis", "rediss") or kind not in ("", "cluster", "sentinel") or not rest:
+        raise SettingsError("this is no URL of a Redis server", hint=f"Write it as {FORMS}.")
+    try:
+        parts = urlsplit(f"redis://{rest}")
+        hosts = [_host(one, _SENTINEL_PORT if kind == "sentinel" else _PORT) for one in _hosts(parts.netloc)]
+        path = [unquote(part) for part in parts.path.split("/") if part]
+        options = _options(secure == "rediss", parts.username, parts.password, dict(parse_qsl(parts.query)))
+        return _client(kind, hosts, path, options)
+    except ValueError as error:
+        raise SettingsError(
+            f"the URL of the Redis server cannot be read: {error}", hint=f"Write it as {FORMS}."
+        ) from None
+
+
+async def checked(client: Client) -> Client:
+    """The client, once its server is known to be one that keeps what it is given; FrontierError says why not."""
+    server = Server(client)
+    try:
+        await server.plain(client.initialize)
+        nodes: list[Any] = list(client.get_primaries()) if isinstance(client, RedisCluster) else [client]
+        for node in nodes:
+            _judge(await server.plain(partial(node.execute_command, "INFO", "everything")), server.place)
+    except BaseException:
+        await client.aclose()
+        raise
+    return client
+
+
+def listener(client: Client) -> Redis:
+    """A client of its own for the same server, that may listen for long. In a Cluster every node hears all news."""
+    if isinstance(client, RedisCluster):
+        node = client.get_default_node()
+        kwargs = {name: value for name, value in node.connection_kwargs.items() if name in _FOR_LISTENER}
+        return Redis(host=node.host, port=int(node.port), **kwargs)
+    pool = client.connection_pool
+    fresh = type(pool)(**_pool_arguments(pool))
+    return Redis.from_pool(fresh)
+
+
+_FOR_LISTENER = ("username", "password", "ssl", "socket_connect_timeout", "socket_keepalive", "client_name")
+
+
+def _pool_arguments(pool: Any) -> dict[str, Any]:
+    kwargs = {**pool.connection_kwargs, "socket_timeout": None, "health_check_interval": 0}
+    if hasattr(pool, "service_name"):
+        kwargs.pop("connection_pool", None)
+        return {"service_name": pool.service_name, "sentinel_manager": pool.sentinel_manager, **kwargs}
+    return {"connection_class": pool.connection_class, **kwargs}
+
+
+def _client(kind: str, hosts: list[tuple[str, int]], path: list[str], options: dict[str, Any]) -> Client:
+    if kind == "cluster":
+        nodes = [ClusterNode(host, port) for host, port in hosts]
+        return RedisCluster(startup_nodes=nodes, cluster_error_retry_attempts=3, **options)
+    if kind == "sentinel":
+        if not path:
+            raise ValueError("no master is named")
+        ssl = {"ssl": True} if options.get("ssl") else {}
+        watch: Any = Sentinel(hosts, sentinel_kwargs={"socket_timeout": _CONNECT, **ssl}, **options)  # type: ignore[no-untyped-call]
+        master: Redis = watch.master_for(path[0], redis_class=Redis, db=_number(path[1:]))
+        return master
+    if len(hosts) > 1:
+        raise ValueError("several hosts need redis+cluster:// or redis+sentinel://")
+    [(host, port)] = hosts
+    return Redis(host=host, port=port, db=_number(path), **options)
+
+
+def _options(tls: bool, user: str | None, password: str | None, query: dict[str, str]) -> dict[str, Any]:
+    options: dict[str, Any] = {
+        "socket_connect_timeout": _CONNECT,
+        "socket_timeout": _ANSWER,
+        "socket_keepalive": True,
+        "health_check_interval": _HEALTH,
+        # Whether a command may be sent twice is decided where its meaning is known.
+        "retry": Retry(NoBackoff(), 0),
+        "client_name": "trotline",
+    }
+    if user:
+        options["username"] = unquote(user)
+    if password:
+        options["password"] = unquote(password)
+    if tls:
+        options["ssl"] = True
+        if "ca" in query:
+            options["ssl_ca_certs"] = query.pop("ca")
+    if query:
+        raise ValueError(f"{sorted(query)[0]} is not known there; with rediss:// it may be ca=FILE")
+    return options
+
+
+def _hosts(netloc: str) -> list[str]:
+    hosts = netloc.rpartition("@")[2].split(",")
+    if not all(hosts):
+        raise ValueError("it names no host")
+    return hosts
+
+
+def _host(text: str, default: int) -> tuple[str, int]:
+    name, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        return text.strip("[]"), default
+    if not port.isdecimal():
+        raise ValueError("the port is not a number")
+    return name.strip("[]"), int(port)
+
+
+def _number(path: list[str]) -> int:
+    if not path:
+        return 0
+    if len(path) > 1 or not path[0].isdecimal():
+        raise ValueError("what follows the host is not the number of a database")
+    return int(path[0])
+
+
+def _judge(info: dict[str, Any], place: str) -> None:
+    version = str(info.get("redis_version", "0"))
+    if (
+        tuple(int(part) for part in version.split(".")[:2] if part.isdecimal()) < OLDEST
+        and "valkey_version" not in info
+    ):
+        raise FrontierError(
+            f"{place} is Redis {version}, which is too old", hint="Trotline needs Redis 7.0 or Valkey 8, or later."
+        )
+    policy, limit = str(info.get("maxmemory_policy", "noeviction")), int(info.get("maxmemory", 0))
+    if policy.startswith("allkeys") or (policy != "noeviction" and limit > 0):
+        raise FrontierError(
+            f"{place} throws keys away when its memory is full (maxmemory-policy {policy}): tasks would vanish",
+            hint="Set it with: redis-cli CONFIG SET maxmemory-policy noeviction (and in the server's configuration).",
+        )

@@ -1,0 +1,45 @@
+"""Removing a job's keys by their names, a few at a time: no KEYS, no scan of the whole server."""
+
+from typing import Any
+
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.server import Server
+
+_STEP = 500
+
+
+async def forget(server: Server, job: str) -> None:
+    prefix = keys.prefix(job, 0)
+    await _lanes(server, prefix)
+    for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
+        await server.ask("UNLINK", keys.held(prefix, worker.decode()))
+    buckets = int(await server.ask("HGET", keys.job(prefix), "buckets") or 0)
+    for start in range(0, buckets, _STEP):
+        names = (keys.seen(prefix, number) for number in range(start, min(start + _STEP, buckets)))
+        await server.ask("UNLINK", *names)
+    # The books last: they know how many buckets there are, should this be interrupted.
+    await server.ask("UNLINK", *(f"{prefix}{name}" for name in keys.PLAIN))
+    await server.ask("UNLINK", keys.job(prefix))
+
+
+async def _lanes(server: Server, prefix: str) -> None:
+    cursor: Any = 0
+    while True:
+        cursor, flat = await server.ask("HSCAN", f"{prefix}lanes", cursor, "COUNT", _STEP)
+        doomed = []
+        for name, packed in pairs(flat):
+            lane = name.decode()
+            doomed += [keys.queue(prefix, lane, level) for level, _ in read_lane(packed).levels]
+            doomed.append(keys.late(prefix, lane))
+        if doomed:
+            await server.ask("UNLINK", *doomed)
+        if int(cursor) == 0:
+            return
+
+
+def pairs(flat: Any) -> list[tuple[bytes, bytes]]:
+    """What HSCAN gives, in whatever shape the client library hands it on."""
+    if isinstance(flat, dict):
+        return list(flat.items())
+    return list(zip(flat[::2], flat[1::2], strict=True))

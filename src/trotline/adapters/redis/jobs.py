@@ -1,0 +1,104 @@
+"""The jobs that a server knows.
+
+trotline:{jobs}:count        how many were ever started
+trotline:{jobs}:order        list of their ids, the oldest first
+trotline:{jobs}:all          hash id -> the job as it was started, JSON
+trotline:{jobs}:latest       hash spider -> id of its last one
+trotline:{jobs}:upgrades:ID  zset of code versions that were let in -> when
+"""
+
+from collections.abc import Callable
+
+import msgspec
+
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.forgetting import forget
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.server import Client, Server
+from trotline.errors import FrontierError
+from trotline.model.job import Job, LaneRules
+from trotline.model.moments import Moment
+
+_COUNT, _ORDER, _ALL, _LATEST = (f"{keys.JOBS}{name}" for name in ("count", "order", "all", "latest"))
+
+
+class RedisJobs:
+    """Starts, finds and forgets jobs. Implements the Jobs port."""
+
+    def __init__(self, client: Client, *, now: Callable[[], Moment] | None = None) -> None:
+        self._server = Server(client, now=now)
+
+    async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
+        number = await self._server.ask("INCR", _COUNT)
+        now = await self._server.now()
+        job = Job(id=f"{spider}-{number}", spider=spider, started_at=now, rules=rules, version=version)
+        # The books before the name: a job that somebody can find can be worked on.
+        await self._server.run_timeless(script("start"), keys.job(keys.prefix(job.id, 0)), repr(now))
+        await self._server.ask("HSET", _ALL, job.id, msgspec.json.encode(job))
+        await self._server.ask("HSET", _LATEST, spider, job.id)
+        await self._server.ask("RPUSH", _ORDER, job.id)
+        return job
+
+    async def latest(self, spider: str) -> Job | None:
+        name = await self._server.ask("HGET", _LATEST, spider)
+        return await self._find(name.decode()) if name else None
+
+    async def all(self) -> list[Job]:
+        names = await self._server.ask("LRANGE", _ORDER, 0, -1)
+        jobs = [await self._find(name.decode()) for name in names]
+        return [job for job in jobs if job is not None]
+
+    async def admit(self, job: str, version: str) -> Job:
+        found = await self._known(job)
+        if found.accepts(version):
+            return found
+        await self._server.ask("ZADD", _upgrades(job), "NX", repr(await self._server.now()), version)
+        return await self._known(job)
+
+    async def forget(self, job_id: str) -> None:
+        """Remove everything that the server keeps of a job, in small steps. A second try goes on where one stopped."""
+        await forget(self._server, job_id)
+        await self._server.ask("LREM", _ORDER, 0, job_id)
+        kept = await self._server.ask("HGET", _ALL, job_id)
+        if kept is not None:
+            spider = msgspec.json.decode(kept, type=Job).spider
+            if await self._server.ask("HGET", _LATEST, spider) == job_id.encode():
+                await self._relink(spider)
+        await self._server.ask("HDEL", _ALL, job_id)
+        await self._server.ask("DEL", _upgrades(job_id))
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def _relink(self, spider: str) -> None:
+        """The spider's last job is gone: the one before it is the last one now."""
+        mine = [job.id for job in await self.all() if job.spider == spider]
+        if mine:
+            await self._server.ask("HSET", _LATEST, spider, mine[-1])
+        else:
+            await self._server.ask("HDEL", _LATEST, spider)
+
+    async def _known(self, name: str) -> Job:
+        job = await self._find(name)
+        if job is None:
+            raise FrontierError(f"no job {name} at {self._server.place}", hint="See which there are: trotline jobs")
+        return job
+
+    async def _find(self, name: str) -> Job | None:
+        kept = await self._server.ask("HGET", _ALL, name)
+        if kept is None:
+            return None
+        job = msgspec.json.decode(kept, type=Job)
+        books = keys.job(keys.prefix(job.id, 0))
+        finished_at, announced = await self._server.ask("HMGET", books, "finished_at", "announced")
+        versions = await self._server.ask("ZRANGE", _upgrades(name), 0, -1)
+        return msgspec.structs.replace(
+            job,
+            finished_at=float(finished_at) if finished_at else None,
+            announced=announced not in (None, b"0"),
+            versions=tuple(version.decode() for version in versions),
+        )
+
+
+def _upgrades(job: str) -> str:
+    return f"{keys.JOBS}upgrades:{job}"

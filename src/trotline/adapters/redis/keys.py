@@ -1,0 +1,50 @@
+"""How the keys are spelled. What each of them holds stands on top of the Lua files."""
+
+import re
+
+from trotline.errors import FrontierError
+
+JOBS = "trotline:{jobs}:"
+"""Prefix of what belongs to the server, not to one job."""
+
+_JOB_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+PLAIN = (
+    "lanes", "due", "ready", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
+    "rejects", "tallies", "examples", "forms",
+)  # fmt: skip
+"""Keys that a shard has once, beside `job`."""
+
+
+def prefix(job: str, shard: int) -> str:
+    """What all keys of one shard of a job begin with: in a Cluster they share one slot."""
+    if not _JOB_ID.fullmatch(job):
+        raise FrontierError(
+            f"{job[:40]!r} cannot be a job's id", hint="Letters, digits, dots, dashes and underscores, 128 at most."
+        )
+    return f"trotline:{{{job}.{shard}}}:"
+
+
+def job(prefix: str) -> str:
+    return f"{prefix}job"
+
+
+def news(prefix: str) -> str:
+    """The channel that says: look again."""
+    return f"{prefix}news"
+
+
+def queue(prefix: str, lane: str, level: int) -> str:
+    return f"{prefix}q:{lane}:{level}"
+
+
+def late(prefix: str, lane: str) -> str:
+    return f"{prefix}d:{lane}"
+
+
+def held(prefix: str, worker: str) -> str:
+    return f"{prefix}held:{worker}"
+
+
+def seen(prefix: str, bucket: int) -> str:
+    return f"{prefix}s:{bucket}"

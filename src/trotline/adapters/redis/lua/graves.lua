@@ -1,0 +1,67 @@
+-- Tasks as they travel outside their queue, and where the dead ones lie.
+--
+--   parcel           level, lane and blob in one string
+--   P graves         hash  id -> when, why, detail, parcel
+--   P graves:order   zset  id -> when
+--   P reasons        hash  why -> how many
+--
+-- Of a blob these scripts know only the head: version, fingerprint, attempt (2 bytes), deaths, kills.
+
+local VERSION = 1
+
+local function wrap(lane, level)
+  return pack_("<i4Hc0", level, #lane, lane)
+end
+
+local function counts_of(blob)
+  if #blob < 21 or byte(blob, 1) ~= VERSION then return nil end
+  return unpack_(">HBB", blob, 10)
+end
+
+-- The blob with so many attempts, deaths and kills; one of another form stays as it is.
+local function with_counts(blob, attempt, deaths, kills)
+  if not counts_of(blob) then return blob end
+  return sub(blob, 1, 9) .. pack_(">HBB", min(attempt, 65535), min(deaths, 255), min(kills, 255)) .. sub(blob, 14)
+end
+
+local function id_of(blob)
+  if not counts_of(blob) then return sub(redis.sha1hex(blob), 1, 16) end
+  return string.format("%02x%02x%02x%02x%02x%02x%02x%02x", byte(blob, 2, 9))
+end
+
+-- Whoever calls has taken the task from where it was, and out of that count.
+local function bury(lane, level, blob, why, detail, name)
+  local id = id_of(blob)
+  local grave = pack_("<dI4c0I4c0", now, #why, why, #detail, detail) .. wrap(lane, level) .. blob
+  call("HSET", P .. "graves", id, grave)
+  call("ZADD", P .. "graves:order", now, id)
+  call("HINCRBY", P .. "reasons", why, 1)
+  book.dead = book.dead + 1
+  book.ended = book.ended + 1
+  tally(name, 1)
+end
+
+-- Bury what waits in a lane, up to a limit. How many that were; the lane is empty when nothing waits in it any more.
+local function bury_waiting(lane, why, limit)
+  local buried, name = 0, "dead: " .. why
+  touch(lane)
+  while lane[LEVELS] > 0 and buried < limit do
+    local level, count = lane[LEVELS + 1], min(lane[LEVELS + 2], limit - buried)
+    local blobs = call("LPOP", queue(lane, level), count) or {}
+    for i = 1, #blobs do bury(lane[NAME], level, blobs[i], why, "", name) end
+    count_level(lane, level, -count)
+    buried = buried + count
+  end
+  if lane[DELAYED] > 0 and buried < limit then
+    local late = call("ZPOPMIN", LATE .. lane[NAME], limit - buried)
+    for i = 1, #late, 2 do
+      bury(lane[NAME], unpack_("<i4", late[i]), sub(late[i], 5), why, "", name)
+      buried = buried + 1
+    end
+    lane[DELAYED] = lane[DELAYED] - #late / 2
+    book.delayed = book.delayed - #late / 2
+    if lane[DELAYED] == 0 then call("ZREM", P .. "due", lane[NAME]) end
+  end
+  book.waiting = book.waiting - buried
+  return buried
+end

@@ -1,0 +1,6 @@
+#!lua flags=no-writes
+-- needs: job seen
+-- Was a task ever admitted?
+--   KEYS[1] P job     ARGV[2] fingerprint     gives 1 if so
+
+return seen_has(ARGV[2]) and 1 or 0

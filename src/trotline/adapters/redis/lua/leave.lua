@@ -1,0 +1,20 @@
+#!lua flags=allow-oom
+-- needs: job pace lanes graves workers
+-- A worker stops: what it holds goes back at once, and no attempt is counted, but for the page that brought it down.
+--   KEYS[1] P job     ARGV[2] worker     ARGV[3] token of the guilty lease, or ""     ARGV[4] why     ARGV[5] detail
+--   gives how many leases it held
+
+local guilty, why, detail = tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local held = held_by(ARGV[2])
+give_back(held, function(token, lane, level, blob)
+  local attempt, deaths, kills = counts_of(blob)
+  if token ~= guilty or not attempt then return blob end
+  if kills + 1 < KILLS then return with_counts(blob, attempt + 1, deaths + 1, kills + 1) end
+  local times = (kills + 1) .. " worker processes"
+  bury(lane, level, blob, why, detail ~= "" and times .. "\n" .. detail or times, "dead: " .. why)
+  return nil
+end)
+forget_worker(ARGV[2])
+write_lanes()
+close_books()
+return #held

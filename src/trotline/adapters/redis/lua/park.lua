@@ -1,0 +1,23 @@
+#!lua flags=allow-oom
+-- needs: job pace lanes graves workers
+-- Leases whose tasks nobody here can read: kept in the graveyard, never dropped, never handed out again and again.
+--   KEYS[1] P job     ARGV[2] worker     then for each lease its token and the reason
+
+local fields, whys = {}, {}
+for i = 3, #ARGV, 2 do
+  fields[#fields + 1] = ARGV[i]
+  whys[tonumber(ARGV[i])] = ARGV[i + 1]
+end
+local held = {}
+for i, parcel in ipairs(call("HMGET", HELD .. ARGV[2], unpack(fields))) do
+  if not parcel then break end
+  held[i] = {tonumber(fields[i]), parcel}
+end
+call("HDEL", HELD .. ARGV[2], unpack(fields))
+give_back(held, function(token, lane, level, blob)
+  bury(lane, level, blob, "undecodable: " .. whys[token], "", "dead: undecodable")
+  return nil
+end)
+write_lanes()
+close_books()
+return #held

@@ -1,0 +1,130 @@
+#!lua
+-- needs: job pace lanes seen admit graves workers
+-- End leases: outcome, children and news, each lease whole or not at all.
+--   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
+--   ARGV[4] msgpack: names of lanes, their paces, children (see admit.lua), their owners, endings
+--   an ending is ten values in a row: token, fingerprint (8 bytes), outcome, name to tally,
+--     news: kind or nil, took, rest, interval, chance; and what is rare:
+--       wait, why, detail, number of the lane it moved to, blob it became, tallies, examples, rejects
+--   gives one digit per ending: 1 applied, 0 stale
+--
+--   P rejects    list  when, and the record that failed validation      P examples   hash  tally -> first URL
+
+local DONE, RETRY, SNOOZE, BURY = 0, 1, 2, 3
+local LATER_BY = 10
+
+local worker, this_call = ARGV[2], ARGV[3]
+local kept = call("HGET", P .. "calls", "s" .. worker)
+if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
+  -- Its reply was lost: what it did stands, and so does its answer.
+  return sub(kept, #this_call + 2)
+end
+
+local asked = cmsgpack.unpack(ARGV[4])
+local names, paces, children, owners, endings = asked[1], asked[2], asked[3], asked[4], asked[5]
+local count = asked[6]
+
+local tokens = {}
+for i = 1, count do tokens[i] = endings[10 * i - 9] end
+local parcels = {}
+for from = 1, count, 1000 do
+  local some = call("HMGET", HELD .. worker, unpack(tokens, from, min(count, from + 999)))
+  for i = 1, #some do parcels[from + i - 1] = some[i] end
+end
+
+-- Which leases are live: the token is known, it is this task's, and it stands here for the first time.
+local live, answers, ended, lane_names = {}, {}, {}, {}
+for i = 1, count do
+  local parcel = parcels[i]
+  answers[i] = "0"
+  if parcel then
+    local level, lane, at = unpack_("<i4Hc0", parcel)
+    if sub(parcel, at + 1, at + 8) == endings[10 * i - 8] and not ended[tokens[i]] then
+      ended[tokens[i]] = true
+      ended[#ended + 1] = tokens[i]
+      live[i] = {lane, level, parcel, at}
+      lane_names[#lane_names + 1] = lane
+      answers[i] = "1"
+    end
+  end
+end
+
+local function wait_again(lane, level, blob, wait)
+  wait_in(lane, level, blob, wait > 0 and now + wait or 0)
+  book.waiting = book.waiting + 1
+end
+
+local function retry(lane, level, blob, more)
+  local attempt, deaths, kills = counts_of(blob)
+  if attempt then blob = with_counts(blob, attempt + 1, deaths, kills) end
+  wait_again(lane, (floor(level / 2) + LATER_BY) * 2 + 1, blob, more[1])
+end
+
+-- The task goes on under another URL, perhaps in another lane; it stays the same task.
+local function snooze(lane, level, blob, more)
+  if more[4] > 0 then
+    local name = names[more[4]]
+    load_lanes({name}, paces)
+    lane, blob = lanes[name], sub(more[5], 1, 9) .. sub(blob, 10, 13) .. sub(more[5], 14)
+  end
+  wait_again(lane, level, blob, more[1])
+end
+
+local function keep_rare(more)
+  local counted, examples, rejects = more[6], more[7], more[8]
+  for i = 1, #counted, 2 do tally(counted[i], counted[i + 1]) end
+  for i = 1, #examples, 2 do call("HSETNX", P .. "examples", examples[i], examples[i + 1]) end
+  for i = 1, #rejects, 2 do
+    call("HINCRBY", P .. "reasons", rejects[i], 1)
+    call("RPUSH", P .. "rejects", pack_("<d", now) .. rejects[i + 1])
+    tally("records rejected", 1)
+  end
+end
+
+load_lanes(lane_names)
+local done = 0
+for i = 1, count do
+  local lease = live[i]
+  if lease then
+    local at = 10 * i
+    local lane, level = lanes[lease[1]], lease[2]
+    local outcome, more = endings[at - 7], endings[at]
+    touch(lane)
+    lane[LEASED] = lane[LEASED] - 1
+    if outcome == DONE then
+      done = done + 1
+      tally(endings[at - 6], 1)
+    else
+      local blob = sub(lease[3], lease[4])
+      if outcome == RETRY then
+        retry(lane, level, blob, more)
+        tally(endings[at - 6], 1)
+      elseif outcome == SNOOZE then
+        snooze(lane, level, blob, more)
+        tally(endings[at - 6], 1)
+      else
+        bury(lane[NAME], level, blob, more[2], more[3], endings[at - 6])
+      end
+    end
+    local kind = endings[at - 5]
+    if kind then
+      learn(lane, kind, endings[at - 4], endings[at - 3], endings[at - 2], endings[at - 1])
+    end
+    if more then keep_rare(more) end
+  end
+end
+
+local letters = table.concat(answers)
+if #ended > 0 then
+  book.leased = book.leased - #ended
+  book.done = book.done + done
+  book.ended = book.ended + done
+  many("HDEL", HELD .. worker, ended)
+  if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
+  if #ended > done then call("HINCRBY", P .. "figures", "f" .. worker, #ended - done) end
+  if #children > 0 then admit(names, paces, children, owners, live) end
+  call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)
+  write_lanes()
+  close_books()
+end
+return letters

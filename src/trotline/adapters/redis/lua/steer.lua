@@ -1,0 +1,37 @@
+#!lua flags=allow-oom
+-- needs: job pace lanes graves
+-- What an operator wants of the job or of one of its lanes.
+--   KEYS[1] P job     ARGV[2] verb: "running", "paused", "draining", "cancelled" or "pace"     ARGV[3] lane, or ""
+--   ARGV[4] msgpack: the pace of that lane, for "pace" or in case nobody knows it yet
+--   gives how many tasks were buried ("cancelled" for a lane), and 1 if there are more to bury
+
+local STATES = {running = RUNNING, paused = PAUSED, draining = DRAINING}
+local BURIED = 2000
+
+local verb, name = ARGV[2], ARGV[3]
+if name == "" then
+  call("HSET", JOB, "state", verb)
+  book.state = verb
+  woke = true
+  close_books()
+  return {0, 0}
+end
+
+local pace = cmsgpack.unpack(ARGV[4])
+load_lanes({name}, {pace})
+local lane = lanes[name]
+touch(lane)
+local buried, more = 0, 0
+if verb == "pace" then
+  repace(lane, pace)
+elseif verb == "cancelled" then
+  buried = bury_waiting(lane, "cancelled", BURIED)
+  if waiting_in(lane) > 0 then more = 1 end
+else
+  if lane[STATE] == DRAINING then book.draining = book.draining - 1 end
+  if verb == "draining" then book.draining = book.draining + 1 end
+  lane[STATE] = STATES[verb]
+end
+write_lanes()
+close_books()
+return {buried, more}

@@ -1,0 +1,69 @@
+-- Who holds what, and what becomes of it when they leave or die.
+--
+--   P held:W    hash  token -> parcel
+--   P workers   zset  W -> when it was last heard
+--   P about     hash  W -> what it tells of itself
+--   P figures   hash  d..W, f..W -> leases it ended as done / otherwise
+--   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
+
+local DEATHS, KILLS = 10, 2
+local HELD = P .. "held:"
+
+-- Tasks go back to the head of their queues, those that were handed out first before the others.
+-- changed(token, blob) may give another blob, or nil if it has buried the task.
+local function give_back(held, changed)
+  table.sort(held, function(one, other) return one[1] > other[1] end)
+  local names = {}
+  for i = 1, #held do
+    local level, lane, at = unpack_("<i4Hc0", held[i][2])
+    held[i][3], held[i][4], held[i][5] = level, lane, sub(held[i][2], at)
+    names[i] = lane
+  end
+  load_lanes(names)
+  for i = 1, #held do
+    local token, _, level, name, blob = unpack(held[i])
+    local lane = lanes[name]
+    touch(lane)
+    lane[LEASED] = lane[LEASED] - 1
+    book.leased = book.leased - 1
+    if changed then blob = changed(token, name, level, blob) end
+    if blob then
+      call("LPUSH", queue(lane, level), blob)
+      count_level(lane, level, 1)
+      book.waiting = book.waiting + 1
+    end
+  end
+end
+
+local function held_by(worker)
+  local flat, held = call("HGETALL", HELD .. worker), {}
+  for i = 1, #flat, 2 do held[#held + 1] = {tonumber(flat[i]), flat[i + 1]} end
+  return held
+end
+
+local function forget_worker(worker)
+  call("DEL", HELD .. worker)
+  call("ZREM", P .. "workers", worker)
+  call("HDEL", P .. "about", worker)
+  call("HDEL", P .. "figures", "d" .. worker, "f" .. worker)
+  call("HDEL", P .. "calls", "l" .. worker, "s" .. worker)
+end
+
+local function rescue(worker)
+  local held = held_by(worker)
+  local rescued = 0
+  give_back(held, function(_, lane, level, blob)
+    local attempt, deaths, kills = counts_of(blob)
+    if attempt and deaths >= DEATHS then
+      local why = "killed: " .. DEATHS .. " workers died while they held it"
+      bury(lane, level, blob, why, "", "dead: " .. why)
+      return nil
+    end
+    rescued = rescued + 1
+    if attempt then return with_counts(blob, attempt + 1, deaths + 1, kills) end
+    return blob
+  end)
+  if rescued > 0 then tally("rescued", rescued) end
+  forget_worker(worker)
+  return #held
+end

@@ -1,0 +1,142 @@
+"""Talking to a server: scripts by name, one more try where that is harmless, and errors in plain words."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from redis import exceptions
+from redis.asyncio import Redis
+from redis.asyncio.cluster import RedisCluster
+
+from trotline.adapters.redis.scripts import Script
+from trotline.errors import FrontierError, FrontierUnreachable
+from trotline.model.moments import Moment, Seconds
+
+T = TypeVar("T")
+
+Client = Redis | RedisCluster
+
+_AGAIN: Seconds = 0.05
+_LOST = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
+"""No reply: whether the command had its effect, nobody knows."""
+
+
+class Server:
+    """One client of a Redis or Valkey server, or of a Cluster of them."""
+
+    def __init__(self, client: Client, *, now: Callable[[], Moment] | None = None) -> None:
+        self.client: Any = client
+        self.place = _place(client)
+        self.name = secrets.token_hex(6)
+        """No other client has this name."""
+        self._now = now
+        self._calls = 0
+
+    def call_name(self) -> str:
+        """A name for one call: a repeat under the same name is the same call."""
+        self._calls += 1
+        return f"{self.name}.{self._calls}"
+
+    async def run(self, script: Script, key: str, *args: Any, again: bool = True) -> Any:
+        """Run a script on the server that has `key`. `again`: after a lost reply once more, it changes nothing."""
+        return await self.plain(lambda: self._evaluate(script, key, self.told_time(), *args), again=again)
+
+    async def run_timeless(self, script: Script, key: str, *args: Any) -> Any:
+        """Like `run`, for a script that needs no time."""
+        return await self.plain(lambda: self._evaluate(script, key, *args))
+
+    def told_time(self) -> str:
+        """What scripts get as the time: that of a test's clock, or nothing, and they ask the server."""
+        return "" if self._now is None else repr(self._now())
+
+    async def now(self) -> Moment:
+        if self._now is not None:
+            return self._now()
+        seconds, micros = await self.plain(lambda: self._any_node("TIME"))
+        return int(seconds) + int(micros) / 1e6
+
+    async def ask(self, *command: Any) -> Any:
+        """A plain command that only looks, or that may be repeated."""
+        return await self.plain(lambda: self.client.execute_command(*command))
+
+    async def plain(self, deed: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
+        async with self._plain_errors():
+            try:
+                return await deed()
+            except _LOST:
+                if not again:
+                    raise
+                await asyncio.sleep(_AGAIN)
+                return await deed()
+
+    async def close(self) -> None:
+        await self.client.aclose()
+
+    async def _evaluate(self, script: Script, *args: Any) -> Any:
+        try:
+            return await self.client.execute_command("EVALSHA", script.sha, 1, *args)
+        except exceptions.NoScriptError:
+            # A restart, a failover or somebody's SCRIPT FLUSH: the text brings it back.
+            return await self.client.execute_command("EVAL", script.text, 1, *args)
+
+    async def _any_node(self, command: str) -> Any:
+        if isinstance(self.client, RedisCluster):
+            return await self.client.execute_command(command, target_nodes=RedisCluster.RANDOM)
+        return await self.client.execute_command(command)
+
+    @asynccontextmanager
+    async def _plain_errors(self) -> AsyncIterator[None]:
+        try:
+            yield
+        except (exceptions.RedisError, OSError) as error:
+            raise explained(error, self.place) from error
+
+
+def explained(error: Exception, place: str) -> FrontierError:
+    """What is wrong and what to do, in the words of this project. `place` is shown, and has no password in it."""
+    text = str(error)
+    word = text.partition(" ")[0]
+    if "NOJOB" in text:
+        return FrontierError(f"{place} has no such job", hint="See which there are: trotline jobs")
+    if isinstance(error, exceptions.OutOfMemoryError) or word == "OOM":
+        return FrontierUnreachable(
+            f"{place} has used up its memory and takes no more tasks",
+            hint="Raise maxmemory, or wait until workers have made room. What it took is safe.",
+        )
+    if isinstance(error, exceptions.AuthenticationError) or word in ("NOAUTH", "WRONGPASS"):
+        return FrontierUnreachable(f"{place} wants another user or password", hint="Check the frontier's URL.")
+    if isinstance(error, exceptions.NoPermissionError) or word == "NOPERM":
+        return FrontierUnreachable(
+            f"{place} does not allow this user to do that",
+            hint="It needs the keys trotline:* and the scripting commands.",
+        )
+    if isinstance(error, exceptions.ReadOnlyError) or word == "READONLY":
+        return FrontierUnreachable(f"{place} is a replica", hint="Name the primary, or use redis+sentinel://.")
+    if isinstance(error, exceptions.BusyLoadingError) or word == "LOADING":
+        return FrontierUnreachable(f"{place} is still loading its data", hint="It is tried again.")
+    if word in ("MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "BUSY"):
+        return FrontierUnreachable(f"{place} takes no writes now: {text[:200]}", hint="See the server's log.")
+    if isinstance(error, _LOST):
+        return FrontierUnreachable(
+            f"cannot reach the frontier at {place}: {_short(text)}", hint="Is the server running, and is the URL right?"
+        )
+    return FrontierError(f"{place} answered: {text[:300]}")
+
+
+def _short(text: str) -> str:
+    return (text.splitlines() or ["no answer"])[0][:200]
+
+
+def _place(client: Client) -> str:
+    """Host and port, and nothing secret."""
+    if isinstance(client, RedisCluster):
+        return "redis cluster " + ",".join(sorted(node.name for node in client.get_nodes()))
+    kwargs = client.connection_pool.connection_kwargs
+    if "path" in kwargs:
+        return f"redis at {kwargs['path']}"
+    service = getattr(client.connection_pool, "service_name", None)
+    if service:
+        return f"redis {service} (by sentinel)"
+    return f"redis {kwargs.get('host', 'localhost')}:{kwargs.get('port', 6379)}"

@@ -1,0 +1,178 @@
+"""One shard of a job: the part of its lanes whose keys live together."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.batches import Batch, bounds, encode, endings
+from trotline.adapters.redis.compact import VERSION, Codec
+from trotline.adapters.redis.forms import Forms
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.server import Server
+from trotline.errors import FrontierUnreachable
+from trotline.model.job import About, Job
+from trotline.model.lease import Admission, Lease, Settled, Settlement
+from trotline.model.moments import Seconds
+from trotline.model.pace import START_SLACK, Pace
+from trotline.model.task import Task
+from trotline.model.wire import Undecodable
+
+_ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"): Admission.REFUSED}
+_SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}
+_FORM = slice(14, 16)
+"""Where a blob names its form."""
+_SMALLEST = 21
+_BROUGHT_DOWN = "killed: reading its page brought the worker down"
+
+
+class Haul(msgspec.Struct):
+    """What a lease brought."""
+
+    leases: list[Lease]
+    pause: Seconds
+    """How long until there may be more; negative: nobody knows."""
+    over: bool
+    """The job is finished or cancelled, as far as this shard knows."""
+    parked: int = 0
+    """Tasks that could not be read."""
+
+
+class Shard:
+    def __init__(self, server: Server, job: Job, number: int, shards: int, chance: random.Random) -> None:
+        self.server = server
+        self.prefix = keys.prefix(job.id, number)
+        self.key = keys.job(self.prefix)
+        self.codec = Codec(job.started_at)
+        self.forms = Forms(server, self.prefix)
+        self._job = job
+        self._number, self._shards = number, shards
+        self._chance = chance
+        self._lost: dict[str, str] = {}
+        """Leases whose replies did not arrive, by worker: what they handed out goes back with the next one."""
+        self._unsure: dict[str, tuple[list[int], str]] = {}
+        """Settles whose replies did not arrive: asked again, they are the same call."""
+        self._puts = 0
+
+    def batch(self) -> Batch:
+        return Batch(self._job.rules, self.codec, self.forms)
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        batch = self.batch()
+        await batch.add(tasks)
+        self._puts += 1
+        told = encode((batch.names, batch.paces, batch.tasks))
+        answers = await self.server.run(script("put"), self.key, self.server.name, self._puts, told)
+        return [_ADMISSIONS[letter] for letter in answers]
+
+    async def lease(self, worker: str, limit: int) -> Haul:
+        try:
+            return await self._lease(worker, limit)
+        except FrontierUnreachable:
+            # Once more: should the lost reply have handed out something, this call gets it back first.
+            return await self._lease(worker, limit)
+
+    async def _lease(self, worker: str, limit: int) -> Haul:
+        rules = self._job.rules
+        lost, name = self._lost.get(worker, ""), self.server.call_name()
+        # Until its reply is here, whatever it hands out is lost, also by a cancellation.
+        self._lost[worker] = name
+        reply = await self.server.run(
+            script("lease"), self.key, worker, limit, name, lost, repr(rules.retry_share), repr(rules.give_up),
+            self._shards, self._number, again=False,
+        )  # fmt: skip
+        haul = await self._unpack(worker, reply)
+        self._lost.pop(worker, None)
+        return haul
+
+    async def _unpack(self, worker: str, reply: list[Any]) -> Haul:
+        now, wake, token, over = reply[:4]
+        haul = Haul([], (wake - now) / 1e6 if wake >= 0 else -1.0, bool(over))
+        if len(reply) == 4:
+            return haul
+        await self.forms.look_up(_forms_in(reply[7::2]))
+        leased_at, unreadable, at = now / 1e6, [], 4
+        unpack, form = self.codec.unpack, self.forms.form
+        while at < len(reply):
+            lane, upto = reply[at].decode(errors="replace"), at + 2 + 2 * reply[at + 1]
+            for place in range(at + 2, upto, 2):
+                try:
+                    task, kills = unpack(reply[place + 1], lane, form)
+                    haul.leases.append(Lease(task, token, reply[place] / 1e6, START_SLACK, leased_at, kills))
+                except Undecodable as error:
+                    unreadable += [token, str(error)[:200]]
+                token += self._shards
+            at = upto
+        if unreadable:
+            haul.parked = len(unreadable) // 2
+            await self.server.run(script("park"), self.key, worker, *unreadable)
+        return haul
+
+    async def read(self, blob: bytes, lane: str) -> Task:
+        """The task in a blob; `Undecodable` says why not."""
+        await self.forms.look_up(_forms_in([blob]))
+        return self.codec.unpack(blob, lane, self.forms.form)[0]
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        batch = self.batch()
+        flat = await endings(settlements, batch, self._chance)
+        owners: list[int] = []
+        children: list[Task] = []
+        for number, settlement in enumerate(settlements, 1):
+            children += settlement.children
+            owners += [number] * len(settlement.children)
+        if children:
+            await batch.add(children)
+        told = encode((batch.names, batch.paces, batch.tasks, owners, flat, len(settlements)))
+        tokens = [settlement.lease.token for settlement in settlements]
+        name = self._settle_name(worker, tokens)
+        # What needs no more memory is done also when there is none left.
+        deed = script("settle", even_when_full=not children)
+        self._unsure[worker] = (tokens, name)
+        answers = await self.server.run(deed, self.key, worker, name, told)
+        self._unsure.pop(worker, None)
+        return [_SETTLED[digit] for digit in answers]
+
+    def _settle_name(self, worker: str, tokens: list[int]) -> str:
+        asked, name = self._unsure.get(worker, ([], ""))
+        return name if name and asked == tokens else self.server.call_name()
+
+    async def beat(self, worker: str, about: About | None) -> None:
+        told = msgspec.msgpack.encode(about) if about is not None else ""
+        await self.server.run(script("beat"), self.key, worker, told)
+
+    async def leave(self, worker: str, guilty: int | None, why: str, detail: str) -> int:
+        self._lost.pop(worker, None)
+        self._unsure.pop(worker, None)
+        token = "" if guilty is None else guilty
+        held = await self.server.run(script("leave"), self.key, worker, token, why or _BROUGHT_DOWN, detail)
+        return int(held)
+
+    async def seal(self) -> None:
+        await self.server.run(script("seal"), self.key)
+
+    async def announce(self) -> bool:
+        return bool(await self.server.run(script("announce"), self.key, self.server.call_name()))
+
+    async def steer(self, verb: str, lane: str | None, pace: Pace | None = None) -> int:
+        """How many tasks it buried."""
+        told = encode(bounds(pace or self._job.rules.pace(lane))) if lane is not None else ""
+        buried, more = 0, True
+        while more:
+            count, more = await self.server.run(script("steer"), self.key, verb, lane or "", told)
+            buried += count
+        return buried
+
+    async def revive(self, why: str, risen: Sequence[tuple[str, int]]) -> int:
+        """Those of these graves (id, level) whose reason starts with `why`."""
+        flat = [part for grave in risen for part in grave]
+        return int(await self.server.run(script("revive"), self.key, encode([why, *flat]))) if flat else 0
+
+
+def _forms_in(blobs: list[Any]) -> set[int]:
+    numbers = {
+        blob[_FORM] for blob in blobs if isinstance(blob, bytes) and len(blob) >= _SMALLEST and blob[0] == VERSION
+    }
+    return {int.from_bytes(number, "big") for number in numbers}

@@ -1,0 +1,66 @@
+"""Redis and Valkey under contract: one server for all tests of a build, and a new job for each of them."""
+
+import atexit
+import random
+from contextlib import ExitStack
+from functools import lru_cache
+
+from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
+from trotline.model.job import Job, LaneRules
+from trotline.model.moments import Moment, Seconds
+from trotline.testing.clocks import ServerClock
+from trotline.testing.frontier_contract import BRISK, Client
+from trotline.testing.redis_server import DEBIAN, WHEEL, RedisServer, redis
+
+_running = ExitStack()
+atexit.register(_running.close)
+
+
+@lru_cache
+def server(build: str) -> RedisServer:
+    """The server of this build; it lives as long as the tests do."""
+    return _running.enter_context(redis(build))
+
+
+class RedisBench:
+    """A job on a server. Every client has connections of its own, as another process would."""
+
+    durable = True
+    build = DEBIAN
+
+    def __init__(self) -> None:
+        self.url = server(self.build).url
+        self._clients: list[Client] = []
+        self._job: Job | None = None
+        self.clock = ServerClock()
+
+    async def open(self, rules: LaneRules = BRISK) -> RedisFrontier:
+        jobs = RedisJobs(connect(self.url), now=self.clock)
+        self._job = await jobs.start("contract", rules)
+        await jobs.close()
+        return await self.again()
+
+    async def again(self) -> RedisFrontier:
+        assert self._job is not None, "open a job first"
+        client = RedisFrontier(connect(self.url), self._job, now=self.clock, rng=random.Random(len(self._clients)))
+        self._clients.append(client)
+        return client
+
+    async def crash(self, client: Client) -> None:
+        # What the kernel does for a process that was killed: its connections end.
+        self._clients.remove(client)
+        await client.close()
+
+    def jump(self, seconds: Seconds) -> None:
+        self.clock.jump(seconds)
+
+    def now(self) -> Moment:
+        return self.clock()
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+
+
+class ValkeyBench(RedisBench):
+    build = WHEEL

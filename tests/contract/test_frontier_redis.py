@@ -1,0 +1,47 @@
+"""The frontier of a fleet keeps F1 to F16, on Redis and on Valkey."""
+
+import os
+from collections.abc import AsyncIterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+from tests.contract.redis_servers import RedisBench, ValkeyBench
+
+from trotline.testing.frontier_contract import FrontierContract
+from trotline.testing.frontier_machine import frontier_machine
+
+HISTORIES = int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "25"))
+BOUNDED = settings(
+    max_examples=HISTORIES,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
+"""More histories with TROTLINE_MACHINE_EXAMPLES=2000."""
+
+pytestmark = pytest.mark.xdist_group("redis")
+
+
+class TestRedis(FrontierContract):
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[RedisBench]:
+        bench = RedisBench()
+        yield bench
+        await bench.close()
+
+
+class TestValkey(FrontierContract):
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[ValkeyBench]:
+        bench = ValkeyBench()
+        yield bench
+        await bench.close()
+
+
+TestRedisMachine = frontier_machine(RedisBench).TestCase
+TestRedisMachine.settings = BOUNDED
+TestRedisMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
+
+TestValkeyMachine = frontier_machine(ValkeyBench).TestCase
+TestValkeyMachine.settings = BOUNDED
+TestValkeyMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
