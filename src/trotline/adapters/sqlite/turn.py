@@ -21,6 +21,7 @@ from trotline.model.job import LaneRules
 from trotline.model.moments import Moment
 from trotline.ports.frontier import HORIZON
 from trotline.rules import pace
+from trotline.rules.tallies import MOST_NAMES, folded
 
 encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
@@ -221,11 +222,8 @@ class Turn:
         """Write lanes, books and tallies."""
         for lane in self._lanes.values():
             self.write_lane(lane)
-        if self.tallies:
-            self.db.executemany(
-                "INSERT INTO tally (job, name, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
-                [(self.job, name[:LONGEST_TALLY], count) for name, count in self.tallies.items()],
-            )
+        for name, count in self.tallies.items():
+            self._count(name[:LONGEST_TALLY], count)
         if self._reopened:
             self.db.execute("UPDATE job SET announced = 0, finished_at = NULL WHERE id = ?", (self.job,))
         if self.waiting or self.leased or self.done or self.dead:
@@ -235,6 +233,16 @@ class Turn:
                 (self.waiting, self.leased, self.done, self.dead, self.job),
             )
         self.close_if_finished()
+
+    def _count(self, name: str, count: int) -> None:
+        added = self.db.execute("UPDATE tally SET n = n + ? WHERE job = ? AND name = ?", (count, self.job, name))
+        if added.rowcount:
+            return
+        [[names]] = self.db.execute("SELECT count(*) FROM tally WHERE job = ?", (self.job,))
+        self.db.execute(
+            "INSERT INTO tally (job, name, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            (self.job, name if names < MOST_NAMES else folded(name), count),
+        )
 
     def close_if_finished(self) -> None:
         self.db.execute(
