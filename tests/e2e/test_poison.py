@@ -2,14 +2,16 @@
 
 import hashlib
 import json
+import os
 import resource
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from tests.e2e.held_site import HeldSite
-from tests.e2e.running import Ended, call, progress_of, rows_of
+from tests.e2e.running import KILLER, Ended, call, progress_of, rows_of
 
+from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.rules.kills import OUT_OF_MEMORY
 
 BAD = "page/5"
@@ -82,16 +84,38 @@ async def test_the_body_of_a_page_that_killed_is_kept_and_its_grave_says_where(s
     assert str(kept) in (await call(tmp_path, "dead", "site", grave["id"])).out
 
 
-async def test_f5_a_page_that_computes_for_longer_than_a_lease_lives_costs_no_lease(site: HeldSite, tmp_path: Path):
-    # To the loop it is all the same whether the page computes or sleeps; three times the 15 s after which a silent
-    # worker is dead would be a slow test, and the supervisor's beat, every 5 s, is what has to bridge any of it.
-    busy = "time.sleep(17)"
-    ended = await run(tmp_path, spider(site, busy, parse=60.0))
+async def compute(site: HeldSite, folder: Path, *, dead_after: float, beat: float) -> Ended:
+    """A page that computes (once) for more than three times as long as a silent worker is waited for, with a second
+    process beside it that looks every second for workers that are dead."""
+    busy = (
+        f"end = time.monotonic() + {3.2 * dead_after} * (not os.path.exists('computed'))\n"
+        "        open('computed', 'w').close()\n"
+        "        while time.monotonic() < end: pass"
+    )
+    (folder / "site.py").write_text(spider(site, busy, parse=600.0))
+    times = {"E2E_DEAD_AFTER": f"{dead_after}", "E2E_BEAT": f"{beat}", "PYTHONPATH": str(KILLER)}
+    return await call(folder, *RUN, "--processes", "2", env=times)
+
+
+# Briefly; with TROTLINE_SOAK=1 with the times that workers really have.
+@pytest.mark.parametrize("dead_after", [DEAD_AFTER if os.environ.get("TROTLINE_SOAK") else 3.0])
+async def test_f5_a_page_that_computes_for_longer_than_a_lease_lives_costs_no_lease(
+    site: HeldSite, tmp_path: Path, dead_after: float
+):
+    ended = await compute(site, tmp_path, dead_after=dead_after, beat=dead_after * BEAT / DEAD_AFTER)
 
     assert ended.code == 0, ended
     assert {row["name"] for row in rows_of(tmp_path / "site.db")} == site.names
     assert set(site.visits.values()) == {1}, "no lease expired, no page was visited twice"
-    assert "rescued" not in (await progress_of(tmp_path, "site")).tallies
+    assert not (await progress_of(tmp_path, "site")).tallies.get("rescued")
+
+
+async def test_f5_without_the_beat_of_the_supervisor_such_a_page_would_lose_its_lease(site: HeldSite, tmp_path: Path):
+    """The test above can see what it looks for."""
+    await compute(site, tmp_path, dead_after=1.5, beat=3600.0)
+
+    assert (await progress_of(tmp_path, "site")).tallies["rescued"] > 0
+    assert site.visits[BAD] > 1
 
 
 async def test_f9_too_few_file_descriptors_are_said_before_anything_starts(site: HeldSite, tmp_path: Path):

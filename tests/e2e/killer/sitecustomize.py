@@ -3,6 +3,7 @@
 E2E_DOOM=STEP:TARGET:NTH:FILE   the NTH time that a process passes STEP, TARGET gets a SIGKILL, once; FILE then exists.
                                 TARGET "forked" is a child of the nursery: two others die before there is one.
 E2E_DEAD_AFTER=SECONDS          how long a silent worker is waited for, instead of 15 s.
+E2E_BEAT=SECONDS                how often a supervisor says that its children live, instead of every 5 s.
 E2E_BATCH=N                     seeds per batch, instead of 500.
 E2E_PATIENCE=SECONDS            how long a locked database is waited for, instead of 30 s.
 E2E_PLANT=yes                   a bug: pages are settled before their rows are stored. The accounting must show it.
@@ -140,6 +141,10 @@ def _prepare() -> None:
         from trotline.adapters.sqlite import workers
 
         workers.DEAD_AFTER = float(seconds)
+    if seconds := os.environ.get("E2E_BEAT"):
+        from trotline.worker import supervisor
+
+        supervisor.BEAT = float(seconds)
     if batch := os.environ.get("E2E_BATCH"):
         from trotline.app import seeding
 
