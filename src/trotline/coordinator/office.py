@@ -126,7 +126,8 @@ class Office:
             while self._leads():
                 try:
                     now = self._now()
-                    await timetable.look(now)
+                    if await timetable.look(now):
+                        shepherd.hurry()
                     await shepherd.look(now)
                     self._trouble.pop("work", None)
                 except TermOver:

@@ -10,7 +10,7 @@ from trotline.errors import FrontierError, SinkError, TermOver, TrotlineError
 from trotline.model.job import Job, Progress
 from trotline.model.moments import Moment
 from trotline.model.term import Term
-from trotline.ports.frontier import DEAD_AFTER
+from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.rules.alerts import AlertRules, alerts
 
 
@@ -38,6 +38,10 @@ class Shepherd:
         self._leads = leads
         self._flocks: dict[str, Flock] = {}
         self._watched_at = self._tidied_at = float("-inf")
+
+    def hurry(self) -> None:
+        """There is a new job: do not wait for the next look."""
+        self._watched_at = float("-inf")
 
     async def look(self, now: Moment) -> None:
         if now - self._watched_at >= self._policy.watch:
@@ -78,11 +82,13 @@ class Shepherd:
             flock.seeding = asyncio.create_task(self._seed(flock))
 
     async def _rescue(self, flock: Flock) -> None:
-        """Workers rescue each other; this is for the time when none is there."""
+        """Workers rescue each other within a beat; this is for the time when none of them is left."""
         workers = await flock.frontier.workers()
-        if any(worker.leased and worker.silent_for > DEAD_AFTER for worker in workers):
-            await flock.frontier.lease(self._name, 0)
+        if any(worker.leased and worker.silent_for > DEAD_AFTER + BEAT for worker in workers):
+            # Whoever asks for work rescues. We ask for one task, and hand it back at once with no attempt counted.
+            await flock.frontier.lease(self._name, 1)
             await flock.frontier.leave(self._name)
+            self._tell("job.rescued", f"{flock.job.id}: what dead workers held waits for others", flock.job)
 
     def _alert(self, flock: Flock) -> None:
         """What is wrong is told once, and once more when it is over."""

@@ -24,27 +24,28 @@ class Timetable:
         """A deed may or may not have been done: ask the server before the next one."""
         self._last = None
 
-    async def look(self, now: Moment) -> None:
-        """Start, or pass over, the slot that is due."""
+    async def look(self, now: Moment) -> bool:
+        """Start, or pass over, the slot that is due. Was a job started?"""
         schedule = self._charge.schedule
         if schedule is None:
-            return
+            return False
         if self._last is None:
             self._last = await self._known(schedule, now)
             self._coming = schedules.upcoming(schedule, self._last.at)
         if now < self._coming:
-            return
+            return False
         at = schedules.due(schedule, self._last.at, now)
         if at is None:
-            return
+            return False
         slot = Slot(at=at, schedule=schedule.text)
         unfinished = await self._unfinished()
         if unfinished is None:
-            await self._start(slot)
-        elif schedule.overlap is Overlap.SKIP:
-            await self._skip(slot, unfinished)
+            return await self._start(slot, schedules.shown(schedule, at))
+        if schedule.overlap is Overlap.SKIP:
+            await self._skip(slot, schedules.shown(schedule, at), unfinished)
         else:
-            self._wait(slot, unfinished)
+            self._wait(slot, schedules.shown(schedule, at), unfinished)
+        return False
 
     async def _known(self, schedule: Schedule, now: Moment) -> Slot:
         """The last slot; a schedule that is new here begins now, and owes nothing for the time before."""
@@ -56,8 +57,8 @@ class Timetable:
         return last
 
     def _tell_next(self, schedule: Schedule, now: Moment) -> None:
-        coming = iso(schedules.upcoming(schedule, now))
-        self._tell("slot.next", f"next run {coming[:16].replace('T', ' ')} UTC ({schedule.text})", at=coming)
+        coming = schedules.upcoming(schedule, now)
+        self._tell("slot.next", f"next run {schedules.shown(schedule, coming)}", at=iso(coming))
 
     async def _unfinished(self) -> Job | None:
         """The spider's latest job, if it is still going on."""
@@ -70,28 +71,25 @@ class Timetable:
         finally:
             await frontier.close()
 
-    async def _start(self, slot: Slot) -> None:
+    async def _start(self, slot: Slot, shown: str) -> bool:
         self.forget()
         job = await self._tools.leadership.start(self._term, slot, self._charge.rules, self._charge.version)
-        if job is not None:
-            self._tell("slot.started", f"started {job.id} for {_clock(slot)}", job.id, at=iso(slot.at))
+        if job is None:
+            return False
+        self._tell("slot.started", f"started {job.id}, the run of {shown}", job.id, at=iso(slot.at))
+        return True
 
-    async def _skip(self, slot: Slot, unfinished: Job) -> None:
+    async def _skip(self, slot: Slot, shown: str, unfinished: Job) -> None:
         self.forget()
         await self._tools.leadership.skip(self._term, slot)
-        self._tell(
-            "slot.skipped", f"no run for {_clock(slot)}: {unfinished.id} is unfinished", unfinished.id, at=iso(slot.at)
-        )
+        text = f"no run of {shown}: {unfinished.id} is unfinished"
+        self._tell("slot.skipped", text, unfinished.id, at=iso(slot.at))
 
-    def _wait(self, slot: Slot, unfinished: Job) -> None:
+    def _wait(self, slot: Slot, shown: str, unfinished: Job) -> None:
         if self._waits_for != unfinished.id:
             self._waits_for = unfinished.id
-            text = f"the run for {_clock(slot)} waits until {unfinished.id} is finished"
+            text = f"the run of {shown} waits until {unfinished.id} is finished"
             self._tell("slot.waits", text, unfinished.id, at=iso(slot.at))
 
     def _tell(self, event: str, text: str, job: str = "", **data: object) -> None:
         self._tools.tell(News(event=event, spider=self._charge.spider, text=text, job=job, data=data))
-
-
-def _clock(slot: Slot) -> str:
-    return iso(slot.at)[11:16] + " UTC"

@@ -53,6 +53,11 @@ def upcoming(schedule: Schedule, now: Moment) -> Moment:
     return next(at for at in _forth(schedule, now) if at > now)
 
 
+def shown(schedule: Schedule, moment: Moment) -> str:
+    """The moment as the clocks of the schedule's zone show it: `2026-03-01 03:00 CET`."""
+    return f"{_local(schedule, moment):%Y-%m-%d %H:%M %Z}"
+
+
 def _back(schedule: Schedule, now: Moment) -> Iterator[Moment]:
     # One second later, because the iteration begins with the moment before.
     start = _local(schedule, now) + timedelta(seconds=1)
