@@ -6,7 +6,7 @@ PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
-.PHONY: demo test lint types imports bench soak lock packages clean
+.PHONY: demo fleet test lint types imports bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -26,6 +26,10 @@ packages:
 
 demo: $(VENV)/.run
 	@$(BIN)/python -m trotline.testing.demo
+
+# A fleet on this machine: Valkey and PostgreSQL out of pip wheels, three workers, one job.
+fleet: $(VENV)/.dev
+	@$(BIN)/python -m trotline.testing.fleet_demo
 
 # Machines are shared and noisy, and the end-to-end tests start real processes by the dozen: what fails beside the
 # others is shown, and run once more by itself. What fails alone, fails.

@@ -147,7 +147,7 @@ def show(found: Rows) -> None:
         print(f"  ... and {len(found) - SHOWN} more")
 
 
-def compare(found: Rows, truth: Rows, where: str) -> int:
+def compare(found: Rows, truth: Rows, where: str, more: str = "docs/learn/first-spider.md") -> int:
     missing, strange = truth.keys() - found.keys(), found.keys() - truth.keys()
     wrong = [sku for sku in truth.keys() & found.keys() if truth[sku] != found[sku]]
     print(
@@ -156,7 +156,7 @@ def compare(found: Rows, truth: Rows, where: str) -> int:
     )
     print(where)
     print(f"  spider    {short(SPIDER)}")
-    print("  go on     docs/learn/first-spider.md")
+    print(f"  go on     {more}")
     return DIFFERENT if missing or strange or wrong else 0
 
 
