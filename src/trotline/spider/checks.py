@@ -18,6 +18,7 @@ T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_HINT = "A name has 1 to 64 letters, digits, - or _."
 _BREAKS = re.compile(r"[\r\n\0]")
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|[0-9a-f:]+")
 _USUAL_SLOWEST = Pace().slowest
 MOST_AT_ONCE = 10_000
 MOST_RETRIES = 1_000
@@ -87,6 +88,14 @@ class Checks:
         if names is None or not all(isinstance(one, str) and one for one in names):
             raise self.refuse(f"{field} is {given!r}", f'Give a list of names: {field}=["ticket"].')
         return tuple(one.lower() for one in names)
+
+    def hosts(self, field: str, given: Any) -> frozenset[str]:
+        """Names of single hosts: no star, no port, no URL."""
+        names = self.names(field, given)
+        for name in names:
+            if not _HOST.fullmatch(name):
+                raise self.refuse(f"{field} has {name!r}", f'Name each host for itself: {field}=["old.example"].')
+        return frozenset(names)
 
     def rate(self, field: str, given: Any) -> Rate:
         if isinstance(given, Rate):

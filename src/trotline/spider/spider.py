@@ -56,6 +56,7 @@ class Spider:
         redact: Iterable[str] = (),
         robots: bool = True,
         user_agent: str | None = None,
+        insecure_hosts: Iterable[str] = (),
         types: str | Iterable[str] = media.PAGES,
         urls: UrlRules | None = None,
         traps: TrapRules | None = None,
@@ -92,6 +93,8 @@ class Spider:
         redaction.hide_keys(self.rules.redact)
         self.robots = check.instance("robots", robots, bool)
         self.user_agent = None if user_agent is None else check.text("user_agent", user_agent)
+        self.insecure_hosts = check.hosts("insecure_hosts", insecure_hosts)
+        """Hosts whose certificates are not checked."""
         self.types = check.types("types", types)
         """Content types that are read; others are dropped before their body."""
         self.urls = None if urls is None else check.instance("urls", urls, UrlRules)

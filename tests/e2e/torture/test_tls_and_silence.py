@@ -7,12 +7,14 @@ import pytest
 from tests.e2e.torture.conftest import FAST, Seen
 
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.model.answer import Failure, Trouble
+from trotline.errors import SpiderRefused
+from trotline.model.answer import Answer, Failure, Trouble
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
 from trotline.rules.redirects import moved
 from trotline.rules.verdicts import judge
+from trotline.spider.spider import Spider
 from trotline.testing.servers import listen
 from trotline.testing.torture import TortureServer
 from trotline.testing.torture.certificates import Authority
@@ -91,6 +93,42 @@ async def test_b33_a_certificate_that_does_not_hold_is_refused_before_a_word_is_
         assert server.requests == []
     seen.failed(Trouble.TLS, Kind.UNREACHABLE, "certificate refused", words)
     assert seen.verdict.final
+
+
+@pytest.mark.parametrize("kind", ["self-signed", "expired", "wrong-host"])
+async def test_b33_a_spider_may_name_hosts_whose_certificates_are_not_checked(
+    authority: Authority, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with TortureServer(tls=authority.server(kind), hosts=["127.0.0.1", "127.0.0.2"]) as server:
+        fetcher = HttpFetcher(
+            Limits(),
+            user_agent="t",
+            spider="s",
+            allow_private=True,
+            tls=authority.trust(),
+            insecure_hosts=["localhost"],
+        )
+        try:
+            named = [
+                await fetcher.fetch(Task(url=server.url(path, "localhost"), route="r"))
+                for path in ("/body/whole", "/body/echo")
+            ]
+            other = await fetcher.fetch(Task(url=server.url("/body/whole", "127.0.0.2"), route="r"))
+        finally:
+            await fetcher.close()
+    assert [isinstance(answer, Answer) and answer.status for answer in named] == [200, 200]
+    # For nobody else, and told once.
+    assert isinstance(other, Failure)
+    assert other.trouble is Trouble.TLS
+    assert [record.getMessage() for record in caplog.records if "tls.unchecked" in record.getMessage()] == [
+        "tls.unchecked localhost: its certificate is not looked at, as the spider says"
+    ]
+
+
+@pytest.mark.parametrize("given", ["*", "*.example", "https://old.example/", "old.example:443", "", "a b"])
+def test_b33_checks_are_not_dropped_for_more_than_single_hosts(given: str) -> None:
+    with pytest.raises(SpiderRefused, match="insecure_hosts"):
+        Spider("old", insecure_hosts=[given])
 
 
 async def test_b33_weak_tls_is_refused(authority: Authority) -> None:

@@ -5,6 +5,7 @@ wrote it, an origin is judged once and remembered, and nothing is measured by ph
 """
 
 import asyncio
+import logging
 import re
 import ssl
 from collections import OrderedDict
@@ -19,7 +20,7 @@ from trotline.adapters.http.connections import connector
 from trotline.adapters.http.cookies import Jar
 from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, explain
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
-from trotline.adapters.http.outgoing import checked, places
+from trotline.adapters.http.outgoing import checked, places, why_not_origin
 from trotline.adapters.http.proxy import ProxyConnector, WayOut
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
@@ -30,6 +31,8 @@ from trotline.model.secret import Secret
 from trotline.model.task import Task
 from trotline.rules import media
 from trotline.rules.reach import Reach
+
+log = logging.getLogger("trotline.fetch")
 
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
@@ -74,12 +77,14 @@ class HttpFetcher:
         slots: int = 64,
         types: Collection[str] = media.PAGES,
         tls: ssl.SSLContext | None = None,
+        insecure_hosts: Collection[str] = (),
         proxy: Proxy | None = None,
         timings: bool = False,
     ) -> None:
         """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow` are hosts and
         networks that may be private; content types that `types` does not name are dropped unread; `tls` says whose
-        certificates are believed; everything goes out through `proxy` if there is one."""
+        certificates are believed, and those of `insecure_hosts` are not looked at; everything goes out through `proxy`
+        if there is one."""
         self.limits = limits
         self._spider = spider
         try:
@@ -98,6 +103,8 @@ class HttpFetcher:
         self._slots = slots
         self._types = media.read(types)
         self._tls = tls
+        self._insecure = dict.fromkeys((host.lower() for host in insecure_hosts), False)
+        """Hosts whose certificates are not looked at -> has that been told?"""
         self._way_out = None if proxy is None else WayOut(proxy, limits)
         self._proxy = "" if proxy is None else proxy.public
         self._forwarder = _forwarder(proxy)
@@ -173,12 +180,21 @@ class HttpFetcher:
             allow_redirects=False,
             trace_request_ctx=watch,
             proxy=forwarder,
+            ssl=self._checks_certificate(url),
         )
         assert isinstance(response, _Response)  # noqa: S101 - for the type checker: the session makes no other
         if forwarder is not None and response.status == 407 and self._way_out is not None:
             response.close()
             raise self._way_out.trouble("wants another login (407)")
         return response
+
+    def _checks_certificate(self, url: URL) -> bool:
+        host = url.raw_host or ""
+        told = self._insecure.get(host) if self._insecure and url.scheme == "https" else True
+        if told is False:
+            self._insecure[host] = True
+            log.warning("tls.unchecked %s: its certificate is not looked at, as the spider says", host)
+        return host not in self._insecure
 
     async def _vet(self, url: URL) -> None:
         """A name that the proxy will look up itself is judged before each request."""
@@ -195,7 +211,7 @@ class HttpFetcher:
         origin = text if end < 0 else text[:end]
         why = self._origins.get(origin)
         if why is None:
-            why = self._judge_origin(url)
+            why = why_not_origin(url, self._guard)
             if len(self._origins) >= _KNOWN_ORIGINS:
                 self._origins.clear()
             self._origins[origin] = why
@@ -221,19 +237,6 @@ class HttpFetcher:
                 self._reached.clear()
             known = self._reached[origin] = self._reach.admits(origin)
         return known
-
-    def _judge_origin(self, url: URL) -> str:
-        if url.scheme not in ("http", "https"):
-            return f"scheme {url.scheme or 'nothing'!r} is not http or https"
-        if url.raw_user is not None or url.raw_password is not None:
-            return "the URL carries a user name or password; send credentials in a header"
-        if not url.raw_host or url.port is None:
-            return "the URL names no host"
-        try:
-            self._guard.admit(url.raw_host, url.port)
-        except Forbidden as error:
-            return error.why
-        return ""
 
     def _check_type(self, response: aiohttp.ClientResponse) -> None:
         if 200 <= response.status < 300:

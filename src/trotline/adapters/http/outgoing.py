@@ -3,7 +3,9 @@
 import re
 from collections.abc import Collection, Mapping
 
-from trotline.adapters.http.guard import Forbidden
+from yarl import URL
+
+from trotline.adapters.http.guard import Forbidden, Guard
 from trotline.errors import SettingsError
 from trotline.rules.addresses import Allowed, allowed
 
@@ -27,6 +29,21 @@ def checked(headers: Mapping[str, str]) -> Mapping[str, str]:
         if not value.isascii() and not _can_be_sent(value):
             raise Forbidden(f"header {name!r} has half a character in it (a lone surrogate), which cannot be sent")
     return headers
+
+
+def why_not_origin(url: URL, guard: Guard) -> str:
+    """Why nothing is asked from there; empty when it may be."""
+    if url.scheme not in ("http", "https"):
+        return f"scheme {url.scheme or 'nothing'!r} is not http or https"
+    if url.raw_user is not None or url.raw_password is not None:
+        return "the URL carries a user name or password; send credentials in a header"
+    if not url.raw_host or url.port is None:
+        return "the URL names no host"
+    try:
+        guard.admit(url.raw_host, url.port)
+    except Forbidden as error:
+        return error.why
+    return ""
 
 
 def _can_be_sent(value: str) -> bool:
