@@ -209,6 +209,7 @@ def open_fetcher(
         proxy=proxy,
         slots=slots,
         types=spider.types,
+        insecure_hosts=spider.insecure_hosts,
         spider=spider.name,
         timings=timings,
     )
