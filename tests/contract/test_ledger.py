@@ -5,6 +5,7 @@ import sqlite3
 import pytest
 from tests.contract.sink_files import SINKS, keys_in
 
+from trotline.adapters.postgres.sink import PostgresSink
 from trotline.adapters.sqlite.sink import SqliteSink
 from trotline.testing.ledger_contract import LedgerContract, line
 from trotline.testing.sink_contract import product
@@ -23,6 +24,15 @@ class TestSqliteLedgerInline(TestSqliteLedger):
     @pytest.fixture
     def ledger(self, tmp_path):
         return SqliteSink(tmp_path / "rows.db", inline=True)
+
+
+class TestPostgresLedger(LedgerContract):
+    @pytest.fixture
+    def ledger(self, anywhere):
+        return PostgresSink(anywhere)
+
+    def second(self, ledger):
+        return PostgresSink(ledger.address)
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "csv", "parquet"])

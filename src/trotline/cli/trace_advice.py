@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from trotline.app.places import public
-from trotline.cli.text import count, length, reason, rest, safe, safe_url
+from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
 from trotline.model.job import Job, State
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
 from trotline.rules.story import Facts, Fate, Story
@@ -86,12 +86,8 @@ def _over(facts: Facts, story: Story, where: Where) -> Iterator[str]:
 
 def _waiting(facts: Facts, where: Where) -> Iterator[str]:
     lane = facts.lane_view
-    if facts.progress.state is not State.RUNNING:
-        yield (
-            f"The job is {facts.progress.state}: nothing is handed out."
-            if (facts.progress.state is not State.DRAINING)
-            else "The job is draining: what waits is visited, nothing new is admitted."
-        )
+    if facts.progress.state in (State.PAUSED, State.CANCELLED):
+        yield f"The job is {facts.progress.state}: nothing is handed out."
     if lane is not None:
         others = f"{count(lane.waiting, 'task')} {'waits' if lane.waiting == 1 else 'wait'} in lane {safe(lane.lane)}"
         if resting := rest(lane):
@@ -150,6 +146,15 @@ def _unknown(facts: Facts, story: Story, where: Where, has_ledger: bool) -> Iter
         yield f"{safe(where.file)} has changed since the job began: this is what its gate says now."
 
 
+def _put_in(facts: Facts, where: Where, route: str) -> str:
+    file = shlex.quote(safe(where.file)) if where.file else "FILE"
+    if facts.progress.finished_at is None:
+        url = shlex.quote(safe_url(facts.url, 2000))
+        return f"echo {url} | trotline push {file} - --route {route} --job {safe(where.job.id)}{where.also}"
+    seed = json_line({"url": safe_url(facts.url, 2000), "job_type": route})
+    return f"echo {shlex.quote(seed)} | trotline run {file} --seeds -{where.also}"
+
+
 def _route(where: Where) -> str:
     return safe(where.routes[0]) if len(where.routes) == 1 else "ROUTE"
 
@@ -165,7 +170,7 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
             yield "look at the grave", grave + where.also
             yield "give it a fresh start", f"{grave} --revive{where.also}"
         case Fate.WAITING | Fate.DELAYED:
-            if facts.progress.state is not State.RUNNING:
+            if facts.progress.state in (State.PAUSED, State.CANCELLED):
                 yield "let it go on", f"trotline resume {job}{where.also}"
             elif facts.lane_view is not None and facts.lane_view.paused:
                 yield "let it go on", f"trotline resume {job} --lane {safe(facts.lane_view.lane)}{where.also}"
@@ -173,7 +178,7 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
                 yield "go on", f"trotline run {file}{where.also}"
             return
         case Fate.NEVER:
-            yield "put it in yourself", f"echo {url} | trotline push {job} - --route {route}{where.also}"
+            yield "put it in yourself", _put_in(facts, where, route)
         case Fate.LEASED:
             return
     if facts.url:

@@ -110,10 +110,6 @@ def signed(number: int) -> int:
     return number - 2**64 if number > _LARGEST else number
 
 
-def unsigned(number: int) -> int:
-    return number + 2**64 if number < 0 else number
-
-
 def ledger_lines(visits: Sequence[VisitRow]) -> list[tuple[Any, ...]]:
     """The visits as tuples in the order of `VISIT_TYPES`, one per identity, sorted like the index."""
     lines = {line[:3]: line for line in map(_line, visits)}

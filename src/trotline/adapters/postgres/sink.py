@@ -20,12 +20,12 @@ from trotline.adapters.postgres.rows import (
     ledger_lines,
     placed,
     signed,
-    unsigned,
 )
 from trotline.adapters.postgres.trouble import is_of_a_row, plain_errors
 from trotline.errors import SinkRejects
 from trotline.model.moments import Moment
 from trotline.model.record import Record
+from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
 
 log = logging.getLogger("trotline.postgres")
@@ -54,8 +54,13 @@ class PostgresSink:
     async def open(self) -> None:
         """Connect and look at the tables now rather than at the first write: errors show before any page is fetched.
         An empty database gets its tables."""
-        with plain_errors(self.address, "open"):
-            await self._prepare()
+        try:
+            with plain_errors(self.address, "open"):
+                await self._prepare()
+        except BaseException:
+            # Whoever is refused here does not come back to close.
+            await self.close()
+            raise
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         """All of it in one transaction. `SinkRejects` names records that can never be stored: nothing was, and
@@ -82,7 +87,14 @@ class PostgresSink:
                 found = await connection.fetch(
                     statements.story(self.address.quoted), [signed(each) for each in fingerprints], url, limit
                 )
-        return [VisitRow(**{**line, "fingerprint": unsigned(line["fingerprint"])}) for line in found]
+        return [VisitRow(**line) for line in found]
+
+    async def rows(self, urls: Sequence[str], limit: int = 200) -> list[Row]:
+        with plain_errors(self.address, "read from"):
+            await self._prepare()
+            async with self._connections.transaction() as connection:
+                found = await connection.fetch(statements.rows(self.address.quoted), list(urls), limit)
+        return [Row(*row) for row in found]
 
     async def maintain(self, now: Moment) -> Maintained:
         """Make partitions ahead and retire those whose time is over. For the coordinator, once in a while."""

@@ -61,6 +61,14 @@ def story(schema: str) -> str:
     """
 
 
+def rows(schema: str) -> str:
+    """$1: URLs, $2: the most."""
+    return f"""
+        SELECT site, kind, key, url, extract(epoch FROM seen_at)::float8 AS seen_at, data::text AS data
+        FROM {schema}.records WHERE url = ANY ($1::text[]) ORDER BY first_seen_at, site, kind, key LIMIT $2
+    """
+
+
 def remember_fields(schema: str) -> str:
     """$1: kinds, $2: names, $3: the most of one kind."""
     return f"""
