@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from tests.unit.worker_ports import DiaryFrontier, now, until
 
+from trotline.model.job import About
 from trotline.model.limits import MIB
 from trotline.ports.frontier import BEAT
 from trotline.testing.virtual_time import run_virtual
@@ -71,6 +72,7 @@ class Bench:
         self.count = count
         self.child = child
         self.on_birth: Callable[[HandmadeChild], None] = lambda child: None
+        self.about: Callable[[HandmadeChild], About | None] = lambda child: None
 
     async def spawn(self, place: int) -> HandmadeChild:
         self.places.append(place)
@@ -81,7 +83,9 @@ class Bench:
 
     def run(self, story):
         async def whole():
-            self.supervisor = Supervisor(self.spawn, self.frontier, count=self.count, parse=PARSE, grace=GRACE)
+            self.supervisor = Supervisor(
+                self.spawn, self.frontier, count=self.count, parse=PARSE, grace=GRACE, about=self.about
+            )
             running = asyncio.create_task(self.supervisor.run())
             await asyncio.sleep(0.01)
             told = await story(self.supervisor)
@@ -311,6 +315,27 @@ def test_every_living_child_has_its_heartbeat_kept():
 
     for child in bench.born:
         assert bench.frontier.beats.count(child.name) >= 10
+
+
+def test_the_frontier_is_told_of_a_child_at_once_and_of_what_holds_it_back_with_the_next_beat():
+    bench = Bench()
+    bench.about = lambda child: About(host="tea", slots=16, memory=child.resident(), held_back=child.status)
+    told = []
+
+    async def story(supervisor):
+        [child] = bench.born
+        told.append(bench.frontier.abouts[child.name])
+        child.size, child.status = 64 * MIB, "the disk is full"
+        await asyncio.sleep(2 * BEAT)
+        told.append(bench.frontier.abouts[child.name])
+        child.end(FINISHED)
+
+    bench.run(story)
+
+    assert told == [
+        About(host="tea", slots=16),
+        About(host="tea", slots=16, memory=64 * MIB, held_back="the disk is full"),
+    ]
 
 
 def test_stopping_asks_every_child_once_and_waits_for_it():
