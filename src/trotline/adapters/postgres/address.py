@@ -62,7 +62,7 @@ def parse(url: str) -> Address:
     public = redaction.url(url.split("?")[0])
     try:
         parts = urlsplit(url)
-        given = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=bool(parts.query)))
+        given = _query(parts.query)
         return _address(parts.netloc, parts.path, given, public)
     except SecretMissing as error:
         raise SettingsError(
@@ -72,6 +72,14 @@ def parse(url: str) -> Address:
         raise SettingsError(
             f"{public}: {error}", hint="It reads like postgresql://USER@HOST:PORT/DATABASE?schema=shop"
         ) from error
+
+
+def _query(text: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
+    except ValueError:
+        # Not "from": the cause quotes a part that may be the password.
+        raise ValueError("what stands after the ? is not written as name=value&name=value") from None
 
 
 def _address(netloc: str, path: str, given: dict[str, str], public: str) -> Address:
@@ -84,7 +92,7 @@ def _address(netloc: str, path: str, given: dict[str, str], public: str) -> Addr
         if name not in _OF_THE_SERVER:
             raise ValueError(f"{name!r} is not an option of this sink; {_suggestion(name)}")
     at = f"{user}@" if user else ""
-    query = f"?{urlencode(handed_on, quote_via=quote)}" if handed_on else ""
+    query = f"?{urlencode(handed_on, safe='/', quote_via=quote)}" if handed_on else ""
     return Address(dsn=f"postgresql://{at}{hosts}{path}{query}", public=public, password=password, **own)
 
 

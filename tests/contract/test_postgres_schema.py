@@ -1,0 +1,96 @@
+"""The tables are made once, whoever comes first, and other versions are left alone."""
+
+import asyncio
+
+import pytest
+from click.testing import CliRunner
+from tests.contract.postgres_places import ask, fresh
+
+from trotline.adapters.postgres import migrate
+from trotline.adapters.postgres.sink import PostgresSink
+from trotline.cli.db import command
+from trotline.errors import SinkTooNew, SinkTooOld, SinkUnreachable
+from trotline.testing.postgres_server import DEBIAN
+from trotline.testing.sink_contract import product
+
+
+async def test_many_workers_that_open_an_empty_database_at_once_all_succeed(everywhere):
+    sinks = [PostgresSink(everywhere) for _ in range(6)]
+    await asyncio.gather(*(sink.open() for sink in sinks))
+    await asyncio.gather(*(sink.write([product(f"T{n}")]) for n, sink in enumerate(sinks)))
+
+    versions = await ask(everywhere, "SELECT version FROM {s}.schema_version ORDER BY version")
+    assert versions == [(number,) for number in range(1, migrate.NEWEST + 1)]
+    for sink in sinks:
+        await sink.close()
+
+
+async def test_migrations_are_numbered_without_a_gap():
+    assert [migration.number for migration in migrate.migrations()] == list(range(1, migrate.NEWEST + 1))
+
+
+async def test_older_tables_are_left_alone_until_they_are_upgraded(anywhere):
+    sink = PostgresSink(anywhere)
+    await sink.open()
+    await ask(anywhere, "DROP TABLE {s}.visits; DELETE FROM {s}.schema_version WHERE version > 1")
+    late = PostgresSink(anywhere)
+    with pytest.raises(SinkTooOld) as told:
+        await late.open()
+    assert "trotline db upgrade --sink" in told.value.hint
+
+    assert (await late.upgrade()).applied == ("002 visits",)
+    await late.open()
+    await sink.close()
+    await late.close()
+
+
+async def test_newer_tables_are_left_alone(anywhere):
+    sink = PostgresSink(anywhere)
+    await sink.open()
+    await ask(anywhere, "INSERT INTO {s}.schema_version (version, name) VALUES (999, 'to come')")
+    with pytest.raises(SinkTooNew, match="newer Trotline"):
+        await PostgresSink(anywhere).open()
+    with pytest.raises(SinkTooNew, match="newer Trotline"):
+        await sink.upgrade()
+    await sink.close()
+
+
+async def test_tables_of_somebody_else_are_not_touched(anywhere):
+    await ask(anywhere, "CREATE SCHEMA {s}; CREATE TABLE {s}.records (mine text)")
+    with pytest.raises(SinkUnreachable, match="not Trotline's") as told:
+        await PostgresSink(anywhere).open()
+    assert "?schema=" in told.value.hint
+    assert await ask(anywhere, "SELECT * FROM {s}.records") == []
+    assert [("records",)] == await ask(
+        anywhere, "SELECT relname::text FROM pg_class WHERE relnamespace = '{s}'::regnamespace AND relkind = 'r'"
+    )
+
+
+async def test_without_the_right_to_make_tables_the_error_says_who_can(postgres_servers):
+    url = fresh(postgres_servers.url(DEBIAN))
+    await ask(url, "CREATE ROLE stranger LOGIN PASSWORD 'makes-nothing'")
+    with pytest.raises(SinkUnreachable, match="permission denied") as told:
+        await PostgresSink(url.replace("trotline:kept-by-the-tests", "stranger:makes-nothing")).open()
+    assert "trotline db upgrade" in told.value.hint
+
+
+async def test_a_schema_may_have_an_odd_name(postgres_servers):
+    url = fresh(postgres_servers.url(DEBIAN), schema="My%20%22shop%22%3B--")
+    sink = PostgresSink(url)
+    await sink.write([product()])
+
+    assert len(await ask(url, "SELECT key FROM {s}.records")) == 1
+    await sink.close()
+
+
+def test_db_upgrade_and_status_from_the_command_line(anywhere):
+    def said(*arguments):
+        result = CliRunner().invoke(command, [*arguments, "--sink", anywhere], catch_exceptions=False)
+        assert "kept-by-the-tests" not in result.output
+        return result.output
+
+    assert "no tables yet" in said("status")
+    assert "applied    001 records" in said("upgrade")
+    assert "was up to date" in said("upgrade")
+    assert "up to date" in said("status")
+    assert '"version":' in said("status", "--json")

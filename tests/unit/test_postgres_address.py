@@ -1,0 +1,82 @@
+"""The URL of a PostgreSQL sink: what may stand in it, and what a wrong one says."""
+
+import pytest
+
+from trotline.adapters.postgres.address import parse
+from trotline.errors import SettingsError
+
+
+def test_an_address_has_sane_defaults():
+    address = parse("postgresql://db.example/scrapes")
+
+    assert address.dsn == "postgresql://db.example/scrapes"
+    assert (address.schema, address.freshness, address.visits, address.keep) == ("trotline", 0.0, "month", 0.0)
+    assert address.password is None
+
+
+def test_our_options_are_read_and_the_servers_own_are_handed_on():
+    address = parse(
+        "postgres://shop:s3cr%40t-word@db.example:6432/scrapes?schema=shop&sslmode=verify-full&freshness=6h"
+        "&visits=week&keep=90d&retire=detach&pool=2&timeout=10s&patience=1m&target_session_attrs=read-write"
+    )
+
+    assert address.dsn == (
+        "postgresql://shop@db.example:6432/scrapes?sslmode=verify-full&target_session_attrs=read-write"
+    )
+    assert address.password is not None
+    assert address.password.reveal() == "s3cr@t-word"
+    assert (address.schema, address.freshness, address.visits, address.keep) == ("shop", 21600.0, "week", 7_776_000.0)
+    assert (address.retire, address.pool, address.timeout, address.patience) == ("detach", 2, 10.0, 60.0)
+
+
+def test_several_hosts_and_a_socket_are_left_as_they_are():
+    assert parse("postgresql://a:1,b:2/x").dsn == "postgresql://a:1,b:2/x"
+    assert parse("postgresql:///x?host=/run/postgresql").dsn == "postgresql:///x?host=/run/postgresql"
+
+
+@pytest.mark.parametrize("url", ["postgresql://u@h/x?password=env:SHOP_DB", "postgresql://u:env%3ASHOP_DB@h/x"])
+def test_a_password_may_come_by_reference(monkeypatch, url):
+    monkeypatch.setenv("SHOP_DB", "from-the-environment")
+    address = parse(url)
+
+    assert address.password is not None
+    assert address.password.reveal() == "from-the-environment"
+    assert "from-the-environment" not in repr(address)
+
+
+def test_a_password_may_come_from_a_file(tmp_path):
+    (tmp_path / "word").write_text("from-a-file\n")
+    (tmp_path / "word").chmod(0o600)
+    address = parse(f"postgresql://u@h/x?password=file:{tmp_path}/word")
+
+    assert address.password is not None
+    assert address.password.reveal() == "from-a-file"
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("shema=x", "did you mean 'schema'"),
+        ("schema=", "cannot be a schema's name"),
+        ("schema=pg_catalog", "cannot be a schema's name"),
+        ("freshness=soon", "not a length of time"),
+        ("visits=year", "none of day, week, month"),
+        ("pool=0", "from 1 to 20"),
+        ("timeout=0", "more than no time"),
+        ("password=env:NO_SUCH_VARIABLE", "NO_SUCH_VARIABLE is not set"),
+        ("hunter2-hunter2", "not written as name=value"),
+    ],
+)
+def test_a_wrong_address_says_what_is_wrong_and_not_the_password(query, what):
+    with pytest.raises(SettingsError, match=what) as told:
+        parse(f"postgresql://shop:hunter2-hunter2@db.example/scrapes?{query}")
+
+    assert told.value.hint
+    assert "hunter2" not in str(told.value)
+
+
+def test_an_address_shows_no_password():
+    address = parse("postgresql://shop:hunter2-hunter2@db.example/scrapes")
+
+    assert "hunter2" not in repr(address) + address.dsn + address.public
+    assert address.public == "postgresql://db.example/scrapes"
