@@ -1,0 +1,50 @@
+"""Challenge pages are known by their machinery, at a cost that grows with the page and no faster."""
+
+import time
+
+import pytest
+
+from trotline.model.answer import Answer
+from trotline.rules.challenges import challenge
+
+
+def denied(body: bytes) -> str:
+    return challenge(Answer(url="http://a.test/", status=403, body=body))
+
+
+@pytest.mark.parametrize(
+    ("body", "vendor"),
+    [
+        (b"<title>Access denied | shop.example used Cloudflare to restrict access</title>", "Cloudflare"),
+        (b"<TITLE>Access Denied</TITLE>" + b" " * 500 + b"Reference&#32;&#35;18.2", "Akamai"),
+        (b"<TITLE>Access Denied</TITLE>" + b" " * 5_000 + b"Reference&#32;&#35;18.2", ""),
+        (b'<script src="https://a.b.token.awswaf.com/a/b/challenge.js">', "AWS WAF"),
+        (b"<title>Are you human?</title><script src=https://hcaptcha.com/1/api.js>", "hCaptcha"),
+        (b"<title>Security check</title><script src=https://www.google.com/recaptcha/api.js>", "reCAPTCHA"),
+        (b"<title>Log in</title><script src=https://www.google.com/recaptcha/api.js>", ""),
+        (b"<title>Captcha</title>" + b" " * 9_000 + b"recaptcha/api.js", ""),
+    ],
+)
+def test_two_marks_that_belong_together_are_looked_for_together(body: bytes, vendor: str) -> None:
+    assert denied(body) == vendor
+
+
+HOSTILE = [
+    b"<title>captcha</title>", b"<TITLE>Access Denied</TITLE>", b"awswaf.com/", b"<title>", b"<title>Access denied | ",
+    b"<title>Access denied | " + b"x" * 80, b"<title>" + b"captcha" * 8, b"/cdn-cgi/challenge-platform/", b"geo.captcha",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_b61_a_page_made_to_be_searched_slowly_is_not(piece: bytes) -> None:
+    def cost(size: int) -> float:
+        body = (piece * (size // len(piece) + 1))[:size]
+        took = []
+        for _ in range(7):
+            began = time.perf_counter()
+            assert denied(body) == ""
+            took.append(time.perf_counter() - began)
+        return min(took)
+
+    # Eight times the page: eight times the cost, and not sixty-four.
+    assert cost(64 * 1024) < 40 * cost(8 * 1024) + 0.001
