@@ -31,7 +31,8 @@ def test_two_marks_that_belong_together_are_looked_for_together(body: bytes, ven
 
 HOSTILE = [
     b"<title>captcha</title>", b"<TITLE>Access Denied</TITLE>", b"awswaf.com/", b"<title>", b"<title>Access denied | ",
-    b"<title>Access denied | " + b"x" * 80, b"<title>" + b"captcha" * 8, b"/cdn-cgi/challenge-platform/", b"geo.captcha",
+    b"<title>Access denied | " + b"x" * 80, b"<title>" + b"captcha" * 8, b"/cdn-cgi/challenge-platform/",
+    b"geo.captcha",
 ]  # fmt: skip
 
 
