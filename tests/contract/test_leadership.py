@@ -5,15 +5,23 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.redis_servers import server
 
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.frontier import RedisFrontier
+from trotline.adapters.redis.jobs import RedisJobs
+from trotline.adapters.redis.leadership import RedisLeadership
 from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.model.job import Job
 from trotline.model.moments import Moment, Seconds
+from trotline.model.term import Slot
+from trotline.ports.leadership import TERM
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import task
 from trotline.testing.leadership_contract import RULES, LeadershipContract, lead
+from trotline.testing.redis_server import BUILDS
 
 
 class SqliteBench:
@@ -48,6 +56,41 @@ class SqliteBench:
             await opened.close()
 
 
+class RedisBench:
+    """One server for all tests; each begins with it empty."""
+
+    def __init__(self, build: str) -> None:
+        self.server = server(build)
+        self.server.command("FLUSHALL")
+        self.clock = ServerClock()
+        self._opened: list[Any] = []
+
+    async def open(self) -> RedisLeadership:
+        self._opened.append(RedisLeadership(connect(self.server.url), now=self.clock))
+        return self._opened[-1]
+
+    async def jobs(self) -> RedisJobs:
+        self._opened.append(RedisJobs(connect(self.server.url), now=self.clock))
+        return self._opened[-1]
+
+    async def frontier(self, job: Job) -> RedisFrontier:
+        self._opened.append(RedisFrontier(connect(self.server.url), job, now=self.clock))
+        return self._opened[-1]
+
+    async def end(self, job: Job) -> None:
+        await (await self.frontier(job)).seal()
+
+    def jump(self, seconds: Seconds) -> None:
+        self.clock.jump(seconds)
+
+    def now(self) -> Moment:
+        return self.clock()
+
+    async def close(self) -> None:
+        for opened in self._opened:
+            await opened.close()
+
+
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[SqliteBench]:
     bench = SqliteBench(tmp_path)
@@ -61,6 +104,66 @@ class TestSqliteLeadership(LeadershipContract):
         bench = SqliteBench(tmp_path)
         yield bench
         await bench.close()
+
+
+class TestRedisLeadership(LeadershipContract):
+    @pytest.fixture(params=BUILDS)
+    async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[RedisBench]:
+        bench = RedisBench(request.param)
+        yield bench
+        await bench.close()
+
+
+@pytest.mark.parametrize("build", BUILDS)
+async def test_nothing_of_a_retired_job_stays_on_the_server(build: str) -> None:
+    bench = RedisBench(build)
+    leadership, jobs = await bench.open(), await bench.jobs()
+    term = await lead(leadership)
+    first = await leadership.start(term, Slot(at=bench.now()), RULES)
+    assert first is not None
+    frontier = await bench.frontier(first)
+    await frontier.put([task(f"https://shop.example/{number}") for number in range(3_000)])
+    await frontier.cancel("shop.example")
+    await bench.end(first)
+    bench.jump(1)
+    await jobs.start("shop", RULES)
+
+    assert [first.id] == await leadership.retire(await lead(leadership), bench.now())
+
+    assert [] == await _left_of(first, leadership)
+    await bench.close()
+
+
+async def _left_of(job: Job, leadership: RedisLeadership) -> list[bytes]:
+    """Its keys, but for those that go by themselves."""
+    mine = [key for key in await leadership._server.ask("KEYS", "*") if job.id.encode() in key]
+    return [key for key in mine if await leadership._server.ask("TTL", key) < 0]
+
+
+@pytest.mark.parametrize("build", BUILDS)
+async def test_clearing_away_that_was_interrupted_is_gone_on_with(build: str) -> None:
+    bench = RedisBench(build)
+    leadership, jobs = await bench.open(), await bench.jobs()
+    old = await jobs.start("shop", RULES)
+    await jobs.start("shop", RULES)
+    await leadership._deed("retire", await lead(leadership), old.id)
+
+    assert [] == await leadership.retire(await lead(leadership), bench.now())
+
+    assert [] == await _left_of(old, leadership)
+    await bench.close()
+
+
+@pytest.mark.parametrize("build", BUILDS)
+async def test_by_the_servers_own_clock_a_term_lasts_fifteen_seconds(build: str) -> None:
+    bench = RedisBench(build)
+    leadership = RedisLeadership(connect(bench.server.url))
+
+    term = await lead(leadership)
+
+    assert term.lasts == pytest.approx(TERM)
+    assert (await leadership.campaign("shop", "bob")).holder == "ann"
+    await leadership.close()
 
 
 async def test_nothing_of_a_retired_job_stays_in_the_file(bench: SqliteBench) -> None:

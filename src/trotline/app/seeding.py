@@ -52,7 +52,10 @@ async def seed(
     proxy: Proxy | None = None,
     told: Callable[[Seeded], None] = lambda _: None,
 ) -> Seeded:
-    """Put every seed; `told` hears how far it is after each batch. A crash in the middle is harmless: the next run puts them again, and duplicates are known."""
+    """Put every seed; `told` hears how far it is after each batch.
+
+    A crash in the middle is harmless: the next run puts them again, and duplicates are known.
+    """
     seeded = Seeded()
     batch: list[Task] = []
     fetcher = partial(wiring.open_fetcher, spider, allow_private=allow_private, allow=allow, proxy=proxy)

@@ -28,6 +28,7 @@ COMMANDS = {
     "run": ("run", "Run a spider until nothing is left, or resume it."),
     "start": ("start", "Make a job for the fleet, seed it and watch it."),
     "work": ("work", "Take part in the jobs of a spider, as one worker of many."),
+    "coordinate": ("coordinate", "Start scheduled jobs and look after all of them."),
     "push": ("push", "Add tasks to a job while it runs."),
     "jobs": ("jobs", "List the jobs of a frontier."),
     "watch": ("watch", "Watch a job with all its workers."),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from trotline.coordinator.tools import Charge, Client, Leads, News, Policy, Tools
 from trotline.errors import FrontierError, SinkError, TermOver, TrotlineError
-from trotline.model.job import Job, Progress
+from trotline.model.job import Job, Progress, State
 from trotline.model.moments import Moment
 from trotline.model.term import Term
 from trotline.ports.frontier import BEAT, DEAD_AFTER
@@ -78,7 +78,8 @@ class Shepherd:
             return
         if progress.leased:
             await self._rescue(flock)
-        if started_here and not progress.sealed and flock.seeding is None:
+        wanted = started_here and not progress.sealed and progress.state is not State.CANCELLED
+        if wanted and flock.seeding is None:
             flock.seeding = asyncio.create_task(self._seed(flock))
 
     async def _rescue(self, flock: Flock) -> None:

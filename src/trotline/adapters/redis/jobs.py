@@ -29,23 +29,28 @@ class RedisJobs:
         self._server = Server(client, now=now)
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        number = await self._server.ask("INCR", _COUNT)
-        now = await self._server.now()
-        job = Job(id=f"{spider}-{number}", spider=spider, started_at=now, rules=rules, version=version)
         # The books before the name: a job that somebody can find can be worked on.
-        await self._server.run_timeless(script("start"), keys.job(keys.prefix(job.id, 0)), repr(now))
+        job = await self.prepare(spider, rules, version)
         await self._server.ask("HSET", _ALL, job.id, msgspec.json.encode(job))
         await self._server.ask("HSET", _LATEST, spider, job.id)
         await self._server.ask("RPUSH", _ORDER, job.id)
         return job
 
+    async def prepare(self, spider: str, rules: LaneRules, version: str = "") -> Job:
+        """A new job's books. Nobody can find it until it is named in the lists."""
+        number = await self._server.ask("INCR", _COUNT)
+        now = await self._server.now()
+        job = Job(id=f"{spider}-{number}", spider=spider, started_at=now, rules=rules, version=version)
+        await self._server.run_timeless(script("start"), keys.job(keys.prefix(job.id, 0)), repr(now))
+        return job
+
     async def latest(self, spider: str) -> Job | None:
         name = await self._server.ask("HGET", _LATEST, spider)
-        return await self._find(name.decode()) if name else None
+        return await self.find(name.decode()) if name else None
 
     async def all(self) -> list[Job]:
         names = await self._server.ask("LRANGE", _ORDER, 0, -1)
-        jobs = [await self._find(name.decode()) for name in names]
+        jobs = [await self.find(name.decode()) for name in names]
         return [job for job in jobs if job is not None]
 
     async def admit(self, job: str, version: str) -> Job:
@@ -79,12 +84,12 @@ class RedisJobs:
             await self._server.ask("HDEL", _LATEST, spider)
 
     async def _known(self, name: str) -> Job:
-        job = await self._find(name)
+        job = await self.find(name)
         if job is None:
             raise FrontierError(f"no job {name} at {self._server.place}", hint="See which there are: trotline jobs")
         return job
 
-    async def _find(self, name: str) -> Job | None:
+    async def find(self, name: str) -> Job | None:
         kept = await self._server.ask("HGET", _ALL, name)
         if kept is None:
             return None

@@ -1,0 +1,89 @@
+"""Who leads, on a Redis or Valkey server. What the keys hold stands on top of term.lua."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.connect import checked, connect
+from trotline.adapters.redis.forgetting import forget
+from trotline.adapters.redis.jobs import RedisJobs
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.server import Client, Server
+from trotline.errors import TermOver
+from trotline.model.job import Job, LaneRules
+from trotline.model.moments import Moment
+from trotline.model.term import Slot, Term
+from trotline.ports.leadership import TERM
+
+_RETIRED = f"{keys.JOBS}retired"
+
+
+async def open_leadership(url: str) -> "RedisLeadership":
+    """Leadership on the server behind the URL, once it is known to be one that keeps what it is given."""
+    return RedisLeadership(await checked(connect(url)))
+
+
+class RedisLeadership:
+    """Keeps L1 to L10 with one script per deed. Implements the Leadership port."""
+
+    def __init__(self, client: Client, *, now: Callable[[], Moment] | None = None) -> None:
+        self._server = Server(client, now=now)
+        self._jobs = RedisJobs(client, now=now)
+
+    async def campaign(self, office: str, candidate: str) -> Term:
+        answer = await self._server.run(script("campaign", even_when_full=True), _office(office), candidate, TERM)
+        holder, epoch, now, ends = answer
+        return Term(office=office, holder=holder.decode(), epoch=int(epoch), now=float(now), ends=float(ends))
+
+    async def resign(self, term: Term) -> None:
+        await self._server.run(script("resign", even_when_full=True), _office(term.office), term.holder, term.epoch)
+
+    async def slot(self, office: str) -> Slot | None:
+        at, schedule, job, ran = await self._server.ask("HMGET", _slot(office), "at", "schedule", "job", "ran")
+        return Slot(at=float(at), schedule=schedule.decode(), job=job.decode(), ran=float(ran)) if at else None
+
+    async def start(self, term: Term, slot: Slot, rules: LaneRules, version: str = "") -> Job | None:
+        # Asked first: a job that is prepared and then not wanted would leave its books behind.
+        answer = await self._deed("slot_start", term, repr(slot.at), slot.schedule, "", "")
+        if answer[0] == b"free":
+            job = await self._jobs.prepare(term.office, rules, version)
+            answer = await self._deed(
+                "slot_start", term, repr(slot.at), slot.schedule, job.id, msgspec.json.encode(job)
+            )
+            if answer[0] == b"started":
+                return job
+            await forget(self._server, job.id)
+        return await self._jobs.find(answer[1].decode()) if answer[0] == b"known" else None
+
+    async def skip(self, term: Term, slot: Slot) -> None:
+        await self._deed("slot_skip", term, repr(slot.at), slot.schedule)
+
+    async def retire(self, term: Term, before: Moment) -> list[str]:
+        mine = [job for job in await self._jobs.all() if job.spider == term.office]
+        # The newest one stays: it tells when the spider ran last.
+        old = [job.id for job in mine[:-1] if job.finished_at is not None and job.finished_at < before]
+        await self._deed("retire", term, *old)
+        for name in await self._server.ask("SMEMBERS", _RETIRED):
+            await forget(self._server, name.decode())
+            await self._server.ask("SREM", _RETIRED, name)
+        return old
+
+    async def close(self) -> None:
+        await self._server.close()
+
+    async def _deed(self, name: str, term: Term, *arguments: str | bytes) -> list[bytes]:
+        """Run a script under the term. After a lost reply once more: the second time answers for the first."""
+        answer = await self._server.run(script(name), _office(term.office), term.holder, term.epoch, *arguments)
+        told: list[bytes] = answer if isinstance(answer, list) else [answer]
+        if told[0] == b"over":
+            raise TermOver(f"term {term.epoch} of {term.holder} as coordinator of {term.office} is over")
+        return told
+
+
+def _office(name: str) -> str:
+    return f"{keys.JOBS}office:{name}"
+
+
+def _slot(name: str) -> str:
+    return f"{keys.JOBS}slot:{name}"

@@ -1,0 +1,100 @@
+"""`trotline coordinate`: starts scheduled jobs and looks after them, one leader at a time."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trotline.cli.main import INTERRUPTED
+from trotline.cli.options import (
+    allow_option,
+    examples,
+    frontier_option,
+    json_option,
+    proxy_option,
+    settings_of,
+    sink_option,
+    wait_for,
+)
+from trotline.cli.text import json_line, safe_text
+
+if TYPE_CHECKING:
+    from trotline.coordinator.tools import News
+
+_ALARMS = ("alert.raised", "job.trouble", "coordinator.trouble")
+
+
+@click.command(
+    epilog=examples(
+        "trotline coordinate shop.py                  one spider, with its schedule",
+        "trotline coordinate shop.py books.py         several; on a second machine the same: one leads, one waits",
+        "trotline coordinate shop.py --keep 30d       forget jobs that ended more than 30 days ago",
+        "trotline coordinate shop.py --json           one event a line, for alerts",
+    )
+)
+@click.argument("spiders", nargs=-1, required=True, metavar="SPIDER...")
+@frontier_option
+@sink_option
+@click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
+@click.option(
+    "--high-water",
+    type=click.IntRange(1),
+    default=1_000_000,
+    metavar="N",
+    help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
+)
+@click.option("--allow-private", is_flag=True, default=None, help="Sitemaps may be on private addresses too.")
+@allow_option
+@proxy_option
+@click.option("--quiet", "-q", is_flag=True, help="Show alerts and trouble only.")
+@json_option
+def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, as_json: bool, **flags: Any) -> int:
+    """Start scheduled jobs, seed them, and look after all jobs of these spiders: rescue, retention, alerts.
+
+    Any number of coordinators may run, on any number of machines: one leads, the others take over within 15 seconds
+    when it dies. It fetches no page, and workers go on without it. SPIDER is a file (shop.py), one spider of a
+    file (shop.py:shop), or package.module:shop.
+    """
+    from trotline.app.coordinating import CoordinatePlan, coordinate, posts_of
+
+    settings = settings_of(**flags)
+    plan = CoordinatePlan(
+        posts=posts_of(spiders, settings),
+        keep=_keep(keep),
+        high_water=high_water,
+        allow_private=settings.allow_private,
+        allow=settings.allow,
+        proxy=settings.way_out,
+    )
+    wait_for(coordinate(plan, _teller(quiet=quiet, json=as_json)))
+    return INTERRUPTED
+
+
+def _keep(text: str) -> float:
+    from trotline.model.moments import seconds
+
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise click.UsageError(f"--keep: {error}") from error
+
+
+def _teller(*, quiet: bool, json: bool) -> "Callable[[News], None]":
+    def tell(news: "News") -> None:
+        if quiet and news.event not in _ALARMS:
+            return
+        if json:
+            facts = {"event": news.event, "spider": news.spider, "job": news.job, "text": news.text, **news.data}
+            click.echo(json_line(facts))
+        else:
+            click.echo(_line(news), err=False)
+
+    return tell
+
+
+def _line(news: "News") -> str:
+    from datetime import datetime
+
+    text = safe_text(news.text)
+    told = click.style(text, fg="red") if news.event in _ALARMS else text
+    return f"{datetime.now().astimezone():%H:%M:%S}  {news.spider}: {told}"
