@@ -11,6 +11,20 @@ _SIMPLE = re.compile(r"[A-Za-z0-9/_.?=&,:;@+~-]*")
 _SIMPLE_PATTERN = re.compile(r"[/*][A-Za-z0-9/_.?=&,:;@+~*$-]*")
 
 
+_AGENT_LINE = re.compile(
+    r"^([ \t]*user[ \t-]?agent[ \t]*[: \t][ \t]*)([A-Za-z_-]++|\*(?=[ \t]))[^\S\r\n]*[^\s#][^\r\n#]*", re.I | re.M
+)
+"""A line that names an agent and says more: `User-agent: FooBot/2.1`, `User-agent: Foo Bar`."""
+
+
+def products_only(text: str) -> str:
+    """The file with the names of agents cut to their product tokens, which is all that RFC 9309 compares.
+
+    The matcher would take `User-agent: Foo Bar` for a group of its own; authors mean Foo, and Google reads it so.
+    """
+    return _AGENT_LINE.sub(r"\1\2", text)
+
+
 class Prefilter:
     """Built once per robots.txt."""
 

@@ -15,7 +15,7 @@ from trotline.model.verdict import Kind
 from trotline.ports.clock import Clock
 from trotline.ports.robots import Permission
 from trotline.rules.charset import decode
-from trotline.rules.robots import Prefilter
+from trotline.rules.robots import Prefilter, products_only
 from trotline.rules.urls import resolve
 from trotline.rules.verdicts import judge
 
@@ -145,7 +145,7 @@ class RobotsTxt:
         if text[:1] == "<":
             # A page instead of rules: servers that answer everything with 200.
             return _Word(now + GOOD_FOR)
-        rules = await asyncio.to_thread(Protego.parse, text) if len(text) > _LARGE else Protego.parse(text)
+        rules = await asyncio.to_thread(_rules, text) if len(text) > _LARGE else _rules(text)
         delay = rules.crawl_delay(self._agent) or 0.0
         prefilter = Prefilter(text)
         return _Word(
@@ -155,6 +155,10 @@ class RobotsTxt:
             prefilter=prefilter,
             sitemaps=_absolute(origin, list(rules.sitemaps)[:_SITEMAPS]),
         )
+
+
+def _rules(text: str) -> Protego:
+    return Protego.parse(products_only(text))
 
 
 def _origin(url: str) -> str:
