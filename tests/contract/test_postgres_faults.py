@@ -11,6 +11,7 @@ from tests.contract.test_postgres_ledger import visit
 from trotline.adapters.postgres.sink import PostgresSink
 from trotline.errors import SinkUnreachable
 from trotline.testing.postgres_server import BUILDS, DEBIAN, postgres
+from trotline.testing.servers import listen
 from trotline.testing.sink_contract import product
 
 SIZE = 50
@@ -165,8 +166,6 @@ async def test_a_wrong_url_says_what_is_wrong_and_no_secret(anywhere, wrong, wha
 
 async def test_a_server_that_never_answers_is_given_up(monkeypatch):
     monkeypatch.setattr("trotline.adapters.postgres.pool._CONNECT_WITHIN", 0.2)
-    silent = await asyncio.start_server(lambda reader, writer: asyncio.sleep(60), "127.0.0.1", 0)
-    port = silent.sockets[0].getsockname()[1]
-    with pytest.raises(SinkUnreachable, match="does not answer"):
-        await PostgresSink(f"postgresql://u@127.0.0.1:{port}/x?sslmode=disable").open()
-    silent.close()
+    [silent] = listen(["127.0.0.1"])
+    with silent, pytest.raises(SinkUnreachable, match="does not answer"):
+        await PostgresSink(f"postgresql://u@127.0.0.1:{silent.getsockname()[1]}/x").open()
