@@ -1,13 +1,18 @@
 """Pages that are hard to read, as they come over the wire: whatever becomes of them, everything else is stored."""
 
+import asyncio
+import re
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.e2e.running import Ended, call, progress_of, rows_of
+from tests.e2e.running import Ended, Running, call, progress_of, rows_of, start
 
 from trotline.testing.servers import listen
+from trotline.testing.torture import TortureServer
+from trotline.testing.torture.bombs import KINDS
 
 TEXT = 2_000_000
 """Characters of a text node, and below the number of tags and attributes: large enough to hurt, small enough to send
@@ -85,3 +90,67 @@ async def test_b79_a_pattern_that_never_comes_back_costs_the_page_whose_link_it_
 
     assert ended.code == 3, ended
     assert list(ended.summary["reasons"]) == ["killed: reading its page took longer than 1.5 s"]
+
+
+PACKED = [f"/bomb/{kind}/{mib}" for kind in KINDS for mib in (16, 500, 4000)] + ["/redirect/bomb"]
+ALLOWED_KIB = 64 * 1024
+OPENER = """
+import re
+from pathlib import Path
+
+from trotline import Page, Spider
+
+site = Spider("site", pace="500/s", concurrency=32, robots=False)
+
+
+@site.page(seeds=["{origin}/packed/gzip"])
+def first(page: Page):
+    page.css("p").getall()
+    yield {{"base": int(re.search(r"VmRSS:\\s+(\\d+) kB", Path("/proc/self/status").read_text())[1])}}
+    for path in {paths}:
+        yield bomb.task("{origin}" + path)
+
+
+@site.page
+def bomb(page: Page):
+    page.css("p").getall()
+    yield {{"opened": page.url}}
+"""
+
+
+async def peak(running: Running) -> int:
+    """The most memory (KiB) that a child ever had. The kernel remembers it; only what comes after the last look is
+    missed, and that is the end of the run."""
+    [child] = running.children()
+    most = 0
+    while running.process.returncode is None and (now := peak_so_far(child)):
+        most = now
+        await asyncio.sleep(0.02)
+    return most
+
+
+def peak_so_far(process: int) -> int:
+    """0 if it has ended."""
+    try:
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{process}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+async def test_b45_a_worker_process_that_meets_every_bomb_needs_64_mib_more_than_before(tmp_path: Path):
+    if not sys.platform.startswith("linux"):
+        pytest.skip("peak memory is read from /proc")
+    with TortureServer.in_thread() as server:
+        (tmp_path / "site.py").write_text(OPENER.format(origin=server.url(""), paths=PACKED))
+        running = await start(tmp_path, "run", "site.py", "--allow-private", "--json")
+        await running.event()
+        most = await peak(running)
+        ended = await running.end()
+
+    assert ended.code in (0, 3), ended
+    books = await progress_of(tmp_path, "site")
+    assert books.done + books.dead == 1 + len(PACKED), ended
+    assert "child.died" not in ended.err
+    [base] = [row["base"] for row in rows_of(tmp_path / "site.db") if "base" in row]
+    assert most - base <= ALLOWED_KIB, f"{most - base} KiB above {base}"

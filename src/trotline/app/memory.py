@@ -10,7 +10,7 @@ from typing import NoReturn
 from trotline.model.limits import MIB
 from trotline.rules.kills import OUT_OF_MEMORY
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 """Names of glibc's malloc.h."""
 
 
@@ -32,6 +32,8 @@ def _keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_TRIM_THRESHOLD, 64 * MIB)
         mallopt(_MMAP_THRESHOLD, 4 * MIB)
+        # One heap for all threads. Each would keep its own share of freed memory: several times what one bomb takes.
+        mallopt(_ARENA_MAX, 1)
 
 
 def cap(most: int) -> None:

@@ -67,13 +67,22 @@ async def body(
         return wire, len(wire), notes
     room = cut_at or room_for(len(wire), limits)
     try:
-        plain, odd = undo(wire, chain, room) if len(wire) <= _LARGE else await _undo_large(wire, chain, room, turn)
+        plain, odd = await (_undo_small if len(wire) <= _LARGE else _undo_large)(wire, chain, room, turn)
     except OverLimit as error:
         start = error.start(cut_at or 0)
         if cut_at is None:
-            raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(room, limits)) from error
+            # Without its frames: they hold the decoder and all that came out of it.
+            raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(room, limits)) from error.with_traceback(None)
         return start, len(wire), (f"body cut short at {cut_at} bytes",)
     return plain, len(wire), notes + odd
+
+
+async def _undo_small(wire: bytes, chain: list[str], room: int, turn: asyncio.Lock) -> tuple[bytes, tuple[str, ...]]:
+    """Here and now; but what may become large waits until the one in the thread is done."""
+    if room > MIB and turn.locked():
+        async with turn:
+            return undo(wire, chain, room)
+    return undo(wire, chain, room)
 
 
 async def _undo_large(
