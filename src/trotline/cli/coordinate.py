@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trotline.cli.main import INTERRUPTED
+from trotline.cli.main import FINISHED
 from trotline.cli.options import (
     allow_option,
     examples,
@@ -67,7 +67,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
         proxy=settings.way_out,
     )
     wait_for(coordinate(plan, _teller(quiet=quiet, json=as_json)))
-    return INTERRUPTED
+    return FINISHED
 
 
 def _keep(text: str) -> float:
