@@ -452,3 +452,9 @@ def test_a_star_for_hosts_lets_the_crawl_go_anywhere() -> None:
 
     assert not spider.scope.hosts
     assert not spider.scope.same_host
+
+
+@pytest.mark.parametrize("value", ["a\ud800", "\udcff", "a\r\nb", "a\0"])
+def test_b44_a_header_that_cannot_be_sent_is_refused_when_it_is_written(value: str) -> None:
+    with pytest.raises(SpiderRefused, match="X-Odd"):
+        Spider("odd", headers={"X-Odd": value})

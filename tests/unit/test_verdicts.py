@@ -27,7 +27,7 @@ def verdict_on(status: int = 200, body: bytes = b"x", task: Task = TASK, wanted=
         (200, Kind.OK, False),
         (201, Kind.OK, False),
         (204, Kind.OK, False),
-        (304, Kind.UNCHANGED, False),
+        (304, Kind.BROKEN, False),
         (300, Kind.GONE, True),
         (400, Kind.GONE, True),
         (401, Kind.BLOCKED, False),
@@ -215,3 +215,42 @@ def test_a_long_page_is_not_searched_for_challenges() -> None:
     vendor_mark = CHALLENGES[0][1]
     assert verdict_on(200, vendor_mark + b"x" * 20_480).kind == Kind.OK
     assert verdict_on(200, b"x" * 5000 + vendor_mark).kind == Kind.OK
+
+
+@pytest.mark.parametrize("status", [403, 500, 502, 503, 504, 529])
+def test_whoever_says_when_to_come_back_is_left_in_peace(status: int) -> None:
+    verdict = verdict_on(status, retry_after="7")
+    assert (verdict.kind, verdict.retry_after) == (Kind.THROTTLED, 7.0)
+    assert verdict_on(status, retry_after="nonsense").kind is not Kind.THROTTLED
+
+
+@pytest.mark.parametrize("header", ["If-None-Match", "if-modified-since"])
+def test_unchanged_is_an_answer_only_to_who_has_a_copy(header: str) -> None:
+    asking = msgspec.structs.replace(TASK, headers=((header, '"v1"'),))
+    assert verdict_on(304, b"", asking).kind is Kind.UNCHANGED
+    unasked = verdict_on(304, b"")
+    assert (unasked.kind, unasked.final) == (Kind.BROKEN, False)
+
+
+@pytest.mark.parametrize("status", [307, 308])
+@pytest.mark.parametrize(
+    ("url", "target", "may"),
+    [
+        ("https://shop.example/a", "/b", True),
+        ("https://shop.example/a", "https://shop.example:443/b", True),
+        ("http://shop.example/a", "https://shop.example/b", True),
+        ("https://shop.example/a", "http://shop.example/b", False),
+        ("http://shop.example:8080/a", "https://shop.example/b", False),
+        ("http://shop.example/a", "https://shop.example:8443/b", False),
+        ("https://shop.example/a", "https://www.shop.example/b", False),
+        ("https://shop.example/a", "https://evil.example/b", False),
+        ("https://shop.example/a", "//evil.example/b", False),
+    ],
+)
+def test_b38_a_body_is_sent_again_within_its_origin_alone(status: int, url: str, target: str, may: bool) -> None:
+    post = Task(url=url, route="product", method="POST", body=b"login=me")
+    verdict = verdict_on(status, b"", post, location=target)
+    assert verdict.kind is (Kind.MOVED if may else Kind.REFUSED)
+    assert may or (verdict.final and "another origin" in verdict.why)
+    # Without a body there is nothing to keep back.
+    assert verdict_on(status, b"", Task(url=url, route="product"), location=target).kind is Kind.MOVED

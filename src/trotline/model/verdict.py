@@ -16,7 +16,7 @@ class Kind(StrEnum):
     BLOCKED = "blocked"
     """They know what we are: 401/403, a captcha, a challenge page, a validator of the spider said no."""
     THROTTLED = "throttled"
-    """Too fast for them: 429, or 503 with Retry-After."""
+    """Too fast for them: 429, or 403 or 5xx with Retry-After."""
     GONE = "gone"
     """404, 410 and other answers that no retry will change."""
     BROKEN = "broken"

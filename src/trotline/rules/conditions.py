@@ -15,6 +15,7 @@ LONGEST = 1024
 # Quoted as the standard has it, or bare as some servers write it. Never `*`, which matches every version of a page.
 _ETAG = re.compile(r'(?:W/)?"[\x20\x21\x23-\x7e]*"|[A-Za-z0-9._:+/=-]+')
 _PRINTABLE = re.compile(r"[\x20-\x7e]+")
+_COPY_WE_HAVE = frozenset({"if-none-match", "if-modified-since"})
 _AUTHORS_OWN = frozenset({"if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"})
 
 
@@ -33,6 +34,11 @@ def validator_of(answer: Answer) -> Validator | None:
 def may_ask(task: Task) -> bool:
     """Only a plain GET whose author sets no condition of their own."""
     return task.method == "GET" and not any(name.lower() in _AUTHORS_OWN for name, _ in task.headers)
+
+
+def asks(task: Task) -> bool:
+    """Does the request say which copy we have? Only then can an answer be "unchanged"."""
+    return any(name.lower() in _COPY_WE_HAVE for name, _ in task.headers)
 
 
 def asking(task: Task, validator: Validator) -> Task:

@@ -13,7 +13,7 @@ def moved(task: Task, status: int, url: str, lane: str) -> Task:
     """The same task at its new place: method as the Fetch standard has it, credentials only within one origin."""
     method, body, headers = task.method, task.body, task.headers
     elsewhere = _origin(task.url) != _origin(url)
-    # 301 to 303 mean "look there"; only 307 and 308 say that a body is to be sent again, and to whom.
+    # 301 to 303 mean "look there"; only 307 and 308 say that a body is to be sent again (`may_carry_body`: to whom).
     if _becomes_get(status, method) or (elsewhere and body and status in (301, 302, 303)):
         method, body = "GET", b""
         headers = tuple(pair for pair in headers if pair[0].lower() not in _OF_THE_BODY)
@@ -22,6 +22,16 @@ def moved(task: Task, status: int, url: str, lane: str) -> Task:
     return msgspec.structs.replace(
         task, url=url, lane=lane, method=method, body=body, headers=headers, hops=task.hops + 1
     )
+
+
+def may_carry_body(url: str, target: str) -> bool:
+    """May the body of a request for `url` be sent to `target`? Within its origin, or to the same host made safe."""
+    if _origin(url) == _origin(target):
+        return True
+    old, new = parse(url), parse(target)
+    # The usual upgrade from http to https; a port means somebody else's server.
+    upgraded = old.protocol == "http:" and new.protocol == "https:"
+    return bool(upgraded and old.hostname == new.hostname and not old.port and not new.port)
 
 
 def _becomes_get(status: int, method: str) -> bool:

@@ -8,7 +8,9 @@ from trotline.model.limits import Limits
 from trotline.model.moments import Moment, Seconds
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
+from trotline.rules import conditions
 from trotline.rules.challenges import challenge
+from trotline.rules.redirects import may_carry_body
 from trotline.rules.urls import resolve
 
 LONGEST_REST: Seconds = 3600.0
@@ -18,6 +20,8 @@ _OK = Verdict(Kind.OK)
 _EMPTY = Verdict(Kind.BROKEN, "200 with an empty body")
 """Nobody means to show an empty page. A route for which it is an answer says so with `status=200`."""
 _UNCHANGED = Verdict(Kind.UNCHANGED, "304")
+_UNASKED = Verdict(Kind.BROKEN, "304 to a request without a condition")
+"""There is no copy that could be good: counted as done, the page would be lost without a word."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DENIALS = frozenset({401, 403, 407, 451})
 _PASSING = frozenset({408, 421, 425})
@@ -60,7 +64,7 @@ def judge(
         vendor = challenge(answer)
         return Verdict(Kind.BLOCKED, f"challenge page ({vendor})") if vendor else _OK
     if status == 304:
-        return _UNCHANGED
+        return _UNCHANGED if conditions.asks(task) else _UNASKED
     if status in _REDIRECTS:
         return _redirect(task, answer, limits)
     return _refusal(answer, now)
@@ -98,6 +102,8 @@ def _redirect(task: Task, answer: Answer, limits: Limits) -> Verdict:
         return Verdict(Kind.REFUSED, f"{answer.status} to something that is not http(s)", final=True)
     if len(target) > limits.url:
         return Verdict(Kind.REFUSED, f"{answer.status} to a URL over {limits.url} characters", final=True)
+    if task.body and answer.status in (307, 308) and not may_carry_body(answer.url, target):
+        return Verdict(Kind.REFUSED, f"{answer.status} would send the body to another origin", final=True)
     return Verdict(Kind.MOVED, str(answer.status), location=target)
 
 
@@ -108,7 +114,8 @@ def _refusal(answer: Answer, now: Moment) -> Verdict:
     wait = retry_after(answer.header("retry-after"), now)
     if vendor:
         return Verdict(Kind.BLOCKED, f"{why}, challenge page ({vendor})", retry_after=wait)
-    if status == 429 or (status == 503 and wait is not None):
+    if status == 429 or (wait is not None and (status >= 500 or status == 403)):
+        # Whatever the number: who says when to come back is asking for quiet, not failing.
         return Verdict(Kind.THROTTLED, why, retry_after=wait)
     if status in _DENIALS:
         return Verdict(Kind.BLOCKED, why, retry_after=wait)

@@ -17,7 +17,8 @@ T = TypeVar("T")
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_HINT = "A name has 1 to 64 letters, digits, - or _."
-_BREAKS = re.compile(r"[\r\n\0]")
+_BREAKS = re.compile(r"[\r\n\0\ud800-\udfff]")
+"""Line breaks, and halves of characters: neither can be sent in a header."""
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|[0-9a-f:]+")
 _USUAL_SLOWEST = Pace().slowest
 MOST_AT_ONCE = 10_000

@@ -14,7 +14,8 @@ from trotline.model.secret import Secret
 from trotline.model.task import Task
 
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
-_BREAKS = re.compile(r"[\r\n\0]")
+_BREAKS = re.compile(r"[\r\n\0\ud800-\udfff]")
+"""Line breaks, and halves of characters: neither can be sent in a header."""
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 

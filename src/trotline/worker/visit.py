@@ -60,7 +60,7 @@ class Visitor:
         answer = await self._tools.fetcher.fetch(asked)
         took = clock() - started
         verdict = judge(
-            task,
+            asked,
             answer,
             limits=self._limits,
             now=lease.leased_at,

@@ -93,6 +93,14 @@ async def test_b38_a_body_never_crosses_origins_on_301_to_303(rack: Rack, status
     assert (told.method, told.body) == ("GET", b"")
 
 
+@pytest.mark.parametrize("status", [307, 308])
+async def test_b38_a_redirect_that_would_send_the_body_elsewhere_is_refused(rack: Rack, status: int) -> None:
+    task = rack.task(f"/redirect/elsewhere/body/echo?status={status}", method="POST", body=b"a=canary")
+    _, seen = await rack.follow(task)
+    assert (seen.verdict.kind, seen.verdict.final) == (Kind.REFUSED, True)
+    assert rack.server.asked("/body/echo") == []
+
+
 @pytest.mark.parametrize("name", ["file", "data", "javascript", "ftp", "no-host"])
 async def test_b39_a_redirect_to_what_is_not_the_web_is_refused(rack: Rack, name: str) -> None:
     verdict = (await rack.visit(f"/redirect/{name}")).verdict
@@ -156,7 +164,7 @@ async def test_b43_headers_with_hostile_values_are_data(rack: Rack) -> None:
     assert len(rack.server.requests) == 1
 
 
-@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\0"])
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\0", "a\ud800", "\udfff"])
 async def test_b44_a_line_break_in_a_header_is_refused_before_anything_is_sent(rack: Rack, value: str) -> None:
     seen = await rack.visit(rack.task("/body/echo", headers=(("X-Scraped", value),)))
     seen.failed(Trouble.GUARD, Kind.REFUSED, "X-Scraped")
