@@ -45,3 +45,31 @@ def test_the_oldest_go_when_they_are_too_large(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_written_is_a_warning_and_no_more(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     assert EvidenceFolder(tmp_path / "file" / "evidence").keep(b"a") == ""
+
+
+def test_b64_a_link_in_the_place_of_evidence_is_not_written_through(tmp_path: Path) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "evidence"
+    victim.write_text("mine")
+    folder.mkdir()
+    name = hashlib.sha256(b"body").hexdigest()[:32]
+    (folder / f"{name}.{os.getpid()}.part").symlink_to(victim)
+    (folder / f"{name}.body").symlink_to(victim)
+
+    assert EvidenceFolder(folder).keep(b"body") == name
+
+    assert victim.read_text() == "mine"
+    assert (folder / f"{name}.body").read_bytes() == b"body"
+    assert not (folder / f"{name}.body").is_symlink()
+
+
+def test_b64_making_room_takes_links_away_and_not_what_they_lead_to(tmp_path: Path) -> None:
+    victim, folder = tmp_path / "victim", tmp_path / "evidence"
+    victim.write_bytes(b"x" * 1000)
+    folder.mkdir()
+    (folder / "a.body").symlink_to(victim)
+    (folder / "gone.body").symlink_to(tmp_path / "nothing")
+
+    assert EvidenceFolder(folder, files=1).keep(b"new")
+
+    assert victim.exists()
+    assert [file.is_symlink() for file in folder.iterdir()] == [False]

@@ -36,7 +36,7 @@ class EvidenceFolder:
             self._make_room(len(body), path)
             # Whole or not at all: the next thing that happens may be our death.
             part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_bytes(body)
+            _write_new(part, body)
             part.replace(path)
         except OSError as error:
             log.warning("evidence.lost %s: %s", path, error.strerror)
@@ -45,7 +45,7 @@ class EvidenceFolder:
 
     def _make_room(self, size: int, new: Path) -> None:
         kept = sorted(
-            (found.stat().st_mtime, found.stat().st_size, found)
+            (found.lstat().st_mtime, found.lstat().st_size, found)
             for found in self._folder.glob(f"*{ENDING}")
             if found != new
         )
@@ -58,3 +58,12 @@ class EvidenceFolder:
                 oldest.unlink()
             total -= bytes_
             count -= 1
+
+
+def _write_new(path: Path, body: bytes) -> None:
+    """A file that was not there before. What stands in its place, a link to somewhere else or what a process of our
+    number left behind when it was killed, is taken away and not written through."""
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(body)
