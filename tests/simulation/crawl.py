@@ -51,6 +51,8 @@ class Verdict(msgspec.Struct):
     most_leases: int
     finishes: int
     kills: int
+    told: int
+    """Tasks whose end is in the ledger."""
 
     def broken(self) -> list[str]:
         """The invariants that do not hold, in words."""
@@ -65,6 +67,9 @@ class Verdict(msgspec.Struct):
             f"a lane was asked {self.impolite:.2f} starts too often": self.impolite <= 1e-6,
             f"{self.most_leases} leases at once": self.most_leases <= _most_leases_allowed(),
             f"finish announced {self.finishes} times": self.finishes == 1,
+            f"{self.progress.done - self.told} of {self.progress.done} ends are not in the ledger": (
+                self.told >= self.progress.done
+            ),
         }
         return [words for words, holds in checks.items() if not holds]
 
@@ -130,6 +135,7 @@ class _Crawl:
             most_leases=self.most_leases,
             finishes=self.finishes,
             kills=self.kills,
+            told=len({line.fingerprint for line in self.sink.lines.values() if line.outcome == "done"}),
         )
 
     async def _war(self) -> None:
@@ -171,6 +177,7 @@ class _Crawl:
 
     def _worker(self, node: Node) -> Worker:
         tools = Tools(
+            job="sim-1",
             frontier=CutFrontier(self.frontier, node),  # type: ignore[arg-type]
             fetcher=CutFetcher(self.web, node),
             sink=CutSink(self.sink, node, lambda: self.temper, self.chance),

@@ -14,6 +14,7 @@ from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.validator import Validator
+from trotline.model.visit_row import VisitRow
 
 T = TypeVar("T")
 
@@ -117,14 +118,17 @@ class CutFetcher:
 
 
 class MemorySink:
-    """Keeps the sink's promises in a dict: newest sighting wins, a repeat changes nothing."""
+    """Keeps the promises of sink and ledger in dicts: newest sighting wins, a repeat changes nothing."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, str], tuple[Moment, dict[str, Any]]] = {}
+        self.lines: dict[tuple[str, int], VisitRow] = {}
         self.writes = 0
 
-    async def write(self, batch: Sequence[Record]) -> None:
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow]) -> None:
         self.writes += 1
+        for visit in visits:
+            self.lines.setdefault((visit.job, visit.token), visit)
         for record in batch:
             key = (record.site, record.kind, record.key)
             old = self.rows.get(key)
@@ -133,16 +137,18 @@ class MemorySink:
 
 
 class CutSink:
+    keeps_visits = True
+
     def __init__(self, sink: MemorySink, node: Node, temper: Callable[[], Temper], chance: random.Random) -> None:
         self._sink = sink
         self._node = node
         self._temper = temper
         self._chance = chance
 
-    async def write(self, batch: Sequence[Record]) -> None:
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         if self._chance.random() < self._temper().slow:
             await asyncio.sleep(self._chance.uniform(0.5, 20))
-        await self._node.call("store", lambda: self._sink.write(batch), _sink_away)
+        await self._node.call("store", lambda: self._sink.write(batch, visits), _sink_away)
 
     async def close(self) -> None:
         return

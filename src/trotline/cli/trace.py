@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from trotline.app.loading import load
+from trotline.app.places import is_file
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
 from trotline.cli.target import Target, console_of, find
 from trotline.cli.text import json_line, safe
@@ -61,6 +62,7 @@ def command(
         routes=tuple(found.routes) if found is not None else (),
         sink=settings.sink_of(target.job.spider),
         frontier=frontier or "",
+        fleet=not is_file(target.frontier),
     )
     facts, has_ledger = wait_for(_ask(url, target, where, found, job == target.job.id, limit))
     if as_json:

@@ -40,6 +40,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     sink: str
     frontier: str = ""
     """As it was given on the command line."""
+    fleet: bool = False
+    """The frontier is a server: its workers are started with `work`."""
 
     @property
     def also(self) -> str:
@@ -175,7 +177,7 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
             elif facts.lane_view is not None and facts.lane_view.paused:
                 yield "let it go on", f"trotline resume {job} --lane {safe(facts.lane_view.lane)}{where.also}"
             if not facts.workers:
-                yield "go on", f"trotline run {file}{where.also}"
+                yield "go on", f"trotline {'work' if where.fleet else 'run'} {file}{where.also}"
             return
         case Fate.NEVER:
             yield "put it in yourself", _put_in(facts, where, route)

@@ -44,8 +44,8 @@ def lines(facts: Facts, where: Where, *, has_ledger: bool, width: int) -> list[s
     if facts.rows:
         found += ["", *_rows(facts, width)]
     now, next_ = now_and_next(facts, story, where, has_ledger=has_ledger)
-    for sentence in now:
-        found += ["", *_wrapped(sentence, "", width)]
+    if now:
+        found += ["", *_wrapped(" ".join(now), "", width)]
     if next_:
         wide = max(len(what) for what, _ in next_)
         found += ["", *(f"{what:<{wide}}  {click.style(deed, bold=True)}" for what, deed in next_)]
