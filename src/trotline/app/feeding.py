@@ -1,67 +1,70 @@
-"""Tasks on their way into a frontier, in batches, and no faster than they are wanted."""
+"""Tasks on their way into a frontier that may be away for a while."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
 
 from trotline.app.places import is_file
 from trotline.app.wiring import AnyFrontier
+from trotline.coordinator.feeding import HIGH_WATER, LOOK_AGAIN, Feed
 from trotline.errors import FrontierUnreachable
+from trotline.model.job import Progress
 from trotline.model.lease import Admission
 from trotline.model.moments import Seconds
 from trotline.model.task import Task
 
-HIGH_WATER = 1_000_000
-"""Waiting tasks above which nobody feeds more: a frontier in memory is finite."""
-LOOK_AGAIN: Seconds = 1.0
+__all__ = ["HIGH_WATER", "open_feed"]
+
 PATIENCE: Seconds = 60.0
 """A server that is away this long is not coming back by itself."""
 
+T = TypeVar("T")
 
-class Feed:
-    """Puts batches. Above the high water it waits; a server that is away is asked again."""
 
-    def __init__(
-        self,
-        frontier: AnyFrontier,
-        url: str,
-        high_water: int | None = None,
-        say: Callable[[str], None] = lambda _: None,
-    ) -> None:
+def open_feed(frontier: AnyFrontier, url: str, high_water: int, say: Callable[[str], None]) -> Feed:
+    """Waits above the high water; `say` hears why it waits, and nothing when it goes on."""
+    return Feed(_Patient(frontier, url, say), LoopClock(), high_water, say=say)
+
+
+class LoopClock:
+    """The event loop's time."""
+
+    def now(self) -> Seconds:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: Seconds) -> None:
+        await asyncio.sleep(seconds)
+
+
+class _Patient:
+    """A frontier whose server is asked again when it is away."""
+
+    def __init__(self, frontier: AnyFrontier, url: str, say: Callable[[str], None]) -> None:
         self._frontier = frontier
-        self._high_water = high_water
         self._say = say
-        self._room = 0
-        """How many may be put before the books are looked at again."""
         # A file that cannot be written stays so until somebody does something about it.
         self._patience = 0.0 if is_file(url) else PATIENCE
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        # Putting the same tasks again is harmless, whatever became of the first try.
+        return await self._patiently(lambda: self._frontier.put(tasks))
+
+    async def progress(self) -> Progress:
+        return await self._patiently(self._frontier.progress)
+
+    async def _patiently(self, deed: Callable[[], Awaitable[T]]) -> T:
         until: Seconds | None = None
         while True:
             try:
-                await self._wait_for_room(len(tasks))
-                # Putting the same tasks again is harmless, whatever became of the first try.
-                answers = await self._frontier.put(tasks)
-                self._room -= len(tasks)
-                return answers
+                done = await deed()
             except FrontierUnreachable as error:
-                until = until or _now() + self._patience
-                if _now() >= until:
+                now = asyncio.get_running_loop().time()
+                until = until or now + self._patience
+                if now >= until:
                     raise
                 self._say(f"the frontier is away, and asked again: {error.what}")
                 await asyncio.sleep(LOOK_AGAIN)
-
-    async def _wait_for_room(self, wanted: int) -> None:
-        """The books are looked at once for many batches, not before each."""
-        while self._high_water is not None and self._room < wanted:
-            waiting = (await self._frontier.progress()).waiting
-            self._room = self._high_water - waiting
-            if self._room >= wanted or waiting == 0:
-                break
-            self._say(f"{waiting:,} tasks wait already: feeding goes on below {self._high_water:,}")
-            await asyncio.sleep(LOOK_AGAIN)
-        self._say("")
-
-
-def _now() -> Seconds:
-    return asyncio.get_running_loop().time()
+            else:
+                if until is not None:
+                    self._say("")
+                return done

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.app import wiring
-from trotline.app.feeding import HIGH_WATER, Feed
+from trotline.app.feeding import HIGH_WATER, open_feed
 from trotline.app.jobs import is_cancelled
 from trotline.app.lines import LONGEST_LINE, read_lines
 from trotline.app.wiring import AnyFrontier
@@ -125,7 +125,7 @@ class _Push:
         self._gate = gate
         self._report = report
         self._show = show
-        self._feed = Feed(frontier, plan.frontier, plan.high_water, self._waits)
+        self._feed = open_feed(frontier, plan.frontier, plan.high_water, self._waits)
         self.pushed = Pushed(job=frontier.job.id)
 
     async def all(self) -> None:

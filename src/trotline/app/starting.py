@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.app import wiring
-from trotline.app.feeding import HIGH_WATER, Feed
+from trotline.app.feeding import HIGH_WATER, open_feed
 from trotline.app.jobs import code_version, open_job
 from trotline.app.places import MEMORY
 from trotline.app.reporting import Ending, Report, Reporter, ending_of
@@ -131,7 +131,7 @@ class _Start:
 
         await seed(
             self._spider,
-            Feed(self._frontier, self._plan.frontier, self._plan.high_water, say),
+            open_feed(self._frontier, self._plan.frontier, self._plan.high_water, say),
             wiring.open_gate(self._spider),
             progress.now,
             extra=self._plan.seeds_file,

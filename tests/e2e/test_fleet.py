@@ -1,0 +1,251 @@
+"""A job and its workers: started, shared, steered, upgraded and stopped, on a file and on servers."""
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.e2e.fleet import Fleet, Servers, news, servers, until
+from tests.e2e.held_site import HeldSite
+from tests.e2e.running import Running
+
+PAGES = 8
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Servers]:
+    with servers() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["files", "servers"])
+async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
+    if request.param == "files":
+        opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+    else:
+        frontier, sink = request.getfixturevalue("both").places()
+        opened = Fleet(tmp_path, frontier, sink)
+    yield opened
+    for running in opened.running:
+        if running.process.returncode is None:
+            running.signal_all(signal.SIGKILL)
+            await running.process.wait()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[HeldSite]:
+    async with HeldSite(pages=PAGES, held=("a", "b")) as opened:
+        yield opened
+
+
+async def started(fleet: Fleet, site: HeldSite, **spider: Any) -> None:
+    (fleet.folder / "site.py").write_text(site.spider(**spider))
+    ended = await fleet.call("start", "site.py", "--detach")
+    assert ended.code == 0, ended
+    assert "trotline work site.py" in ended.out
+
+
+async def under_way(fleet: Fleet, site: HeldSite) -> Running:
+    """A worker whose two slots wait for the pages that are held back: it can do nothing else meanwhile."""
+    await started(fleet, site)
+    worker = await fleet.start("work", "site.py", "--until-finished", "--slots", "2")
+    await asyncio.gather(site.arrived("a"), site.arrived("b"))
+    return worker
+
+
+async def finished(*workers: Running) -> list[dict[str, Any]]:
+    """What each of them said about the end of the job."""
+    ends = await asyncio.gather(*(worker.end() for worker in workers))
+    assert [end.code for end in ends] == [0] * len(ends), ends
+    return [event for end in ends for event in end.events if event["event"] == "ended"]
+
+
+async def test_two_workers_share_a_job_and_exactly_one_tells_its_end(fleet: Fleet, site: HeldSite):
+    (fleet.folder / "site.py").write_text(site.spider())
+    one = await fleet.start("work", "site.py", "--until-finished", "--slots", "1")
+    two = await fleet.start("work", "site.py", "--until-finished", "--slots", "1")
+    await asyncio.gather(news(one, "waits"), news(two, "waits"))
+    starting = await fleet.start("start", "site.py")
+    # With one slot each, both pages are under way at once only if both workers take part.
+    await asyncio.gather(site.arrived("a"), site.arrived("b"))
+    seen = await until(starting, lambda event: [worker["leased"] for worker in event["crew"]] == [1, 1])
+    assert {worker["about"]["version"] for worker in seen["crew"]} != {""}
+    site.release()
+
+    said = await finished(one, two)
+    assert sorted(event["announced"] for event in said) == [False, True]
+    ended = await starting.end()
+    assert (ended.code, ended.summary["ending"], ended.summary["pages"]) == (0, "finished", len(site.names))
+    assert await fleet.names() == sorted(site.names)
+    assert set(site.visits.values()) == {1}
+
+    [listed] = (await fleet.call("jobs", "--json")).events
+    assert (listed["total"], listed["done"], listed["failed"]) == (len(site.names), len(site.names), 0)
+    assert listed["started_at"] and listed["state"] == "finished"
+
+
+async def test_a_paused_job_stands_still_and_goes_on(fleet: Fleet, site: HeldSite):
+    worker = await under_way(fleet, site)
+    assert (await fleet.call("pause", "site")).code == 0
+    site.release()
+    await until(worker, lambda event: event.get("state") == "paused" and event["leased"] == 0)
+    visits = site.visits.total()
+    assert visits < len(site.names)
+    for _ in range(2):
+        event = await news(worker, "progress")
+        assert (event["leased"], site.visits.total()) == (0, visits)
+
+    assert (await fleet.call("resume", "site")).code == 0
+    await finished(worker)
+    assert await fleet.names() == sorted(site.names)
+
+
+async def test_workers_leave_a_cancelled_job_and_it_can_be_taken_up_again(fleet: Fleet, site: HeldSite):
+    worker = await under_way(fleet, site)
+    assert (await fleet.call("cancel", "site")).code == 0
+    site.release()
+    end = await worker.end()
+    assert (end.code, end.summary["ending"]) == (130, "cancelled")
+    books = await fleet.look()
+    assert (books["state"], books["leased"], books["dead"]) == ("cancelled", 0, 0)
+    assert books["waiting"] > 0
+
+    assert (await fleet.call("resume", "site-1")).code == 0
+    await finished(await fleet.start("work", "site.py", "--until-finished"))
+    assert await fleet.names() == sorted(site.names)
+    assert set(site.visits.values()) == {1}
+
+
+async def test_a_drained_job_ends_with_what_waited(fleet: Fleet, site: HeldSite):
+    await started(fleet, site)
+    assert (await fleet.call("drain", "site")).code == 0
+    [said] = await finished(await fleet.start("work", "site.py", "--until-finished"))
+    assert said["announced"]
+    assert await fleet.names() == ["home"]
+    assert (await fleet.look())["tallies"]["refused: draining"] == len(site.names) - 1
+
+
+async def test_a_lane_is_paused_by_its_name_and_gets_another_pace(fleet: Fleet, site: HeldSite):
+    lane = site.url.removeprefix("http://")
+    await started(fleet, site, pace="1/h")
+    wrong = await fleet.call("pause", "site", "--lane", lane[:-1])
+    assert wrong.code == 2
+    assert f"Did you mean {lane}?" in wrong.err
+    worker = await fleet.start("work", "site.py", "--until-finished")
+    await until(worker, lambda event: event.get("done", 0) > 0)
+    assert (await fleet.call("pause", "site", "--lane", lane)).code == 0
+    assert [view["state"] for view in (await fleet.look())["lanes"]] == ["paused"]
+    # An hour between two pages: it ends only if the new pace counts at once.
+    assert (await fleet.call("pace", "site", lane, "200/s")).code == 0
+    assert (await fleet.call("resume", "site", "--lane", lane)).code == 0
+    site.release()
+    await finished(worker)
+    assert await fleet.names() == sorted(site.names)
+
+
+async def test_tasks_are_pushed_while_the_job_runs_and_bad_lines_lose_no_other(fleet: Fleet, site: HeldSite):
+    await started(fleet, site, seeds=repr([f"{site.url}/held/a"]))
+    worker = await fleet.start("work", "site.py", "--until-finished")
+    await site.arrived("a")
+    lines = [
+        f"{site.url}/page/1",
+        "",
+        "# a comment",
+        "no URL at all",
+        f'{{"url": "{site.url}/page/2", "job_type": "page", "priority": 1}}',
+        f'{{"url": "{site.url}/page/3", "job_type": "nobody"}}',
+        "https://elsewhere.example/",
+        '{"url": broken',
+        f"{site.url}/page/1",
+        f"{site.url}/held/a",
+    ]
+    (fleet.folder / "urls.txt").write_text("\n".join(lines))
+    pushed = await fleet.call("push", "site.py", "urls.txt", "--json")
+    assert pushed.code == 3
+    assert sorted(event["line"] for event in pushed.events[:-1]) == [4, 6, 7, 8]
+    assert [pushed.summary[name] for name in ("job", "new", "duplicate", "bad")] == ["site-1", 2, 2, 4]
+    site.release()
+    await finished(worker)
+    assert await fleet.names() == ["held/a", "page/1", "page/2"]
+
+    late = await fleet.call("push", "site.py", "urls.txt")
+    assert late.code == 2
+    assert "no unfinished job" in late.err
+
+
+async def test_another_version_waits_until_somebody_lets_it_in(fleet: Fleet, site: HeldSite):
+    await started(fleet, site)
+    newer = fleet.folder / "newer"
+    newer.mkdir()
+    (newer / "site.py").write_text(site.spider() + "# a change\n")
+    old = await fleet.start("work", "site.py", "--until-finished", "--slots", "1")
+    await asyncio.wait([asyncio.ensure_future(site.arrived(name)) for name in "ab"], return_when="FIRST_COMPLETED")
+    stranger = await fleet.start("work", "site.py", "--until-finished", "--slots", "1", folder=newer)
+    assert (await stranger.event())["event"] == "other version"
+    assert (await fleet.look())["workers"] == 1
+
+    # It lets its version in, and with it the one that waits.
+    upgrade = await fleet.start("work", "site.py", "--until-finished", "--upgrade", "--slots", "1", folder=newer)
+    assert (await news(upgrade, "joined"))["upgraded"]
+    assert not (await news(stranger, "joined"))["upgraded"]
+    await asyncio.gather(site.arrived("a"), site.arrived("b"))
+    site.release()
+    said = await finished(old, stranger, upgrade)
+    assert sorted(event["announced"] for event in said) == [False, False, True]
+    assert await fleet.names() == sorted(site.names)
+
+
+async def test_a_worker_that_is_asked_to_stop_hands_back_what_it_holds(fleet: Fleet, site: HeldSite):
+    await started(fleet, site)
+    leaving = await fleet.start("work", "site.py", "--grace", "1s")
+    await asyncio.gather(site.arrived("a"), site.arrived("b"))
+    leaving.process.terminate()
+    end = await leaving.end()
+    assert (end.code, end.summary["ending"]) == (130, "interrupted")
+    books = await fleet.look()
+    assert (books["leased"], books["dead"], books["workers"]) == (0, 0, 0)
+
+    site.release()
+    await finished(await fleet.start("work", "site.py", "--until-finished"))
+    assert await fleet.names() == sorted(site.names)
+    assert site.visits["held/a"] == site.visits["held/b"] == 2
+    assert site.visits.total() == len(site.names) + 2, "only these were fetched twice"
+
+
+async def test_a_worker_goes_on_to_the_next_job_and_stops_at_once_while_it_waits(fleet: Fleet, site: HeldSite):
+    site.release()
+    await started(fleet, site)
+    worker = await fleet.start("work", "site.py")
+    assert (await news(worker, "ended"))["job"] == "site-1"
+    await news(worker, "waits")
+    await started(fleet, site)
+    assert (await news(worker, "ended"))["job"] == "site-2"
+    await news(worker, "waits")
+    worker.process.terminate()
+    assert (await worker.end()).code == 130
+
+
+async def test_a_run_uses_the_same_places_and_shows_no_password(fleet: Fleet, site: HeldSite):
+    (fleet.folder / "site.py").write_text(site.spider())
+    running = await fleet.start("run", "site.py", "--processes", "2")
+    await asyncio.gather(site.arrived("a"), site.arrived("b"))
+    commands = [command_line(pid) for pid in running.children()]
+    assert len(commands) >= 2
+    assert not any(b"://" in command for command in commands), "what children are told is nobody else's business"
+    site.release()
+    ended = await running.end()
+    assert (ended.code, ended.summary["ending"]) == (0, "finished")
+    assert await fleet.names() == sorted(site.names)
+    password = fleet.sink.partition("://")[2].partition("@")[0].partition(":")[2]
+    shown = (
+        ended.out + ended.err + (await fleet.call("status", "site")).out + (await fleet.call("doctor", "site.py")).out
+    )
+    assert not password or password not in shown
+    assert os.sep + "evidence" not in shown
+
+
+def command_line(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
