@@ -18,6 +18,7 @@ from trotline.worker.supervisor import (
     GROWN,
     GROWN_UP,
     LOOP_SILENCE,
+    RELIEF,
     STOPPED,
     Supervisor,
 )
@@ -298,6 +299,90 @@ def test_one_hanging_child_is_killed_and_counted_once():
 
     assert bench.born[0].kills == 1
     assert bench.supervisor.deaths.hung == 1
+
+
+# Relieving
+
+
+async def hang(bench: Bench) -> HandmadeChild:
+    """The first child hangs and is killed; the one that takes its place."""
+    bench.born[0].marker.reading(1, now())
+    await until(lambda: len(bench.born) == 2)
+    return bench.born[1]
+
+
+def test_after_a_page_has_hung_the_next_one_that_takes_long_finds_its_place_taken_at_once():
+    bench = Bench(obeys=False)
+
+    async def story(supervisor):
+        suspect = await hang(bench)
+        suspect.marker.reading(2, now())
+        took = await until(lambda: len(bench.born) == 3)
+        children = len(supervisor.children)
+        await until(lambda: suspect.kills)
+        await asyncio.sleep(0.1)
+        bench.born[2].end(FINISHED)
+        return took, children, suspect.stops
+
+    took, children, stops = bench.run(story)
+
+    assert RELIEF <= took < RELIEF + 1
+    assert (children, stops) == (2, 1)
+    assert bench.frontier.left == [("w0-0", 1), ("w0-1", 2)], "and it is blamed all the same when it hangs"
+    assert len(bench.born) == 3, "its place was taken already"
+
+
+def test_a_child_that_was_relieved_and_reads_its_page_in_time_goes_without_harm():
+    bench = Bench(obeys=False)
+
+    async def story(supervisor):
+        suspect = await hang(bench)
+        suspect.marker.reading(2, now())
+        await until(lambda: len(bench.born) == 3)
+        suspect.marker.read()
+        suspect.end(STOPPED)
+        bench.born[2].end(FINISHED)
+
+    bench.run(story)
+
+    assert bench.frontier.left == [("w0-0", 1)]
+    assert (bench.supervisor.deaths.restarts, bench.supervisor.deaths.relieved) == (1, 1)
+
+
+def test_the_end_waits_for_those_who_were_relieved():
+    bench = Bench(obeys=False)
+
+    async def story(supervisor):
+        suspect = await hang(bench)
+        suspect.marker.reading(2, now())
+        await until(lambda: len(bench.born) == 3)
+        bench.born[2].end(FINISHED)
+
+    bench.run(story)
+
+    assert bench.frontier.left == [("w0-0", 1), ("w0-1", 2)]
+
+
+def test_nobody_is_relieved_before_a_page_has_hung_nor_twice_in_one_place():
+    bench = Bench(obeys=False)
+
+    async def story(supervisor):
+        bench.born[0].marker.reading(1, now())
+        await asyncio.sleep(PARSE / 2)
+        before = len(bench.born)
+        await until(lambda: len(bench.born) == 2)
+        bench.born[1].marker.reading(2, now())
+        await until(lambda: len(bench.born) == 3)
+        bench.born[2].marker.reading(3, now())
+        await asyncio.sleep(PARSE / 2)
+        after = len(bench.born)
+        supervisor.stop()
+        for child in bench.born:
+            child.end(STOPPED)
+        return before, after
+
+    assert bench.run(story) == (1, 3)
+    assert [child.stops for child in bench.born] == [0, 1, 1], "who was asked to finish is not asked again"
 
 
 # Heartbeat and stopping

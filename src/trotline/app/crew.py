@@ -63,6 +63,8 @@ class Crew:
             memory=plan.memory,
             evidence=wiring.evidence_path(plan.frontier),
             about=self._about,
+            # What the relieved one has under way is not counted yet, and its successor would go beyond the limit.
+            relieve=plan.max_pages is None,
         )
 
     async def run(self) -> None:

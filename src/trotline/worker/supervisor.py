@@ -2,8 +2,9 @@
 
 The supervisor keeps the children's heartbeat, so a busy event loop never loses its leases. It kills a child that
 reads one page for longer than the parse budget, restarts whatever dies, and gives the dead child's leases
-back at once: none of its other pages pays for the guilty one. A child that has slowly grown towards its memory cap is
-asked to finish, and replaced.
+back at once: none of its other pages pays for the guilty one. Where a page has hung, the next child that reads one for
+long is relieved: another takes its place before it is known whether it hangs. A child that has slowly grown towards
+its memory cap is asked to finish, and replaced.
 """
 
 import asyncio
@@ -28,6 +29,8 @@ WATCH: Seconds = 0.5
 """How often the children's markers are looked at."""
 LOOP_SILENCE: Seconds = 5.0
 """Beyond the parse budget: a child whose event loop has not turned for that much longer hangs outside of any page."""
+RELIEF: Seconds = 1.0
+"""Once a page has hung: a child that reads one page for so long (or for half of the parse budget) is relieved."""
 GROWN = 0.75
 """Share of its memory cap from which on a child is replaced when it has finished what it is at."""
 GROWN_UP: Seconds = 60.0
@@ -68,6 +71,8 @@ class Deaths(msgspec.Struct):
     hung: int = 0
     grown: int = 0
     """Children that were replaced because they had grown large."""
+    relieved: int = 0
+    """Children whose place was taken while they were reading a page."""
 
 
 class Supervisor:
@@ -84,6 +89,7 @@ class Supervisor:
         memory: int = 1024 * MIB,
         evidence: str = "",
         about: Callable[[Child], About | None] = lambda child: None,
+        relieve: bool = True,
     ) -> None:
         self._spawn = spawn
         self._frontier = frontier
@@ -95,12 +101,17 @@ class Supervisor:
         """The pattern of a kept body's path, with {} for its name."""
         self._about = about
         """What operators are told of a child."""
-        self._children: dict[int, Child] = {}
+        self._relieve = relieve
+        """May there be another child in a place while the last one is still there?"""
+        self._children: dict[str, Child] = {}
+        self._endings: set[asyncio.Task[int]] = set()
+        self._relieved: dict[str, asyncio.Event] = {}
         self._stopping = asyncio.Event()
         self._hurried = False
         self._hung: set[str] = set()
         self._born: dict[str, Seconds] = {}
-        self._grown: set[str] = set()
+        self._asked: set[str] = set()
+        """Who was asked to finish. A child that is asked twice ends at once."""
         self._crashes: deque[Seconds] = deque(maxlen=CRASHES)
         self.deaths = Deaths()
         self.failure = ""
@@ -118,7 +129,7 @@ class Supervisor:
         """Children finish what is in flight within the grace time; a second call ends them at once."""
         self._hurried = self._stopping.is_set()
         for child in self.children:
-            child.kill() if self._hurried else child.stop()
+            child.kill() if self._hurried else self._ask_to_finish(child)
         self._stopping.set()
 
     async def run(self) -> None:
@@ -126,26 +137,38 @@ class Supervisor:
         beating = asyncio.create_task(self._beat())
         try:
             await asyncio.gather(*(self._keep(place) for place in range(self._count)))
+            await asyncio.gather(*self._endings)
         finally:
-            for task in (watching, beating):
+            rest = [watching, beating, *self._endings]
+            for task in rest:
                 task.cancel()
-            await asyncio.gather(watching, beating, return_exceptions=True)
+            await asyncio.gather(*rest, return_exceptions=True)
 
     async def _keep(self, place: int) -> None:
-        """One place, and the children that live in it one after another."""
+        """One place, and the children that live in it one after another. One that is relieved goes a little later."""
         while not self._stopping.is_set():
             child = await self._spawn(place)
-            self._children[place] = child
+            self._children[child.name] = child
             self._born[child.name] = _now()
+            relieved = self._relieved[child.name] = asyncio.Event()
             if self._stopping.is_set():
-                child.stop()
+                self._ask_to_finish(child)
             await self._beat_for(child)
-            code = await self._outlast(child)
-            del self._children[place], self._born[child.name]
-            if code == FINISHED:
+            ending = asyncio.create_task(self._see_out(child))
+            self._endings.add(ending)
+            ending.add_done_callback(self._endings.discard)
+            waiting = asyncio.ensure_future(relieved.wait())
+            await asyncio.wait([ending, waiting], return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if ending.done() and ending.result() == FINISHED:
                 return
-            if code != STOPPED:
-                await self._bury_child(child, code)
+
+    async def _see_out(self, child: Child) -> int:
+        code = await self._outlast(child)
+        del self._children[child.name], self._born[child.name], self._relieved[child.name]
+        if code not in (FINISHED, STOPPED):
+            await self._bury_child(child, code)
+        return code
 
     async def _outlast(self, child: Child) -> int:
         """The child's exit code; after a stop it has the grace time, and a little more to say goodbye."""
@@ -214,6 +237,8 @@ class Supervisor:
                 elif alive_at and now - alive_at > self._parse + LOOP_SILENCE:
                     log.warning("child.hangs name=%s its loop is silent for %.0f s", child.name, now - alive_at)
                 else:
+                    if since is not None:
+                        self._relieve_if_slow(child, now - since)
                     self._replace_if_grown(child)
                     continue
                 self._hung.add(child.name)
@@ -222,14 +247,32 @@ class Supervisor:
 
     def _replace_if_grown(self, child: Child) -> None:
         """Handlers that remember too much grow page by page. None of these pages is to blame, so none is killed."""
-        if child.name in self._grown or self._stopping.is_set() or _now() - self._born[child.name] < GROWN_UP:
+        if child.name in self._asked or self._stopping.is_set() or _now() - self._born[child.name] < GROWN_UP:
             return
         if child.resident() < GROWN * self._memory:
             return
         log.warning("child.grown name=%s uses %d MiB and is replaced", child.name, child.resident() // MIB)
-        self._grown.add(child.name)
         self.deaths.grown += 1
-        child.stop()
+        self._ask_to_finish(child)
+
+    def _relieve_if_slow(self, child: Child, reading: Seconds) -> None:
+        """It may hang. Its place is taken now, and not when its budget is used up: until then the crawl would stand.
+
+        Only where a page has hung before: pages that take seconds to read are nothing unusual for some spiders.
+        """
+        if not (self._relieve and self.deaths.hung) or reading < min(RELIEF, self._parse / 2):
+            return
+        if child.name in self._asked or len(self._children) >= 2 * self._count:
+            return
+        log.warning("child.relieved name=%s has been reading one page for %.1f s", child.name, reading)
+        self.deaths.relieved += 1
+        self._ask_to_finish(child)
+        self._relieved[child.name].set()
+
+    def _ask_to_finish(self, child: Child) -> None:
+        if child.name not in self._asked:
+            self._asked.add(child.name)
+            child.stop()
 
 
 def _now() -> Seconds:
