@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
 from trotline.testing.servers import listen
-from trotline.testing.torture import bodies, bombs, content, cookies, heads, redirects
+from trotline.testing.torture import bodies, bombs, content, cookies, heads, redirects, robots, sitemaps
 from trotline.testing.torture.deeds import Act, Call, Deed, Gone, answer
 
 LOOPBACK = ("127.0.0.1",)
@@ -31,6 +31,9 @@ _ROOMS = (
     content.types,
     content.charsets,
     content.challenges,
+    robots.robots,
+    sitemaps.sitemaps,
+    sitemaps.xml,
 )
 DEEDS: tuple[Deed, ...] = tuple(deed for room in _ROOMS for deed in room.all)
 
@@ -91,6 +94,8 @@ class TortureServer:
         """Every request so far."""
         self.connections = 0
         """Connections so far."""
+        self.robots = ""
+        """The misdeed of /robots/ that stands at /robots.txt; empty: there is no such file."""
 
     @classmethod
     @contextmanager
@@ -243,6 +248,8 @@ class TortureServer:
 
     async def _act(self, call: Call, asked: Asked) -> None:
         path, rest = call.path, list[str]()
+        if path == "/robots.txt" and self.robots:
+            path = f"/robots/{self.robots}"
         while path.strip("/"):
             deed = self._deeds.get(path)
             if deed is not None:
