@@ -1,8 +1,11 @@
 """Seeds, in batches, through the gate, into the frontier."""
 
+import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -96,7 +99,7 @@ async def _put(frontier: Puts, gate: Gate, drafts: list[Task], now: float, seede
 
 async def _tasks(spider: Spider, extra: str | None, open_fetcher: "Callable[[], HttpFetcher]") -> AsyncIterator[Task]:
     fetched: list[Start] = []
-    for start in spider.seeds():
+    async for start in _pulled(spider.seeds()):
         if isinstance(start, Task):
             yield start
         else:
@@ -107,6 +110,19 @@ async def _tasks(spider: Spider, extra: str | None, open_fetcher: "Callable[[], 
     if fetched:
         async for task in _from_sitemaps(spider, fetched, open_fetcher):
             yield task
+
+
+async def _pulled(starts: Iterator[Start]) -> AsyncIterator[Start]:
+    """In one thread of their own: seeds may be an author's function that takes its time (a query, a large file), and
+    meanwhile signals must be heard and a coordinator must keep its office."""
+    loop = asyncio.get_running_loop()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="trotline-seeds")
+    try:
+        while some := await loop.run_in_executor(pool, lambda: list(islice(starts, BATCH))):
+            for start in some:
+                yield start
+    finally:
+        pool.shutdown(wait=False)
 
 
 async def _from_lines(spider: Spider, extra: str) -> list[Task]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 
 from trotline.coordinator.office import Office
+from trotline.coordinator.roster import Roster
 from trotline.coordinator.tools import Charge, Policy, Tools
 
 
@@ -12,7 +13,8 @@ class Coordinator:
 
     def __init__(self, name: str, charges: Sequence[Charge], tools: Tools, policy: Policy | None = None) -> None:
         policy = policy or Policy()
-        self._offices = [Office(name, charge, tools, policy) for charge in charges]
+        roster = Roster(tools.jobs, tools.clock)
+        self._offices = [Office(name, charge, tools, policy, roster) for charge in charges]
 
     async def run(self) -> None:
         """For ever: campaign, and do what a leader does where we lead. Cancelled, it resigns."""

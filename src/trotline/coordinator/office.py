@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 
+from trotline.coordinator.roster import Roster
 from trotline.coordinator.shepherd import Shepherd
 from trotline.coordinator.timetable import Timetable
 from trotline.coordinator.tools import Charge, News, Policy, Tools
@@ -30,8 +31,9 @@ class Watch:
 
 
 class Office:
-    def __init__(self, name: str, charge: Charge, tools: Tools, policy: Policy) -> None:
+    def __init__(self, name: str, charge: Charge, tools: Tools, policy: Policy, roster: Roster) -> None:
         self._name = name
+        self._roster = roster
         self._charge = charge
         self._tools = tools
         self._policy = policy
@@ -121,7 +123,7 @@ class Office:
 
     async def _work(self, term: Term) -> None:
         timetable = Timetable(term, self._charge, self._tools)
-        shepherd = Shepherd(self._name, term, self._charge, self._tools, self._policy, self._leads)
+        shepherd = Shepherd(self._name, term, self._charge, self._tools, self._policy, self._roster, self._leads)
         try:
             while self._leads():
                 try:

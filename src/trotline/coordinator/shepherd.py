@@ -5,6 +5,7 @@ import contextlib
 from collections import deque
 from collections.abc import Callable
 
+from trotline.coordinator.roster import Roster
 from trotline.coordinator.tools import Charge, Client, Leads, News, Policy, Tools
 from trotline.errors import FrontierError, SinkError, TermOver, TrotlineError
 from trotline.model.job import Job, Progress, State
@@ -29,8 +30,12 @@ class Flock:
 class Shepherd:
     """For one term."""
 
-    def __init__(self, name: str, term: Term, charge: Charge, tools: Tools, policy: Policy, leads: Leads) -> None:
+    def __init__(
+        self, name: str, term: Term, charge: Charge, tools: Tools, policy: Policy, roster: Roster, leads: Leads
+    ) -> None:
         self._name = name
+        self._roster = roster
+        self._surveyed = 0
         self._term = term
         self._charge = charge
         self._tools = tools
@@ -38,6 +43,7 @@ class Shepherd:
         self._leads = leads
         self._flocks: dict[str, Flock] = {}
         self._watched_at = self._tidied_at = float("-inf")
+        self._tidying: asyncio.Task[None] | None = None
 
     def hurry(self) -> None:
         """There is a new job: do not wait for the next look."""
@@ -49,19 +55,32 @@ class Shepherd:
             await self._watch()
         if now - self._tidied_at >= self._policy.tidy:
             self._tidied_at = now
-            await self._tidy(now)
+            # Beside the rest: a slow database must not keep a run from starting.
+            self._tidying = asyncio.create_task(self._tidy(now))
 
     async def close(self) -> None:
+        if self._tidying is not None:
+            self._tidying.cancel()
+            await asyncio.gather(self._tidying, return_exceptions=True)
         for flock in list(self._flocks.values()):
             await self._let_go(flock)
 
     async def _watch(self) -> None:
         last = await self._tools.leadership.slot(self._charge.spider)
-        alive = [job for job in await self._tools.jobs.all() if job.spider == self._charge.spider and not job.announced]
-        for gone in self._flocks.keys() - {job.id for job in alive}:
-            await self._let_go(self._flocks[gone])
-        for job in alive:
-            await self._care(await self._flock(job), started_here=last is not None and last.job == job.id)
+        for job in await self._changed():
+            if job.announced and job.id in self._flocks:
+                await self._let_go(self._flocks[job.id])
+            elif not job.announced:
+                await self._flock(job)
+        for flock in list(self._flocks.values()):
+            await self._care(flock, started_here=last is not None and last.job == flock.job.id)
+
+    async def _changed(self) -> list[Job]:
+        """Jobs as they are now: the newest one, and now and then all of them."""
+        latest = await self._roster.latest(self._charge.spider)
+        self._surveyed, jobs = await self._roster.survey(self._surveyed)
+        older = [job for job in jobs if job.spider == self._charge.spider and (latest is None or job.id != latest.id)]
+        return older if latest is None else [*older, latest]
 
     async def _flock(self, job: Job) -> Flock:
         if job.id not in self._flocks:
@@ -149,11 +168,16 @@ class Shepherd:
         return True
 
     async def _tidy(self, now: Moment) -> None:
-        for job in await self._tools.leadership.retire(self._term, now - self._policy.keep):
-            self._tools.tell(
-                News(event="job.retired", spider=self._charge.spider, text=f"{job} is old and forgotten", job=job)
-            )
-        await self._tools.duties.maintain(now)
+        spider = self._charge.spider
+        try:
+            for job in await self._tools.leadership.retire(self._term, now - self._policy.keep):
+                self._tools.tell(News(event="job.retired", spider=spider, text=f"{job} is old and forgotten", job=job))
+            await self._tools.duties.maintain(now)
+        except TermOver:
+            return
+        except TrotlineError as error:
+            text = f"clearing away what is old failed, and is tried again later: {error.what}"
+            self._tools.tell(News(event="coordinator.trouble", spider=spider, text=text))
 
     async def _let_go(self, flock: Flock) -> None:
         del self._flocks[flock.job.id]

@@ -20,7 +20,7 @@ class SqliteJobs:
         self._db = Database(path, now=now, inline=inline)
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        return await self._db.write(lambda db: self._start(db, spider, rules, version))
+        return await self._db.write(lambda db: start_job(db, spider, rules, version, self._db.now()))
 
     async def latest(self, spider: str) -> Job | None:
         return await self._db.read(lambda db: self._latest(db, spider))
@@ -33,12 +33,6 @@ class SqliteJobs:
 
     async def close(self) -> None:
         await self._db.close()
-
-    def _start(self, db: sqlite3.Connection, spider: str, rules: LaneRules, version: str) -> Job:
-        [number] = db.execute("SELECT coalesce(max(id), 0) + 1 FROM job").fetchone()
-        job = Job(id=f"{spider}-{number}", spider=spider, started_at=self._db.now(), rules=rules, version=version)
-        write_job(db, job)
-        return job
 
     def _latest(self, db: sqlite3.Connection, spider: str) -> Job | None:
         row = db.execute(f"SELECT {_COLUMNS} FROM job WHERE spider = ? ORDER BY id DESC LIMIT 1", (spider,)).fetchone()
@@ -54,6 +48,18 @@ class SqliteJobs:
         if not _job(db, row).accepts(version):
             db.execute("INSERT INTO upgrade (job, version) VALUES (?, ?)", (row[0], version))
         return _job(db, row)
+
+
+def start_job(db: sqlite3.Connection, spider: str, rules: LaneRules, version: str, now: Moment) -> Job:
+    [number] = db.execute("SELECT coalesce(max(id), 0) + 1 FROM job").fetchone()
+    job = Job(id=f"{spider}-{number}", spider=spider, started_at=now, rules=rules, version=version)
+    write_job(db, job)
+    return job
+
+
+def job_named(db: sqlite3.Connection, name: str) -> Job | None:
+    row = db.execute(f"SELECT {_COLUMNS} FROM job WHERE name = ?", (name,)).fetchone()
+    return _job(db, row) if row else None
 
 
 def write_job(db: sqlite3.Connection, job: Job) -> int:

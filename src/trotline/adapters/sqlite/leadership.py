@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.adapters.sqlite.database import Database
+from trotline.adapters.sqlite.jobs import job_named, start_job
 from trotline.adapters.sqlite.schema import DEAD
 from trotline.errors import TermOver
 from trotline.model.job import Job, LaneRules
@@ -34,9 +35,7 @@ class SqliteLeadership:
     """Keeps L1 to L10 with one transaction per deed. Implements the Leadership port."""
 
     def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
-        self._jobs = SqliteJobs(path, now=now, inline=inline)
-        # One connection: a slot and the job that it starts are one transaction.
-        self._db = self._jobs._db
+        self._db = Database(path, now=now, inline=inline)
         self._made = False
 
     async def campaign(self, office: str, candidate: str) -> Term:
@@ -106,13 +105,10 @@ class SqliteLeadership:
         self._fence(db, term)
         last = _slot(db, term.office)
         if last is not None and last.at >= slot.at:
-            return self._job(db, last.job) if last.ran == slot.at else None
-        job = self._jobs._start(db, term.office, rules, version)
+            return job_named(db, last.job) if last.ran == slot.at else None
+        job = start_job(db, term.office, rules, version, self._db.now())
         _remember(db, term.office, replace(slot, job=job.id, ran=slot.at))
         return job
-
-    def _job(self, db: sqlite3.Connection, name: str) -> Job | None:
-        return next((job for job in self._jobs._all(db) if job.id == name), None)
 
     def _skip(self, db: sqlite3.Connection, term: Term, slot: Slot) -> None:
         self._fence(db, term)
