@@ -13,6 +13,8 @@ import pytest
 from tests.e2e.running import Ended, call
 
 from trotline.cli import main
+from trotline.testing.postgres_server import postgres
+from trotline.testing.redis_server import redis
 from trotline.testing.shop import DemoShop
 from trotline.testing.shop.trouble import Manners
 
@@ -219,6 +221,27 @@ def test_a_run_without_visits_keeps_none(crawled: Crawled, tmp_path: Path) -> No
     out = Crawled(tmp_path, crawled.shop).trace("/gone")
 
     assert "visits=no" in out
+
+
+def test_a_fleet_is_asked_as_a_file_is(crawled: Crawled, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shop.py").write_text(SPIDER.format(shop=crawled.shop))
+    fleet = Crawled(tmp_path, crawled.shop)
+    with redis() as frontier, postgres() as sink:
+        monkeypatch.setenv("TROTLINE_FRONTIER", frontier.url)
+        monkeypatch.setenv("TROTLINE_SINK", sink.url)
+        ended = run(tmp_path, "--max-pages", "1")
+        assert ended.code == 0, ended.err
+        waiting = fleet.trace("/down/b")
+        ended = run(tmp_path)
+        assert ended.code == 3, ended.out + ended.err
+        dead, product = fleet.trace("/down/b"), fleet.trace("/p/T5?utm_source=mail")
+
+    assert "waiting for its turn" in waiting
+    assert "trotline work shop.py" in waiting
+    assert "dead: broken: 500" in dead
+    assert "visit 2  bury    500 broken" in dead
+    assert f"found    on {crawled.shop}/catalog, 1 link from a seed" in product
+    assert "stored  1 row of product: T5" in product
 
 
 def test_what_is_no_web_address_is_refused_with_a_hint(crawled: Crawled) -> None:

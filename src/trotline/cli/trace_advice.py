@@ -104,9 +104,7 @@ def _keeps_out(facts: Facts) -> str:
     rule = safe(facts.rule)
     match facts.refusal:
         case why if why == HOST:
-            return (
-                f"The spider visits {rule or 'other hosts'} and subdomains. Add {safe(facts.lane)} to its hosts=[...]."
-            )
+            return f"The spider visits {rule or 'other hosts'}. Add {safe(facts.lane)} to its hosts=[...]."
         case why if why == EXCLUDED:
             return f"Its exclude has the pattern {rule}, which is found in this URL."
         case why if why == NOT_INCLUDED:

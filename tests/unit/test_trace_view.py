@@ -1,0 +1,220 @@
+"""How the life of a URL reads: each fate with what it means and what comes next."""
+
+import click
+import msgspec
+import pytest
+
+from trotline.cli.text import json_line
+from trotline.cli.trace_view import Where, facts_of, lines
+from trotline.model.job import Job, LaneView, Progress, State, Whereabouts
+from trotline.model.row import Row
+from trotline.model.visit_row import VisitRow
+from trotline.rules.story import Facts, Identity
+
+URL = "https://shop.example/p/17"
+JOB = Job(id="shop-3", spider="shop", started_at=0.0)
+WHERE = Where(job=JOB, file="shop.py", routes=("listing", "product"), sink="sqlite:shop.db")
+RUNNING = Progress(waiting=5, leased=0, done=3, dead=1, started_at=1.0, now=100.0)
+VISIT = VisitRow(
+    job="shop-3", token=1, site="shop", url=URL, fingerprint=7, route="product", lane="shop.example", worker="w1",
+    leased_at=1_760_000_000.25, found_at=1_760_000_000.0, parent="https://shop.example/c", depth=2,
+    status=200, took=0.034, size=29_000, verdict="ok", outcome="done", records=1, children=12,
+)  # fmt: skip
+
+
+def visit(**more):
+    return msgspec.structs.replace(VISIT, **more)
+
+
+def told(*visits, state="unknown", where=WHERE, has_ledger=True, width=200, there=None, **more):
+    place = there or Whereabouts(state=state)
+    known = {
+        "job": "shop-3", "asked": URL, "url": URL, "same_as": URL, "lane": "shop.example", "progress": RUNNING,
+        "identities": (Identity(route="product", fingerprint=7, whereabouts=place),), "workers": 1,
+    }  # fmt: skip
+    facts = Facts(**known | {"visits": visits} | more)
+    return click.unstyle("\n".join(lines(facts, where, has_ledger=has_ledger, width=width))) + "\n"
+
+
+def lane(**more):
+    return LaneView(**{"lane": "shop.example", "waiting": 16, "leased": 0, "interval": 0.5} | more)
+
+
+def test_a_whole_story_reads_from_top_to_bottom():
+    rows = (Row("shop", "product", "T17", URL, 1.0, "{}"),)
+
+    assert (
+        told(visit(), state="ended", rows=rows, asked=URL + "?utm_source=mail", width=80)
+        == """\
+https://shop.example/p/17?utm_source=mail
+  is the same page as https://shop.example/p/17
+
+read: 1 record, 12 new links
+  job shop-3, route product, id 0000000000000007
+
+2025-10-09 UTC
+  08:53:20.000  found    on https://shop.example/c, 2 links from a seed
+  08:53:20.250  visit 1  done    200 ok, 34 ms, 28.3 KiB, 1 record, 12 new links
+                                 by w1
+
+stored  1 row of product: T17
+
+It is not visited again in this job.
+
+see what comes of it now  trotline try shop.py product https://shop.example/p/17
+"""
+    )
+
+
+def test_what_ended_well_is_green_and_what_died_is_red():
+    facts = Facts(job="shop-3", asked=URL, progress=RUNNING, visits=(visit(), visit(token=2, outcome="bury")))
+    out = "\n".join(lines(facts, WHERE, has_ledger=True, width=80))
+
+    assert click.style("done", fg="green") in out
+    assert click.style("bury", fg="red") in out
+    assert click.style("dead: ", fg="red", bold=True) in out
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, "16 tasks wait in lane shop.example, one start every 0.5 s."),
+        ({"rests_for": 30.0, "why": "429, they asked for 30 s"}, "which rests for 30 s: 429, they asked for 30 s."),
+        ({"state": State.PAUSED}, "which is paused."),
+        ({"waiting": 1}, "1 task waits in lane shop.example"),
+    ],
+)
+def test_a_task_that_waits_says_for_what(more, said):
+    assert said in told(state="waiting", lane_view=lane(**more))
+
+
+def test_what_is_paused_comes_with_the_command_that_resumes_it():
+    paused = told(state="waiting", lane_view=lane(state=State.PAUSED))
+    whole = told(state="waiting", progress=msgspec.structs.replace(RUNNING, state=State.PAUSED))
+
+    assert "trotline resume shop-3 --lane shop.example" in paused
+    assert "The job is paused: nothing is handed out." in whole
+    assert "trotline resume shop-3\n" in whole
+
+
+def test_where_nobody_works_it_says_how_to_go_on():
+    assert "trotline run shop.py" in told(state="waiting", workers=0)
+    fleet = msgspec.structs.replace(WHERE, fleet=True, frontier="redis://:canary@db:6379/0")
+    said = told(state="waiting", workers=0, where=fleet)
+    assert "trotline work shop.py --frontier redis://db:6379/0" in said
+    assert "canary" not in said
+
+
+def test_a_retry_says_when_it_is_due():
+    there = Whereabouts(state="delayed", due_in=12.0, attempt=1)
+    assert "waiting: due in 12 s" in told(visit(outcome="retry", verdict="broken", status=503), there=there)
+
+
+def test_a_lease_says_who_holds_it():
+    there = Whereabouts(state="leased", worker="host-1-0-abc")
+    assert "Worker host-1-0-abc holds it." in told(there=there)
+
+
+def test_a_death_and_a_second_life_are_told():
+    out = told(
+        visit(outcome="bury", status=0, verdict="unreachable", why="unreachable: connect timed out"),
+        visit(token=2, leased_at=VISIT.leased_at + 60, attempt=0),
+        visit(token=3, leased_at=VISIT.leased_at + 90, attempt=2),
+        state="ended",
+    )
+
+    assert "bury    unreachable, 34 ms, 28.3 KiB, unreachable: connect timed out" in out
+    assert "revived  from the graveyard, with a fresh start" in out
+    assert "lost     its worker died, and it went to another (2 times)" in out
+
+
+def test_a_visit_without_a_request_says_why():
+    late = visit(outcome="snooze", verdict="", status=0, took=0.0, size=0, why="missed its moment")
+    robots = visit(verdict="refused", status=0, took=0.0, size=0, why="refused: robots.txt")
+
+    assert "snooze  missed its moment" in told(late, state="waiting")
+    assert "yours to answer for" in told(robots, state="ended")
+
+
+def test_a_proxy_is_named():
+    assert "by w1 through proxy.example:3128" in told(visit(proxy="proxy.example:3128"), state="ended", width=120)
+
+
+def test_a_page_that_gave_nothing_points_to_the_selectors():
+    assert "are the selectors right?" in told(visit(records=0, children=0), state="ended")
+
+
+def test_rows_that_went_to_another_page_are_missed():
+    assert "No row names this page now" in told(visit(), state="ended")
+
+
+def test_many_rows_are_counted_by_kind():
+    rows = tuple(Row("shop", "product", f"T{n}", URL, 1.0, "{}") for n in range(9))
+    assert "9 rows of product: T0, T1, T2, T3, T4 and 4 more" in told(visit(), state="ended", rows=rows)
+
+
+def test_visits_of_an_earlier_job_are_told_as_such():
+    out = told(visit(job="shop-2"))
+
+    assert "UTC, job shop-2, route product" in out
+    assert "That was in shop-2. shop-3 has not met it." in out
+
+
+def test_a_changed_file_is_mentioned_where_its_gate_is_quoted():
+    changed = msgspec.structs.replace(WHERE, changed=True)
+    assert "shop.py has changed since the job began" in told(where=changed, refusal="host", rule="a.example")
+    assert "shop.py has changed" not in told(visit(), where=changed, state="ended")
+
+
+@pytest.mark.parametrize(
+    ("refusal", "rule", "said"),
+    [
+        ("host", "a.example", "The spider visits a.example. Add shop.example to its hosts=[...]."),
+        ("excluded", "/p/", "exclude has the pattern /p/"),
+        ("not included", "/x", "patterns of its include is found in this URL: /x."),
+        ("depth", "3", "more than max_depth=3 links away"),
+        ("trap: session id", "", "The trap rules keep it out"),
+        ("too long", "", "never entered: it is too long"),
+    ],
+)
+def test_every_refusal_says_what_to_change(refusal, rule, said):
+    assert said in told(refusal=refusal, rule=rule)
+
+
+def test_a_task_can_be_put_in_while_the_job_runs_and_into_the_next_one_afterwards():
+    over = msgspec.structs.replace(RUNNING, finished_at=50.0)
+
+    assert f"echo {URL} | trotline push shop.py - --route ROUTE --job shop-3" in told()
+    assert "| trotline run shop.py --seeds -" in told(progress=over)
+    assert "ROUTE is one of" in told()
+    alone = msgspec.structs.replace(WHERE, routes=("product",))
+    assert "--route product" in told(where=alone)
+
+
+def test_what_is_not_known_is_said():
+    bare = msgspec.structs.replace(WHERE, file="", routes=())
+    assert "name it with --spider FILE" in told(where=bare)
+    assert "sqlite:shop.db is not there" in told(state="dead", has_ledger=False)
+    assert "sqlite:shop.db has no line about it" in told(state="ended")
+
+
+def test_nothing_of_a_page_moves_the_cursor_and_no_secret_is_shown():
+    odd = visit(why="\x1b[2J\u202e boo", outcome="bury", parent="https://u:canary@h.test/?token=canary", worker="w\x07")
+    facts = Facts(job="shop-3", asked=URL + "?token=canary", progress=RUNNING, visits=(odd,))
+    out = "\n".join(lines(facts, WHERE, has_ledger=True, width=80))
+
+    assert "canary" not in out
+    for char in ("\x1b[2J", "\u202e", "\x07"):
+        assert char not in out
+
+
+def test_the_json_form_has_the_facts_and_no_secret():
+    facts = Facts(
+        job="shop-3", asked=URL + "?token=canary", url=URL, same_as=URL, progress=RUNNING, visits=(VISIT,),
+        rows=(Row("shop", "product", "T17", URL + "?token=canary", 1.0, '{"a": 1}'),), lane_view=lane(),
+    )  # fmt: skip
+    told_ = facts_of(facts, WHERE)
+
+    assert (told_["fate"], told_["job"], told_["state"]) == ("read", "shop-3", "running")
+    assert told_["visits"][0]["leased_at"] == "2025-10-09T08:53:20.250Z"
+    assert "canary" not in json_line(told_)
