@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.redis.compact import Codec, form_of, level_of
+from trotline.adapters.redis.compact import Codec, form_of, level_of, spread
 from trotline.adapters.redis.forms import Forms
 from trotline.model.job import LaneRules
 from trotline.model.lease import Settlement
@@ -73,7 +73,8 @@ class Batch:
         pack, put = self._codec.pack, self.tasks.extend
         for task, form in zip(tasks, forms, strict=True):
             blob = raw(pack(task, numbers[form], form.scheme))
-            put((str(task.fingerprint), self.lane(task.lane), level_of(task), task.not_before, blob))
+            mark = task.fingerprint
+            put((str(mark), spread(mark), self.lane(task.lane), level_of(task), task.not_before, blob))
 
     async def blob(self, task: Task) -> msgspec.Raw:
         form = form_of(task)
@@ -86,13 +87,18 @@ async def endings(settlements: Sequence[Settlement], batch: Batch, chance: rando
     for settlement in settlements:
         lease, news = settlement.lease, settlement.news
         outcome, name, more = await _outcome(settlement, batch)
-        flat += (str(lease.token), raw(lease.task.fingerprint.to_bytes(8, "big", signed=True)), outcome, name)
+        flat += (raw(_token(lease.token)), raw(lease.task.fingerprint.to_bytes(8, "big", signed=True)), outcome, name)
         if news is None:
             flat += (None, 0, 0, 0, 0, more)
         else:
             luck = 0 if news.kind in _CALM else chance.random()
             flat += (news.kind.value, news.took, news.rest, news.interval, luck, more)
     return flat
+
+
+def _token(token: int) -> bytes:
+    """As the field of a worker's hash; a number that no token can be is one that nobody holds."""
+    return token.to_bytes(6, "big") if 0 <= token < 1 << 48 else b""
 
 
 async def _outcome(settlement: Settlement, batch: Batch) -> tuple[int, str, list[Any] | None]:

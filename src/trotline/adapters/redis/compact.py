@@ -72,6 +72,11 @@ def level_of(task: Task) -> int:
     return task.priority * 2 + (task.attempt > 0)
 
 
+def spread(fingerprint: int) -> int:
+    """The last nine digits of the fingerprint: they choose its bucket among those ever seen."""
+    return abs(fingerprint) % 1_000_000_000
+
+
 class Codec:
     """Packs and unpacks the tasks of one job."""
 

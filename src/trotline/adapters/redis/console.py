@@ -9,7 +9,7 @@ import msgspec
 
 from trotline.adapters.redis.compact import open_grave, unwrap
 from trotline.adapters.redis.forgetting import pairs
-from trotline.adapters.redis.lane_view import RESTING, read_lane
+from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
 from trotline.adapters.redis.shard import Shard
@@ -64,22 +64,21 @@ class RedisConsole:
     async def lanes(self, limit: int = 20) -> list[LaneView]:
         now = await self._server.now()
         found: list[tuple[tuple[bool, bool, int], LaneView]] = []
-        async for name, packed in self._scan_lanes():
-            lane = read_lane(packed)
-            if lane.waiting + lane.leased:
-                rank = (lane.state is not State.RUNNING, lane.place == RESTING, lane.waiting)
-                found.append((rank, lane.view(name, now)))
+        async for view in self._all_lanes(now):
+            if view.waiting + view.leased:
+                found.append(((view.state is not State.RUNNING, view.rests_for > 0, view.waiting), view))
             if len(found) > 4 * limit + _PAGE:
                 found = heapq.nlargest(limit, found, key=lambda each: each[0])
         return [view for _, view in heapq.nlargest(limit, found, key=lambda each: each[0])]
 
-    async def _scan_lanes(self) -> AsyncIterator[tuple[str, bytes]]:
-        cursor: Any = 0
+    async def _all_lanes(self, now: Moment) -> AsyncIterator[LaneView]:
+        cursor = "0"
         while True:
-            cursor, flat = await self._server.ask("HSCAN", f"{self._shard.prefix}lanes", cursor, "COUNT", _PAGE)
-            for name, packed in pairs(flat):
-                yield name.decode(errors="replace"), packed
-            if int(cursor) == 0:
+            told, *lanes = await self._server.run(script("lanes_view"), self._shard.key, cursor, _PAGE)
+            for name, packed, waiting in zip(*[iter(lanes)] * 3, strict=True):
+                yield read_lane(packed).view(name.decode(errors="replace"), waiting, now)
+            cursor = told.decode()
+            if cursor == "0":
                 return
 
     async def pause(self, lane: str | None = None) -> None:

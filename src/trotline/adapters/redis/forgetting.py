@@ -12,6 +12,8 @@ _STEP = 500
 async def forget(server: Server, job: str) -> None:
     prefix = keys.prefix(job, 0)
     await _lanes(server, prefix)
+    for level in await server.ask("ZRANGE", f"{prefix}levels", 0, -1):
+        await server.ask("UNLINK", keys.line(prefix, int(level)))
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
         await server.ask("UNLINK", keys.held(prefix, worker.decode()))
     buckets = int(await server.ask("HGET", keys.job(prefix), "buckets") or 0)
@@ -30,7 +32,7 @@ async def _lanes(server: Server, prefix: str) -> None:
         doomed = []
         for name, packed in pairs(flat):
             lane = name.decode()
-            doomed += [keys.queue(prefix, lane, level) for level, _ in read_lane(packed).levels]
+            doomed += [keys.queue(prefix, lane, level) for level in read_lane(packed).levels]
             doomed.append(keys.late(prefix, lane))
         if doomed:
             await server.ask("UNLINK", *doomed)

@@ -10,7 +10,7 @@ JOBS = "trotline:{jobs}:"
 _JOB_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 PLAIN = (
-    "lanes", "due", "ready", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
+    "lanes", "due", "levels", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
     "rejects", "tallies", "examples", "forms",
 )  # fmt: skip
 """Keys that a shard has once, beside `job`."""
@@ -36,6 +36,10 @@ def news(prefix: str) -> str:
 
 def queue(prefix: str, lane: str, level: int) -> str:
     return f"{prefix}q:{lane}:{level}"
+
+
+def line(prefix: str, level: int) -> str:
+    return f"{prefix}r:{level}"
 
 
 def late(prefix: str, lane: str) -> str:

@@ -7,32 +7,25 @@ import msgspec
 from trotline.model.job import LaneView, State
 from trotline.model.moments import Moment
 
-_HEAD = struct.Struct("<BBIIddddIdddIdIdddddH")
+_HEAD = struct.Struct("<BIdddIdddIdIdddddH")
 _LEVEL = struct.Struct("<iI")
 _STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
-RESTING = 2
 
 
 class LaneRecord(msgspec.Struct, frozen=True):
-    place: int
     state: State
     leased: int
-    delayed: int
     interval: float
     rest_until: Moment
-    levels: tuple[tuple[int, int], ...]
-    """Level, and how many tasks wait in it."""
+    levels: tuple[int, ...]
+    """Those in which tasks wait."""
     why: str
 
-    @property
-    def waiting(self) -> int:
-        return self.delayed + sum(count for _, count in self.levels)
-
-    def view(self, name: str, now: Moment) -> LaneView:
+    def view(self, name: str, waiting: int, now: Moment) -> LaneView:
         rests_for = max(0.0, self.rest_until - now)
         return LaneView(
             lane=name,
-            waiting=self.waiting,
+            waiting=waiting,
             leased=self.leased,
             interval=self.interval,
             rests_for=rests_for,
@@ -45,12 +38,10 @@ def read_lane(packed: bytes) -> LaneRecord:
     values = _HEAD.unpack_from(packed)
     upto = _HEAD.size + values[-1] * _LEVEL.size
     return LaneRecord(
-        place=values[0],
-        state=_STATES[values[1]],
-        leased=values[2],
-        delayed=values[3],
-        interval=values[9],
-        rest_until=values[11],
-        levels=tuple(_LEVEL.iter_unpack(packed[_HEAD.size : upto])),
+        state=_STATES[values[0]],
+        leased=values[1],
+        interval=values[6],
+        rest_until=values[8],
+        levels=tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : upto])),
         why=packed[upto:].decode(errors="replace"),
     )

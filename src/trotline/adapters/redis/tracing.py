@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.compact import open_grave, unwrap
+from trotline.adapters.redis.compact import open_grave, spread, unwrap
 from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
@@ -26,7 +26,7 @@ async def find(shard: Shard, task: Task, redact: Sequence[str]) -> Whereabouts:
             if found is not None:
                 place, blob, lane = found
                 return await _told(shard, place, blob, lane, redact)
-        known = await shard.server.run(script("known"), shard.key, str(task.fingerprint))
+        known = await shard.server.run(script("known"), shard.key, str(task.fingerprint), spread(task.fingerprint))
         if not known:
             return Whereabouts(state="unknown")
     return Whereabouts(state="ended")
@@ -86,7 +86,7 @@ async def _delayed(shard: Shard, task: Task) -> Found | None:
 
 async def _waiting(shard: Shard, task: Task) -> Found | None:
     packed = await shard.server.ask("HGET", f"{shard.prefix}lanes", task.lane)
-    for level, _ in read_lane(packed).levels if packed else ():
+    for level in read_lane(packed).levels if packed else ():
         queue, start = keys.queue(shard.prefix, task.lane, level), 0
         while blobs := await shard.server.ask("LRANGE", queue, start, start + _STEP - 1):
             for blob in blobs:

@@ -1,24 +1,27 @@
 -- Seen and enqueued in one step: two steps lose URLs for ever.
 --
--- tasks is flat, five values each: fingerprint (decimal), number of its lane in names, level, due, blob.
--- With owners, task i is admitted only if accepted[owners[i]].
+-- tasks is flat, six values each: fingerprint (decimal), its spread (see seen_exact.lua), number of its lane in names,
+-- level, due, blob. With owners, task i is admitted only if accepted[owners[i]].
 
-local function admit(names, paces, tasks, owners, accepted)
+local function drains(lane)
+  return book.state == "draining" or (lane and lane[STATE] == DRAINING)
+end
+
+-- Which of them are new? Gives the answers, and where in tasks the new ones are.
+local function sift(names, tasks, owners, accepted)
   local answers, fresh = {}, {}
-  if book.draining > 0 then load_lanes(names) end
-  for i = 1, #tasks / 5 do
-    local at = 5 * i
+  local draining = book.state == "draining" or book.draining > 0
+  if draining then load_lanes(names) end
+  for i = 1, #tasks / 6 do
     if not owners or accepted[owners[i]] then
-      local fingerprint = tasks[at - 4]
-      local lane = lanes[names[tasks[at - 3]]]
-      if book.state == "draining" or (lane and lane[STATE] == DRAINING) then
-        if seen_has(fingerprint) then
-          answers[i] = "d"
-        else
+      local at = 6 * i - 5
+      if draining and drains(lanes[names[tasks[at + 2]]]) then
+        answers[i] = "d"
+        if not seen_has(tasks[at], tasks[at + 1]) then
           answers[i] = "r"
           tally("refused: draining", 1)
         end
-      elseif seen_add(fingerprint) then
+      elseif seen_add(tasks[at], tasks[at + 1]) then
         answers[i] = "n"
         fresh[#fresh + 1] = at
       else
@@ -26,35 +29,57 @@ local function admit(names, paces, tasks, owners, accepted)
       end
     end
   end
-  if #fresh == 0 then return answers end
+  return answers, fresh
+end
 
-  local wanted = {}
-  for i = 1, #fresh do wanted[i] = names[tasks[fresh[i] - 3]] end
-  load_lanes(wanted, paces)
+-- Open the lanes and levels that the new tasks need. Most of the time all of them are there: then nothing is unpacked,
+-- and nothing is written.
+local function prepare(names, paces, tasks, fresh)
+  local packed = {}
+  for from = 1, #names, 1000 do
+    local some = call("HMGET", LANES, unpack(names, from, min(#names, from + 999)))
+    for i = 1, #some do packed[from + i - 1] = some[i] end
+  end
+  for i = 1, #fresh do
+    local at = fresh[i]
+    local number, level = tasks[at + 2], tasks[at + 3]
+    local name = names[number]
+    local lane, known = lanes[name], packed[number]
+    if lane or not known or not has_level(known, level) then
+      if not lane then
+        lane = known and read_lane(name, known) or new_lane(name, paces[name] or paces[1])
+      end
+      touch(lane)
+      if tasks[at + 4] <= now then open_level(lane, level) end
+    end
+  end
+end
+
+local function admit(names, paces, tasks, owners, accepted)
+  local answers, fresh = sift(names, tasks, owners, accepted)
+  if #fresh == 0 then return answers end
+  prepare(names, paces, tasks, fresh)
   local pushes = {}
   for i = 1, #fresh do
     local at = fresh[i]
-    local lane, level, due, blob = lanes[wanted[i]], tasks[at - 2], tasks[at - 1], tasks[at]
+    local level, due = tasks[at + 3], tasks[at + 4]
+    local name = names[tasks[at + 2]]
     if due > now then
-      wait_in(lane, level, blob, due)
+      wait_in(lanes[name] or read_lane(name, call("HGET", LANES, name)), level, tasks[at + 5], due)
     else
-      touch(lane)
-      count_level(lane, level, 1)
-      local push = pushes[lane]
-      if push and push[1] == level then
-        push[#push + 1] = blob
+      local key = QUEUE .. name .. ":" .. level
+      local push = pushes[key]
+      if not push then
+        pushes[key] = tasks[at + 5]
+      elseif type(push) == "table" then
+        push[#push + 1] = tasks[at + 5]
       else
-        if push then many("RPUSH", queue(lane, push[1]), {unpack(push, 2)}) end
-        pushes[lane] = {level, blob}
+        pushes[key] = {push, tasks[at + 5]}
       end
     end
   end
-  for lane, push in pairs(pushes) do
-    if #push == 2 then
-      call("RPUSH", queue(lane, push[1]), push[2])
-    else
-      many("RPUSH", queue(lane, push[1]), {unpack(push, 2)})
-    end
+  for key, push in pairs(pushes) do
+    if type(push) == "table" then many("RPUSH", key, push) else call("RPUSH", key, push) end
   end
   book.waiting = book.waiting + #fresh
   book.entered = book.entered + #fresh

@@ -41,26 +41,26 @@ local function bury(lane, level, blob, why, detail, name)
   tally(name, 1)
 end
 
--- Bury what waits in a lane, up to a limit. How many that were; the lane is empty when nothing waits in it any more.
+-- Bury what waits in a lane, up to a limit. How many that were.
 local function bury_waiting(lane, why, limit)
   local buried, name = 0, "dead: " .. why
   touch(lane)
   while lane[LEVELS] > 0 and buried < limit do
-    local level, count = lane[LEVELS + 1], min(lane[LEVELS + 2], limit - buried)
-    local blobs = call("LPOP", queue(lane, level), count) or {}
+    local level = lane[LEVELS + 1]
+    local blobs = call("LPOP", queue(lane, level), limit - buried) or {}
     for i = 1, #blobs do bury(lane[NAME], level, blobs[i], why, "", name) end
-    count_level(lane, level, -count)
-    buried = buried + count
+    buried = buried + #blobs
+    if buried < limit then close_level(lane, LEVELS + 1) end
   end
-  if lane[DELAYED] > 0 and buried < limit then
+  if buried < limit then
     local late = call("ZPOPMIN", LATE .. lane[NAME], limit - buried)
     for i = 1, #late, 2 do
-      bury(lane[NAME], unpack_("<i4", late[i]), sub(late[i], 5), why, "", name)
+      local level = unpack_("<i4", late[i])
+      bury(lane[NAME], level, sub(late[i], 5), why, "", name)
       buried = buried + 1
     end
-    lane[DELAYED] = lane[DELAYED] - #late / 2
     book.delayed = book.delayed - #late / 2
-    if lane[DELAYED] == 0 then call("ZREM", P .. "due", lane[NAME]) end
+    if buried < limit then call("ZREM", P .. "due", lane[NAME]) end
   end
   book.waiting = book.waiting - buried
   return buried

@@ -2,7 +2,7 @@
 --
 --   P job    waiting leased done dead    the four states a task can be in (delayed: part of waiting)
 --            entered ended               how many ever came in / came to an end; never go back
---            leases turns                the counters behind tokens, and behind who waited longest
+--            leases turns                the counters behind tokens, and behind the stamps of lanes that wait
 --            buckets seen                size of the exact memory
 --            state draining              what the operator wants of the job; how many lanes are draining
 --            sealed finished_at announced

@@ -1,19 +1,23 @@
 -- Lanes: one string each, read once per call and written once at its end.
 --
---   P lanes         hash  lane -> pace, counts and the levels in which tasks wait (packed, see HEAD)
+--   P lanes         hash  lane -> its pace, and the levels in which tasks wait (packed, see HEAD)
 --   P q:LANE:LEVEL  list  tasks that wait, first come first served. LEVEL is priority * 2, and 1 more for retries that
 --                         need credit
 --   P d:LANE        zset  tasks that are not due yet (level and task) -> due
 --   P due           zset  lane -> due time of its first delayed task
---   P ready         zset  lane that may be served now -> best priority, then who waited longest for a turn
---   P rest          zset  lane that may be served later -> from when on
+--   P r:LEVEL       list  lanes that may be served in this level, who waited longest first: name, stamp, name, stamp
+--   P levels        zset  the levels that have such a list
+--   P rest          zset  lane -> when to look at it again
+--
+-- A lane that has tasks in a level stands at most once in that level's list: with the stamp that the lane keeps beside
+-- the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has to be
+-- searched for in a list. Stamp 0: it does not stand there.
 
-local HEAD = "<BBI4I4ddddI4dddI4dI4dddddH"
-local FORMS = {[0] = HEAD, [1] = HEAD .. "i4I4", [2] = HEAD .. "i4I4i4I4"}
-local IDLE, READY, RESTING, FULL = 0, 1, 2, 3
+local HEAD = "<BI4dddI4dddI4dI4dddddH"
+local FORMS = {[0] = HEAD, [1] = HEAD .. "i4I4", [2] = HEAD .. "i4I4i4I4", [3] = HEAD .. "i4I4i4I4i4I4"}
+local COUNT_AT, LEVEL_AT = 114, 116
 local RUNNING, PAUSED, DRAINING = 0, 1, 2
-local TURNS = 2 ^ 40
-local LANES, QUEUE, LATE = P .. "lanes", P .. "q:", P .. "d:"
+local LANES, QUEUE, LATE, LINE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:"
 
 local lanes, touched, marked, not_before = {}, {}, {}, {}
 
@@ -26,9 +30,13 @@ local function form(levels)
   return known
 end
 
+local function levels_of(packed)
+  local low, high = byte(packed, COUNT_AT, COUNT_AT + 1)
+  return low + 256 * high
+end
+
 local function read_lane(name, packed)
-  local low, high = byte(packed, 127, 128)
-  local levels = low + 256 * high
+  local levels = levels_of(packed)
   local lane = {name, "", unpack_(form(levels), packed)}
   local last = LEVELS + 2 * levels + 1
   if lane[last] <= #packed then lane[WHY] = sub(packed, lane[last]) end
@@ -38,12 +46,20 @@ local function read_lane(name, packed)
 end
 
 local function new_lane(name, pace)
-  book.turns = book.turns + 1
-  local lane = {name, "", IDLE, RUNNING, 0, 0, book.turns, 0}
+  local lane = {name, "", RUNNING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
   open_pace(lane, pace)
-  lane[LEVELS] = 0
   lanes[name] = lane
   return lane
+end
+
+-- Has the packed lane tasks in this level?
+local function has_level(packed, level)
+  local at = LEVEL_AT
+  for _ = 1, levels_of(packed) do
+    if unpack_("<i4", packed, at) == level then return true end
+    at = at + 8
+  end
+  return false
 end
 
 -- Bring lanes into this call's hands. One that is not known yet is opened with its pace: paces[name], or paces[1].
@@ -77,31 +93,36 @@ local function touch(lane)
   end
 end
 
--- So many tasks more (or less) wait in a level. Levels stand in order, and one without tasks is not kept.
-local function count_level(lane, level, count)
-  local last = LEVELS + 2 * lane[LEVELS]
-  local at = LEVELS + 1
-  while at <= last and lane[at] < level do at = at + 2 end
-  if at <= last and lane[at] == level then
-    lane[at + 1] = lane[at + 1] + count
-    if lane[at + 1] > 0 then return end
-    for i = at, last do lane[i] = lane[i + 2] end
-    lane[LEVELS] = lane[LEVELS] - 1
-  elseif count > 0 then
-    for i = last, at, -1 do lane[i + 2] = lane[i] end
-    lane[at], lane[at + 1] = level, count
-    lane[LEVELS] = lane[LEVELS] + 1
+-- Where the lane keeps a level; nil if it has no tasks there.
+local function find_level(lane, level)
+  for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
+    if lane[at] == level then return at end
   end
+  return nil
 end
 
-local function waiting_in(lane)
-  local sum = lane[DELAYED]
-  for at = LEVELS + 2, LEVELS + 2 * lane[LEVELS], 2 do sum = sum + lane[at] end
-  return sum
+local function open_level(lane, level)
+  if find_level(lane, level) then return end
+  local at = LEVELS + 2 * lane[LEVELS] + 1
+  lane[at], lane[at + 1] = level, 0
+  lane[LEVELS] = lane[LEVELS] + 1
+end
+
+local function close_level(lane, at)
+  local last = LEVELS + 2 * lane[LEVELS]
+  lane[at], lane[at + 1] = lane[last - 1], lane[last]
+  lane[last - 1], lane[last] = nil, nil
+  lane[LEVELS] = lane[LEVELS] - 1
 end
 
 local function queue(lane, level)
   return QUEUE .. lane[NAME] .. ":" .. level
+end
+
+local function waiting_in(lane)
+  local sum = call("ZCARD", LATE .. lane[NAME])
+  for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do sum = sum + call("LLEN", queue(lane, lane[at])) end
+  return sum
 end
 
 -- A task waits at the end of its queue, or (due) until its time has come.
@@ -110,85 +131,83 @@ local function wait_in(lane, level, blob, due)
   if due > now then
     call("ZADD", LATE .. lane[NAME], due, pack_("<i4", level) .. blob)
     call("ZADD", P .. "due", "LT", due, lane[NAME])
-    lane[DELAYED] = lane[DELAYED] + 1
     book.delayed = book.delayed + 1
   else
     call("RPUSH", queue(lane, level), blob)
-    count_level(lane, level, 1)
+    open_level(lane, level)
   end
-end
-
--- Where the lane belongs now: its place, and its score there.
-local function placement(lane)
-  if lane[STATE] == PAUSED then return FULL, 0 end
-  local levels = lane[LEVELS]
-  if levels == 0 then return IDLE, 0 end
-  local free = free_at(lane)
-  if not free then return FULL, 0 end
-  local best = lane[LEVELS + 1]
-  if best % 2 == 1 and credit(lane) < 1 then
-    local at = LEVELS + 3
-    while at < LEVELS + 2 * levels and lane[at] % 2 == 1 do at = at + 2 end
-    if at < LEVELS + 2 * levels then
-      best = lane[at]
-    else
-      free = max(free, credit_at(lane))
-    end
-  end
-  if not_before[lane] then free = max(free, not_before[lane]) end
-  if free > now then return RESTING, free end
-  return READY, floor(best / 2) * TURNS + lane[TURN]
-end
-
-local moves = {}
-
-local function move(key, score, name)
-  local list = moves[key]
-  if not list then
-    list = {}
-    moves[key] = list
-  end
-  if score then list[#list + 1] = score end
-  list[#list + 1] = name
-end
-
--- Put a lane where it belongs now. What is moved is written by `write_places`.
-local function place(lane)
-  local was, score = lane[PLACE], lane[SCORE]
-  local is, new = placement(lane)
-  if is == was and new == score then return end
-  if was == READY and is ~= READY then move("-ready", nil, lane[NAME]) end
-  if was == RESTING and is ~= RESTING then move("-rest", nil, lane[NAME]) end
-  if is == READY then
-    if was ~= READY then woke = true end
-    move("+ready", new, lane[NAME])
-  elseif is == RESTING then
-    move("+rest", new, lane[NAME])
-  end
-  lane[PLACE], lane[SCORE] = is, new
 end
 
 local function many(command, key, list)
   for from = 1, #list, 1000 do call(command, key, unpack(list, from, min(#list, from + 999))) end
 end
 
-local function write_places()
-  if moves["-ready"] then many("ZREM", P .. "ready", moves["-ready"]) end
-  if moves["-rest"] then many("ZREM", P .. "rest", moves["-rest"]) end
-  if moves["+ready"] then many("ZADD", P .. "ready", moves["+ready"]) end
-  if moves["+rest"] then many("ZADD", P .. "rest", moves["+rest"]) end
-  moves = {}
+local lines, looks = {}, {}
+
+-- Let the lane stand in line wherever it may be served now, or be looked at again when that changes.
+-- What comes of it is written by `write_lines`.
+local function line_up(lane)
+  local levels = lane[LEVELS]
+  if levels == 0 or lane[STATE] == PAUSED then return end
+  local free = free_at(lane)
+  if not free then return end
+  local later = not_before[lane]
+  if later then free = max(free, later) end
+  local look = free > now and free or nil
+  if not look then
+    for at = LEVELS + 1, LEVELS + 2 * levels, 2 do
+      if lane[at + 1] == 0 then
+        local level = lane[at]
+        if level % 2 == 1 and credit(lane) < 1 then
+          look = max(credit_at(lane), now + 0.001)
+        else
+          book.turns = book.turns % 4294967295 + 1
+          lane[at + 1] = book.turns
+          local line = lines[level]
+          if not line then
+            line = {}
+            lines[level] = line
+          end
+          line[#line + 1] = lane[NAME]
+          line[#line + 1] = book.turns
+        end
+      end
+    end
+  end
+  if look and (lane[WAKE] == 0 or lane[WAKE] > look) then
+    lane[WAKE] = look
+    looks[#looks + 1] = look
+    looks[#looks + 1] = lane[NAME]
+  end
+end
+
+local function write_lines()
+  for level, line in pairs(lines) do
+    local before = #line
+    local length = 0
+    for from = 1, before, 1000 do
+      length = call("RPUSH", LINE .. level, unpack(line, from, min(before, from + 999)))
+    end
+    if length == before then call("ZADD", P .. "levels", level, level) end
+    woke = true
+  end
+  lines = {}
+  if #looks > 0 then
+    many("ZADD", P .. "rest", looks)
+    looks = {}
+  end
 end
 
 local function write_lanes()
   local written = {}
   for i = 1, #touched do
     local lane = touched[i]
-    place(lane)
+    line_up(lane)
     local levels = lane[LEVELS]
     written[2 * i - 1] = lane[NAME]
-    written[2 * i] = pack_(form(levels), unpack(lane, PLACE, LEVELS + 2 * levels)) .. lane[WHY]
+    local packed = pack_(form(levels), unpack(lane, STATE, LEVELS + 2 * levels))
+    written[2 * i] = lane[WHY] == "" and packed or packed .. lane[WHY]
   end
-  write_places()
+  write_lines()
   many("HSET", LANES, written)
 end

@@ -17,12 +17,11 @@ local RESCUED, PROMOTED, BURIED = 2000, 1000, 2000
 -- What a lost reply handed out goes back before anything else: nobody knows of it.
 local function take_back_lost()
   local kept = call("HGET", P .. "calls", "l" .. worker)
-  if not kept then return end
-  local name, first, last = string.match(kept, "^(%S+) (%d+) (%d+)$")
-  if name ~= lost_call then return end
-  local lost, tokens = {}, {}
-  for token = tonumber(first), tonumber(last), shards do
-    local field = string.format("%.0f", token)
+  if not kept or sub(kept, 1, #lost_call + 1) ~= lost_call .. " " then return end
+  local first, last = unpack_(">I6I6", kept, #lost_call + 2)
+  local lost = {}
+  for token = first, last, shards do
+    local field = pack_(">I6", token)
     local parcel = call("HGET", HELD .. worker, field)
     if parcel then
       lost[#lost + 1] = {token, parcel}
@@ -46,10 +45,9 @@ local function promote_lane(lane)
   for i = 1, #due do
     local level = unpack_("<i4", due[i])
     call("RPUSH", queue(lane, level), sub(due[i], 5))
-    count_level(lane, level, 1)
+    open_level(lane, level)
   end
   if #due > 0 then call("ZREMRANGEBYRANK", late, 0, #due - 1) end
-  lane[DELAYED] = lane[DELAYED] - #due
   book.delayed = book.delayed - #due
   touch(lane)
   local first = call("ZRANGE", late, 0, 0, "WITHSCORES")
@@ -67,93 +65,85 @@ local function promote()
       if promoted < PROMOTED then promoted = promoted + promote_lane(lanes[name]) end
     end
   end
-  names = call("ZRANGEBYSCORE", P .. "rest", "-inf", now, "LIMIT", 0, max(2 * limit, 64))
+  names = call("ZRANGEBYSCORE", P .. "rest", "-inf", now, "LIMIT", 0, limit + 16)
   if #names > 0 then
     load_lanes(names)
-    for i = 1, #names do touch(lanes[names[i]]) end
+    call("ZREMRANGEBYRANK", P .. "rest", 0, #names - 1)
+    for i = 1, #names do
+      local lane = lanes[names[i]]
+      lane[WAKE] = 0
+      touch(lane)
+    end
   end
-  for i = 1, #touched do place(touched[i]) end
-  write_places()
+  for i = 1, #touched do line_up(touched[i]) end
+  write_lines()
 end
 
 local reply, held = {0, -1, 0, 0}, {}
 local served = 0
 
 local function hand_out(lane, level, blobs, start)
-  local head = wrap(lane[NAME], level)
+  local head, interval, at = wrap(lane[NAME], level), lane[INTERVAL], #reply
+  reply[at + 1], reply[at + 2] = lane[NAME], #blobs
+  at = at + 2
   for i = 1, #blobs do
     served = served + 1
-    reply[#reply + 1] = floor((start - now) * 1e6 + 0.5)
-    reply[#reply + 1] = blobs[i]
-    held[2 * served - 1] = string.format("%.0f", (book.leases + served) * shards + shard)
+    reply[at + 1], reply[at + 2] = floor((start - now) * 1e6 + 0.5), blobs[i]
+    at = at + 2
+    held[2 * served - 1] = pack_(">I6", (book.leases + served) * shards + shard)
     held[2 * served] = head .. blobs[i]
-    start = start + lane[INTERVAL]
+    start = start + interval
   end
-  return start
+  lane[NEXT] = start
+  lane[LEASED] = lane[LEASED] + #blobs
 end
 
--- Up to so many tasks of one priority of one lane.
-local function serve(lane, priority, wanted)
-  touch(lane)
+-- Up to so many tasks of one level of a lane.
+local function serve(lane, at, wanted)
   if given_up(lane, patience) then
     bury_waiting(lane, string.format("unreachable: lane given up after %.0f s of failures only", patience), BURIED)
     if waiting_in(lane) == 0 then forgive(lane) end
-    return
-  end
-  local places, start = reserve(lane, wanted)
-  local before, retries, header = served, 0, nil
-  local at = LEVELS + 1
-  while places > 0 and at < LEVELS + 2 * lane[LEVELS] do
-    local level, count = lane[at], lane[at + 1]
-    if floor(level / 2) > priority then break end
-    local take = min(places, count)
-    if level % 2 == 1 then take = min(take, floor(credit(lane)) - retries) end
-    if take > 0 and floor(level / 2) == priority then
-      local blobs = call("LPOP", queue(lane, level), take) or {}
-      if not header then
-        header = #reply + 2
-        reply[header - 1], reply[header] = lane[NAME], 0
-      end
-      start = hand_out(lane, level, blobs, start)
-      places = places - #blobs
-      if level % 2 == 1 then retries = retries + #blobs end
-      if #blobs < take then book.waiting = book.waiting - (count - #blobs) end
-      count_level(lane, level, #blobs < take and -count or -take)
-      if lane[at] == level then at = at + 2 end
-    else
-      at = at + 2
-    end
-  end
-  local handed = served - before
-  if handed == 0 then
-    -- Whoever cannot be served must not look ready, or it would be asked for ever.
     not_before[lane] = now + 0.001
     return
   end
-  reply[header] = handed
-  lane[NEXT] = start
-  lane[LEASED] = lane[LEASED] + handed
-  book.turns = book.turns + 1
-  lane[TURN] = book.turns
-  spend(lane, handed - retries, retries, share)
+  local places, start = reserve(lane, wanted)
+  local level = lane[at]
+  local retry = level % 2 == 1
+  if retry then places = min(places, floor(credit(lane))) end
+  if places <= 0 then
+    -- Whoever cannot be served must not stand in line, or it would be asked for ever.
+    not_before[lane] = now + 0.001
+    return
+  end
+  local key = queue(lane, level)
+  local blobs = call("LPOP", key, places) or {}
+  if #blobs < places or call("LLEN", key) == 0 then close_level(lane, at) end
+  if #blobs == 0 then return end
+  hand_out(lane, level, blobs, start)
+  spend(lane, retry and 0 or #blobs, retry and #blobs or 0, share)
 end
 
--- Level by level: all lanes that may run at the best priority share the batch, then the next priority.
-local function serve_all()
-  while served < limit do
-    local names = call("ZRANGE", P .. "ready", 0, limit - served - 1)
-    if #names == 0 then return end
-    load_lanes(names)
-    local priority, same = floor(lanes[names[1]][SCORE] / TURNS), 1
-    while same < #names and floor(lanes[names[same + 1]][SCORE] / TURNS) == priority do same = same + 1 end
-    local each = math.ceil((limit - served) / same)
-    for i = 1, same do
-      local lane = lanes[names[i]]
-      if served < limit then serve(lane, priority, min(each, limit - served)) end
-      place(lane)
-    end
-    write_places()
+-- All lanes that stand in line at a level share what is left of the batch.
+local function serve_level(level)
+  local line = call("LPOP", LINE .. level, 2 * (limit - served))
+  if not line then
+    call("ZREM", P .. "levels", level)
+    return
   end
+  local names, count = {}, #line / 2
+  for i = 1, count do names[i] = line[2 * i - 1] end
+  load_lanes(names)
+  for i = 1, count do
+    local lane = lanes[names[i]]
+    local at = lane and find_level(lane, level)
+    if at and lane[at + 1] == tonumber(line[2 * i]) then
+      lane[at + 1] = 0
+      touch(lane)
+      if lane[STATE] ~= PAUSED then serve(lane, at, math.ceil((limit - served) / (count - i + 1))) end
+      line_up(lane)
+    end
+  end
+  write_lines()
 end
 
 local function next_wake()
@@ -168,12 +158,18 @@ call("ZADD", P .. "workers", now, worker)
 if lost_call ~= "" then take_back_lost() end
 rescue_dead()
 promote()
-if book.state == "running" or book.state == "draining" then serve_all() end
+if book.state == "running" or book.state == "draining" then
+  while served < limit do
+    local level = call("ZRANGE", P .. "levels", 0, 0)[1]
+    if not level then break end
+    serve_level(tonumber(level))
+  end
+end
 reply[1] = floor(now * 1e6 + 0.5)
 reply[3] = (book.leases + 1) * shards + shard
 if served > 0 then
   many("HSET", HELD .. worker, held)
-  call("HSET", P .. "calls", "l" .. worker, this_call .. " " .. held[1] .. " " .. held[2 * served - 1])
+  call("HSET", P .. "calls", "l" .. worker, this_call .. " " .. held[1] .. held[2 * served - 1])
   book.leases = book.leases + served
   book.leased = book.leased + served
   book.waiting = book.waiting - served

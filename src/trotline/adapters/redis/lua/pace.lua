@@ -1,10 +1,8 @@
 -- When a lane may be asked, and how its answers change that: rules/pace.py, word for word.
 -- A lane is an array; the numbers below are the places of its fields (lanes.lua keeps it in one string).
 
-local NAME, WHY, PLACE, STATE, LEASED, DELAYED, TURN, SCORE = 1, 2, 3, 4, 5, 6, 7, 8
-local FLOOR, CEILING, CONCURRENCY, INTERVAL, NEXT, REST = 9, 10, 11, 12, 13, 14
-local FAILURES, SINCE, RESTS, SLOWED, LATENCY, USUAL, CREDIT, CREDITED = 15, 16, 17, 18, 19, 20, 21, 22
-local LEVELS = 23
+local NAME, WHY, STATE, LEASED, WAKE, FLOOR, CEILING, CONCURRENCY, INTERVAL, NEXT, REST = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
+local FAILURES, SINCE, RESTS, SLOWED, LATENCY, USUAL, CREDIT, CREDITED, LEVELS = 12, 13, 14, 15, 16, 17, 18, 19, 20
 
 local max, min = math.max, math.min
 

@@ -5,13 +5,13 @@
 
 local fields, whys = {}, {}
 for i = 3, #ARGV, 2 do
-  fields[#fields + 1] = ARGV[i]
+  fields[#fields + 1] = pack_(">I6", tonumber(ARGV[i]))
   whys[tonumber(ARGV[i])] = ARGV[i + 1]
 end
 local held = {}
 for i, parcel in ipairs(call("HMGET", HELD .. ARGV[2], unpack(fields))) do
   if not parcel then break end
-  held[i] = {tonumber(fields[i]), parcel}
+  held[i] = {tonumber(ARGV[1 + 2 * i]), parcel}
 end
 call("HDEL", HELD .. ARGV[2], unpack(fields))
 give_back(held, function(token, lane, level, blob)

@@ -3,7 +3,7 @@
 -- End leases: outcome, children and news, each lease whole or not at all.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
 --   ARGV[4] msgpack: names of lanes, their paces, children (see admit.lua), their owners, endings
---   an ending is ten values in a row: token, fingerprint (8 bytes), outcome, name to tally,
+--   an ending is ten values in a row: token (6 bytes), fingerprint (8 bytes), outcome, name to tally,
 --     news: kind or nil, took, rest, interval, chance; and what is rare:
 --       wait, why, detail, number of the lane it moved to, blob it became, tallies, examples, rejects
 --   gives one digit per ending: 1 applied, 0 stale

@@ -1,6 +1,6 @@
 -- Who holds what, and what becomes of it when they leave or die.
 --
---   P held:W    hash  token -> parcel
+--   P held:W    hash  token (6 bytes) -> parcel
 --   P workers   zset  W -> when it was last heard
 --   P about     hash  W -> what it tells of itself
 --   P figures   hash  d..W, f..W -> leases it ended as done / otherwise
@@ -29,7 +29,7 @@ local function give_back(held, changed)
     if changed then blob = changed(token, name, level, blob) end
     if blob then
       call("LPUSH", queue(lane, level), blob)
-      count_level(lane, level, 1)
+      open_level(lane, level)
       book.waiting = book.waiting + 1
     end
   end
@@ -37,7 +37,10 @@ end
 
 local function held_by(worker)
   local flat, held = call("HGETALL", HELD .. worker), {}
-  for i = 1, #flat, 2 do held[#held + 1] = {tonumber(flat[i]), flat[i + 1]} end
+  for i = 1, #flat, 2 do
+    local token = unpack_(">I6", flat[i])
+    held[#held + 1] = {token, flat[i + 1]}
+  end
   return held
 end
 
