@@ -4,6 +4,7 @@ What PostgreSQL cannot hold is replaced (NUL has no place in its text), so that 
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -49,21 +50,22 @@ def placed(batch: Sequence[Record]) -> tuple[list[Placed], dict[int, str]]:
 
 def columns_of_rows(rows: Iterable[Placed]) -> list[list[Any]]:
     """site, kind, key, data, url, host, seen_at."""
-    columns: list[list[Any]] = [[], [], [], [], [], [], []]
-    site, kind, key, data, url, host, seen_at = columns
-    for _, row in rows:
-        site.append(row.site)
-        kind.append(row.kind)
-        key.append(row.key)
-        data.append(row.data)
-        url.append(row.url)
-        host.append(host_of(row.url))
-        seen_at.append(row.seen_at)
-    return columns
+    turned = list(zip(*(row for _, row in rows), strict=True))
+    if not turned:
+        return [[], [], [], [], [], [], []]
+    site, kind, key, url, seen_at, data = map(list, turned)
+    return [site, kind, key, data, url, [host_of(each) for each in url], seen_at]
 
 
 def host_of(url: str) -> str:
     """The host of an absolute URL, without user and port; empty if it has none."""
+    # The rows of a batch come from few hosts. No scheme is longer: the first slash after it ends the host.
+    end = url.find("/", 8)
+    return _host(url if end < 0 else url[:end])
+
+
+@lru_cache(maxsize=4096)
+def _host(url: str) -> str:
     rest = url.partition("://")[2]
     end = min((at for at in map(rest.find, "/?#") if at >= 0), default=len(rest))
     place = rest[:end].rpartition("@")[2]
@@ -106,7 +108,7 @@ VISIT_TYPES = {
 
 
 def signed(number: int) -> int:
-    """A fingerprint has 64 bits without a sign; PostgreSQL's numbers have one."""
+    """64 bits as PostgreSQL has them: whoever counts without a sign is folded into one."""
     return number - 2**64 if number > _LARGEST else number
 
 
