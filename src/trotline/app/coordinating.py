@@ -9,6 +9,7 @@ from os import getpid
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.feeding import LoopClock
 from trotline.app.jobs import code_version
 from trotline.app.loading import load
 from trotline.app.places import MEMORY, REDIS, is_file, path_of, scheme_of
@@ -37,13 +38,12 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     frontier: str
     sink: str
 
-    @property
-    def charge(self) -> Charge:
+    def charge(self, *, scheduled: bool) -> Charge:
         return Charge(
             spider=self.spider.name,
             rules=self.spider.rules,
             version=code_version(self.ref),
-            schedule=self.spider.schedule,
+            schedule=self.spider.schedule if scheduled else None,
         )
 
 
@@ -51,22 +51,14 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asked for."""
 
     posts: tuple[Post, ...]
+    scheduled: bool = True
+    """Start the jobs of spiders that have a schedule."""
     keep: Seconds = Policy().keep
     """Jobs that ended longer ago are forgotten."""
     high_water: int = HIGH_WATER
     allow_private: bool = False
     allow: tuple[str, ...] = ()
     proxy: Proxy | None = None
-
-
-class LoopClock:
-    """The event loop's time."""
-
-    def now(self) -> Seconds:
-        return asyncio.get_running_loop().time()
-
-    async def sleep(self, seconds: Seconds) -> None:
-        await asyncio.sleep(seconds)
 
 
 def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
@@ -117,6 +109,12 @@ async def coordinate(plan: CoordinatePlan, tell: Callable[[News], None]) -> None
             raise end.exceptions[0] if isinstance(end, ExceptionGroup) else end
 
 
+async def look_after(post: Post, tell: Callable[[News], None]) -> None:
+    """The coordinator's part beside a command that has started a job itself: rescue, retention, alerts and the end, but
+    no schedule. Until cancelled."""
+    await _at(post.frontier, CoordinatePlan(posts=(post,), scheduled=False), tell)
+
+
 async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
@@ -133,7 +131,7 @@ async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None])
                 chance=wiring.open_chance(),
                 tell=tell,
             )
-            charges = [post.charge for post in posts]
+            charges = [post.charge(scheduled=plan.scheduled) for post in posts]
             await Coordinator(coordinator_name(), charges, tools, Policy(keep=plan.keep)).run()
         finally:
             await jobs.close()

@@ -1,0 +1,368 @@
+"""What a leader does, on real books and a virtual clock."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from trotline.adapters.sqlite.frontier import SqliteFrontier
+from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.adapters.sqlite.leadership import SqliteLeadership
+from trotline.coordinator.coordinator import Coordinator
+from trotline.coordinator.tools import Charge, News, Policy, Tools
+from trotline.errors import FrontierUnreachable, SinkUnreachable, SpiderRefused
+from trotline.model.job import Job
+from trotline.model.lease import Settlement
+from trotline.model.outcome import Done
+from trotline.model.schedule import Overlap, Schedule
+from trotline.testing.clocks import MORNING
+from trotline.testing.frontier_contract import BRISK, tasks
+from trotline.testing.virtual_time import run_virtual
+
+MINUTELY = Schedule("* * * * *")
+
+
+class LoopClock:
+    def now(self) -> float:
+        return asyncio.get_running_loop().time()
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+
+class World:
+    """A file, its coordinators, and what they said."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = str(folder / "frontier.db")
+        self.said: list[News] = []
+        self.trouble: list[Exception] = []
+        """What the next deeds of the author's seeds or of the sink raise."""
+        self.concluded: list[str] = []
+        self.maintained = 0
+        self.seeds = 10
+        self._opened: list[Any] = []
+        self._running: list[asyncio.Task[None]] = []
+
+    def now(self) -> float:
+        return MORNING + asyncio.get_running_loop().time()
+
+    def open(self, kind: Any, *arguments: Any) -> Any:
+        self._opened.append(kind(self.path, *arguments, now=self.now, inline=True))
+        return self._opened[-1]
+
+    @property
+    def jobs(self) -> SqliteJobs:
+        return self.open(SqliteJobs)
+
+    def frontier(self, job: Job) -> SqliteFrontier:
+        return self.open(SqliteFrontier, job)
+
+    def coordinate(
+        self, name: str = "ann", schedule: Schedule | None = MINUTELY, **policy: Any
+    ) -> "asyncio.Task[None]":
+        async def open_frontier(job: Job) -> SqliteFrontier:
+            return SqliteFrontier(self.path, job, now=self.now, inline=True)
+
+        tools = Tools(
+            leadership=self.open(SqliteLeadership),
+            jobs=self.jobs,
+            open_frontier=open_frontier,
+            duties=self,
+            clock=LoopClock(),
+            chance=random.Random(1),
+            tell=self.said.append,
+        )
+        charge = Charge(spider="shop", rules=BRISK, version="v1", schedule=schedule)
+        task = asyncio.create_task(Coordinator(name, [charge], tools, Policy(**policy)).run())
+        self._running.append(task)
+        return task
+
+    # What the coordinator does through us
+
+    async def seed(self, job: Job, frontier: Any, leads: Any, say: Any) -> None:
+        if self.trouble:
+            raise self.trouble.pop(0)
+        await frontier.put(tasks(self.seeds))
+
+    async def conclude(self, job: Job) -> None:
+        if self.trouble:
+            raise self.trouble.pop(0)
+        self.concluded.append(job.id)
+
+    async def maintain(self, now: float) -> None:
+        self.maintained += 1
+
+    # What tests do
+
+    async def work(self, job: Job, limit: int = 1000) -> None:
+        frontier = self.frontier(job)
+        leases = await frontier.lease("worker", limit)
+        await frontier.settle("worker", [Settlement(lease, Done(), tallies={"records": 1}) for lease in leases])
+
+    def events(self, *names: str) -> list[str]:
+        return [news.event for news in self.said if not names or news.event in names]
+
+    def text(self, event: str) -> str:
+        return next(news.text for news in self.said if news.event == event)
+
+    async def close(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        for opened in self._opened:
+            await opened.close()
+
+
+@pytest.fixture
+def play(tmp_path: Path) -> Callable[..., World]:
+    """Play a scene on virtual time; the world it left."""
+
+    def play(scene: Any) -> World:
+        async def whole() -> World:
+            world = World(tmp_path)
+            try:
+                await scene(world)
+            finally:
+                await world.close()
+            return world
+
+        return run_virtual(whole())
+
+    return play
+
+
+async def soon(world: World, count: int = 1) -> Job:
+    """The job of the first slot, when it is seeded."""
+    while len(world.events("job.seeded", "job.trouble")) < count:  # noqa: ASYNC110 - virtual time costs nothing
+        await asyncio.sleep(1)
+    job = await world.jobs.latest("shop")
+    assert job is not None
+    return job
+
+
+def test_one_leads_and_the_other_says_so_once(play):
+    async def scene(world):
+        world.coordinate("ann", schedule=None)
+        await asyncio.sleep(1)
+        world.coordinate("bob", schedule=None)
+        await asyncio.sleep(300)
+
+    world = play(scene)
+
+    assert ["leading (term 1)", "ann leads (term 1); standing by"] == [news.text for news in world.said]
+
+
+def test_who_is_asked_to_stop_resigns_and_the_other_leads_within_seconds(play):
+    async def scene(world):
+        leader = world.coordinate("ann", schedule=None)
+        await asyncio.sleep(1)
+        world.coordinate("bob", schedule=None)
+        await asyncio.sleep(10)
+        leader.cancel()
+        await asyncio.sleep(7)
+
+    assert play(scene).said[-1].text == "leading (term 2)"
+
+
+def test_a_slot_starts_a_job_seeds_it_and_tells_its_end(play):
+    async def scene(world):
+        world.coordinate()
+        world.job = await soon(world)
+        world.seeded = await world.frontier(world.job).progress()
+        await world.work(world.job)
+        await asyncio.sleep(10)
+
+    world = play(scene)
+
+    assert (world.seeded.waiting, world.seeded.sealed, world.job.version) == (10, True, "v1")
+    assert world.events()[:5] == ["coordinator.leads", "slot.next", "slot.started", "job.seeding", "job.seeded"]
+    assert world.text("job.finished") == "shop-1 finished: 10 done, 0 dead"
+    assert world.events("job.finished") == ["job.finished"]
+    assert world.concluded == ["shop-1"]
+
+
+def test_a_run_is_left_out_with_a_line_while_the_job_before_is_unfinished(play):
+    async def scene(world):
+        world.coordinate()
+        await soon(world)
+        await asyncio.sleep(150)
+        world.all = await world.jobs.all()
+
+    world = play(scene)
+
+    assert [job.id for job in world.all] == ["shop-1"]
+    assert world.events("slot.skipped") == ["slot.skipped"] * 2
+    assert world.text("slot.skipped").endswith("shop-1 is unfinished")
+
+
+def test_a_run_that_waits_starts_when_the_job_before_is_finished(play):
+    async def scene(world):
+        world.coordinate(schedule=Schedule("* * * * *", "UTC", Overlap.WAIT))
+        job = await soon(world)
+        await asyncio.sleep(200)
+        world.before = len(await world.jobs.all())
+        await world.work(job)
+        await asyncio.sleep(3)
+        world.after = len(await world.jobs.all())
+
+    world = play(scene)
+
+    assert (world.before, world.after) == (1, 2), "what waited is one run"
+    assert world.events("slot.waits") == ["slot.waits"]
+
+
+def test_a_cancelled_job_stands_in_nobodys_way(play):
+    async def scene(world):
+        world.coordinate()
+        await world.frontier(await soon(world)).cancel()
+        await asyncio.sleep(65)
+        world.all = await world.jobs.all()
+
+    assert [job.id for job in play(scene).all] == ["shop-1", "shop-2"]
+
+
+def test_a_schedule_that_was_changed_owes_nothing(play):
+    async def scene(world):
+        first = world.coordinate(schedule=Schedule("0 0 1 1 *"))
+        await asyncio.sleep(5)
+        first.cancel()
+        await asyncio.sleep(40 * 60)
+        world.coordinate(schedule=Schedule("*/30 * * * *"))
+        await asyncio.sleep(60)
+        world.all = await world.jobs.all()
+
+    world = play(scene)
+
+    # MORNING is 15:06:40: the slot at 15:30 was before this schedule began.
+    assert [] == world.all
+
+
+def test_seeds_that_fail_are_tried_again(play):
+    async def scene(world):
+        world.trouble = [SpiderRefused("no such file"), ZeroDivisionError("in the author's code")]
+        world.coordinate()
+        job = await soon(world, 3)
+        world.progress = await world.frontier(job).progress()
+
+    world = play(scene)
+
+    assert (world.progress.waiting, world.progress.sealed) == (10, True)
+    assert any("ZeroDivisionError: in the author's code" in news.text for news in world.said)
+
+
+def test_seeds_that_never_work_do_not_stand_in_the_way_of_the_next_run(play):
+    async def scene(world):
+        world.trouble = [SpiderRefused("no such file")] * 3
+        world.coordinate()
+        await soon(world, 3)
+        await asyncio.sleep(120)
+        world.all = await world.jobs.all()
+
+    world = play(scene)
+
+    assert world.all[0].announced
+    assert len(world.all) > 1
+    assert "empty run" in world.text("alert.raised")
+
+
+def test_a_job_is_not_sealed_because_the_server_was_away_while_it_was_seeded(play):
+    async def scene(world):
+        world.trouble = [FrontierUnreachable("away") for _ in range(6)]
+        world.coordinate()
+        job = await soon(world, 6)
+        world.before = await world.frontier(job).progress()
+        await soon(world, 7)
+        world.after = await world.frontier(job).progress()
+
+    world = play(scene)
+
+    assert (world.before.sealed, world.after.sealed, world.after.waiting) == (False, True, 10)
+
+
+def test_the_end_is_told_only_when_the_sink_is_finished(play):
+    async def scene(world):
+        world.coordinate()
+        job = await soon(world)
+        world.trouble = [SinkUnreachable("the disk is full") for _ in range(3)]
+        await world.work(job)
+        await asyncio.sleep(7)
+        world.early = world.events("job.finished")
+        await asyncio.sleep(20)
+
+    world = play(scene)
+
+    assert (world.early, world.events("job.finished")) == ([], ["job.finished"])
+    assert world.events("job.trouble") == ["job.trouble"], "said once, however often it is tried"
+
+
+def test_a_job_that_was_revived_is_told_again(play):
+    async def scene(world):
+        world.coordinate(schedule=None)
+        job = await world.jobs.start("shop", BRISK)
+        frontier = world.frontier(job)
+        await frontier.put(tasks(3))
+        await frontier.seal()
+        await frontier.cancel("shop.example")
+        await asyncio.sleep(10)
+        await frontier.revive()
+        await world.work(job)
+        await asyncio.sleep(10)
+
+    assert [news.text for news in play(scene).said if news.event == "job.finished"] == [
+        "shop-1 finished: 0 done, 3 dead",
+        "shop-1 finished: 3 done, 0 dead",
+    ]
+
+
+def test_what_a_dead_worker_held_goes_back_when_no_worker_is_left(play):
+    async def scene(world):
+        world.coordinate(schedule=None)
+        job = await world.jobs.start("shop", BRISK)
+        frontier = world.frontier(job)
+        await frontier.put(tasks(5))
+        await frontier.lease("dead", 5)
+        await asyncio.sleep(40)
+        world.progress = await frontier.progress()
+        world.workers = await frontier.workers()
+
+    world = play(scene)
+
+    assert (world.progress.waiting, world.progress.leased) == (5, 0)
+    assert [] == world.workers, "the coordinator is no worker"
+    assert world.events("job.rescued") == ["job.rescued"]
+
+
+def test_old_jobs_are_forgotten_and_the_sink_is_maintained(play):
+    async def scene(world):
+        for _ in range(3):
+            await world.frontier(await world.jobs.start("shop", BRISK)).seal()
+        world.coordinate(schedule=None, keep=3000.0)
+        await asyncio.sleep(2 * 3600 + 60)
+        world.all = await world.jobs.all()
+
+    world = play(scene)
+
+    assert [job.id for job in world.all] == ["shop-3"]
+    assert world.events("job.retired") == ["job.retired"] * 2
+    assert world.maintained == 3
+
+
+def test_an_alert_is_told_once_and_once_when_it_is_over(play):
+    async def scene(world):
+        world.coordinate(schedule=None)
+        job = await world.jobs.start("shop", BRISK)
+        frontier = world.frontier(job)
+        await frontier.put(tasks(5))
+        await asyncio.sleep(600)
+        await world.work(job, 1)
+        await asyncio.sleep(60)
+
+    world = play(scene)
+
+    assert world.events("alert.raised", "alert.over") == ["alert.raised", "alert.over"]
+    assert msgspec.structs.asdict(world.said[-1])["data"] == {"alert": "stalled job"}
