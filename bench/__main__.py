@@ -26,12 +26,14 @@ from bench.contenders import (
     Contender,
     prepare,
 )
+from bench.guards import guards as run_guards
+from bench.guards import told as told_guards
 from bench.poison import Manner
 from bench.poison import poison as run_poison
 from bench.tarpit import tarpit as run_tarpit
 
 Figures = dict[str, Any]
-SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup", "poison", "tarpit")
+SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup", "guards", "poison", "tarpit")
 QUICK = ("peers", "latency", "startup")
 RESULTS = WORK / "results.json"
 USUAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_PLAIN, CRAWLEE]
@@ -134,6 +136,10 @@ def startup(options: argparse.Namespace, _contenders: list[Contender]) -> Figure
     return scenarios.start_up(max(5, rounds(options)))
 
 
+def guards(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
+    return run_guards(pages(options, 2000, 5000), max(3, rounds(options) * 2))
+
+
 def poison(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
     """One poison page for 25 good ones, at the default pace of 20 sites."""
     good = pages(options, 500, 5000)
@@ -156,6 +162,7 @@ PLANS: dict[str, Callable[[argparse.Namespace, list[Contender]], Figures]] = {
     "children": children,
     "memory": memory,
     "startup": startup,
+    "guards": guards,
     "poison": poison,
     "tarpit": tarpit,
 }
@@ -166,6 +173,7 @@ PRINTERS: dict[str, Callable[[Figures], str]] = {
     "children": report.children,
     "memory": report.memory,
     "startup": report.start_up,
+    "guards": told_guards,
     "poison": report.poison,
     "tarpit": report.tarpit,
 }

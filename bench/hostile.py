@@ -46,10 +46,10 @@ class Site:
         place = next(number for number in range(self.hosts) if host(number) == name)
         good = [f"/good/{number}" for number in range(place, self.good, self.hosts)]
         bad = [f"/bad/{POISONS[number % 4]}/{number}" for number in range(place, self.bad, self.hosts)]
-        # Between the good ones, as the web has them.
+        # Between the good ones, and on each host at another place: nowhere do twenty sites break in the same second.
         step = len(good) // (len(bad) + 1) + 1
         for number, each in enumerate(bad):
-            good.insert((number + 1) * step + number, each)
+            good.insert((number + 1) * step + number - step * place // self.hosts, each)
         return good
 
     @property

@@ -1,0 +1,59 @@
+"""Python imports this file when it starts, if its folder is on PYTHONPATH: worker processes without their guards.
+
+Only for `python -m bench --only guards`, which compares Trotline with itself. There is no such switch in Trotline: the
+parts are replaced from outside, and a part that is no longer where it was is an error, not a free ride.
+"""
+
+import sys
+from typing import Any
+
+
+def _replace(owner: Any, name: str, part: Any) -> None:
+    if not hasattr(owner, name):
+        raise SystemExit(f"bench/unguarded: {owner} has no {name} any more")
+    setattr(owner, name, part)
+
+
+def _take_off() -> None:
+    import aiohttp
+    from yarl import URL
+
+    from trotline.adapters.http import fetcher, reading
+    from trotline.app import wiring
+    from trotline.rules import redaction, verdicts
+    from trotline.rules.traps import TrapRules, TrapWatch
+    from trotline.worker.marker import Marker
+
+    async def body(response: Any, *_: Any) -> tuple[bytes, int, tuple[str, ...]]:
+        found = await response.read()
+        return found, len(found), ()
+
+    def connector(*_: Any, **__: Any) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(limit=0)
+
+    open_gate = wiring.open_gate
+
+    def gate(spider: Any) -> Any:
+        spider.traps = TrapRules(**dict.fromkeys(TrapRules.__struct_fields__, 0))
+        return open_gate(spider)
+
+    # Guard and limits of the connection and of what comes over it.
+    _replace(fetcher.HttpFetcher, "_target", lambda self, text: URL(text, encoded=True))
+    _replace(fetcher.HttpFetcher, "_check_type", lambda self, response: None)
+    _replace(fetcher, "connector", connector)
+    _replace(reading, "head", lambda response, limits: (tuple(response.headers.items()), ()))
+    _replace(reading, "body", body)
+    # Robots, traps, twins, challenge pages.
+    _replace(wiring, "open_robots", lambda fetcher, spider: None)
+    _replace(wiring, "open_gate", gate)
+    _replace(TrapWatch, "why", lambda self, address, now=0.0: None)
+    _replace(verdicts, "challenge", lambda answer: "")
+    # What tells the supervisor which page is being read, and what keeps secrets out of texts.
+    _replace(Marker, "reading", lambda self, token, now: None)
+    _replace(Marker, "read", lambda self: None)
+    _replace(redaction, "text", lambda said, keys=(), about=None: said)
+    _replace(redaction, "url", lambda text, keys=(): text)
+
+
+if "trotline.app.child" in sys.orig_argv:
+    _take_off()
