@@ -127,6 +127,19 @@ async def test_bad_rows_are_named_with_their_places_and_nothing_is_stored(anywhe
     assert len(await held(anywhere)) == 38
 
 
+async def test_a_batch_too_large_for_one_statement_is_stored_whole_or_not_at_all(anywhere, sink, monkeypatch):
+    monkeypatch.setattr("trotline.adapters.postgres.rows._MOST_TEXT", 50_000)
+    await ask(anywhere, "ALTER TABLE {s}.records ADD CHECK (key <> 'T19')")
+    batch = [product(f"T{number:02}", text="é" * 20_000) for number in range(20)]
+    with pytest.raises(SinkRejects) as refused:
+        await sink.write(batch)
+    assert refused.value.rejected.keys() == {19}
+    assert await held(anywhere) == []
+
+    await sink.write(batch[:19])
+    assert len(await held(anywhere, "key")) == 19
+
+
 async def test_rows_that_break_a_rule_of_the_owner_are_found_all_at_once(anywhere, sink):
     await ask(anywhere, "ALTER TABLE {s}.records ADD CHECK (data->>'price' IS NULL OR (data->>'price')::numeric > 0)")
     batch = [product(f"T{number:03}", price=-1 if number in (0, 13, 99) else 1) for number in range(100)]

@@ -7,9 +7,6 @@ import asyncpg
 
 from trotline.adapters.postgres.pool import Connection, Connections
 from trotline.adapters.postgres.trouble import is_of_a_row, said
-from trotline.model.moments import Seconds
-
-_WITHIN: Seconds = 600.0
 
 
 async def find_faults(
@@ -21,8 +18,9 @@ async def find_faults(
     """
     if not columns or not columns[0]:
         return {}
-    async with connections.transaction(whole=_WITHIN) as connection:
-        return await _among(connection, statement, columns, others, 0, len(columns[0]))
+    count = len(columns[0])
+    async with connections.transaction(statements=2 * count) as connection:
+        return await _among(connection, statement, columns, others, 0, count)
 
 
 async def _among(

@@ -39,17 +39,17 @@ class Connections:
 
     @asynccontextmanager
     async def transaction(
-        self, *, within: Seconds = 0.0, lock: Seconds = _LOCK_WITHIN, whole: Seconds = 0.0
+        self, *, within: Seconds = 0.0, lock: Seconds = _LOCK_WITHIN, statements: int = 1
     ) -> AsyncIterator[Connection]:
         """A transaction that is committed, and durable, when the block ends; an error leaves nothing of it.
 
-        `within`: the longest statement, if it is not what the address says; `whole`: all of them together.
+        `within`: the longest statement, if it is not what the address says; `statements`: how many long ones to expect.
         """
         within = within or self._address.timeout
         async with self._turns:
             connection = await self._take()
             try:
-                async with asyncio.timeout((whole or within + lock) + _MARGIN):
+                async with asyncio.timeout((within + lock) * max(1, statements) + _MARGIN):
                     await connection.execute(_begin(within, lock))
                     yield connection
                     await connection.execute("COMMIT")
@@ -128,7 +128,8 @@ async def end(connection: Connection) -> None:
 def _begin(statement: Seconds, lock: Seconds) -> str:
     """One round trip. LOCAL: they end with the transaction, whoever has the connection next."""
     return (
-        f"BEGIN; SET LOCAL statement_timeout = {int(statement * 1000)}; SET LOCAL lock_timeout = {int(lock * 1000)};"
+        "BEGIN ISOLATION LEVEL READ COMMITTED;"
+        f"SET LOCAL statement_timeout = {int(statement * 1000)}; SET LOCAL lock_timeout = {int(lock * 1000)};"
         f"SET LOCAL idle_in_transaction_session_timeout = {int((statement + lock) * 1000)};"
         # Where it is off, "stored" would not mean stored.
         "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"

@@ -19,6 +19,8 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
 _LAST_MOMENT = 253_370_764_800.0
 """The year 9999: later is no time at all."""
+_MOST_TEXT = 4 * 1024 * 1024
+"""Characters of JSON in one statement."""
 _LARGEST = 2**63 - 1
 _LARGEST_SMALL = 2**31 - 1
 
@@ -48,11 +50,21 @@ def placed(batch: Sequence[Record]) -> tuple[list[Placed], dict[int, str]]:
     return [newest[identity] for identity in sorted(newest)], rejected
 
 
+def pieces(rows: Sequence[Placed]) -> list[Sequence[Placed]]:
+    """The rows in stretches that a server can swallow in one statement; nearly always that is one."""
+    found: list[Sequence[Placed]] = []
+    start = size = 0
+    for end, each in enumerate(rows):
+        size += len(each.row.data)
+        if size > _MOST_TEXT and end > start:
+            found.append(rows[start:end])
+            start, size = end, len(each.row.data)
+    return [*found, rows[start:]] if rows else []
+
+
 def columns_of_rows(rows: Iterable[Placed]) -> list[list[Any]]:
     """site, kind, key, data, url, host, seen_at."""
     turned = list(zip(*(row for _, row in rows), strict=True))
-    if not turned:
-        return [[], [], [], [], [], [], []]
     site, kind, key, url, seen_at, data = map(list, turned)
     return [site, kind, key, data, url, [host_of(each) for each in url], seen_at]
 

@@ -18,6 +18,7 @@ from trotline.adapters.postgres.rows import (
     Placed,
     columns_of_rows,
     ledger_lines,
+    pieces,
     placed,
     signed,
 )
@@ -132,23 +133,32 @@ class PostgresSink:
     async def _store(self, rows: list[Placed], lines: list[tuple[Any, ...]], job: str) -> None:
         others = (job, self.address.freshness)
         try:
-            await self._put(columns_of_rows(rows), lines, others)
+            await self._put(rows, lines, others)
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
             if not is_of_a_row(error):
                 raise
         else:
             return
-        faults = await find_faults(self._connections, self._upsert, columns_of_rows(rows), others)
-        if faults:
-            raise _refusal({rows[place].position: why for place, why in faults.items()})
-        await self._put(columns_of_rows(rows), await self._good_lines(lines), others)
+        if refused := await self._refused(rows, others):
+            raise _refusal(refused)
+        await self._put(rows, await self._good_lines(lines), others)
 
-    async def _put(self, columns: list[list[Any]], lines: list[tuple[Any, ...]], others: tuple[Any, ...]) -> None:
-        async with self._connections.transaction() as connection:
-            if columns[0]:
-                await connection.execute(self._upsert, *columns, *others)
+    async def _put(self, rows: list[Placed], lines: list[tuple[Any, ...]], others: tuple[Any, ...]) -> None:
+        """One transaction, whatever the size: the batch is stored whole or not at all."""
+        parts = pieces(rows)
+        async with self._connections.transaction(statements=len(parts) + bool(lines)) as connection:
+            for part in parts:
+                await connection.execute(self._upsert, *columns_of_rows(part), *others)
             if lines:
                 await connection.execute(self._log, *zip(*lines, strict=True))
+
+    async def _refused(self, rows: list[Placed], others: tuple[Any, ...]) -> dict[int, str]:
+        """The rows that can never be stored: their records' places in the batch, and why."""
+        refused: dict[int, str] = {}
+        for part in pieces(rows):
+            faults = await find_faults(self._connections, self._upsert, columns_of_rows(part), others)
+            refused.update({part[place].position: why for place, why in faults.items()})
+        return refused
 
     async def _good_lines(self, lines: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """The ledger refused one of them. It may be that its partition was retired just now; if it is the line itself,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trotline.adapters.postgres.rows import columns_of_rows, host_of, placed, signed
+from trotline.adapters.postgres.rows import columns_of_rows, host_of, pieces, placed, signed
 from trotline.testing.sink_contract import product
 
 
@@ -33,7 +33,6 @@ def test_rows_come_sorted_by_identity_and_know_their_place():
     assert [(each.position, each.row.key) for each in rows] == [(3, "T1"), (0, "T2")]
     assert rejected.keys() == {2}
     assert columns_of_rows(rows)[2] == ["T1", "T2"]
-    assert columns_of_rows([]) == [[], [], [], [], [], [], []]
 
 
 @pytest.mark.parametrize(
@@ -41,3 +40,13 @@ def test_rows_come_sorted_by_identity_and_know_their_place():
 )
 def test_fingerprints_fit_a_signed_number(number, kept):
     assert signed(number) == kept
+
+
+def test_large_rows_go_in_pieces_and_none_is_lost():
+    rows, _ = placed(
+        [product(f"T{n}", text="x" * size) for n, size in enumerate([10, 3_000_000, 3_000_000, 9_000_000, 10])]
+    )
+
+    assert [len(part) for part in pieces(rows)] == [2, 1, 1, 1]
+    assert [each for part in pieces(rows) for each in part] == rows
+    assert pieces([]) == []
