@@ -84,6 +84,18 @@ async def test_the_body_of_a_page_that_killed_is_kept_and_its_grave_says_where(s
     assert str(kept) in (await call(tmp_path, "dead", "site", grave["id"])).out
 
 
+async def test_after_the_first_page_that_hangs_the_crawl_does_not_stand_still_for_the_next(
+    site: HeldSite, tmp_path: Path
+):
+    text = spider(site, "while True: pass", parse=3.0).replace(f'page.url.endswith("{BAD}")', 'page.url[-1] in "57"')
+    ended = await run(tmp_path, text)
+
+    assert ended.code == 3, ended
+    assert "child.relieved" in ended.err
+    assert {row["name"] for row in rows_of(tmp_path / "site.db")} == site.names - {"page/5", "page/7"}
+    assert list(ended.summary["reasons"].values()) == [2], "blamed and buried all the same"
+
+
 async def compute(site: HeldSite, folder: Path, *, dead_after: float, beat: float) -> Ended:
     """A page that computes (once) for more than three times as long as a silent worker is waited for, with a second
     process beside it that looks every second for workers that are dead."""
