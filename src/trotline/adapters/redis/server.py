@@ -62,14 +62,21 @@ class Server:
         return await self.plain(lambda: self.client.execute_command(*command))
 
     async def plain(self, deed: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
+        """A caller that is cancelled leaves at once, and its command is ended properly behind it: a connection whose reply
+        nobody read would give it to the next caller, and the client library has been seen to swallow a cancellation."""
+        command = asyncio.ensure_future(self._tried(deed, again))
+        command.add_done_callback(_heard)
         async with self._plain_errors():
-            try:
-                return await deed()
-            except _LOST:
-                if not again:
-                    raise
-                await asyncio.sleep(_AGAIN)
-                return await deed()
+            return await asyncio.shield(command)
+
+    async def _tried(self, deed: Callable[[], Awaitable[T]], again: bool) -> T:
+        try:
+            return await deed()
+        except _LOST:
+            if not again:
+                raise
+            await asyncio.sleep(_AGAIN)
+            return await deed()
 
     async def close(self) -> None:
         await self.client.aclose()
@@ -92,6 +99,12 @@ class Server:
             yield
         except (exceptions.RedisError, OSError) as error:
             raise explained(error, self.place) from error
+
+
+def _heard(command: "asyncio.Future[Any]") -> None:
+    """An error of a command whose caller has left is nobody's business."""
+    if not command.cancelled():
+        command.exception()
 
 
 def explained(error: Exception, place: str) -> FrontierError:
