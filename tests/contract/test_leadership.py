@@ -16,7 +16,7 @@ from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.model.job import Job
 from trotline.model.moments import Moment, Seconds
-from trotline.model.term import Slot
+from trotline.model.term import Tick
 from trotline.ports.leadership import TERM
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import task
@@ -119,7 +119,7 @@ async def test_nothing_of_a_retired_job_stays_on_the_server(build: str) -> None:
     bench = RedisBench(build)
     leadership, jobs = await bench.open(), await bench.jobs()
     term = await lead(leadership)
-    first = await leadership.start(term, Slot(at=bench.now()), RULES)
+    first = await leadership.start(term, Tick(at=bench.now()), RULES)
     assert first is not None
     frontier = await bench.frontier(first)
     await frontier.put([task(f"https://shop.example/{number}") for number in range(3_000)])

@@ -15,7 +15,7 @@ from trotline.app import wiring
 from trotline.app.coordinating import open_leadership
 from trotline.model.job import Job, Progress
 from trotline.model.schedule import Schedule
-from trotline.model.term import Slot
+from trotline.model.term import Tick
 from trotline.testing.redis_server import DEBIAN, redis
 
 SEEDS = 10_000
@@ -70,7 +70,7 @@ async def owe_a_run(frontier: str) -> None:
     """The schedule was last looked at a year ago: a run is due, one."""
     leadership = await open_leadership(frontier)
     term = await leadership.campaign("shop", "test")
-    await leadership.skip(term, Slot(at=term.now - 400 * 86400, schedule=YEARLY.text))
+    await leadership.skip(term, Tick(at=term.now - 400 * 86400, schedule=YEARLY.text))
     await leadership.resign(term)
     await leadership.close()
 
@@ -126,7 +126,7 @@ async def test_a_leader_that_freezes_and_one_that_is_killed_are_replaced_and_one
 
     async with coordinator(folder, frontier) as first:
         began = await hears(first, "coordinator.leads")
-        await hears(first, "slot.started")
+        await hears(first, "tick.started")
         await is_frozen(first)
 
         async with coordinator(folder, frontier) as second:

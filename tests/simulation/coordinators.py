@@ -23,7 +23,7 @@ from trotline.model.lease import Settlement
 from trotline.model.moments import Moment, Seconds
 from trotline.model.outcome import Done
 from trotline.model.schedule import Overlap, Schedule
-from trotline.model.term import Slot, Term
+from trotline.model.term import Term, Tick
 from trotline.rules import schedules
 from trotline.testing.frontier_contract import BRISK, task
 from trotline.testing.virtual_time import run_virtual
@@ -48,12 +48,12 @@ class CoordinatorVerdict(msgspec.Struct):
 
     seed: int
     kills: int
-    slots: list[Moment]
+    ticks: list[Moment]
     """Of the schedule, from where it began."""
     started: list[tuple[Moment, str]]
-    """Slots that started a job, in the order in which the server did it."""
+    """Ticks that started a job, in the order in which the server did it."""
     dealt_with: dict[Moment, Moment]
-    """Slot -> when it was started or passed over."""
+    """Tick -> when it was started or passed over."""
     jobs: list[Job]
     admitted: dict[str, int]
     announced: Counter[str]
@@ -66,23 +66,23 @@ class CoordinatorVerdict(msgspec.Struct):
     def broken(self) -> list[str]:
         """The invariants that do not hold, in words."""
         times = [at for at, _ in self.started]
-        # Where slots wait for the job before, they may be late, by as much as a job takes.
+        # Where ticks wait for the job before, they may be late, by as much as a job takes.
         waits = self.overlap is Overlap.WAIT
         patience = LONGEST_JOB if waits else 2 * TAKES_OVER
         late = [
-            at for at in self.slots if self.peace_at < at < self.end_at - patience and not self._in_time(at, patience)
+            at for at in self.ticks if self.peace_at < at < self.end_at - patience and not self._in_time(at, patience)
         ]
-        owed = [at for at in self.slots if at < self.end_at - patience and not self._followed(at)]
+        owed = [at for at in self.ticks if at < self.end_at - patience and not self._followed(at)]
         wrong = {name: count for name, count in self.admitted.items() if count != SEEDS}
         silent = [job.id for job in self.jobs if self.announced[job.id] != 1]
         epochs = [epoch for epoch, _ in self.epochs]
         checks = {
-            f"slots that started twice: {times}": len(times) == len(set(times)),
-            f"slots out of order: {times}": times == sorted(times),
-            f"jobs that no slot started: {self.jobs}": {name for _, name in self.started} == {j.id for j in self.jobs},
-            f"moments that are no slots: {times}": set(times) <= set(self.slots),
-            f"slots that were lost: {owed}": not owed,
-            f"slots that were late in peace: {late}": not late,
+            f"ticks that started twice: {times}": len(times) == len(set(times)),
+            f"ticks out of order: {times}": times == sorted(times),
+            f"jobs that no tick started: {self.jobs}": {name for _, name in self.started} == {j.id for j in self.jobs},
+            f"moments that are no ticks: {times}": set(times) <= set(self.ticks),
+            f"ticks that were lost: {owed}": not owed,
+            f"ticks that were late in peace: {late}": not late,
             f"jobs without exactly their seeds: {wrong}": not wrong,
             f"jobs whose end was not told exactly once: {silent}": not silent,
             f"epochs that do not rise: {self.epochs}": epochs == sorted(set(epochs)),
@@ -90,11 +90,11 @@ class CoordinatorVerdict(msgspec.Struct):
         return [words for words, holds in checks.items() if not holds]
 
     def _in_time(self, at: Moment, patience: Seconds) -> bool:
-        return any(slot >= at for slot, when in self.dealt_with.items() if when <= at + patience)
+        return any(tick >= at for tick, when in self.dealt_with.items() if when <= at + patience)
 
     def _followed(self, at: Moment) -> bool:
         """Dealt with, or made up for by a later one."""
-        return any(slot >= at for slot in self.dealt_with)
+        return any(tick >= at for tick in self.dealt_with)
 
 
 def simulate_coordinators(
@@ -122,7 +122,7 @@ class _Night:
         schedule = Schedule("* * * * *", "UTC", self.overlap)
         self.charge = Charge(spider="shop", rules=BRISK, version="v1", schedule=schedule)
         self.pages_per_look = self.chance.choice([1, 3, 50])
-        """How fast the fleet is: a job may take longer than the next slot is away."""
+        """How fast the fleet is: a job may take longer than the next tick is away."""
 
     def now(self) -> Moment:
         return MORNING + asyncio.get_running_loop().time()
@@ -151,13 +151,13 @@ class _Night:
 
     async def _verdict(self, peace_at: Moment) -> CoordinatorVerdict:
         jobs = await self.jobs.all()
-        # The last slot's job may still be on its way.
+        # The last tick's job may still be on its way.
         ended = [job for job in jobs if job.started_at < self.now() - LONGEST_JOB]
         begin = min(self.dealt_with, default=MORNING)
         return CoordinatorVerdict(
             seed=self.seed,
             kills=self.kills,
-            slots=_slots(self.charge, begin, self.now()),
+            ticks=_ticks(self.charge, begin, self.now()),
             started=[(at, name) for at, name in self.started if name in {job.id for job in ended}],
             dealt_with=self.dealt_with,
             jobs=ended,
@@ -235,20 +235,20 @@ class _Watched:
             self._night.epochs.append((term.epoch, term.holder))
         return term
 
-    async def start(self, term: Term, slot: Slot, rules: LaneRules, version: str = "") -> Job | None:
-        job = await self._real.start(term, slot, rules, version)
+    async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
+        job = await self._real.start(term, tick, rules, version)
         if job is not None:
-            self.note_start(slot, job)
+            self.note_start(tick, job)
         return job
 
-    def note_start(self, slot: Slot, job: Job) -> None:
-        if (slot.at, job.id) not in self._night.started:
-            self._night.started.append((slot.at, job.id))
-        self._night.dealt_with.setdefault(slot.at, self._night.now())
+    def note_start(self, tick: Tick, job: Job) -> None:
+        if (tick.at, job.id) not in self._night.started:
+            self._night.started.append((tick.at, job.id))
+        self._night.dealt_with.setdefault(tick.at, self._night.now())
 
-    async def skip(self, term: Term, slot: Slot) -> None:
-        await self._real.skip(term, slot)
-        self._night.dealt_with.setdefault(slot.at, self._night.now())
+    async def skip(self, term: Term, tick: Tick) -> None:
+        await self._real.skip(term, tick)
+        self._night.dealt_with.setdefault(tick.at, self._night.now())
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
@@ -320,20 +320,20 @@ class _Duties:
 
 
 def start_in_two_steps(night: _Night) -> None:
-    """A planted bug: start the job, then remember the slot."""
+    """A planted bug: start the job, then remember the tick."""
     real, watched = night.leadership, night.watched
 
-    async def start(term: Term, slot: Slot, rules: LaneRules, version: str = "") -> Job:
+    async def start(term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job:
         job = await night.jobs.start(term.office, rules, version)
-        watched.note_start(slot, job)
+        watched.note_start(tick, job)
         await asyncio.sleep(0.1)
-        await real.skip(term, msgspec.structs.replace(slot, job=job.id))
+        await real.skip(term, msgspec.structs.replace(tick, job=job.id))
         return job
 
     watched.start = start  # type: ignore[method-assign]
 
 
-def _slots(charge: Charge, since: Moment, until: Moment) -> list[Moment]:
+def _ticks(charge: Charge, since: Moment, until: Moment) -> list[Moment]:
     assert charge.schedule is not None
     found, at = [], since
     while (at := schedules.upcoming(charge.schedule, at)) <= until:

@@ -10,7 +10,7 @@ SHARDS = 4
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))
-def test_no_slot_starts_twice_or_is_lost_and_every_end_is_told_once(shard):
+def test_no_tick_starts_twice_or_is_lost_and_every_end_is_told_once(shard):
     kills = 0
     for seed in range(shard, NIGHTS, SHARDS):
         verdict = simulate_coordinators(seed)
@@ -26,7 +26,7 @@ def test_the_same_seed_gives_the_same_night():
     assert simulate_coordinators(7) == simulate_coordinators(7)
 
 
-def test_starting_a_job_before_its_slot_is_remembered_is_caught():
+def test_starting_a_job_before_its_tick_is_remembered_is_caught():
     verdicts = [simulate_coordinators(seed, break_it=start_in_two_steps) for seed in range(10)]
 
-    assert any(words.startswith("slots that started twice") for verdict in verdicts for words in verdict.broken())
+    assert any(words.startswith("ticks that started twice") for verdict in verdicts for words in verdict.broken())

@@ -1,4 +1,4 @@
-"""Which slot is due: one run for what was missed, none twice, none lost, also where clocks are turned."""
+"""Which tick is due: one run for what was missed, none twice, none lost, also where clocks are turned."""
 
 from datetime import UTC, datetime
 from itertools import pairwise, takewhile
@@ -26,14 +26,14 @@ def at(text: str, zone: str = BERLIN, fold: int = 0) -> float:
     return datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold).timestamp()
 
 
-def slots(schedule: Schedule, since: float, until: float) -> list[float]:
+def ticks(schedule: Schedule, since: float, until: float) -> list[float]:
     """All of them, forwards: another way to the same."""
     start = datetime.fromtimestamp(since - 2 * 86400, UTC).astimezone(ZoneInfo(schedule.timezone))
     forwards = (moment.timestamp() for moment in CronSim(schedule.cron, start))
     return sorted({moment for moment in takewhile(lambda moment: moment <= until, forwards) if moment > since})
 
 
-def test_a_slot_is_due_from_its_moment_on_and_once():
+def test_a_tick_is_due_from_its_moment_on_and_once():
     last = at("2026-06-01T03:00")
 
     assert due(NIGHTLY, last, at("2026-06-02T02:59:59")) is None
@@ -42,7 +42,7 @@ def test_a_slot_is_due_from_its_moment_on_and_once():
     assert due(NIGHTLY, at("2026-06-02T03:00"), at("2026-06-02T03:00") + 0.25) is None
 
 
-def test_slots_that_were_missed_are_one_run():
+def test_ticks_that_were_missed_are_one_run():
     assert due(NIGHTLY, at("2026-06-01T03:00"), at("2026-06-20T12:00")) == at("2026-06-20T03:00")
 
 
@@ -64,7 +64,7 @@ def test_a_time_that_exists_twice_comes_once():
     assert due(schedule, first, at("2026-10-25T12:00")) is None
 
 
-def test_a_slot_missed_in_the_hour_that_comes_twice_is_due_in_its_second_half():
+def test_a_tick_missed_in_the_hour_that_comes_twice_is_due_in_its_second_half():
     schedule = Schedule("30 2 * * *", BERLIN)
 
     assert due(schedule, at("2026-10-24T02:30"), at("2026-10-25T02:15", fold=1)) == at("2026-10-25T02:30")
@@ -72,10 +72,10 @@ def test_a_slot_missed_in_the_hour_that_comes_twice_is_due_in_its_second_half():
 
 def test_every_so_often_follows_the_time_that_passes():
     half_hourly = Schedule("*/30 * * * *", BERLIN)
-    day = slots(half_hourly, AUTUMN.timestamp() - 3600, AUTUMN.timestamp() + 4 * 3600)
+    day = ticks(half_hourly, AUTUMN.timestamp() - 3600, AUTUMN.timestamp() + 4 * 3600)
 
     assert {1800.0} == {later - sooner for sooner, later in pairwise(day)}
-    assert all(due(half_hourly, slot - 1, slot) == slot for slot in day)
+    assert all(due(half_hourly, tick - 1, tick) == tick for tick in day)
 
 
 CRONS = st.sampled_from(
@@ -104,28 +104,28 @@ MOMENTS = st.one_of(
 @given(CRONS, ZONES, MOMENTS, st.floats(0, 3 * 86400))
 @example("30 2 * * *", BERLIN, AUTUMN.timestamp() - 1800, 2 * 3600.0)
 @example("30 2 * * *", BERLIN, SPRING.timestamp(), 2 * 3600.0)
-def test_what_is_due_is_the_latest_slot_that_was_not_dealt_with(cron, zone, last, waited):
+def test_what_is_due_is_the_latest_tick_that_was_not_dealt_with(cron, zone, last, waited):
     schedule = Schedule(cron, zone)
     now = last + waited
 
-    assert due(schedule, last, now) == max(slots(schedule, last, now), default=None)
+    assert due(schedule, last, now) == max(ticks(schedule, last, now), default=None)
 
 
 @settings(max_examples=30, deadline=None)
 @given(CRONS, ZONES, MOMENTS, st.floats(600, 7200))
-def test_who_looks_often_enough_runs_every_slot_once(cron, zone, start, pause):
+def test_who_looks_often_enough_runs_every_tick_once(cron, zone, start, pause):
     schedule = Schedule(cron, zone)
     end = start + 2 * 86400
     last, now, ran = start, start, []
     while now < end:
         now = min(end, now + pause)
-        slot = due(schedule, last, now)
-        if slot is not None:
-            last = slot
-            ran.append(slot)
+        tick = due(schedule, last, now)
+        if tick is not None:
+            last = tick
+            ran.append(tick)
 
-    assert ran == sorted(set(ran)), "no slot twice, none out of order"
-    every = slots(schedule, start, end)
+    assert ran == sorted(set(ran)), "no tick twice, none out of order"
+    every = ticks(schedule, start, end)
     assert set(ran) <= set(every)
     if all(later - sooner >= pause for sooner, later in pairwise(every)):
         assert ran == every
@@ -133,7 +133,7 @@ def test_who_looks_often_enough_runs_every_slot_once(cron, zone, start, pause):
 
 @settings(max_examples=30, deadline=None)
 @given(CRONS, ZONES, MOMENTS)
-def test_the_upcoming_slot_is_the_next_that_will_be_due(cron, zone, now):
+def test_the_upcoming_tick_is_the_next_that_will_be_due(cron, zone, now):
     schedule = Schedule(cron, zone)
     coming = upcoming(schedule, now)
 

@@ -9,7 +9,7 @@ from os import getpid
 import msgspec
 
 from trotline.app import wiring
-from trotline.app.feeding import LoopClock
+from trotline.app.feeding import LoopClock, open_feed
 from trotline.app.jobs import code_version
 from trotline.app.loading import load
 from trotline.app.places import MEMORY, REDIS, is_file, path_of, scheme_of
@@ -17,7 +17,7 @@ from trotline.app.seeding import Seeded, seed
 from trotline.app.settings import Settings
 from trotline.app.signals import obeyed
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.feeding import HIGH_WATER, Feed
+from trotline.coordinator.feeding import HIGH_WATER
 from trotline.coordinator.tools import Charge, Client, Leads, News, Policy, Tools
 from trotline.errors import SettingsError
 from trotline.model.job import Job
@@ -152,10 +152,11 @@ class SpiderDuties:
         self._posts = {post.spider.name: post for post in posts}
 
     async def seed(self, job: Job, frontier: Client, leads: Leads, say: Callable[[str], None]) -> None:
-        spider = self._posts[job.spider].spider
+        post = self._posts[job.spider]
+        spider = post.spider
         seeded = await seed(
             spider,
-            Feed(frontier, LoopClock(), self._plan.high_water, leads=leads, say=say),
+            open_feed(frontier, post.frontier, self._plan.high_water, say, leads=leads),
             wiring.open_gate(spider),
             (await frontier.progress()).now,
             extra=None,

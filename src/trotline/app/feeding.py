@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from trotline.app.places import is_file
-from trotline.app.wiring import AnyFrontier
-from trotline.coordinator.feeding import HIGH_WATER, LOOK_AGAIN, Feed
+from trotline.coordinator.feeding import HIGH_WATER, LOOK_AGAIN, Fed, Feed
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Progress
 from trotline.model.lease import Admission
@@ -21,9 +20,16 @@ PATIENCE: Seconds = 60.0
 T = TypeVar("T")
 
 
-def open_feed(frontier: AnyFrontier, url: str, high_water: int, say: Callable[[str], None]) -> Feed:
+def open_feed(
+    frontier: Fed,
+    url: str,
+    high_water: int,
+    say: Callable[[str], None],
+    *,
+    leads: Callable[[], bool] = lambda: True,
+) -> Feed:
     """Waits above the high water; `say` hears why it waits, and nothing when it goes on."""
-    return Feed(_Patient(frontier, url, say), LoopClock(), high_water, say=say)
+    return Feed(_Patient(frontier, url, say), LoopClock(), high_water, leads=leads, say=say)
 
 
 class LoopClock:
@@ -39,7 +45,7 @@ class LoopClock:
 class _Patient:
     """A frontier whose server is asked again when it is away."""
 
-    def __init__(self, frontier: AnyFrontier, url: str, say: Callable[[str], None]) -> None:
+    def __init__(self, frontier: Fed, url: str, say: Callable[[str], None]) -> None:
         self._frontier = frontier
         self._say = say
         # A file that cannot be written stays so until somebody does something about it.

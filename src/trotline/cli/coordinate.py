@@ -1,5 +1,6 @@
 """`trotline coordinate`: starts scheduled jobs and looks after them, one leader at a time."""
 
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.text import json_line, safe_text
+from trotline.model.moments import iso
 
 if TYPE_CHECKING:
     from trotline.coordinator.tools import News
@@ -84,17 +86,15 @@ def _teller(*, quiet: bool, json: bool) -> "Callable[[News], None]":
         if quiet and news.event not in _ALARMS:
             return
         if json:
-            facts = {"event": news.event, "spider": news.spider, "job": news.job, "text": news.text, **news.data}
-            click.echo(json_line(facts))
+            named = {"event": news.event, "time": iso(time.time()), "spider": news.spider, "job": news.job}
+            click.echo(json_line({**named, "text": safe_text(news.text), **news.data}))
         else:
-            click.echo(_line(news), err=False)
+            click.echo(_line(news))
 
     return tell
 
 
 def _line(news: "News") -> str:
-    from datetime import datetime
-
     text = safe_text(news.text)
     told = click.style(text, fg="red") if news.event in _ALARMS else text
-    return f"{datetime.now().astimezone():%H:%M:%S}  {news.spider}: {told}"
+    return f"{time.strftime('%H:%M:%S')}  {news.spider}: {told}"

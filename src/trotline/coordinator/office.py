@@ -26,7 +26,7 @@ class Watch:
         return at < self._over_at
 
     def server_time(self, at: Seconds) -> Moment:
-        """Not later than it really is, so that no slot is early."""
+        """Not later than it really is, so that no tick is early."""
         return self.term.now + (at - self._answered_at)
 
 
@@ -89,7 +89,8 @@ class Office:
         assert self._watch is not None  # noqa: S101 - we were just elected
         self._leader = self._name
         term = self._watch.term
-        self._tell("coordinator.leads", f"leading (term {term.epoch})", term=term.epoch, leader=self._name)
+        alone = "" if self._charge.schedule else "; no schedule, so jobs start when somebody starts them"
+        self._tell("coordinator.leads", f"leading (term {term.epoch}){alone}", term=term.epoch, leader=self._name)
         keeping = asyncio.create_task(self._keep(term))
         working = asyncio.create_task(self._work(term))
         try:

@@ -66,7 +66,7 @@ class Shepherd:
             await self._let_go(flock)
 
     async def _watch(self) -> None:
-        last = await self._tools.leadership.slot(self._charge.spider)
+        last = await self._tools.leadership.tick(self._charge.spider)
         for job in await self._changed():
             if job.announced and job.id in self._flocks:
                 await self._let_go(self._flocks[job.id])

@@ -4,7 +4,7 @@ from trotline.coordinator.tools import Charge, News, Tools
 from trotline.model.job import Job
 from trotline.model.moments import Moment, iso
 from trotline.model.schedule import Overlap, Schedule
-from trotline.model.term import Slot, Term
+from trotline.model.term import Term, Tick
 from trotline.rules import schedules
 
 
@@ -15,7 +15,7 @@ class Timetable:
         self._term = term
         self._charge = charge
         self._tools = tools
-        self._last: Slot | None = None
+        self._last: Tick | None = None
         self._coming: Moment = 0.0
         """Nothing is due before."""
         self._waits_for = ""
@@ -25,7 +25,7 @@ class Timetable:
         self._last = None
 
     async def look(self, now: Moment) -> bool:
-        """Start, or pass over, the slot that is due. Was a job started?"""
+        """Start, or pass over, the tick that is due. Was a job started?"""
         schedule = self._charge.schedule
         if schedule is None:
             return False
@@ -37,28 +37,28 @@ class Timetable:
         at = schedules.due(schedule, self._last.at, now)
         if at is None:
             return False
-        slot = Slot(at=at, schedule=schedule.text)
+        tick = Tick(at=at, schedule=schedule.text)
         unfinished = await self._unfinished()
         if unfinished is None:
-            return await self._start(slot, schedules.shown(schedule, at))
+            return await self._start(tick, schedules.shown(schedule, at))
         if schedule.overlap is Overlap.SKIP:
-            await self._skip(slot, schedules.shown(schedule, at), unfinished)
+            await self._skip(tick, schedules.shown(schedule, at), unfinished)
         else:
-            self._wait(slot, schedules.shown(schedule, at), unfinished)
+            self._wait(tick, schedules.shown(schedule, at), unfinished)
         return False
 
-    async def _known(self, schedule: Schedule, now: Moment) -> Slot:
-        """The last slot; a schedule that is new here begins now, and owes nothing for the time before."""
-        last = await self._tools.leadership.slot(self._charge.spider)
+    async def _known(self, schedule: Schedule, now: Moment) -> Tick:
+        """The last tick; a schedule that is new here begins now, and owes nothing for the time before."""
+        last = await self._tools.leadership.tick(self._charge.spider)
         if last is None or last.schedule != schedule.text:
-            last = Slot(at=now, schedule=schedule.text)
+            last = Tick(at=now, schedule=schedule.text)
             await self._tools.leadership.skip(self._term, last)
         self._tell_next(schedule, now)
         return last
 
     def _tell_next(self, schedule: Schedule, now: Moment) -> None:
         coming = schedules.upcoming(schedule, now)
-        self._tell("slot.next", f"next run {schedules.shown(schedule, coming)}", at=iso(coming))
+        self._tell("tick.next", f"next run {schedules.shown(schedule, coming)}", at=iso(coming))
 
     async def _unfinished(self) -> Job | None:
         """The spider's latest job, if it is still going on."""
@@ -71,25 +71,25 @@ class Timetable:
         finally:
             await frontier.close()
 
-    async def _start(self, slot: Slot, shown: str) -> bool:
+    async def _start(self, tick: Tick, shown: str) -> bool:
         self.forget()
-        job = await self._tools.leadership.start(self._term, slot, self._charge.rules, self._charge.version)
+        job = await self._tools.leadership.start(self._term, tick, self._charge.rules, self._charge.version)
         if job is None:
             return False
-        self._tell("slot.started", f"started {job.id}, the run of {shown}", job.id, at=iso(slot.at))
+        self._tell("tick.started", f"started {job.id}, the run of {shown}", job.id, at=iso(tick.at))
         return True
 
-    async def _skip(self, slot: Slot, shown: str, unfinished: Job) -> None:
+    async def _skip(self, tick: Tick, shown: str, unfinished: Job) -> None:
         self.forget()
-        await self._tools.leadership.skip(self._term, slot)
+        await self._tools.leadership.skip(self._term, tick)
         text = f"no run of {shown}: {unfinished.id} is unfinished"
-        self._tell("slot.skipped", text, unfinished.id, at=iso(slot.at))
+        self._tell("tick.skipped", text, unfinished.id, at=iso(tick.at))
 
-    def _wait(self, slot: Slot, shown: str, unfinished: Job) -> None:
+    def _wait(self, tick: Tick, shown: str, unfinished: Job) -> None:
         if self._waits_for != unfinished.id:
             self._waits_for = unfinished.id
             text = f"the run of {shown} waits until {unfinished.id} is finished"
-            self._tell("slot.waits", text, unfinished.id, at=iso(slot.at))
+            self._tell("tick.waits", text, unfinished.id, at=iso(tick.at))
 
     def _tell(self, event: str, text: str, job: str = "", **data: object) -> None:
         self._tools.tell(News(event=event, spider=self._charge.spider, text=text, job=job, data=data))

@@ -33,7 +33,7 @@ class News(msgspec.Struct, frozen=True, kw_only=True):
     """Something that an operator should hear of."""
 
     event: str
-    """"coordinator.leads", "slot.started", "job.finished", "alert.raised", ..."""
+    """"coordinator.leads", "tick.started", "job.finished", "alert.raised", ..."""
     spider: str
     text: str
     job: str = ""

@@ -6,10 +6,10 @@ import msgspec
 
 
 class Overlap(StrEnum):
-    """What becomes of a slot that comes while the job before it is unfinished."""
+    """What becomes of a tick that comes while the job before it is unfinished."""
 
     SKIP = "skip"
-    """It is passed over, and said so; the next slot starts the next job."""
+    """It is passed over, and said so; the next tick starts the next job."""
     WAIT = "wait"
     """It starts its job as soon as the other one is finished. Several that wait are one."""
 

@@ -23,7 +23,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
         return self.ends - self.now
 
 
-class Slot(msgspec.Struct, frozen=True, kw_only=True):
+class Tick(msgspec.Struct, frozen=True, kw_only=True):
     """The last moment of a schedule that was dealt with."""
 
     at: Moment
@@ -32,4 +32,4 @@ class Slot(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     """The job that the schedule started last."""
     ran: Moment = 0.0
-    """For which slot; another one than `at` if later ones were passed over."""
+    """For which tick; another one than `at` if later ones were passed over."""

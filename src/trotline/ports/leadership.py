@@ -4,7 +4,7 @@ from typing import Protocol
 
 from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment, Seconds
-from trotline.model.term import Slot, Term
+from trotline.model.term import Term, Tick
 
 TERM: Seconds = 15.0
 """A term that is not renewed ends after this."""
@@ -20,8 +20,8 @@ class Leadership(Protocol):
     L3   renewing keeps the epoch; a term that is not renewed ends after TERM, and the office is free
     L4   a term that has ended never lives again: its holder gets a new epoch, or hears who leads now
     L5   a deed under a term that has ended raises TermOver and changes nothing: check and deed are one atomic step
-    L6   a slot starts one job, however often and by whomever it is asked: a repeat answers with the same job
-    L7   a slot starts nothing once it, or a later one, was dealt with
+    L6   a tick starts one job, however often and by whomever it is asked: a repeat answers with the same job
+    L7   a tick starts nothing once it, or a later one, was dealt with
     L8   resigning ends the own term at once, and nobody else's
     L9   offices do not disturb each other
     L10  only jobs that ended before the given moment are retired, never the newest one of a spider
@@ -38,16 +38,16 @@ class Leadership(Protocol):
         """The office is free at once, if the term is still ours."""
         ...
 
-    async def slot(self, office: str) -> Slot | None:
-        """The last slot that was dealt with; None if there was none yet."""
+    async def tick(self, office: str) -> Tick | None:
+        """The last tick that was dealt with; None if there was none yet."""
         ...
 
-    async def start(self, term: Term, slot: Slot, rules: LaneRules, version: str = "") -> Job | None:
-        """Start the slot's job and remember the slot, in one step. None: it was dealt with, without a job."""
+    async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
+        """Start the tick's job and remember the tick, in one step. None: it was dealt with, without a job."""
         ...
 
-    async def skip(self, term: Term, slot: Slot) -> None:
-        """Remember the slot without a job. One that is not later than the last is left alone, unless the schedule is
+    async def skip(self, term: Term, tick: Tick) -> None:
+        """Remember the tick without a job. One that is not later than the last is left alone, unless the schedule is
         another one."""
         ...
 

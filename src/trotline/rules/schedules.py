@@ -1,6 +1,6 @@
-"""Which slot of a schedule is due.
+"""Which tick of a schedule is due.
 
-A slot is a moment that the cron expression names in its time zone. Where clocks are turned, this is Debian's cron:
+A tick is a moment that the cron expression names in its time zone. Where clocks are turned, this is Debian's cron:
 a fixed time that does not exist (02:30 on the night that has no 02:30) comes at the next one that does, a fixed time
 that exists twice comes once, at its first. An expression with a star for minutes or hours means "every so often":
 it follows the time that really passes.
@@ -18,7 +18,7 @@ from trotline.model.schedule import Schedule
 
 _FIELDS = 5
 _TURNED = timedelta(hours=3)
-"""No clock is turned by more: slots that lie this far ahead by their name may have passed already."""
+"""No clock is turned by more: ticks that lie this far ahead by their name may have passed already."""
 _SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 """From here we look whether an expression ever comes true; any day would do."""
 
@@ -40,16 +40,16 @@ def check(schedule: Schedule) -> None:
 
 
 def due(schedule: Schedule, last: Moment, now: Moment) -> Moment | None:
-    """The slot that is to run now: the latest one after `last`, the slot that was dealt with. None: none is due.
+    """The tick that is to run now: the latest one after `last`, the tick that was dealt with. None: none is due.
 
-    Slots that were missed while nobody looked are one run, not many.
+    Ticks that were missed while nobody looked are one run, not many.
     """
     latest = next((at for at in _back(schedule, now) if at <= now), None)
     return latest if latest is not None and latest > last else None
 
 
 def upcoming(schedule: Schedule, now: Moment) -> Moment:
-    """The next slot after `now`."""
+    """The next tick after `now`."""
     return next(at for at in _forth(schedule, now) if at > now)
 
 
@@ -70,13 +70,13 @@ def _forth(schedule: Schedule, now: Moment) -> Iterator[Moment]:
 
 
 def _turned(local: datetime) -> timedelta:
-    """By how much slots may be out of order around this moment: not at all, if no clock is turned near it."""
+    """By how much ticks may be out of order around this moment: not at all, if no clock is turned near it."""
     before, after = (local - _TURNED).utcoffset(), (local + _TURNED).utcoffset()
     return timedelta(0) if before == after else _TURNED
 
 
 def _local(schedule: Schedule, moment: Moment) -> datetime:
-    # Whole seconds, downwards: slots have no fractions.
+    # Whole seconds, downwards: ticks have no fractions.
     return datetime.fromtimestamp(moment // 1, UTC).astimezone(_zone(schedule))
 
 

@@ -8,7 +8,7 @@ import pytest
 from trotline.errors import TermOver
 from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment, Seconds
-from trotline.model.term import Slot, Term
+from trotline.model.term import Term, Tick
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import RENEW, TERM, Leadership
 
@@ -38,8 +38,8 @@ class LeadershipBench(Protocol):
         ...
 
 
-def slot(at: Moment, schedule: str = NIGHTLY) -> Slot:
-    return Slot(at=at, schedule=schedule)
+def tick(at: Moment, schedule: str = NIGHTLY) -> Tick:
+    return Tick(at=at, schedule=schedule)
 
 
 async def lead(leadership: Leadership, candidate: str = "ann", office: str = "shop") -> Term:
@@ -142,11 +142,11 @@ class LeadershipContract:
     ) -> None:
         ours, theirs, jobs = await bench.open(), await bench.open(), await bench.jobs()
         old = await lead(ours)
-        first = await ours.start(old, slot(bench.now()), RULES)
+        first = await ours.start(old, tick(bench.now()), RULES)
         newer = await jobs.start("shop", RULES)
         assert first is not None
         await bench.end(first)
-        before = await ours.slot("shop")
+        before = await ours.tick("shop")
         bench.jump(TERM + 1)
         if successor != "nobody":
             await lead(theirs, "ann" if successor == "the same" else "bob")
@@ -154,7 +154,7 @@ class LeadershipContract:
         with pytest.raises(TermOver):
             await _deed(ours, deed, old, bench.now())
 
-        assert await theirs.slot("shop") == before
+        assert await theirs.tick("shop") == before
         assert [job.id for job in await jobs.all()] == [first.id, newer.id]
 
     async def test_l5_a_deed_of_the_running_term_is_done(self, bench: LeadershipBench) -> None:
@@ -164,22 +164,22 @@ class LeadershipContract:
         await lead(leadership)
         at = bench.now()
 
-        job = await leadership.start(term, slot(at), RULES, "v1")
+        job = await leadership.start(term, tick(at), RULES, "v1")
 
         assert job is not None
         assert (job.spider, job.version) == ("shop", "v1")
         assert abs(job.started_at - at) < 5
         assert await jobs.latest("shop") == job
-        assert await leadership.slot("shop") == Slot(at=at, schedule=NIGHTLY, job=job.id, ran=at)
+        assert await leadership.tick("shop") == Tick(at=at, schedule=NIGHTLY, job=job.id, ran=at)
 
-    async def test_l6_a_slot_that_is_asked_for_again_answers_with_its_job(self, bench: LeadershipBench) -> None:
+    async def test_l6_a_tick_that_is_asked_for_again_answers_with_its_job(self, bench: LeadershipBench) -> None:
         ours, theirs, jobs = await bench.open(), await bench.open(), await bench.jobs()
         at = bench.now()
-        first = await ours.start(await lead(ours), slot(at), RULES)
-        repeated = await ours.start(await lead(ours), slot(at), RULES)
+        first = await ours.start(await lead(ours), tick(at), RULES)
+        repeated = await ours.start(await lead(ours), tick(at), RULES)
         bench.jump(TERM + 1)
 
-        by_another = await theirs.start(await lead(theirs, "bob"), slot(at), RULES)
+        by_another = await theirs.start(await lead(theirs, "bob"), tick(at), RULES)
 
         assert first is not None
         assert first == repeated == by_another
@@ -191,68 +191,68 @@ class LeadershipContract:
         term = await lead(clients[0])
         at = bench.now()
 
-        started = await asyncio.gather(*(client.start(term, slot(at), RULES) for client in clients))
+        started = await asyncio.gather(*(client.start(term, tick(at), RULES) for client in clients))
 
         assert len({job.id for job in started if job}) == 1
         assert len(await jobs.all()) == 1
 
-    async def test_l6_the_next_slot_starts_the_next_job(self, bench: LeadershipBench) -> None:
+    async def test_l6_the_next_tick_starts_the_next_job(self, bench: LeadershipBench) -> None:
         leadership, jobs = await bench.open(), await bench.jobs()
         term = await lead(leadership)
-        first = await leadership.start(term, slot(bench.now()), RULES)
+        first = await leadership.start(term, tick(bench.now()), RULES)
         bench.jump(1)
 
-        second = await leadership.start(term, slot(bench.now()), RULES)
+        second = await leadership.start(term, tick(bench.now()), RULES)
 
         assert first and second
         assert [job.id for job in await jobs.all()] == [first.id, second.id]
 
-    async def test_l7_a_slot_that_was_passed_over_starts_nothing(self, bench: LeadershipBench) -> None:
+    async def test_l7_a_tick_that_was_passed_over_starts_nothing(self, bench: LeadershipBench) -> None:
         leadership, jobs = await bench.open(), await bench.jobs()
         term = await lead(leadership)
         at = bench.now()
-        await leadership.skip(term, slot(at))
+        await leadership.skip(term, tick(at))
 
-        assert await leadership.start(term, slot(at), RULES) is None
-        assert await leadership.start(term, slot(at - 60), RULES) is None
+        assert await leadership.start(term, tick(at), RULES) is None
+        assert await leadership.start(term, tick(at - 60), RULES) is None
         assert [] == await jobs.all()
 
-    async def test_l7_the_job_that_ran_last_is_known_when_later_slots_are_passed_over(
+    async def test_l7_the_job_that_ran_last_is_known_when_later_ticks_are_passed_over(
         self, bench: LeadershipBench
     ) -> None:
         leadership = await bench.open()
         term = await lead(leadership)
         at = bench.now()
-        job = await leadership.start(term, slot(at), RULES)
+        job = await leadership.start(term, tick(at), RULES)
         assert job is not None
 
-        await leadership.skip(term, slot(at + 60))
+        await leadership.skip(term, tick(at + 60))
 
-        assert await leadership.slot("shop") == Slot(at=at + 60, schedule=NIGHTLY, job=job.id, ran=at)
-        assert await leadership.start(term, slot(at + 60), RULES) is None
-        assert await leadership.start(term, slot(at), RULES) == job
+        assert await leadership.tick("shop") == Tick(at=at + 60, schedule=NIGHTLY, job=job.id, ran=at)
+        assert await leadership.start(term, tick(at + 60), RULES) is None
+        assert await leadership.start(term, tick(at), RULES) == job
 
-    async def test_l7_passing_over_an_older_slot_changes_nothing(self, bench: LeadershipBench) -> None:
+    async def test_l7_passing_over_an_older_tick_changes_nothing(self, bench: LeadershipBench) -> None:
         leadership = await bench.open()
         term = await lead(leadership)
         at = bench.now()
-        job = await leadership.start(term, slot(at), RULES)
+        job = await leadership.start(term, tick(at), RULES)
         assert job is not None
 
-        await leadership.skip(term, slot(at))
-        await leadership.skip(term, slot(at - 60))
+        await leadership.skip(term, tick(at))
+        await leadership.skip(term, tick(at - 60))
 
-        assert await leadership.slot("shop") == Slot(at=at, schedule=NIGHTLY, job=job.id, ran=at)
+        assert await leadership.tick("shop") == Tick(at=at, schedule=NIGHTLY, job=job.id, ran=at)
 
     async def test_l7_another_schedule_begins_anew(self, bench: LeadershipBench) -> None:
         leadership = await bench.open()
         term = await lead(leadership)
         at = bench.now()
-        await leadership.skip(term, slot(at))
+        await leadership.skip(term, tick(at))
 
-        await leadership.skip(term, slot(at, "0 4 * * * UTC"))
+        await leadership.skip(term, tick(at, "0 4 * * * UTC"))
 
-        assert await leadership.slot("shop") == slot(at, "0 4 * * * UTC")
+        assert await leadership.tick("shop") == tick(at, "0 4 * * * UTC")
 
     async def test_l8_resigning_frees_the_office_at_once(self, bench: LeadershipBench) -> None:
         ours, theirs = await bench.open(), await bench.open()
@@ -262,7 +262,7 @@ class LeadershipContract:
 
         assert (await lead(theirs, "bob")).epoch > term.epoch
         with pytest.raises(TermOver):
-            await ours.skip(term, slot(bench.now()))
+            await ours.skip(term, tick(bench.now()))
 
     async def test_l8_resigning_a_term_that_is_over_leaves_the_successor_alone(self, bench: LeadershipBench) -> None:
         ours, theirs = await bench.open(), await bench.open()
@@ -273,15 +273,15 @@ class LeadershipContract:
         await ours.resign(old)
 
         assert (await ours.campaign("shop", "ann")).epoch == new.epoch
-        await theirs.skip(new, slot(bench.now()))
+        await theirs.skip(new, tick(bench.now()))
 
     async def test_l9_offices_do_not_disturb_each_other(self, bench: LeadershipBench) -> None:
         ours, theirs = await bench.open(), await bench.open()
         shop, books = await lead(ours, "ann", "shop"), await lead(theirs, "bob", "books")
         at = bench.now()
 
-        first = await ours.start(shop, slot(at), RULES)
-        second = await theirs.start(books, slot(at), RULES)
+        first = await ours.start(shop, tick(at), RULES)
+        second = await theirs.start(books, tick(at), RULES)
 
         assert first and second and first.id != second.id
         assert ("shop", "books") == (first.spider, second.spider)
@@ -324,7 +324,7 @@ class LeadershipContract:
 
 async def _deed(leadership: Leadership, deed: str, term: Term, at: Moment) -> Any:
     if deed == "start":
-        return await leadership.start(term, slot(at), RULES)
+        return await leadership.start(term, tick(at), RULES)
     if deed == "skip":
-        return await leadership.skip(term, slot(at))
+        return await leadership.skip(term, tick(at))
     return await leadership.retire(term, at)

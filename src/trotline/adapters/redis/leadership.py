@@ -13,7 +13,7 @@ from trotline.adapters.redis.server import Client, Server
 from trotline.errors import TermOver
 from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment
-from trotline.model.term import Slot, Term
+from trotline.model.term import Term, Tick
 from trotline.ports.leadership import TERM
 
 _RETIRED = f"{keys.JOBS}retired"
@@ -39,25 +39,25 @@ class RedisLeadership:
     async def resign(self, term: Term) -> None:
         await self._server.run(script("resign", even_when_full=True), _office(term.office), term.holder, term.epoch)
 
-    async def slot(self, office: str) -> Slot | None:
-        at, schedule, job, ran = await self._server.ask("HMGET", _slot(office), "at", "schedule", "job", "ran")
-        return Slot(at=float(at), schedule=schedule.decode(), job=job.decode(), ran=float(ran)) if at else None
+    async def tick(self, office: str) -> Tick | None:
+        at, schedule, job, ran = await self._server.ask("HMGET", _tick(office), "at", "schedule", "job", "ran")
+        return Tick(at=float(at), schedule=schedule.decode(), job=job.decode(), ran=float(ran)) if at else None
 
-    async def start(self, term: Term, slot: Slot, rules: LaneRules, version: str = "") -> Job | None:
+    async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
         # Asked first: a job that is prepared and then not wanted would leave its books behind.
-        answer = await self._deed("slot_start", term, repr(slot.at), slot.schedule, "", "")
+        answer = await self._deed("tick_start", term, repr(tick.at), tick.schedule, "", "")
         if answer[0] == b"free":
             job = await self._jobs.prepare(term.office, rules, version)
             answer = await self._deed(
-                "slot_start", term, repr(slot.at), slot.schedule, job.id, msgspec.json.encode(job)
+                "tick_start", term, repr(tick.at), tick.schedule, job.id, msgspec.json.encode(job)
             )
             if answer[0] == b"started":
                 return job
             await forget(self._server, job.id)
         return await self._jobs.find(answer[1].decode()) if answer[0] == b"known" else None
 
-    async def skip(self, term: Term, slot: Slot) -> None:
-        await self._deed("slot_skip", term, repr(slot.at), slot.schedule)
+    async def skip(self, term: Term, tick: Tick) -> None:
+        await self._deed("tick_skip", term, repr(tick.at), tick.schedule)
 
     async def retire(self, term: Term, before: Moment) -> list[str]:
         mine = [job for job in await self._jobs.all() if job.spider == term.office]
@@ -85,5 +85,5 @@ def _office(name: str) -> str:
     return f"{keys.JOBS}office:{name}"
 
 
-def _slot(name: str) -> str:
-    return f"{keys.JOBS}slot:{name}"
+def _tick(name: str) -> str:
+    return f"{keys.JOBS}tick:{name}"

@@ -11,20 +11,20 @@ from trotline.adapters.sqlite.schema import DEAD
 from trotline.errors import TermOver
 from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment
-from trotline.model.term import Slot, Term
+from trotline.model.term import Term, Tick
 from trotline.ports.leadership import TERM
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS office (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, holder TEXT NOT NULL,
     ends REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS slot (office TEXT PRIMARY KEY, at REAL NOT NULL, schedule TEXT NOT NULL,
+CREATE TABLE IF NOT EXISTS tick (office TEXT PRIMARY KEY, at REAL NOT NULL, schedule TEXT NOT NULL,
     job TEXT NOT NULL, ran REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS retired (job INTEGER PRIMARY KEY)
 """
 """Younger than the other tables, and made when a coordinator first opens the file.
 
 office   who leads a spider, under which epoch, until when
-slot     the last slot of each schedule
+tick     the last tick of each schedule that was dealt with
 retired  jobs that are gone from the list, and whose rows are still being cleared away
 """
 _AT_ONCE = 5_000
@@ -40,7 +40,6 @@ class SqliteLeadership:
 
     async def campaign(self, office: str, candidate: str) -> Term:
         await self._make()
-        # A term that a power cut forgets is one that nobody holds: no need to wait for the disk, but for its epoch.
         return await self._db.write(lambda db: self._campaign(db, office, candidate))
 
     async def resign(self, term: Term) -> None:
@@ -52,17 +51,17 @@ class SqliteLeadership:
             )
         )
 
-    async def slot(self, office: str) -> Slot | None:
+    async def tick(self, office: str) -> Tick | None:
         await self._make()
-        return await self._db.read(lambda db: _slot(db, office))
+        return await self._db.read(lambda db: _tick(db, office))
 
-    async def start(self, term: Term, slot: Slot, rules: LaneRules, version: str = "") -> Job | None:
+    async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
         await self._make()
-        return await self._db.write(lambda db: self._start(db, term, slot, rules, version))
+        return await self._db.write(lambda db: self._start(db, term, tick, rules, version))
 
-    async def skip(self, term: Term, slot: Slot) -> None:
+    async def skip(self, term: Term, tick: Tick) -> None:
         await self._make()
-        await self._db.write(lambda db: self._skip(db, term, slot))
+        await self._db.write(lambda db: self._skip(db, term, tick))
 
     async def retire(self, term: Term, before: Moment) -> list[str]:
         await self._make()
@@ -101,21 +100,21 @@ class SqliteLeadership:
         if running is None:
             raise TermOver(f"term {term.epoch} of {term.holder} as coordinator of {term.office} is over")
 
-    def _start(self, db: sqlite3.Connection, term: Term, slot: Slot, rules: LaneRules, version: str) -> Job | None:
+    def _start(self, db: sqlite3.Connection, term: Term, tick: Tick, rules: LaneRules, version: str) -> Job | None:
         self._fence(db, term)
-        last = _slot(db, term.office)
-        if last is not None and last.at >= slot.at:
-            return job_named(db, last.job) if last.ran == slot.at else None
+        last = _tick(db, term.office)
+        if last is not None and last.at >= tick.at:
+            return job_named(db, last.job) if last.ran == tick.at else None
         job = start_job(db, term.office, rules, version, self._db.now())
-        _remember(db, term.office, replace(slot, job=job.id, ran=slot.at))
+        _remember(db, term.office, replace(tick, job=job.id, ran=tick.at))
         return job
 
-    def _skip(self, db: sqlite3.Connection, term: Term, slot: Slot) -> None:
+    def _skip(self, db: sqlite3.Connection, term: Term, tick: Tick) -> None:
         self._fence(db, term)
-        last = _slot(db, term.office)
-        if last is None or last.at < slot.at or last.schedule != slot.schedule:
+        last = _tick(db, term.office)
+        if last is None or last.at < tick.at or last.schedule != tick.schedule:
             # The job stays: whoever leads next must know whose seeds may still be missing.
-            _remember(db, term.office, replace(slot, job=last.job, ran=last.ran) if last else slot)
+            _remember(db, term.office, replace(tick, job=last.job, ran=last.ran) if last else tick)
 
     def _retire(self, db: sqlite3.Connection, term: Term, before: Moment) -> list[str]:
         self._fence(db, term)
@@ -131,15 +130,15 @@ class SqliteLeadership:
         return [name for _, name in ended]
 
 
-def _slot(db: sqlite3.Connection, office: str) -> Slot | None:
-    row = db.execute("SELECT at, schedule, job, ran FROM slot WHERE office = ?", (office,)).fetchone()
-    return Slot(at=row[0], schedule=row[1], job=row[2], ran=row[3]) if row else None
+def _tick(db: sqlite3.Connection, office: str) -> Tick | None:
+    row = db.execute("SELECT at, schedule, job, ran FROM tick WHERE office = ?", (office,)).fetchone()
+    return Tick(at=row[0], schedule=row[1], job=row[2], ran=row[3]) if row else None
 
 
-def _remember(db: sqlite3.Connection, office: str, slot: Slot) -> None:
+def _remember(db: sqlite3.Connection, office: str, tick: Tick) -> None:
     db.execute(
-        "INSERT OR REPLACE INTO slot (office, at, schedule, job, ran) VALUES (?, ?, ?, ?, ?)",
-        (office, slot.at, slot.schedule, slot.job, slot.ran),
+        "INSERT OR REPLACE INTO tick (office, at, schedule, job, ran) VALUES (?, ?, ?, ?, ?)",
+        (office, tick.at, tick.schedule, tick.job, tick.ran),
     )
 
 

@@ -1,14 +1,14 @@
 -- Who leads an office, and whether a deed's term still runs.
 --
 --   trotline:{jobs}:office:NAME   hash  epoch holder ends
---   trotline:{jobs}:slot:NAME     hash  at schedule job ran: the last slot of its schedule
+--   trotline:{jobs}:tick:NAME     hash  at schedule job ran: the last tick of its schedule
 --
 -- KEYS[1] is the office, ARGV[1] the time of a test's clock, or "".
 
 local call = redis.call
 local OFFICE = KEYS[1]
 local JOBS, NAME = string.match(OFFICE, "^(trotline:{jobs}:)office:(.*)$")
-local SLOT = JOBS .. "slot:" .. NAME
+local TICK = JOBS .. "tick:" .. NAME
 
 local now = tonumber(ARGV[1])
 if not now then
