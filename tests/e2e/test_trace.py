@@ -21,11 +21,14 @@ from trotline.testing.shop.trouble import Manners
 SPIDER = """
 from trotline import Page, Spider
 
-shop = Spider("shop", pace="100/s", retries=1, exclude=["/about"])
+shop = Spider("shop", pace="100/s", retries=1, exclude=["/about"], redact=["ticket"])
 SHOP = "{shop}"
 
 
-@shop.page(seeds=[SHOP + path for path in ("/catalog", "/flaky/a", "/down/b", "/redirect/product/T3", "/gone")])
+PATHS = "/catalog /flaky/a /down/b /redirect/product/T3 /gone /quotes/?ticket=canary-1"
+
+
+@shop.page(seeds=[SHOP + path for path in PATHS.split()])
 def listing(page: Page):
     yield {{"url": page.url}}
     for link in page.links("a[href*='/p/']"):
@@ -183,6 +186,24 @@ def test_a_sink_without_visits_leaves_what_the_frontier_knows(crawled: Crawled) 
     assert "dead: broken: 500" in out
     assert "jsonl:rows.jsonl keeps no visits" in out
     assert not (crawled.folder / "rows.jsonl").exists()
+
+
+def test_a_url_with_a_secret_is_found_and_the_secret_is_not_shown(crawled: Crawled, tmp_path: Path) -> None:
+    shutil.copytree(crawled.folder, tmp_path / "copy")
+    (tmp_path / "copy" / "shop.py").unlink()
+    for place in (crawled.folder, tmp_path / "copy"):
+        out = Crawled(place, crawled.shop).trace("/quotes/?ticket=canary-1")
+
+        assert "visit 1  done    200 ok" in out
+        assert "canary-1" not in out
+
+
+def test_a_long_story_is_told_from_its_end(crawled: Crawled) -> None:
+    out = crawled.trace("/down/b", "--limit", "1")
+
+    assert "earlier visits are left out (--limit)" in out
+    assert [line for line in out.splitlines() if "retry" in line] == []
+    assert "visit    bury    500 broken" in out
 
 
 def test_looking_makes_no_file(crawled: Crawled) -> None:

@@ -14,6 +14,7 @@ from trotline.cli.target import Target, console_of, find
 from trotline.cli.text import json_line, safe
 from trotline.cli.trying import Aside
 from trotline.errors import SettingsError, TrotlineError
+from trotline.rules import redaction
 
 if TYPE_CHECKING:
     from trotline.cli.trace_view import Where
@@ -54,6 +55,8 @@ def command(
         )
     settings = settings_of(frontier=frontier, sink=sink)
     target = wait_for(find(settings, job))
+    # The ledger knows URLs without their secrets: ours must lose the same ones to be found there.
+    redaction.hide_keys(target.job.rules.redact)
     file, found = _spider(spider or (job if job and _is_file(job) else ""), target)
     where = Where(
         job=target.job,

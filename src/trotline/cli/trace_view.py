@@ -140,7 +140,7 @@ def _event(event: Event, shown: set[str], width: int) -> Iterator[str]:
         yield from _wrapped(_said(event), _MARGIN, width, f"  {at:<12}  {event.what:<8} ")
         return
     visit = event.visit
-    head = f"  {at:<12}  {f'visit {event.count}':<8} {visit.outcome:<7} "
+    head = f"  {at:<12}  {_visit(event):<8} {visit.outcome:<7} "
     first, *rest = _wrapped(_request(visit), _WIDER, width, head)
     by = f"by {safe(visit.worker)}" + (f" through {safe(visit.proxy)}" if visit.proxy else "")
     fits = not rest and len(first) + 2 + len(by) <= width
@@ -153,6 +153,10 @@ def _event(event: Event, shown: set[str], width: int) -> Iterator[str]:
         yield from _wrapped(text, _WIDER, width)
     if not fits:
         yield click.style(_WIDER + by, dim=True)
+
+
+def _visit(event: Event) -> str:
+    return f"visit {event.count}" if event.count else "visit"
 
 
 def _said(event: Event) -> str:

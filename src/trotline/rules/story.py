@@ -95,7 +95,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     depth: int = 0
     """FOUND: so many links from a seed; 0 if nobody knows."""
     count: int = 0
-    """VISIT: the number of this visit. LOST: how many workers died."""
+    """VISIT: the number of this visit, 0 if earlier ones are left out. LOST: how many workers died."""
     visit: VisitRow | None = None
 
 
@@ -183,7 +183,7 @@ def _events(visits: Sequence[VisitRow], *, whole: bool) -> list[Event]:
             events.append(Event(what=What.REVIVED))
         elif visit.attempt > expected:
             events.append(Event(what=What.LOST, count=visit.attempt - expected))
-        events.append(Event(what=What.VISIT, at=visit.leased_at, count=number, visit=visit))
+        events.append(Event(what=What.VISIT, at=visit.leased_at, count=number if whole else 0, visit=visit))
         expected = visit.attempt + (visit.outcome in ("retry", "bury"))
     return events
 
