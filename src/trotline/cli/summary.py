@@ -3,6 +3,7 @@
 import re
 import shlex
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 import click
 import msgspec
@@ -107,7 +108,11 @@ def look_command(sink: str, kinds: dict[str, int]) -> str:
             code = f"import pyarrow.parquet as p; print(p.read_table({path!r}).slice(0, 5))"
             return f"python -c {shlex.quote(code)}"
         case scheme if scheme in POSTGRES:
-            return f"psql {shlex.quote(sink)} -c {shlex.quote(_ANY_ROWS)}"
+            # Only what psql understands: our options stay here.
+            place, _, options = sink.partition("?")
+            schema = dict(parse_qsl(options)).get("schema", "trotline")
+            query = _ANY_ROWS.replace(" records ", f" {schema}.records ")
+            return f"psql {shlex.quote(place)} -c {shlex.quote(query)}"
         case _:
             return f"head {shlex.quote(path)}"
 

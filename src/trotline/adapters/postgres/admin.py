@@ -59,14 +59,14 @@ async def _status(connection: Connection, address: Address) -> Status:
     if not bare.version:
         return bare
     tables = await connection.fetch(
-        "SELECT relname, reltuples::float8, pg_total_relation_size(pg_class.oid), relispartition FROM pg_class"
+        "SELECT relname, greatest(reltuples, pg_stat_get_live_tuples(pg_class.oid))::float8,"
+        " pg_total_relation_size(pg_class.oid), relispartition FROM pg_class"
         " JOIN pg_namespace AS space ON space.oid = relnamespace WHERE nspname = $1 AND relkind IN ('r', 'p')"
         " ORDER BY relname",
         address.schema,
     )
     return msgspec.structs.replace(
         bare,
-        # -1: the server has not counted yet.
         records=max([0, *(int(rows) for name, rows, _, _ in tables if name == "records")]),
         bytes=sum(size for _, _, size, _ in tables),
         partitions=tuple(name for name, _, _, is_partition in tables if is_partition),

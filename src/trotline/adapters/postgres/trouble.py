@@ -9,8 +9,8 @@ import asyncpg
 from trotline.adapters.postgres.address import Address
 from trotline.errors import SinkUnreachable
 
-_WAIT = "Nothing is lost: what is in hand is kept and tried again."
-_UP = "Is the server up, and are host and port right? Nothing is lost: what is in hand is kept and tried again."
+_WAIT = "Try again in a moment. Workers do so by themselves, and lose nothing meanwhile."
+_UP = f"Is the server up, and are host and port right? {_WAIT}"
 _UPGRADE = "Make the tables with: trotline db upgrade --sink URL"
 _BY_STATE = {
     "3D000": ("there is no such database", "Make it first: createdb NAME"),
