@@ -70,6 +70,7 @@ class LeadershipContract:
         term = await lead(ours)
         bench.jump(TERM - 1)
 
+        await theirs.campaign("shop", "bob")
         heard = await theirs.campaign("shop", "bob")
 
         assert (heard.holder, heard.epoch) == ("ann", term.epoch)
