@@ -1,6 +1,8 @@
 """The tables are made once, whoever comes first, and other versions are left alone."""
 
 import asyncio
+import re
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -80,6 +82,19 @@ async def test_a_schema_may_have_an_odd_name(postgres_servers):
     await sink.write([product()])
 
     assert len(await ask(url, "SELECT key FROM {s}.records")) == 1
+    await sink.close()
+
+
+async def test_the_questions_of_the_how_to_are_answered(postgres_servers):
+    url = postgres_servers.url(DEBIAN)
+    sink = PostgresSink(url)
+    await sink.write([product(price="4.50")])
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "postgresql.md").read_text()
+    [block] = re.findall(r"```sql\n(.*?)```", page, re.S)
+
+    for question in block.split(";\n"):
+        if question.strip():
+            await ask(url, "SELECT * FROM (" + question.partition("\n")[2] + ") AS answer")  # noqa: S608
     await sink.close()
 
 
