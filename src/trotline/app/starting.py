@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.coordinating import Post, look_after
 from trotline.app.feeding import HIGH_WATER, open_feed
 from trotline.app.jobs import code_version, open_job
 from trotline.app.places import MEMORY
@@ -13,7 +15,8 @@ from trotline.app.reporting import Ending, Report, Reporter, ending_of
 from trotline.app.seeding import seed
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
-from trotline.errors import SettingsError
+from trotline.coordinator.tools import News
+from trotline.errors import SettingsError, TrotlineError
 from trotline.model.moments import Seconds
 from trotline.model.proxy import Proxy
 from trotline.spider.spider import Spider
@@ -27,6 +30,8 @@ class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     ref: str
     frontier: str
+    sink: str
+    """Where workers put the rows; it is only looked after."""
     fresh: bool = False
     """Start a new job even if an unfinished one could be resumed."""
     detach: bool = False
@@ -47,6 +52,8 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, int] = {}
     """Why tasks are buried."""
     seeded: bool
+    announced: bool = False
+    """We told the job's end, and nobody else does."""
 
 
 async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
@@ -73,6 +80,8 @@ class _Start:
         self._feeding = ""
         self._last: Report | None = None
         self._alone_since: Seconds | None = None
+        self._alerts: dict[str, str] = {}
+        self._announced = False
         self._seeded = False
 
     async def until_end(self, show: Callable[[Report], None]) -> Started:
@@ -82,16 +91,41 @@ class _Start:
             seeding = asyncio.create_task(self._seed())
             showing = asyncio.create_task(self._reporter.show(self._show_to(show), self._held_back))
             ending = asyncio.create_task(self._ended(seeding))
+            caring = asyncio.create_task(self._look_after())
+            tasks: list[asyncio.Task[Any]] = [stopping, seeding, showing, ending, caring]
             try:
                 await asyncio.wait([stopping, ending], return_when=asyncio.FIRST_COMPLETED)
             finally:
-                for task in (stopping, seeding, showing, ending):
+                for task in tasks:
                     task.cancel()
-                await asyncio.gather(stopping, seeding, showing, return_exceptions=True)
-        found = await ending if ending.done() and not ending.cancelled() else Ending.INTERRUPTED
+                await asyncio.gather(*tasks, return_exceptions=True)
+        found = Ending.INTERRUPTED if ending.cancelled() else ending.result()
         report = await self._reporter.report()
         reasons = await self._frontier.reasons() if report.progress.dead else {}
-        return Started(ending=found, report=report, reasons=reasons, seeded=self._seeded)
+        return Started(ending=found, report=report, reasons=reasons, seeded=self._seeded, announced=self._announced)
+
+    async def _look_after(self) -> None:
+        """A small fleet needs no coordinator beside us. Where there is one already, it leads and we stand by."""
+        if self._plan.detach:
+            return
+        plan = self._plan
+        post = Post(ref=plan.ref, spider=self._spider, frontier=plan.frontier, sink=plan.sink)
+        try:
+            await look_after(post, self._hear)
+        except TrotlineError as error:
+            # The job goes on without: workers look after each other.
+            self._alerts["coordinator"] = f"no coordinator: {error.what}"
+
+    def _hear(self, news: News) -> None:
+        if news.job and news.job != self._frontier.job.id:
+            return
+        name = str(news.data.get("alert", ""))
+        if news.event == "alert.raised":
+            self._alerts[name] = news.text
+        elif news.event == "alert.over":
+            self._alerts.pop(name, None)
+        elif news.event == "job.finished":
+            self._announced = True
 
     async def _ended(self, seeding: "asyncio.Task[None]") -> Ending | None:
         await seeding
@@ -117,7 +151,7 @@ class _Start:
         now = asyncio.get_running_loop().time()
         if self._last.crew or self._plan.detach:
             self._alone_since = None
-            return ""
+            return next(iter(self._alerts.values()), "")
         self._alone_since = self._alone_since or now
         if now - self._alone_since < ALONE:
             return ""

@@ -1,11 +1,10 @@
 """From URLs to the things behind them: the only place that names concrete adapters."""
 
-import importlib
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from trotline.app.places import POSTGRES, REDIS, is_file, path_of, public, scheme_of
 from trotline.errors import SettingsError
@@ -47,8 +46,9 @@ def user_agent(spider: "Spider") -> str:
 
 async def open_jobs(frontier_url: str) -> Jobs:
     if scheme_of(frontier_url) in REDIS:
-        jobs: Jobs = await _adapter("redis").open_jobs(frontier_url)
-        return jobs
+        with _extra("redis"):
+            from trotline.adapters import redis
+        return await redis.open_jobs(frontier_url)
     from trotline.adapters.sqlite.jobs import SqliteJobs
 
     return SqliteJobs(_frontier_path(frontier_url))
@@ -57,8 +57,9 @@ async def open_jobs(frontier_url: str) -> Jobs:
 async def open_frontier(frontier_url: str, job: Job, keeper: str = "") -> AnyFrontier:
     """`keeper` is the process that returns our leases if we die; see `this_process`. Servers do without."""
     if scheme_of(frontier_url) in REDIS:
-        frontier: AnyFrontier = await _adapter("redis").open_frontier(frontier_url, job)
-        return frontier
+        with _extra("redis"):
+            from trotline.adapters import redis
+        return await redis.open_frontier(frontier_url, job)
     from trotline.adapters.sqlite.frontier import SqliteFrontier
 
     return SqliteFrontier(_frontier_path(frontier_url), job, keeper=keeper)
@@ -75,11 +76,6 @@ def _frontier_path(url: str) -> str:
             f"{public(url)} is not a frontier that is known here", hint="Write it as sqlite:PATH or redis://HOST:PORT/0"
         )
     return path_of(url) or ":memory:"
-
-
-def _adapter(name: str) -> Any:
-    with _extra(name):
-        return importlib.import_module(f"trotline.adapters.{name}")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from trotline.app.places import MEMORY, path_of, public
+from trotline.app.places import MEMORY, POSTGRES, is_file, path_of, public, scheme_of
 from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
 from trotline.cli.text import count, json_line, safe, size
@@ -217,13 +217,13 @@ def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:
     if url == MEMORY:
         return Check(what=what, state="warn", found="in memory", advice="A run that is stopped cannot be resumed.")
     path = Path(path_of(url))
-    if not path.exists():
+    if is_file(url) and not path.exists():
         return _can_be_made(what, url, path)
     try:
         open_it(url)
     except TrotlineError as error:
         return _failed(what, error)
-    return Check(what=what, state="ok", found=f"{public(url)} opens")
+    return Check(what=what, state="ok", found=f"{public(url)} {'opens' if is_file(url) else 'answers'}")
 
 
 def _can_be_made(what: str, url: str, path: Path) -> Check:
@@ -249,6 +249,13 @@ def _open_frontier(url: str) -> None:
 
 def _open_sink(url: str) -> None:
     from trotline.app.wiring import open_sink
+
+    if scheme_of(url) in POSTGRES:
+        from trotline.app.database import status
+
+        # Opening it would make its tables.
+        wait_for(status(url))
+        return
 
     async def look() -> None:
         sink = open_sink(url)

@@ -31,8 +31,9 @@ def summary_of(report: "Report", ending: str, settings: Settings, command: str, 
     return msgspec.structs.replace(summary, kinds=kinds(sink), reasons=reasons or summary.reasons)
 
 
-def tell(summary: Summary, *, json: bool) -> None:
+def tell(summary: Summary, *, announced: bool, json: bool) -> None:
+    """`announced`: nobody else tells the end of this job."""
     if json:
-        click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary)}))
+        click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary), "announced": announced}))
     else:
         click.echo("\n".join(lines(summary)))

@@ -75,6 +75,7 @@ def command(
     plan = StartPlan(
         ref=spider,
         frontier=settings.frontier_of(found.name),
+        sink=settings.sink_of(found.name),
         fresh=fresh,
         detach=detach,
         seeds_file=seeds,
@@ -94,7 +95,8 @@ def command(
         return FINISHED if started.ending is None else CODES["interrupted"]
     if not quiet:
         again = shlex.join(["trotline", "start", spider])
-        tell(summary_of(started.report, str(started.ending), settings, again, started.reasons), json=as_json)
+        summary = summary_of(started.report, str(started.ending), settings, again, started.reasons)
+        tell(summary, announced=started.announced, json=as_json)
     return CODES[str(started.ending)]
 
 

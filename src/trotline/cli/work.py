@@ -136,7 +136,8 @@ class _Voice:
                 click.echo(line)
         if news.announced and news.report is not None:
             again = shlex.join(["trotline", "start", self._ref])
-            tell(summary_of(news.report, str(news.ending), self._settings, again, news.reasons), json=self._json)
+            summary = summary_of(news.report, str(news.ending), self._settings, again, news.reasons)
+            tell(summary, announced=True, json=self._json)
 
     def _lines(self, news: "News") -> list[str]:
         name, job = self._spider.name, news.job.id if news.job is not None else ""
