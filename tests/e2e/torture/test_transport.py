@@ -151,10 +151,15 @@ async def test_b28_a_few_interim_answers_are_fine(rack: Rack) -> None:
 
 @pytest.mark.parametrize(("name", "kind"), [("no-content", Kind.OK), ("not-modified", Kind.UNCHANGED)])
 async def test_b29_a_body_where_none_may_be_is_ignored_with_its_connection(rack: Rack, name: str, kind: Kind) -> None:
-    seen = await rack.visit(f"/body/{name}")
+    seen = await rack.visit(rack.task(f"/body/{name}", headers=(("If-None-Match", '"v1"'),)))
     assert (seen.verdict.kind, seen.page.body) == (kind, b"")
     assert b"hello" not in (await rack.visit("/body/whole")).page.body
     assert rack.server.connections == 2
+
+
+async def test_b29_a_304_that_nobody_asked_for_is_no_page(rack: Rack) -> None:
+    verdict = (await rack.visit("/body/not-modified")).verdict
+    assert (verdict.kind, verdict.final) == (Kind.BROKEN, False)
 
 
 async def test_b29_a_head_request_with_a_body_is_ignored_with_its_connection(rack: Rack) -> None:
