@@ -63,7 +63,7 @@ class World:
         return self.open(SqliteFrontier, job)
 
     def coordinate(
-        self, name: str = "ann", schedule: Schedule | None = MINUTELY, **policy: Any
+        self, name: str = "ann", schedule: Schedule | None = MINUTELY, beside: str = "", **policy: Any
     ) -> "asyncio.Task[None]":
         async def open_frontier(job: Job) -> SqliteFrontier:
             return SqliteFrontier(self.path, job, now=self.now, inline=True)
@@ -77,7 +77,7 @@ class World:
             chance=random.Random(1),
             tell=self.said.append,
         )
-        charge = Charge(spider="shop", rules=BRISK, version="v1", schedule=schedule)
+        charge = Charge(spider="shop", rules=BRISK, version="v1", schedule=schedule, beside=beside)
         task = asyncio.create_task(Coordinator(name, [charge], tools, Policy(**policy)).run())
         self._running.append(task)
         return task
@@ -368,3 +368,26 @@ def test_an_alert_is_told_once_and_once_when_it_is_over(play):
 
     assert world.events("alert.raised", "alert.over") == ["alert.raised", "alert.over"]
     assert msgspec.structs.asdict(world.said[-1])["data"] == {"alert": "stalled job"}
+
+
+def test_who_only_looks_after_jobs_leaves_the_schedule_to_its_leader(play):
+    async def scene(world):
+        world.coordinate("start", schedule=None, beside="start")
+        await asyncio.sleep(1)
+        world.coordinate("ann")
+        await soon(world)
+        await asyncio.sleep(30)
+
+    world = play(scene)
+
+    assert world.events("coordinator.leads") == ["coordinator.leads"] * 2
+    assert world.events("job.seeding") == ["job.seeding"], "one of them seeds"
+
+
+def test_who_only_looks_after_jobs_tells_their_end(play):
+    async def scene(world):
+        world.coordinate("start", schedule=None, beside="start")
+        await world.frontier(await world.jobs.start("shop", BRISK)).seal()
+        await asyncio.sleep(10)
+
+    assert play(scene).events("job.finished") == ["job.finished"]

@@ -38,12 +38,13 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     frontier: str
     sink: str
 
-    def charge(self, *, scheduled: bool) -> Charge:
+    def charge(self, beside: str) -> Charge:
         return Charge(
             spider=self.spider.name,
             rules=self.spider.rules,
             version=code_version(self.ref),
-            schedule=self.spider.schedule if scheduled else None,
+            schedule=None if beside else self.spider.schedule,
+            beside=beside,
         )
 
 
@@ -51,8 +52,8 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asked for."""
 
     posts: tuple[Post, ...]
-    scheduled: bool = True
-    """Start the jobs of spiders that have a schedule."""
+    beside: str = ""
+    """A command that has started a job itself: no schedule then."""
     keep: Seconds = Policy().keep
     """Jobs that ended longer ago are forgotten."""
     high_water: int = HIGH_WATER
@@ -110,9 +111,9 @@ async def coordinate(plan: CoordinatePlan, tell: Callable[[News], None]) -> None
 
 
 async def look_after(post: Post, tell: Callable[[News], None]) -> None:
-    """The coordinator's part beside a command that has started a job itself: rescue, retention, alerts and the end, but
-    no schedule. Until cancelled."""
-    await _at(post.frontier, CoordinatePlan(posts=(post,), scheduled=False), tell)
+    """The coordinator's part beside `trotline start`: rescue, alerts and the end of jobs. Who keeps the schedule, and
+    what is old, is a coordinator's own affair. Until cancelled."""
+    await _at(post.frontier, CoordinatePlan(posts=(post,), beside="start"), tell)
 
 
 async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
@@ -131,7 +132,7 @@ async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None])
                 chance=wiring.open_chance(),
                 tell=tell,
             )
-            charges = [post.charge(scheduled=plan.scheduled) for post in posts]
+            charges = [post.charge(plan.beside) for post in posts]
             await Coordinator(coordinator_name(), charges, tools, Policy(keep=plan.keep)).run()
         finally:
             await jobs.close()

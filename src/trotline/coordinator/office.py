@@ -70,7 +70,7 @@ class Office:
 
     async def _ask(self) -> Watch:
         asked_at = self._tools.clock.now()
-        term = await self._tools.leadership.campaign(self._charge.spider, self._name)
+        term = await self._tools.leadership.campaign(self._charge.office, self._name)
         self._trouble.pop("campaign", None)
         return Watch(term, asked_at, self._tools.clock.now())
 

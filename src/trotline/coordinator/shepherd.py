@@ -53,7 +53,7 @@ class Shepherd:
         if now - self._watched_at >= self._policy.watch:
             self._watched_at = now
             await self._watch()
-        if now - self._tidied_at >= self._policy.tidy:
+        if not self._charge.beside and now - self._tidied_at >= self._policy.tidy:
             self._tidied_at = now
             # Beside the rest: a slow database must not keep a run from starting.
             self._tidying = asyncio.create_task(self._tidy(now))
@@ -66,14 +66,21 @@ class Shepherd:
             await self._let_go(flock)
 
     async def _watch(self) -> None:
-        last = await self._tools.leadership.tick(self._charge.spider)
+        started = await self._started_by_schedule()
         for job in await self._changed():
             if job.announced and job.id in self._flocks:
                 await self._let_go(self._flocks[job.id])
             elif not job.announced:
                 await self._flock(job)
         for flock in list(self._flocks.values()):
-            await self._care(flock, started_here=last is not None and last.job == flock.job.id)
+            await self._care(flock, started_here=flock.job.id == started)
+
+    async def _started_by_schedule(self) -> str:
+        """The job whose seeds are ours to put. Others have somebody who started them, and who seeds them."""
+        if self._charge.beside:
+            return ""
+        last = await self._tools.leadership.tick(self._charge.spider)
+        return "" if last is None else last.job
 
     async def _changed(self) -> list[Job]:
         """Jobs as they are now: the newest one, and now and then all of them."""

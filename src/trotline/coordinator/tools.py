@@ -27,6 +27,13 @@ class Charge(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     """Of its code; jobs that are started get it."""
     schedule: Schedule | None = None
+    beside: str = ""
+    """What we are part of, if we only look after jobs while it runs (`start`). That is an office of its own: whoever
+    keeps the schedule goes on leading."""
+
+    @property
+    def office(self) -> str:
+        return f"{self.spider} beside {self.beside}" if self.beside else self.spider
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True):
