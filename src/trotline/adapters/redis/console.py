@@ -36,21 +36,21 @@ class RedisConsole:
         self._shard = shard
 
     async def progress(self) -> Progress:
-        now, fields, delayed, tallies, examples = await self._server.run(script("look"), self._shard.key)
-        book = _texts(fields)
+        told = await self._server.run(script("look"), self._shard.key)
+        now, waiting, leased, done, dead, delayed, state, sealed, started_at, finished_at, tallies, examples = told
         return Progress(
-            waiting=int(book["waiting"]),
-            leased=int(book["leased"]),
-            done=int(book["done"]),
-            dead=int(book["dead"]),
+            waiting=waiting,
+            leased=leased,
+            done=done,
+            dead=dead,
             delayed=delayed,
             tallies={name: int(count) for name, count in _texts(tallies).items()},
             examples={name: redaction.url(url, self.job.rules.redact) for name, url in _texts(examples).items()},
-            started_at=float(book["started_at"]),
+            started_at=float(started_at),
             now=now / 1e6,
-            sealed=book["sealed"] == "1",
-            finished_at=float(book["finished_at"]) if "finished_at" in book else None,
-            state=State(book["state"]),
+            sealed=bool(sealed),
+            finished_at=float(finished_at) if finished_at else None,
+            state=State(state.decode()),
         )
 
     async def finished(self) -> bool:

@@ -1,5 +1,6 @@
 """Removing a job's keys by their names, a few at a time: no KEYS, no scan of the whole server."""
 
+import struct
 from typing import Any
 
 from trotline.adapters.redis import keys
@@ -7,6 +8,8 @@ from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.server import Server
 
 _STEP = 500
+_BOOKS = struct.Struct("<12d")
+_BUCKETS = 9
 
 
 async def forget(server: Server, job: str) -> None:
@@ -16,7 +19,8 @@ async def forget(server: Server, job: str) -> None:
         await server.ask("UNLINK", keys.line(prefix, int(level)))
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
         await server.ask("UNLINK", keys.held(prefix, worker.decode()))
-    buckets = int(await server.ask("HGET", keys.job(prefix), "buckets") or 0)
+    books = await server.ask("HGET", keys.job(prefix), "books")
+    buckets = int(_BOOKS.unpack(books)[_BUCKETS]) if books else 0
     for start in range(0, buckets, _STEP):
         names = (keys.seen(prefix, number) for number in range(start, min(start + _STEP, buckets)))
         await server.ask("UNLINK", *names)

@@ -62,8 +62,9 @@ class Server:
         return await self.plain(lambda: self.client.execute_command(*command))
 
     async def plain(self, deed: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
-        """A caller that is cancelled leaves at once, and its command is ended properly behind it: a connection whose reply
-        nobody read would give it to the next caller, and the client library has been seen to swallow a cancellation."""
+        """A caller that is cancelled leaves at once, and its command is ended properly behind it: a connection whose
+        reply nobody read would give it to the next caller, and the client library has been seen to swallow a
+        cancellation."""
         command = asyncio.ensure_future(self._tried(deed, again))
         command.add_done_callback(_heard)
         async with self._plain_errors():

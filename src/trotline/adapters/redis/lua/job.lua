@@ -1,12 +1,15 @@
 -- The job's books, read at the start of a call and written at its end.
 --
---   P job    waiting leased done dead    the four states a task can be in (delayed: part of waiting)
---            entered ended               how many ever came in / came to an end; never go back
---            leases turns                the counters behind tokens, and behind the stamps of lanes that wait
---            buckets seen                size of the exact memory
---            state draining              what the operator wants of the job; how many lanes are draining
---            sealed finished_at announced
---            idle                        somebody waits for news
+--   P job    books    twelve numbers, packed:
+--                       waiting leased done dead   the four states a task can be in
+--                       entered ended              how many ever came in / came to an end; never go back
+--                       leases turns               behind tokens, and behind the stamps of lanes that stand in line
+--                       delayed                    part of waiting
+--                       buckets seen               size of the exact memory
+--                       draining                   lanes that are
+--            state    what the operator wants of the job
+--            sealed, finished_at, announced (0, or the call that announced it), started_at
+--            idle     somebody waits for news
 --   P tallies, P news (channel)
 --
 -- P is the prefix that all keys of a shard share: KEYS[1] is P .. "job". ARGV[1] is the time of a test's clock, or "".
@@ -24,15 +27,13 @@ if not now then
   now = tonumber(told[1]) + tonumber(told[2]) / 1e6
 end
 
-local COUNTS = {"waiting", "leased", "done", "dead", "entered", "ended", "leases", "turns", "delayed",
-  "buckets", "seen", "draining"}
-local found = call("HMGET", JOB, "waiting", "leased", "done", "dead", "entered", "ended", "leases", "turns",
-  "delayed", "buckets", "seen", "draining", "state", "sealed", "finished_at", "idle")
+local BOOKS = "<dddddddddddd"
+local found = call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle")
 if not found[1] then return redis.error_reply("NOJOB this server has no such job") end
 
-local book = {}
-for i, name in ipairs(COUNTS) do book[name] = tonumber(found[i]) end
-book.state, book.sealed, book.finished_at, book.idle = found[13], found[14] == "1", found[15], found[16] == "1"
+local book = {state = found[2], sealed = found[3] == "1", finished_at = found[4], idle = found[5] == "1"}
+book.waiting, book.leased, book.done, book.dead, book.entered, book.ended, book.leases, book.turns, book.delayed,
+  book.buckets, book.seen, book.draining = unpack_(BOOKS, found[1])
 
 local tallies = {}
 local reopened, woke = false, false
@@ -43,26 +44,20 @@ end
 
 local function close_books()
   for name, count in pairs(tallies) do call("HINCRBY", P .. "tallies", name, count) end
-  local fields = {"announced", "0"}
-  if not reopened then fields = {} end
-  for _, name in ipairs(COUNTS) do
-    fields[#fields + 1] = name
-    fields[#fields + 1] = book[name]
-  end
+  call("HSET", JOB, "books", pack_(BOOKS, book.waiting, book.leased, book.done, book.dead, book.entered, book.ended,
+    book.leases, book.turns, book.delayed, book.buckets, book.seen, book.draining))
   if reopened and book.finished_at then
     call("HDEL", JOB, "finished_at")
+    call("HSET", JOB, "announced", "0")
     book.finished_at = false
   end
   if book.sealed and not book.finished_at and book.waiting + book.leased == 0 then
-    fields[#fields + 1] = "finished_at"
-    fields[#fields + 1] = now
+    call("HSET", JOB, "finished_at", now)
     book.finished_at = now
     woke = true
   end
   if woke and book.idle then
-    fields[#fields + 1] = "idle"
-    fields[#fields + 1] = "0"
+    call("HSET", JOB, "idle", "0")
     call("PUBLISH", P .. "news", "")
   end
-  call("HSET", JOB, unpack(fields))
 end

@@ -13,6 +13,7 @@ local worker, limit, this_call, lost_call = ARGV[2], min(tonumber(ARGV[3]), 1000
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 local shards, shard = tonumber(ARGV[8]), tonumber(ARGV[9])
 local RESCUED, PROMOTED, BURIED = 2000, 1000, 2000
+local QUANTUM = 4
 
 -- What a lost reply handed out goes back before anything else: nobody knows of it.
 local function take_back_lost()
@@ -123,14 +124,17 @@ local function serve(lane, at, wanted)
   spend(lane, retry and 0 or #blobs, retry and #blobs or 0, share)
 end
 
--- All lanes that stand in line at a level share what is left of the batch.
+-- Lanes that stand in line at a level share what is left of the batch, a few tasks each: one task each would cost the
+-- server three times as much, and the worker a connection for every page.
 local function serve_level(level)
-  local line = call("LPOP", LINE .. level, 2 * (limit - served))
+  local wanted = math.ceil((limit - served) / QUANTUM)
+  local line = call("LPOP", LINE .. level, 2 * wanted)
   if not line then
     call("ZREM", P .. "levels", level)
     return
   end
   local names, count = {}, #line / 2
+  local most = count < wanted and limit or QUANTUM
   for i = 1, count do names[i] = line[2 * i - 1] end
   load_lanes(names)
   for i = 1, count do
@@ -139,7 +143,7 @@ local function serve_level(level)
     if at and lane[at + 1] == tonumber(line[2 * i]) then
       lane[at + 1] = 0
       touch(lane)
-      if lane[STATE] ~= PAUSED then serve(lane, at, math.ceil((limit - served) / (count - i + 1))) end
+      if lane[STATE] ~= PAUSED then serve(lane, at, min(most, math.ceil((limit - served) / (count - i + 1)))) end
       line_up(lane)
     end
   end

@@ -1,7 +1,8 @@
 #!lua flags=no-writes
 -- needs: job
 -- The job's books, as they are at one moment.
---   KEYS[1] P job     gives now, fields of the job, how many tasks are not due yet, tallies, examples
+--   KEYS[1] P job     gives now, waiting, leased, done, dead, how many tasks are not due yet, state, sealed, started
+--   and finished at, tallies, examples
 
 -- Tasks that are due but were not promoted yet (nobody asked for work since) count as due.
 local delayed = book.delayed
@@ -9,5 +10,7 @@ for _, name in ipairs(call("ZRANGEBYSCORE", P .. "due", "-inf", now, "LIMIT", 0,
   delayed = delayed - call("ZCOUNT", P .. "d:" .. name, "-inf", now)
 end
 return {
-  floor(now * 1e6 + 0.5), call("HGETALL", JOB), delayed, call("HGETALL", P .. "tallies"), call("HGETALL", P .. "examples"),
+  floor(now * 1e6 + 0.5), book.waiting, book.leased, book.done, book.dead, delayed, book.state, book.sealed and 1 or 0,
+  call("HGET", JOB, "started_at"), book.finished_at or "", call("HGETALL", P .. "tallies"),
+  call("HGETALL", P .. "examples"),
 }
