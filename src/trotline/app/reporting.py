@@ -73,7 +73,8 @@ class Reporter:
 
     async def report(self, held_back: str = "", workers: int = 0) -> Report:
         progress = await self._frontier.progress()
-        crew = await self._frontier.workers() if self._whole else []
+        # In one order, so that nobody changes places between two looks.
+        crew = sorted(await self._frontier.workers(), key=lambda one: (one.about.host, one.name)) if self._whole else []
         since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
         self._last = Report(
             job=self._frontier.job,
