@@ -1,17 +1,26 @@
 """Counters are labels: there are few of them, whatever sites and handlers say."""
 
+import re
+from pathlib import Path
+
 import pytest
 from tests.contract.conftest import SqliteMemoryBench
+from tests.contract.redis_servers import RedisBench
 
+from trotline.adapters import redis
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Bury
+from trotline.model.verdict import Kind
 from trotline.rules.tallies import MOST_NAMES, folded
 from trotline.testing.frontier_contract import tasks
 from trotline.testing.frontier_contract.bench import lease_all
 
 
-async def test_b66_reasons_that_name_hosts_do_not_become_as_many_counters() -> None:
-    bench = SqliteMemoryBench()
+@pytest.mark.parametrize("kind", [SqliteMemoryBench, RedisBench])
+async def test_b66_reasons_that_name_hosts_do_not_become_as_many_counters(
+    kind: type[SqliteMemoryBench | RedisBench],
+) -> None:
+    bench = kind()
     try:
         frontier = await bench.open()
         await frontier.put(tasks(MOST_NAMES + 100))
@@ -33,6 +42,12 @@ async def test_b66_reasons_that_name_hosts_do_not_become_as_many_counters() -> N
     dead = sum(count for name, count in progress.tallies.items() if name.startswith("dead: "))
     assert dead == progress.dead == MOST_NAMES + 100
     assert progress.tallies["records"] == MOST_NAMES + 100
+
+
+def test_b66_both_frontiers_know_the_same_verdicts() -> None:
+    lua = Path(redis.__file__).parent / "lua" / "job.lua"
+    [words] = re.findall(r'VERDICTS = "([a-z ]+)"', lua.read_text())
+    assert set(words.split()) == {kind.value for kind in Kind} | {"handler"}
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,26 @@ local function tally(name, count)
   tallies[name] = (tallies[name] or 0) + count
 end
 
+local VERDICTS = " ok moved unchanged blocked throttled gone broken unreachable unwanted refused handler "
+
+-- A job has at most 500 names to count under (rules/tallies.py): reasons quote hosts, and there are millions of those.
+local function folded(name)
+  local what, reason = string.match(name, "^(.-): (.*)$")
+  local verdict = reason and (string.match(reason, "^(%l+): ") or string.match(reason, "^(%l+)$"))
+  local known = verdict and string.find(VERDICTS, " " .. verdict .. " ", 1, true)
+  return (what or name) .. (known and ": " .. verdict or "") .. ": others"
+end
+
+local function count_up(name, count)
+  local key = P .. "tallies"
+  if call("HINCRBY", key, name, count) == count and call("HLEN", key) > 500 then
+    call("HDEL", key, name)
+    call("HINCRBY", key, folded(name), count)
+  end
+end
+
 local function close_books()
-  for name, count in pairs(tallies) do call("HINCRBY", P .. "tallies", name, count) end
+  for name, count in pairs(tallies) do count_up(name, count) end
   call("HSET", JOB, "books", pack_(BOOKS, book.waiting, book.leased, book.done, book.dead, book.entered, book.ended,
     book.leases, book.turns, book.delayed, book.buckets, book.seen, book.draining))
   if reopened and book.finished_at then
