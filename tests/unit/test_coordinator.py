@@ -209,7 +209,7 @@ def test_a_run_that_waits_starts_when_the_job_before_is_finished(play):
         await asyncio.sleep(200)
         world.before = len(await world.jobs.all())
         await world.work(job)
-        await asyncio.sleep(3)
+        await asyncio.sleep(10)
         world.after = len(await world.jobs.all())
 
     world = play(scene)

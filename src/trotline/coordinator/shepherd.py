@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from trotline.coordinator.roster import Roster
 from trotline.coordinator.tools import Charge, Client, Leads, News, Policy, Tools
-from trotline.errors import FrontierError, SinkError, TermOver, TrotlineError
+from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
 from trotline.model.job import Job, Progress, State
 from trotline.model.moments import Moment
 from trotline.model.term import Term
@@ -73,7 +73,13 @@ class Shepherd:
             elif not job.announced:
                 await self._flock(job)
         for flock in list(self._flocks.values()):
-            await self._care(flock, started_here=flock.job.id == started)
+            try:
+                await self._care(flock, started_here=flock.job.id == started)
+            except FrontierUnreachable:
+                raise
+            except FrontierError as error:
+                # This job's own trouble (its books are gone): the others are looked after all the same.
+                self._complain(flock, f"{flock.job.id} cannot be looked after: {error.what}")
 
     async def _started_by_schedule(self) -> str:
         """The job whose seeds are ours to put. Others have somebody who started them, and who seeds them."""
@@ -104,8 +110,10 @@ class Shepherd:
             return
         if progress.leased:
             await self._rescue(flock)
-        wanted = started_here and not progress.sealed and progress.state is not State.CANCELLED
-        if wanted and flock.seeding is None:
+        if progress.state is State.CANCELLED:
+            # Until somebody resumes it: the next look at all jobs finds it again.
+            await self._let_go(flock)
+        elif started_here and not progress.sealed and flock.seeding is None:
             flock.seeding = asyncio.create_task(self._seed(flock))
 
     async def _rescue(self, flock: Flock) -> None:
@@ -131,9 +139,7 @@ class Shepherd:
             # Told last of all: after a crash before that line the next leader concludes it once more.
             await self._tools.duties.conclude(flock.job)
         except SinkError as error:
-            if flock.trouble != error.what:
-                flock.trouble = error.what
-                self._tell("job.trouble", f"{flock.job.id} is finished, but not its sink: {error.what}", flock.job)
+            self._complain(flock, f"{flock.job.id} is finished, but not its sink: {error.what}")
             return
         if await flock.frontier.announce_finish():
             text = f"{flock.job.id} finished: {progress.done:,} done, {progress.dead:,} dead"
@@ -200,6 +206,12 @@ class Shepherd:
                 self._tell("job.seeding", f"{job.id}: {text}", job)
 
         return say
+
+    def _complain(self, flock: Flock, text: str) -> None:
+        """Once for the same trouble."""
+        if flock.trouble != text:
+            flock.trouble = text
+            self._tell("job.trouble", text, flock.job)
 
     def _tell(self, event: str, text: str, job: Job, **data: object) -> None:
         self._tools.tell(News(event=event, spider=self._charge.spider, text=text, job=job.id, data=data))

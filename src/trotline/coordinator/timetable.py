@@ -2,10 +2,13 @@
 
 from trotline.coordinator.tools import Charge, News, Tools
 from trotline.model.job import Job
-from trotline.model.moments import Moment, iso
+from trotline.model.moments import Moment, Seconds, iso
 from trotline.model.schedule import Overlap, Schedule
 from trotline.model.term import Term, Tick
 from trotline.rules import schedules
+
+LOOK_AGAIN: Seconds = 5.0
+"""How often a tick that waits looks whether the job before is finished."""
 
 
 class Timetable:
@@ -45,6 +48,7 @@ class Timetable:
             await self._skip(tick, schedules.shown(schedule, at), unfinished)
         else:
             self._wait(tick, schedules.shown(schedule, at), unfinished)
+            self._coming = now + LOOK_AGAIN
         return False
 
     async def _known(self, schedule: Schedule, now: Moment) -> Tick:
