@@ -45,9 +45,18 @@ def binaries(build: str) -> Path:
 
 
 class PostgresServer:
-    """A server process. `start` and `stop` may be called in turn: the data stays until the folder goes."""
+    """A server process. `start` and `stop` may be called in turn: the data stays until the folder goes.
 
-    def __init__(self, folder: Path, build: str = DEBIAN, settings: Mapping[str, str] | None = None) -> None:
+    `standby_of` another server: a copy that follows it until it is promoted.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        build: str = DEBIAN,
+        settings: Mapping[str, str] | None = None,
+        standby_of: "PostgresServer | None" = None,
+    ) -> None:
         self.folder = folder
         self._bin = binaries(build)
         self._settings = {
@@ -60,7 +69,10 @@ class PostgresServer:
         self._process: subprocess.Popen[bytes] | None = None
         self.port = 0
         own(folder)
-        self._initdb()
+        if standby_of is None:
+            self._initdb()
+        else:
+            self._copy(standby_of)
 
     @property
     def url(self) -> str:
@@ -104,9 +116,31 @@ class PostgresServer:
         own(secret)
         command = [f"{self._bin}/initdb", "-D", f"{self.folder}/data", "-U", USER, "-A", "scram-sha-256", "-E", "UTF8"]
         command += ["--pwfile", str(secret), "--no-sync", "--locale", "C"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=self.folder, **as_server_user())  # noqa: S603
+        self._run(command)
+
+    def _copy(self, primary: "PostgresServer") -> None:
+        command = [
+            f"{self._bin}/pg_basebackup",
+            "-D",
+            f"{self.folder}/data",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(primary.port),
+        ]
+        self._run([*command, "-U", USER, "-R", "--no-sync", "-c", "fast"])
+
+    def _run(self, command: list[str]) -> None:
+        done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
+            command,
+            capture_output=True,
+            text=True,
+            cwd=self.folder,
+            env={**os.environ, "PGPASSWORD": PASSWORD},
+            **as_server_user(),
+        )
         if done.returncode:
-            raise RuntimeError(f"initdb failed\n{done.stdout}\n{done.stderr}")
+            raise RuntimeError(f"{command[0]} failed\n{done.stdout}\n{done.stderr}")
 
     def _spawn(self, port: int) -> "subprocess.Popen[bytes]":
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
@@ -129,10 +163,12 @@ class PostgresServer:
 
 
 @contextmanager
-def postgres(build: str = DEBIAN, settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
+def postgres(
+    build: str = DEBIAN, settings: Mapping[str, str] | None = None, standby_of: PostgresServer | None = None
+) -> Iterator[PostgresServer]:
     """A running server that is gone afterwards, with its folder."""
     with _folder("trotline-postgres-") as folder:
-        server = PostgresServer(folder, build, settings)
+        server = PostgresServer(folder, build, settings, standby_of)
         try:
             server.start()
             yield server

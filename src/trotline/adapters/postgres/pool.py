@@ -39,13 +39,15 @@ class Connections:
 
     @asynccontextmanager
     async def transaction(
-        self, *, within: Seconds = 0.0, lock: Seconds = _LOCK_WITHIN, statements: int = 1
+        self, *, within: Seconds = 0.0, lock: Seconds = 0.0, statements: int = 1
     ) -> AsyncIterator[Connection]:
         """A transaction that is committed, and durable, when the block ends; an error leaves nothing of it.
 
-        `within`: the longest statement, if it is not what the address says; `statements`: how many long ones to expect.
+        `within`: the longest statement, if it is not what the address says; `lock`: the longest wait for somebody
+        else's lock; `statements`: how many long ones to expect.
         """
         within = within or self._address.timeout
+        lock = lock or min(_LOCK_WITHIN, within)
         async with self._turns:
             connection = await self._take()
             try:
