@@ -48,6 +48,9 @@ shop = Spider(
     headers={"accept-language": "cs"},
     blocked=looks_blocked,
     give_up=timedelta(minutes=5),
+    schedule="0 3 * * *",
+    timezone="Europe/Berlin",
+    overlap="wait",
 )
 
 Spider("shop", hosts=["shop.example"], headers={"authorization": Secret.env("TOKEN"), "x": "y"}, redact=["ticket"])
@@ -56,6 +59,7 @@ Spider("shop", pace=2)  # type: ignore[arg-type]
 Spider("shop", speed="2/s")  # type: ignore[call-arg]
 Spider()  # type: ignore[call-arg]
 Spider("shop", give_up=30)  # type: ignore[arg-type]
+Spider("shop", overlap="queue")  # type: ignore[arg-type]
 Spider("shop", blocked=3)  # type: ignore[arg-type]
 
 

@@ -150,9 +150,10 @@ class Office:
         return self._watch.server_time(self._tools.clock.now())
 
     def _complain(self, deed: str, error: TrotlineError) -> None:
-        """Once for the same trouble, however often we try again."""
-        if self._trouble.get(deed) != error.what:
-            self._trouble[deed] = error.what
+        """Once for the same trouble, however often we try again, and whatever it keeps us from."""
+        known = error.what in self._trouble.values()
+        self._trouble[deed] = error.what
+        if not known:
             self._tell("coordinator.trouble", f"{error.what}; trying again")
 
     def _tell(self, event: str, text: str, **data: object) -> None:
