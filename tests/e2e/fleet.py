@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -36,6 +37,13 @@ class Fleet:
         running = await start(folder or self.folder, *words, "--json", env=self.environment)
         self.running.append(running)
         return running
+
+    async def end(self) -> None:
+        """Nothing outlives the test, however it went."""
+        for running in self.running:
+            if running.process.returncode is None:
+                running.signal_all(signal.SIGKILL)
+                await running.process.wait()
 
     async def look(self, job: str = "site") -> dict[str, Any]:
         ended = await self.call("watch", job, "--once", "--json")

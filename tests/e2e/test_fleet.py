@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,10 +28,7 @@ async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         frontier, sink = request.getfixturevalue("both").places()
         opened = Fleet(tmp_path, frontier, sink)
     yield opened
-    for running in opened.running:
-        if running.process.returncode is None:
-            running.signal_all(signal.SIGKILL)
-            await running.process.wait()
+    await opened.end()
 
 
 @pytest.fixture
@@ -245,6 +241,25 @@ async def test_a_run_uses_the_same_places_and_shows_no_password(fleet: Fleet, si
     )
     assert not password or password not in shown
     assert os.sep + "evidence" not in shown
+
+
+async def test_a_frontier_that_is_killed_and_comes_back_ends_nobody(both: Servers, site: HeldSite, tmp_path: Path):
+    fleet = Fleet(tmp_path, *both.places())
+    (tmp_path / "site.py").write_text(site.spider())
+    starting = await fleet.start("start", "site.py")
+    worker = await fleet.start("work", "site.py", "--until-finished", "--slots", "2")
+    try:
+        await asyncio.gather(site.arrived("a"), site.arrived("b"))
+        await asyncio.to_thread(both.redis.kill)
+        away = await until(starting, lambda event: "frontier is away" in event["held_back"])
+        assert both.redis.url.rpartition("@")[2].partition("/")[0].partition("://")[2] in away["held_back"]
+        site.release()
+        await asyncio.to_thread(both.redis.start)
+        await finished(worker)
+        assert (await starting.end()).code == 0
+    finally:
+        await fleet.end()
+    assert await fleet.names() == sorted(site.names)
 
 
 def command_line(pid: int) -> bytes:

@@ -101,9 +101,17 @@ class Reporter:
                 show(await self.report(held_back(), workers()))
             except FrontierError as error:
                 if self._last is not None:
-                    away = f"the frontier is away, and asked again: {error.what}"
-                    show(msgspec.structs.replace(self._last, held_back=away))
+                    show(self._away(self._last, error))
             await asyncio.sleep(SHOW_EVERY)
+
+    def _away(self, last: Report, error: FrontierError) -> Report:
+        """What we knew, while time goes on."""
+        return msgspec.structs.replace(
+            last,
+            held_back=f"the frontier is away, and asked again: {error.what}",
+            elapsed=last.elapsed + _now() - self._rates[-1][0],
+            pages_per_second=0.0,
+        )
 
     def _rate(self, progress: Progress, since_job_began: Seconds) -> float:
         """Pages per second over the last seconds; of the job's whole life if this is the first look at it."""
