@@ -11,6 +11,7 @@ from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.leadership import RedisLeadership
+from trotline.adapters.redis.scripts import script
 from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
@@ -152,6 +153,40 @@ async def test_clearing_away_that_was_interrupted_is_gone_on_with(build: str) ->
 
     assert [] == await _left_of(old, leadership)
     await bench.close()
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("lost", [1, 2])
+async def test_a_start_whose_reply_was_lost_is_asked_again_and_its_job_can_be_worked_on(build: str, lost: int) -> None:
+    bench = RedisBench(build)
+    leadership, jobs = await bench.open(), await bench.jobs()
+    term = await lead(leadership)
+    _lose_reply(leadership, lost)
+
+    job = await leadership.start(term, Tick(at=bench.now(), schedule="nightly"), RULES)
+
+    assert job is not None
+    assert [job] == await jobs.all()
+    await (await bench.frontier(job)).put([task("https://shop.example/")])
+    assert (await (await bench.frontier(job)).progress()).waiting == 1
+    await bench.close()
+
+
+def _lose_reply(leadership: RedisLeadership, which: int) -> None:
+    """The server does what it is told, and its answer to this call of tick_start does not arrive."""
+    really, start = leadership._server.client.execute_command, script("tick_start")
+    calls = 0
+
+    async def execute(*command: Any, **options: Any) -> Any:
+        nonlocal calls
+        answer = await really(*command, **options)
+        mine = command[:2] in (("EVALSHA", start.sha), ("EVAL", start.text))
+        calls += mine
+        if mine and calls == which:
+            raise ConnectionError("the line went dead")
+        return answer
+
+    leadership._server.client.execute_command = execute
 
 
 @pytest.mark.parametrize("build", BUILDS)

@@ -53,7 +53,9 @@ class RedisLeadership:
             )
             if answer[0] == b"started":
                 return job
-            await forget(self._server, job.id)
+            if await self._jobs.find(job.id) is None:
+                # Another client of this term was faster. If the job were in the list, only our reply was lost.
+                await forget(self._server, job.id)
         return await self._jobs.find(answer[1].decode()) if answer[0] == b"known" else None
 
     async def skip(self, term: Term, tick: Tick) -> None:
