@@ -59,9 +59,12 @@ class Shepherd:
             self._tidying = asyncio.create_task(self._tidy(now))
 
     async def close(self) -> None:
-        if self._tidying is not None:
-            self._tidying.cancel()
-            await asyncio.gather(self._tidying, return_exceptions=True)
+        beside = [self._tidying, *(flock.seeding for flock in self._flocks.values())]
+        for task in beside:
+            # All of them before the first wait: whoever is in a hurry may cancel that.
+            if task is not None:
+                task.cancel()
+        await asyncio.gather(*(task for task in beside if task is not None), return_exceptions=True)
         for flock in list(self._flocks.values()):
             await self._let_go(flock)
 
