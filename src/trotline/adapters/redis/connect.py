@@ -15,6 +15,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
+from trotline.adapters.redis.memory import OPTIONS
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.moments import Seconds
@@ -24,7 +25,8 @@ OLDEST = (7, 0)
 FORMS = '"redis://HOST:PORT/0", "redis+cluster://HOST,HOST" or "redis+sentinel://HOST,HOST/MASTER"'
 
 _CONNECT: Seconds = 5.0
-_ANSWER: Seconds = 10.0
+_ANSWER: Seconds = 5.0
+"""No script takes a tenth of a second. Twice this, and a server that hangs is known to."""
 _HEALTH: Seconds = 15.0
 _PORT, _SENTINEL_PORT = 6379, 26379
 
@@ -39,7 +41,8 @@ def connect(url: str) -> Client:
         parts = urlsplit(f"redis://{rest}")
         hosts = [_host(one, _SENTINEL_PORT if kind == "sentinel" else _PORT) for one in _hosts(parts.netloc)]
         path = [unquote(part) for part in parts.path.split("/") if part]
-        options = _options(secure == "rediss", parts.username, parts.password, dict(parse_qsl(parts.query)))
+        query = {name: value for name, value in parse_qsl(parts.query) if name not in OPTIONS}
+        options = _options(secure == "rediss", parts.username, parts.password, query)
         return _client(kind, hosts, path, options)
     except ValueError as error:
         raise SettingsError(
@@ -119,7 +122,7 @@ def _options(tls: bool, user: str | None, password: str | None, query: dict[str,
         if "ca" in query:
             options["ssl_ca_certs"] = query.pop("ca")
     if query:
-        raise ValueError(f"{sorted(query)[0]} is not known there; with rediss:// it may be ca=FILE")
+        raise ValueError(f"{sorted(query)[0]} is not known there; it may be {'=, '.join(OPTIONS)}=, and with rediss:// ca=FILE")
     return options
 
 

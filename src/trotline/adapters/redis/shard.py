@@ -10,6 +10,7 @@ from trotline.adapters.redis import keys
 from trotline.adapters.redis.batches import Batch, bounds, encode, endings
 from trotline.adapters.redis.compact import VERSION, Codec
 from trotline.adapters.redis.forms import Forms
+from trotline.adapters.redis.memory import pieces
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
 from trotline.errors import FrontierUnreachable
@@ -43,15 +44,18 @@ class Haul(msgspec.Struct):
 class Shard:
     def __init__(self, server: Server, job: Job, number: int, shards: int, chance: random.Random) -> None:
         self.server = server
-        self.prefix = keys.prefix(job.id, number)
+        self.prefix = keys.home(job, number)
         self.key = keys.job(self.prefix)
         self.codec = Codec(job.started_at)
         self.forms = Forms(server, self.prefix)
         self._job = job
+        self.seen = pieces(job.memory)
+        """The scripts of its memory."""
         self._number, self._shards = number, shards
         self._chance = chance
         self._lost: dict[str, str] = {}
-        """Leases whose replies did not arrive, by worker: what they handed out goes back with the next one."""
+        """By worker, the first of its leases in a row whose replies did not arrive: what they handed out goes back with
+        the next one."""
         self._unsure: dict[str, tuple[list[int], str]] = {}
         """Settles whose replies did not arrive: asked again, they are the same call."""
         self._puts = 0
@@ -64,7 +68,7 @@ class Shard:
         await batch.add(tasks)
         self._puts += 1
         told = encode((batch.names, batch.paces, batch.tasks))
-        answers = await self.server.run(script("put"), self.key, self.server.name, self._puts, told)
+        answers = await self.server.run(script("put", seen=self.seen), self.key, self.server.name, self._puts, told)
         return [_ADMISSIONS[letter] for letter in answers]
 
     async def lease(self, worker: str, limit: int) -> Haul:
@@ -78,7 +82,7 @@ class Shard:
         rules = self._job.rules
         lost, name = self._lost.get(worker, ""), self.server.call_name()
         # Until its reply is here, whatever it hands out is lost, also by a cancellation.
-        self._lost[worker] = name
+        self._lost.setdefault(worker, name)
         reply = await self.server.run(
             script("lease"), self.key, worker, limit, name, lost, repr(rules.retry_share), repr(rules.give_up),
             self._shards, self._number, again=False,
@@ -129,7 +133,7 @@ class Shard:
         tokens = [settlement.lease.token for settlement in settlements]
         name = self._settle_name(worker, tokens)
         # What needs no more memory is done also when there is none left.
-        deed = script("settle", even_when_full=not children)
+        deed = script("settle", seen=self.seen, even_when_full=not children)
         self._unsure[worker] = (tokens, name)
         answers = await self.server.run(deed, self.key, worker, name, told)
         self._unsure.pop(worker, None)

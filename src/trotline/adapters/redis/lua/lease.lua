@@ -2,7 +2,7 @@
 -- needs: job pace lanes graves workers
 -- Hand out tasks that may start within the horizon, and do the housekeeping: rescue, promote.
 --   KEYS[1] P job
---   ARGV[2] worker     ARGV[3] how many     ARGV[4] this call's name     ARGV[5] the last call, if its reply was lost
+--   ARGV[2] worker     ARGV[3] how many     ARGV[4] this call's name     ARGV[5] the first whose reply was lost
 --   ARGV[6] share of retries     ARGV[7] patience with a lane that only fails
 --   ARGV[8] shards     ARGV[9] this shard's number
 --   gives now and next wake (microseconds; -1: never), the first token, and 1 if the job is over; then for each lane its
@@ -15,11 +15,28 @@ local shards, shard = tonumber(ARGV[8]), tonumber(ARGV[9])
 local RESCUED, PROMOTED, BURIED = 2000, 1000, 2000
 local QUANTUM = 4
 
--- What a lost reply handed out goes back before anything else: nobody knows of it.
+-- A call's name is its client's and a number that goes up.
+local function is_of(client, name)
+  local whose, number = string.match(name, "^(%x+)%.(%d+)")
+  return whose == client and tonumber(number)
+end
+
+local client, turn = string.match(this_call, "^(%x+)%.(%d+)$")
+local kept = call("HGET", P .. "calls", "l" .. worker)
+local last_turn = kept and client and is_of(client, kept)
+if last_turn and tonumber(turn) < last_turn then
+  -- It was under way for so long that its worker gave it up and asked again: nobody would know of what it handed out.
+  return {floor(now * 1e6 + 0.5), -1, 0, 0}
+end
+
+-- What lost replies handed out goes back before anything else: nobody knows of it. It is the last of them that did:
+-- each takes back what the one before it handed out.
 local function take_back_lost()
-  local kept = call("HGET", P .. "calls", "l" .. worker)
-  if not kept or sub(kept, 1, #lost_call + 1) ~= lost_call .. " " then return end
-  local first, last = unpack_(">I6I6", kept, #lost_call + 2)
+  local from = last_turn and is_of(client, lost_call)
+  if not from or last_turn < from then return end
+  local at = string.find(kept, " ", 1, true) + 1
+  if #kept < at + 11 then return end
+  local first, last = unpack_(">I6I6", kept, at)
   local lost = {}
   for token = first, last, shards do
     local field = pack_(">I6", token)
@@ -178,6 +195,7 @@ if served > 0 then
   book.leased = book.leased + served
   book.waiting = book.waiting - served
 else
+  if lost_call ~= "" then call("HSET", P .. "calls", "l" .. worker, this_call .. " ") end
   reply[2] = next_wake()
   call("HSET", JOB, "idle", "1")
 end
