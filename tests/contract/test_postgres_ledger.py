@@ -77,6 +77,12 @@ async def test_v3_the_story_is_told_in_order_of_time_by_identity_or_by_url(sink)
     assert await sink.story([]) == []
 
 
+async def test_looking_makes_no_tables(anywhere, sink):
+    assert await sink.story([1]) == []
+    assert await sink.rows(["https://shop.example/"]) == []
+    assert (await sink.status()).version == 0
+
+
 async def test_records_and_visits_are_stored_together_or_not_at_all(anywhere, sink):
     await sink.open()
     await ask(anywhere, "ALTER TABLE {s}.records ADD CHECK (key <> 'bad')")

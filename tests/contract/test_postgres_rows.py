@@ -163,6 +163,32 @@ async def test_a_trigger_that_refuses_one_row_costs_that_row_alone(anywhere, sin
     assert refused.value.rejected.keys() == {3}
 
 
+async def test_of_two_rows_that_cannot_live_together_the_second_is_refused(anywhere, sink, monkeypatch):
+    monkeypatch.setattr("trotline.adapters.postgres.rows._MOST_TEXT", 300)
+    await ask(anywhere, "CREATE UNIQUE INDEX ON {s}.records ((data->>'code'))")
+    batch = [product(f"T{number:02}", code=5 if number in (2, 29) else 100 + number) for number in range(30)]
+
+    with pytest.raises(SinkRejects, match="unique") as refused:
+        await sink.write(batch)
+
+    assert refused.value.rejected.keys() == {29}
+    await sink.write(batch[:29])
+
+
+async def test_a_rule_that_is_looked_at_when_the_transaction_ends_is_found_too(anywhere, sink):
+    await ask(
+        anywhere,
+        "CREATE FUNCTION {s}.late() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN IF new.key = 'T3' THEN RAISE 'too late'; END IF; RETURN NULL; END $$;"
+        " CREATE CONSTRAINT TRIGGER late AFTER INSERT ON {s}.records DEFERRABLE INITIALLY DEFERRED"
+        " FOR EACH ROW EXECUTE FUNCTION {s}.late()",
+    )
+    with pytest.raises(SinkRejects, match="too late") as refused:
+        await sink.write([product(f"T{number}") for number in range(6)])
+    assert refused.value.rejected.keys() == {3}
+    assert await held(anywhere) == []
+
+
 async def test_two_writers_in_opposite_orders_never_wait_for_each_other(anywhere, sink):
     other = PostgresSink(anywhere)
     await sink.write([product(f"T{key:03}") for key in range(100)])

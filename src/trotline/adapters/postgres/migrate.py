@@ -65,18 +65,23 @@ async def upgrade(connections: Connections, address: Address) -> list[Migration]
     return missing
 
 
-async def prepare(connections: Connections, address: Address) -> None:
-    """Before the first write: an empty schema gets its tables; tables of another version are left alone."""
+async def has_tables(connections: Connections, address: Address) -> bool:
+    """Are they there? Tables of another version are an error: they are left alone."""
     async with connections.transaction() as connection:
         found = await version(connection, address)
     _not_newer(found, address)
-    if found == 0:
-        await upgrade(connections, address)
-    elif found < NEWEST:
+    if 0 < found < NEWEST:
         raise SinkTooOld(
             f"the tables in {address.public} are of version {found}, and this Trotline needs {NEWEST}",
             hint="Run once, while the workers may go on: trotline db upgrade --sink URL",
         )
+    return found > 0
+
+
+async def prepare(connections: Connections, address: Address) -> None:
+    """Before the first write: an empty schema gets its tables."""
+    if not await has_tables(connections, address):
+        await upgrade(connections, address)
 
 
 async def take_turns(connection: Connection, address: Address, what: str) -> None:

@@ -82,19 +82,12 @@ class PostgresSink:
         await self.write((), visits)
 
     async def story(self, fingerprints: Sequence[int], url: str = "", limit: int = 200) -> list[VisitRow]:
-        with plain_errors(self.address, "read from"):
-            await self._prepare()
-            async with self._connections.transaction() as connection:
-                found = await connection.fetch(
-                    statements.story(self.address.quoted), [signed(each) for each in fingerprints], url, limit
-                )
+        asked = statements.story(self.address.quoted)
+        found = await self._fetch(asked, [signed(each) for each in fingerprints], url, limit)
         return [VisitRow(**line) for line in found]
 
     async def rows(self, urls: Sequence[str], limit: int = 200) -> list[Row]:
-        with plain_errors(self.address, "read from"):
-            await self._prepare()
-            async with self._connections.transaction() as connection:
-                found = await connection.fetch(statements.rows(self.address.quoted), list(urls), limit)
+        found = await self._fetch(statements.rows(self.address.quoted), list(urls), limit)
         return [Row(*row) for row in found]
 
     async def maintain(self, now: Moment) -> Maintained:
@@ -118,6 +111,15 @@ class PostgresSink:
     async def close(self) -> None:
         """Twice is harmless."""
         await self._connections.close()
+
+    async def _fetch(self, question: str, *arguments: Any) -> list[Any]:
+        """Looking makes no tables: where there are none, there is nothing to be found."""
+        with plain_errors(self.address, "read from"):
+            if not self._ready and not await migrate.has_tables(self._connections, self.address):
+                return []
+            async with self._connections.transaction() as connection:
+                found: list[Any] = await connection.fetch(question, *arguments)
+        return found
 
     async def _prepare(self) -> None:
         if self._ready:
@@ -154,18 +156,20 @@ class PostgresSink:
 
     async def _refused(self, rows: list[Placed], others: tuple[Any, ...]) -> dict[int, str]:
         """The rows that can never be stored: their records' places in the batch, and why."""
-        refused: dict[int, str] = {}
-        for part in pieces(rows):
-            faults = await find_faults(self._connections, self._upsert, columns_of_rows(part), others)
-            refused.update({part[place].position: why for place, why in faults.items()})
-        return refused
+        parts = pieces(rows)
+        faults = await find_faults(self._connections, self._upsert, [columns_of_rows(part) for part in parts], others)
+        return {
+            part[place].position: why for part, found in zip(parts, faults, strict=True) for place, why in found.items()
+        }
 
     async def _good_lines(self, lines: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
         """The ledger refused one of them. It may be that its partition was retired just now; if it is the line itself,
         then it is left out: a line less is no reason to lose records."""
+        if not lines:
+            return lines
         self._partitions.forget()
         await self._partitions.cover(line[_LEASED_AT] for line in lines)
-        faults = await find_faults(self._connections, self._log, list(zip(*lines, strict=True)))
+        [faults] = await find_faults(self._connections, self._log, [list(zip(*lines, strict=True))])
         for place, why in faults.items():
             log.warning("postgres.visit.refused job=%s token=%s %s", *lines[place][:2], why)
         return [line for place, line in enumerate(lines) if place not in faults]
