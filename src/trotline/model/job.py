@@ -4,6 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
+from trotline.model.memory import Memory
 from trotline.model.moments import Moment, Seconds
 from trotline.model.pace import Pace
 
@@ -42,6 +43,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     spider: str
     started_at: Moment
     rules: LaneRules = LaneRules()
+    memory: Memory = Memory()
     version: str = ""
     """The spider's code version that the job was started with."""
     versions: tuple[str, ...] = ()
@@ -74,6 +76,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """Seeding is over."""
     finished_at: Moment | None = None
     state: State = State.RUNNING
+    seen: str = ""
+    """What is out of the ordinary in how it remembers URLs, and what that costs; see `Memory`."""
 
     @property
     def paused(self) -> bool:

@@ -34,15 +34,17 @@ _PARCEL = struct.Struct("<iH")
 _GRAVE = struct.Struct("<dI")
 _SIZE = struct.Struct("<I")
 _DAY = 86_400.0
+_HALF, _STEP = 2.0**63, 2.0**34
 _MOST_ATTEMPTS = 0xFFFF
 _LONGEST = 0xFFFF
-_RARE = ("key", "not_before", "session", "chain", "headers", "body", "hops", "meta")
-_USUAL = {name: getattr(Task(url="", route=""), name) for name in _RARE}
+_RARE = {
+    "key": "k", "not_before": "n", "session": "e", "chain": "h", "headers": "j", "body": "b", "hops": "i", "meta": "t",
+}  # fmt: skip
+"""Fields that are seldom other than usual, and their names in the rest."""
+_USUAL = [(name, short, getattr(Task(url="", route=""), name)) for name, short in _RARE.items()]
 _SCHEMES = {"https": "https://", "http": "http://", "": ""}
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode = msgspec.msgpack.Decoder().decode
-_pairs = msgspec.msgpack.Decoder(tuple[tuple[str, str], ...])
 
 
 class Form(msgspec.Struct, frozen=True, array_like=True):
@@ -73,8 +75,9 @@ def level_of(task: Task) -> int:
 
 
 def spread(fingerprint: int) -> int:
-    """The last nine digits of the fingerprint: they choose its bucket among those ever seen."""
-    return abs(fingerprint) % 1_000_000_000
+    """Where it lies between the smallest and the largest fingerprint, in steps of 2^34: that chooses its bucket among
+    those ever seen. Computed with floats, as seen_exact.lua does: both must round alike."""
+    return int((fingerprint + _HALF) / _STEP)
 
 
 class Codec:
@@ -85,7 +88,7 @@ class Codec:
 
     def pack(self, task: Task, form: int, scheme: str) -> bytes:
         """`form` is the number of its form. ValueError if it is more than any reader takes."""
-        rest = {name: value for name in _RARE if (value := getattr(task, name)) != _USUAL[name]}
+        rest = {short: value for name, short, usual in _USUAL if (value := getattr(task, name)) != usual}
         start = f"{_SCHEMES[scheme]}{task.lane}" if scheme else ""
         flags = 0
         url = task.url
@@ -95,13 +98,13 @@ class Codec:
         created = self._created(task.created_at)
         attempt, depth = task.attempt, task.depth
         if not created and task.created_at:
-            rest["created_at"] = task.created_at
+            rest["c"] = task.created_at
         if not 0 <= attempt <= _MOST_ATTEMPTS:
-            rest["attempts"], attempt = attempt - _MOST_ATTEMPTS, _MOST_ATTEMPTS
+            rest["a"], attempt = attempt - _MOST_ATTEMPTS, _MOST_ATTEMPTS
         if not 0 <= depth <= 255:
-            rest["depth"], depth = depth, 0
+            rest["d"], depth = depth, 0
         if len(text) > _LONGEST or len(task.parent) > _LONGEST // 4:
-            rest["url"], rest["parent"], text, flags = task.url, task.parent, b"", 0
+            rest["u"], rest["q"], text, flags = task.url, task.parent, b"", 0
         elif task.parent:
             flags |= _PARENT
         tail = b""
@@ -157,7 +160,7 @@ class Codec:
         _, fingerprint, attempt, _, kills, depth, number, created, flags = _HEAD.unpack_from(wire)
         shared = form(number)
         start = f"{_SCHEMES[shared.scheme]}{lane}"
-        text, parent, rest = wire[_HEAD.size :], b"", {}
+        text, parent, rest = wire[_HEAD.size :], b"", None
         if flags & (_PARENT | _REST):
             at = _HEAD.size + 2
             text = self._part(wire, at, _LENGTH.unpack_from(wire, at - 2)[0])
@@ -165,7 +168,7 @@ class Codec:
             if flags & _PARENT:
                 parent, at = self._read_parent(wire, at, text, bool(flags & _REST))
             if flags & _REST:
-                rest = self._read_rest(wire[at:])
+                rest = _read_rest(wire[at:])
         url = text.decode()
         fields: dict[str, Any] = {
             "url": start + url if flags & _SHORT else url,
@@ -173,9 +176,9 @@ class Codec:
             "created_at": self._epoch + (created - 1) / 1000 if created else 0.0,
             "depth": depth,
         }
-        if rest:
-            attempt += rest.pop("attempts", 0)
-            fields |= rest
+        if rest is not None:
+            attempt += rest.attempts
+            fields.update(rest.changed())
         task = Task(
             route=shared.route,
             site=shared.site,
@@ -204,38 +207,35 @@ class Codec:
             at += 2
         return self._part(url, 0, shared) + self._part(wire, at, size), at + size
 
-    def _read_rest(self, packed: bytes) -> dict[str, Any]:
-        rest = _decode(packed)
-        if not isinstance(rest, dict) or not rest.keys() <= {
-            *_RARE,
-            "created_at",
-            "attempts",
-            "depth",
-            "url",
-            "parent",
-        }:
-            raise Undecodable("what is not as usual is not a table of known fields")
-        if "headers" in rest:
-            rest["headers"] = msgspec.convert(rest["headers"], tuple[tuple[str, str], ...])
-        msgspec.convert({name: rest[name] for name in rest if name != "attempts"}, _Rare)
-        return rest
 
-
-class _Rare(msgspec.Struct):
+class _Rest(
+    msgspec.Struct,
+    forbid_unknown_fields=True,
+    rename={**_RARE, "attempts": "a", "created_at": "c", "depth": "d", "url": "u", "parent": "q"},
+):
     """What the rest may be made of."""
 
-    key: str | None = None
-    not_before: float = 0.0
-    session: str = ""
-    chain: str = ""
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
-    hops: int = 0
-    meta: dict[str, Any] = {}
-    created_at: float = 0.0
-    depth: int = 0
-    url: str = ""
-    parent: str = ""
+    attempts: int = 0
+    key: str | msgspec.UnsetType | None = msgspec.UNSET
+    not_before: float | msgspec.UnsetType = msgspec.UNSET
+    session: str | msgspec.UnsetType = msgspec.UNSET
+    chain: str | msgspec.UnsetType = msgspec.UNSET
+    headers: tuple[tuple[str, str], ...] | msgspec.UnsetType = msgspec.UNSET
+    body: bytes | msgspec.UnsetType = msgspec.UNSET
+    hops: int | msgspec.UnsetType = msgspec.UNSET
+    meta: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
+    created_at: float | msgspec.UnsetType = msgspec.UNSET
+    depth: int | msgspec.UnsetType = msgspec.UNSET
+    url: str | msgspec.UnsetType = msgspec.UNSET
+    parent: str | msgspec.UnsetType = msgspec.UNSET
+
+    def changed(self) -> dict[str, Any]:
+        """The fields of the task that it says something about."""
+        told = ((name, getattr(self, name)) for name in self.__struct_fields__ if name != "attempts")
+        return {name: value for name, value in told if value is not msgspec.UNSET}
+
+
+_read_rest = msgspec.msgpack.Decoder(_Rest).decode
 
 
 def unwrap(parcel: bytes) -> tuple[int, str, bytes]:

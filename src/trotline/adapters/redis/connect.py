@@ -122,7 +122,9 @@ def _options(tls: bool, user: str | None, password: str | None, query: dict[str,
         if "ca" in query:
             options["ssl_ca_certs"] = query.pop("ca")
     if query:
-        raise ValueError(f"{sorted(query)[0]} is not known there; it may be {'=, '.join(OPTIONS)}=, and with rediss:// ca=FILE")
+        raise ValueError(
+            f"{sorted(query)[0]} is not known there; it may be {'=, '.join(OPTIONS)}=, and with rediss:// ca=FILE"
+        )
     return options
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from trotline.adapters.redis import memory
 from trotline.adapters.redis.compact import open_grave, unwrap
 from trotline.adapters.redis.forgetting import pairs
 from trotline.adapters.redis.lane_view import read_lane
@@ -51,6 +52,7 @@ class RedisConsole:
             sealed=bool(sealed),
             finished_at=float(finished_at) if finished_at else None,
             state=State(state.decode()),
+            seen=await memory.told(self._server, self.job, [self._shard.prefix]),
         )
 
     async def finished(self) -> bool:

@@ -3,7 +3,7 @@
 import struct
 from typing import Any
 
-from trotline.adapters.redis import keys
+from trotline.adapters.redis import keys, memory
 from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.server import Server
 
@@ -13,7 +13,11 @@ _BUCKETS = 9
 
 
 async def forget(server: Server, job: str) -> None:
-    prefix = keys.prefix(job, 0)
+    for prefix in keys.homes(job, 0):
+        await _forget(server, prefix)
+
+
+async def _forget(server: Server, prefix: str) -> None:
     await _lanes(server, prefix)
     for level in await server.ask("ZRANGE", f"{prefix}levels", 0, -1):
         await server.ask("UNLINK", keys.line(prefix, int(level)))
@@ -21,9 +25,10 @@ async def forget(server: Server, job: str) -> None:
         await server.ask("UNLINK", keys.held(prefix, worker.decode()))
     books = await server.ask("HGET", keys.job(prefix), "books")
     buckets = int(_BOOKS.unpack(books)[_BUCKETS]) if books else 0
-    for start in range(0, buckets, _STEP):
-        names = (keys.seen(prefix, number) for number in range(start, min(start + _STEP, buckets)))
+    for start in range(buckets, 2 * buckets, _STEP):
+        names = (keys.seen(prefix, number) for number in range(start, min(start + _STEP, 2 * buckets)))
         await server.ask("UNLINK", *names)
+    await memory.forget(server, prefix)
     # The books last: they know how many buckets there are, should this be interrupted.
     await server.ask("UNLINK", *(f"{prefix}{name}" for name in keys.PLAIN))
     await server.ask("UNLINK", keys.job(prefix))

@@ -11,12 +11,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from trotline.adapters.redis import keys
+from trotline.adapters.redis import keys, memory
 from trotline.adapters.redis.forgetting import forget
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
+from trotline.model.memory import Memory
 from trotline.model.moments import Moment
 
 _COUNT, _ORDER, _ALL, _LATEST = (f"{keys.JOBS}{name}" for name in ("count", "order", "all", "latest"))
@@ -25,8 +26,12 @@ _COUNT, _ORDER, _ALL, _LATEST = (f"{keys.JOBS}{name}" for name in ("count", "ord
 class RedisJobs:
     """Starts, finds and forgets jobs. Implements the Jobs port."""
 
-    def __init__(self, client: Client, *, now: Callable[[], Moment] | None = None) -> None:
+    def __init__(
+        self, client: Client, *, now: Callable[[], Moment] | None = None, memory: Memory | None = None
+    ) -> None:
+        """`memory`: how the jobs that are started here remember what they have seen."""
         self._server = Server(client, now=now)
+        self._memory = memory or Memory()
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
         # The books before the name: a job that somebody can find can be worked on.
@@ -40,8 +45,13 @@ class RedisJobs:
         """A new job's books. Nobody can find it until it is named in the lists."""
         number = await self._server.ask("INCR", _COUNT)
         now = await self._server.now()
-        job = Job(id=f"{spider}-{number}", spider=spider, started_at=now, rules=rules, version=version)
-        await self._server.run_timeless(script("start"), keys.job(keys.prefix(job.id, 0)), repr(now))
+        job = Job(
+            id=f"{spider}-{number}", spider=spider, started_at=now, rules=rules, version=version, memory=self._memory
+        )
+        books = keys.job(keys.home(job, 0))
+        await self._server.run_timeless(script("start"), books, repr(now))
+        if more := memory.fields(job.memory):
+            await self._server.ask("HSET", books, *more)
         return job
 
     async def latest(self, spider: str) -> Job | None:
@@ -82,6 +92,7 @@ class RedisJobs:
             await self._server.ask("HSET", _LATEST, spider, mine[-1])
         else:
             await self._server.ask("HDEL", _LATEST, spider)
+            await memory.forget_site(self._server, spider)
 
     async def _known(self, name: str) -> Job:
         job = await self.find(name)
@@ -94,7 +105,7 @@ class RedisJobs:
         if kept is None:
             return None
         job = msgspec.json.decode(kept, type=Job)
-        books = keys.job(keys.prefix(job.id, 0))
+        books = keys.job(keys.home(job, 0))
         finished_at, announced = await self._server.ask("HMGET", books, "finished_at", "announced")
         versions = await self._server.ask("ZRANGE", _upgrades(name), 0, -1)
         return msgspec.structs.replace(

@@ -3,6 +3,7 @@
 import re
 
 from trotline.errors import FrontierError
+from trotline.model.job import Job
 
 JOBS = "trotline:{jobs}:"
 """Prefix of what belongs to the server, not to one job."""
@@ -23,6 +24,22 @@ def prefix(job: str, shard: int) -> str:
             f"{job[:40]!r} cannot be a job's id", hint="Letters, digits, dots, dashes and underscores, 128 at most."
         )
     return f"trotline:{{{job}.{shard}}}:"
+
+
+def site(spider: str, shard: int) -> str:
+    """What the keys begin with that the jobs of a spider share. `=` is in no job's id."""
+    return f"trotline:{{site={spider}.{shard}}}:"
+
+
+def home(job: Job, shard: int) -> str:
+    """The prefix of a job's shard. Jobs that share a memory live beside it: a script reaches one slot only."""
+    own = prefix(job.id, shard)
+    return own if job.memory.scope == "job" else f"{site(job.spider, shard)}{job.id}:"
+
+
+def homes(job: str, shard: int) -> tuple[str, str]:
+    """Where the keys of a job may be of which only the id is known."""
+    return prefix(job, shard), f"{site(job.rpartition('-')[0], shard)}{job}:"
 
 
 def job(prefix: str) -> str:

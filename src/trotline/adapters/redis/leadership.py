@@ -8,10 +8,12 @@ from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import checked, connect
 from trotline.adapters.redis.forgetting import forget
 from trotline.adapters.redis.jobs import RedisJobs
+from trotline.adapters.redis.memory import memory_of
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import TermOver
 from trotline.model.job import Job, LaneRules
+from trotline.model.memory import Memory
 from trotline.model.moments import Moment
 from trotline.model.term import Term, Tick
 from trotline.ports.leadership import TERM
@@ -21,15 +23,17 @@ _RETIRED = f"{keys.JOBS}retired"
 
 async def open_leadership(url: str) -> "RedisLeadership":
     """Leadership on the server behind the URL, once it is known to be one that keeps what it is given."""
-    return RedisLeadership(await checked(connect(url)))
+    return RedisLeadership(await checked(connect(url)), memory=memory_of(url))
 
 
 class RedisLeadership:
     """Keeps L1 to L10 with one script per deed. Implements the Leadership port."""
 
-    def __init__(self, client: Client, *, now: Callable[[], Moment] | None = None) -> None:
+    def __init__(
+        self, client: Client, *, now: Callable[[], Moment] | None = None, memory: Memory | None = None
+    ) -> None:
         self._server = Server(client, now=now)
-        self._jobs = RedisJobs(client, now=now)
+        self._jobs = RedisJobs(client, now=now, memory=memory)
 
     async def campaign(self, office: str, candidate: str) -> Term:
         answer = await self._server.run(script("campaign", even_when_full=True), _office(office), candidate, TERM)

@@ -20,15 +20,15 @@ class Script:
 
 
 @lru_cache
-def script(name: str, *, seen: str = "exact", even_when_full: bool = False) -> Script:
-    """`seen` chooses the memory of what was admitted. `even_when_full`: run it also when the server's memory is full;
+def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full: bool = False) -> Script:
+    """`seen`: the pieces that remember what was admitted. `even_when_full`: run it also when the server's memory is full;
     for calls that need no more of it."""
     first, _, rest = _read(name).partition("\n")
     if even_when_full:
         first = "#!lua flags=allow-oom"
     second = rest.partition("\n")[0]
     needs = second.removeprefix(_NEEDS).split() if second.startswith(_NEEDS) else []
-    pieces = [_read(f"seen_{seen}" if piece == "seen" else piece) for piece in needs]
+    pieces = [_read(part) for piece in needs for part in (seen if piece == "seen" else (piece,))]
     return Script(name, "\n".join([first, *pieces, rest]))
 
 

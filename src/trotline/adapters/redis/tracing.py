@@ -26,7 +26,9 @@ async def find(shard: Shard, task: Task, redact: Sequence[str]) -> Whereabouts:
             if found is not None:
                 place, blob, lane = found
                 return await _told(shard, place, blob, lane, redact)
-        known = await shard.server.run(script("known"), shard.key, str(task.fingerprint), spread(task.fingerprint))
+        known = await shard.server.run(
+            script("known", seen=shard.seen), shard.key, str(task.fingerprint), spread(task.fingerprint)
+        )
         if not known:
             return Whereabouts(state="unknown")
     return Whereabouts(state="ended")

@@ -17,11 +17,11 @@ local function sift(names, tasks, owners, accepted)
       local at = 6 * i - 5
       if draining and drains(lanes[names[tasks[at + 2]]]) then
         answers[i] = "d"
-        if not seen_has(tasks[at], tasks[at + 1]) then
+        if not seen_has(tasks[at], tasks[at + 1], tasks[at + 5]) then
           answers[i] = "r"
           tally("refused: draining", 1)
         end
-      elseif seen_add(tasks[at], tasks[at + 1]) then
+      elseif seen_add(tasks[at], tasks[at + 1], tasks[at + 5]) then
         answers[i] = "n"
         fresh[#fresh + 1] = at
       else
@@ -29,6 +29,7 @@ local function sift(names, tasks, owners, accepted)
       end
     end
   end
+  seen_close()
   return answers, fresh
 end
 

@@ -2,33 +2,49 @@
 --
 --   P s:N    set of integers (kept by the server as a sorted array: 8 bytes each)
 --
--- Linear hashing: buckets are split one by one as they fill, so that none grows beyond what the server keeps as an
--- array (512), and no call ever pays for all of them. A fingerprint's last nine digits (`spread`) say which bucket is
--- its own.
+-- Linear hashing by size: every bucket has a range of numbers, and buckets are split one by one as they fill, so that
+-- none grows beyond what the server keeps as an array (512), and no call ever pays for all of them. A bucket splits in
+-- the middle of its range: a sorted array is cut in two, and nothing has to be computed for its members.
+-- `spread` is where a fingerprint lies between the smallest and the largest one, in steps of 2^34. Buckets are numbered
+-- like the nodes of a tree: those of N are 2N and 2N + 1, and at any moment the buckets are `buckets` to 2 * buckets - 1.
 
-local FILL = 190
+local FILL, STEPS = 190, 2 ^ 30
 local SEEN = P .. "s:"
 local ring = 1
 while ring * 2 <= book.buckets do ring = ring * 2 end
 
 local function seen_bucket(spread)
-  local bucket = spread % (2 * ring)
-  if bucket >= book.buckets then bucket = spread % ring end
-  return SEEN .. bucket
+  local at = floor(spread * ring / STEPS)
+  if at < book.buckets - ring then return SEEN .. (2 * ring + floor(spread * 2 * ring / STEPS)) end
+  return SEEN .. (ring + at)
 end
 
 local function seen_split()
-  local old, new = book.buckets - ring, book.buckets
-  local moved = {}
-  for _, member in ipairs(call("SMEMBERS", SEEN .. old)) do
-    if math.abs(tonumber(sub(member, -9))) % (2 * ring) ~= old then moved[#moved + 1] = member end
+  local old = book.buckets
+  local members = call("SMEMBERS", SEEN .. old)
+  local middle = (2 * (old - ring) + 1) / (2 * ring) * 2 ^ 64 - 2 ^ 63
+  local upper = {}
+  if #members > 0 then
+    if call("OBJECT", "ENCODING", SEEN .. old) == "intset" then
+      local low, high = 1, #members + 1
+      while low < high do
+        local at = floor((low + high) / 2)
+        if tonumber(members[at]) < middle then low = at + 1 else high = at end
+      end
+      upper = {unpack(members, low)}
+    else
+      for i = 1, #members do
+        if tonumber(members[i]) >= middle then upper[#upper + 1] = members[i] end
+      end
+    end
+    call("RENAME", SEEN .. old, SEEN .. (2 * old))
   end
-  for from = 1, #moved, 1000 do
-    local upto = math.min(#moved, from + 999)
-    call("SADD", SEEN .. new, unpack(moved, from, upto))
-    call("SREM", SEEN .. old, unpack(moved, from, upto))
+  for from = 1, #upper, 1000 do
+    local upto = math.min(#upper, from + 999)
+    call("SADD", SEEN .. (2 * old + 1), unpack(upper, from, upto))
+    call("SREM", SEEN .. (2 * old), unpack(upper, from, upto))
   end
-  book.buckets = new + 1
+  book.buckets = old + 1
   if book.buckets == 2 * ring then ring = book.buckets end
 end
 
@@ -43,3 +59,6 @@ local function seen_add(fingerprint, spread)
   if book.seen > FILL * book.buckets then seen_split() end
   return true
 end
+
+-- The books hold all there is to write.
+local function seen_close() end

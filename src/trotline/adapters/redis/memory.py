@@ -1,0 +1,210 @@
+"""How a job remembers what was seen: what the frontier's URL asks for, and what the scripts need for it.
+
+redis://HOST/0?seen=bloom&expected=10000000&error=0.001
+redis://HOST/0?seen_scope=site&forget=7d
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Any, get_args, get_type_hints
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.server import Server
+from trotline.errors import SettingsError
+from trotline.model.job import Job
+from trotline.model.memory import Memory
+from trotline.model.moments import Seconds
+from trotline.rules import bloom
+
+OPTIONS = ("seen", "expected", "error", "seen_scope", "forget")
+SLICES = 7
+"""The window is so many slices long: what was seen is forgotten between 7 and 8 sevenths of it."""
+
+_UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_LARGEST = 10**12
+_STEP = 500
+_BOOKS = struct.Struct("<12d")
+_SEEN = 10
+"""Where job.lua keeps how many are known."""
+_KINDS = ("exact", "bloom")
+
+
+def memory_of(url: str) -> Memory:
+    """What the URL asks for; SettingsError says what is wrong with it."""
+    asked = {name: value for name, value in parse_qsl(urlsplit(url).query) if name in OPTIONS}
+    memory = Memory(
+        kind=_choice("seen", asked, get_args(get_type_hints(Memory)["kind"])),
+        scope=_choice("seen_scope", asked, get_args(get_type_hints(Memory)["scope"])),
+        expected=_count(asked.get("expected")),
+        error=_share(asked.get("error")),
+        forget=_length(asked.get("forget")),
+    )
+    for name, needs in (("expected", "bloom"), ("error", "bloom")):
+        if name in asked and memory.kind != needs:
+            raise SettingsError(f"{name}= says nothing to an exact memory", hint="Add seen=bloom, or leave it out.")
+    if "forget" in asked and memory.scope != "site":
+        raise SettingsError("a job forgets nothing of what it has seen", hint="Add seen_scope=site for forget=.")
+    return memory
+
+
+def _choice(name: str, asked: dict[str, str], choices: tuple[str, ...]) -> Any:
+    value = asked.get(name, choices[0])
+    if value not in choices:
+        raise SettingsError(f"{name}={value[:40]} is not known", hint=f"It may be {' or '.join(choices)}.")
+    return value
+
+
+def _count(text: str | None) -> int:
+    if text is None:
+        return Memory().expected
+    digits = text.replace("_", "")
+    if not digits.isdecimal() or not 0 < int(digits) <= _LARGEST:
+        raise SettingsError(f"expected={text[:40]} is no number of URLs", hint="Write it as expected=10000000.")
+    return int(digits)
+
+
+def _share(text: str | None) -> float:
+    if text is None:
+        return Memory().error
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 1e-6 <= share <= 0.1:
+        raise SettingsError(
+            f"error={text[:40]} is no share that a Bloom filter can keep", hint="Write 0.001 for one in a thousand."
+        )
+    return share
+
+
+def _length(text: str | None) -> Seconds:
+    if text is None:
+        return Memory().forget
+    number, unit = text[:-1], text[-1:]
+    if unit not in _UNITS or not number.isdecimal() or not int(number):
+        raise SettingsError(f"forget={text[:40]} is no length of time", hint="Write it as forget=7d, 12h or 30m.")
+    return int(number) * _UNITS[unit]
+
+
+def plan(memory: Memory, shards: int = 1) -> tuple[bloom.Layer, ...]:
+    """The filter of one shard of one job."""
+    error = memory.error if memory.scope == "job" else memory.error / 2
+    return bloom.plan(memory.expected // shards, error)
+
+
+def slice_plan(memory: Memory, shards: int = 1) -> tuple[bloom.Layer, ...]:
+    """The filter of one slice. Most slices are small, so it starts small and grows fast; all of those that are asked,
+    one more than the window has, share half of the error."""
+    return bloom.plan(memory.expected // shards // 16, memory.error / 2 / (SLICES + 1), growth=4, layers=8)
+
+
+def pieces(memory: Memory) -> tuple[str, ...]:
+    """The Lua files that keep it."""
+    if memory.kind == "bloom":
+        own: tuple[str, ...] = ("memory_bloom", "seen_bloom")
+        return own if memory.scope == "job" else (*own, "seen_site")
+    return ("seen_exact",) if memory.scope == "job" else ("seen_exact", "memory_exact", "seen_site")
+
+
+def fields(memory: Memory, shards: int = 1) -> list[Any]:
+    """What the books of a new job say of it, flat."""
+    told: list[Any] = []
+    if memory.kind == "bloom":
+        told += ["plan", msgspec.msgpack.encode(plan(memory, shards))]
+    if memory.scope == "site":
+        told += ["span", repr(memory.forget / SLICES), "window", repr(memory.forget)]
+        if memory.kind == "bloom":
+            told += ["slices", msgspec.msgpack.encode(slice_plan(memory, shards))]
+    return told
+
+
+async def forget(server: Server, prefix: str) -> None:
+    """Remove the Bloom filter of a job, if it has one."""
+    packed = await server.ask("HGET", keys.job(prefix), "plan")
+    if packed is not None:
+        await _remove(server, f"{prefix}s:", msgspec.msgpack.decode(packed, type=list[bloom.Layer]))
+
+
+async def forget_site(server: Server, spider: str, shard: int = 0) -> None:
+    """Remove what all jobs of a spider have seen: its last one is gone."""
+    for kind in _KINDS:
+        site = f"{keys.site(spider, shard)}seen:{kind}:"
+        for number in await server.ask("HKEYS", f"{site}slices"):
+            if number != b"last":
+                kept = msgspec.msgpack.decode(await server.ask("HGET", f"{site}slices", number))
+                if kept.get("plan"):
+                    layers = msgspec.convert(kept["plan"], list[bloom.Layer])
+                    await _remove(server, f"{site}{number.decode()}:", layers)
+                else:
+                    await _unlink(server, [f"{site}{number.decode()}:{bucket}" for bucket in range(kept["buckets"])])
+        await server.ask("UNLINK", f"{site}slices")
+
+
+async def _remove(server: Server, prefix: str, layers: list[bloom.Layer]) -> None:
+    """Layer by layer, until one is not there: a layer is opened when the one before it is full."""
+    for number, layer in enumerate(layers, 1):
+        names = [f"{prefix}{number}:{partition}" for partition in range(layer.partitions)]
+        if not await _unlink(server, names):
+            return
+
+
+async def _unlink(server: Server, names: list[str]) -> int:
+    removed = 0
+    for start in range(0, len(names), _STEP):
+        removed += int(await server.ask("UNLINK", *names[start : start + _STEP]))
+    return removed
+
+
+async def told(server: Server, job: Job, prefixes: Sequence[str]) -> str:
+    """What an operator should know of the memory of a job with these shards."""
+    if (job.memory.kind, job.memory.scope) == ("exact", "job"):
+        return ""
+    counts = [_BOOKS.unpack(await server.ask("HGET", keys.job(prefix), "books"))[_SEEN] for prefix in prefixes]
+    sharing = 0.0
+    if job.memory.kind == "bloom" and job.memory.scope == "site":
+        sharing = max([await _sharing(server, f"{keys.site(job.spider, n)}seen:bloom:") for n in range(len(prefixes))])
+    return described(job, int(sum(counts)), sharing, len(prefixes))
+
+
+async def _sharing(server: Server, site: str) -> float:
+    """How likely does what the jobs of a spider have seen make a new link look known?"""
+    error = 0.0
+    for number in await server.ask("HKEYS", f"{site}slices"):
+        packed = await server.ask("HGET", f"{site}slices", number) if number != b"last" else None
+        if packed is not None:
+            kept = msgspec.msgpack.decode(packed)
+            error += bloom.error_now(msgspec.convert(kept["plan"], list[bloom.Layer]), int(kept["seen"]))
+    return error
+
+
+def described(job: Job, count: int, sharing: float, shards: int = 1) -> str:
+    """What an operator should know of it; nothing, if it is exact and the job's own. `count`: how many it knows,
+    `sharing`: how likely what other jobs have seen makes a new URL look known."""
+    memory = job.memory
+    told = []
+    if memory.kind == "bloom":
+        told.append(_bloom(memory, count, sharing, shards))
+    if memory.scope == "site":
+        told.append(f"shared by the jobs of {job.spider}, forgotten after {_told_length(memory.forget)}")
+    return "; ".join(told)
+
+
+def _bloom(memory: Memory, count: int, sharing: float, shards: int) -> str:
+    layers = plan(memory, shards)
+    asked = count or memory.expected
+    lost = bloom.missed(layers, asked // shards) * shards + sharing * asked
+    if not count:
+        return f"Bloom filter for {memory.expected:,} URLs, of which about {lost:,.0f} will be taken for known"
+    about = f"about {lost:,.0f}" if lost >= 1 else "less than 1"
+    return f"Bloom filter, {count:,} of {memory.expected:,} expected, {about} new URLs taken for known so far"
+
+
+def _told_length(seconds: Seconds) -> str:
+    for unit, name in (("d", "day"), ("h", "hour"), ("m", "minute")):
+        if seconds % _UNITS[unit] == 0:
+            number = round(seconds / _UNITS[unit])
+            return f"{number} {name}" + ("" if number == 1 else "s")
+    return f"{seconds:.0f} s"
