@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,21 @@ async def test_a_run_uses_the_same_places_and_shows_no_password(fleet: Fleet, si
     )
     assert not password or password not in shown
     assert os.sep + "evidence" not in shown
+
+
+async def test_a_file_that_is_replaced_under_a_worker_is_not_used_for_the_old_job(site: HeldSite, tmp_path: Path):
+    fleet = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+    try:
+        worker = await under_way(fleet, site)
+        (tmp_path / "site.py").write_text(site.spider() + "# a change\n")
+        os.kill(worker.children()[0], signal.SIGKILL)
+        await news(worker, "other version")
+        site.release()
+        upgrade = await fleet.start("work", "site.py", "--until-finished", "--upgrade")
+        await finished(worker, upgrade)
+    finally:
+        await fleet.end()
+    assert await fleet.names() == sorted(site.names)
 
 
 async def test_a_frontier_that_is_killed_and_comes_back_ends_nobody(both: Servers, site: HeldSite, tmp_path: Path):

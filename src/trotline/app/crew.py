@@ -8,6 +8,7 @@ import msgspec
 
 from trotline.app import wiring
 from trotline.app.forking import Nursery
+from trotline.app.jobs import code_version
 from trotline.app.launching import Launched
 from trotline.app.orders import Orders
 from trotline.app.processes import start_child, worker_name
@@ -45,12 +46,20 @@ class Crew:
     """A supervisor and its children, for one job."""
 
     def __init__(
-        self, plan: Plan, spider: Spider, frontier: AnyFrontier, launched: Sequence[Launched] = (), version: str = ""
+        self,
+        plan: Plan,
+        spider: Spider,
+        frontier: AnyFrontier,
+        launched: Sequence[Launched] = (),
+        *,
+        strict: bool = False,
     ) -> None:
+        """`strict`: nobody is started with a version of the spider's file that the job does not know."""
         self._plan = plan
         self._frontier = frontier
         self._launched = list(launched)
-        self._version = version
+        self._version = code_version(plan.ref)
+        self._strict = strict
         self._nursery: Nursery | None = None
         self._ended_before: int | None = None
         """Pages that had ended when the first child started."""
@@ -94,7 +103,7 @@ class Crew:
 
     async def _spawn(self, place: int) -> Child:
         plan = self._plan
-        share = await self._share(place)
+        share = 0 if self._is_replaced() else await self._share(place)
         return start_child(
             Orders(
                 name=worker_name(place),
@@ -114,6 +123,15 @@ class Crew:
             ),
             self._ready_child(),
         )
+
+    def _is_replaced(self) -> bool:
+        """The file is another one than that which the others were started with: then all leave, and look again."""
+        version = code_version(self._plan.ref) if self._strict else self._version
+        if version == self._version or self._frontier.job.accepts(version):
+            return False
+        if not self._supervisor.stopping:
+            self._supervisor.stop()
+        return True
 
     async def _share(self, place: int) -> int | None:
         """How many pages the child in this place may visit; one that replaces a dead one gets what is left."""

@@ -73,7 +73,7 @@ class _Run:
         self._spider = spider
         self._frontier = frontier
         self._interrupted = False
-        self._crew = Crew(plan, spider, frontier, launched, code_version(plan.ref))
+        self._crew = Crew(plan, spider, frontier, launched)
         self._reporter = Reporter(frontier, resumed=resumed)
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:

@@ -207,7 +207,7 @@ class _Member:
     async def _work(self, frontier: AnyFrontier, reporter: Reporter) -> None:
         if self._stopped.is_set():
             return
-        crew = self._crew = Crew(self._plan, self._spider, frontier, self._launched, code_version(self._plan.ref))
+        crew = self._crew = Crew(self._plan, self._spider, frontier, self._launched, strict=True)
         self._launched = []
         showing = asyncio.create_task(reporter.show(self._hands.show, crew.held_back, crew.processes))
         limiting = asyncio.create_task(self._limit_pages(frontier))

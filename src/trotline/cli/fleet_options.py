@@ -1,5 +1,6 @@
 """Options and deeds that the commands of a fleet share."""
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -7,12 +8,14 @@ import click
 import msgspec
 
 from trotline.app.exporting import kinds
+from trotline.app.places import is_file, public
 from trotline.app.settings import Settings
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import json_line
 
 if TYPE_CHECKING:
     from trotline.app.reporting import Report
+    from trotline.spider.spider import Spider
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -22,6 +25,17 @@ def place_option(command: F) -> F:
     return click.option(
         "--frontier", metavar="URL", help="Where the tasks live.  [default: the frontiers of this folder]"
     )(command)
+
+
+def where(frontier: str | None) -> str:
+    """What a command that is suggested needs to find the same frontier: nothing, unless it was named by a flag."""
+    return f" --frontier {shlex.quote(public(frontier))}" if frontier else ""
+
+
+def note_what_is_missing(spider: "Spider", frontier: str) -> None:
+    """What the spider asks for and a server cannot give is said, once and at the beginning."""
+    if not is_file(frontier) and any(route.conditional for route in spider.routes.values()):
+        click.echo("note: conditional requests need a file as frontier; every page is fetched whole", err=True)
 
 
 def summary_of(report: "Report", ending: str, settings: Settings, command: str, reasons: dict[str, int]) -> Summary:

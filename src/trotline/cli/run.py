@@ -12,6 +12,7 @@ from trotline.app.exporting import kinds
 from trotline.app.launching import Launched
 from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
+from trotline.cli.fleet_options import note_what_is_missing
 from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
@@ -91,6 +92,7 @@ def command(
     launched = [Launched() for _ in range(settings.processes)]
     try:
         found = _load(spider)
+        note_what_is_missing(found, settings.frontier_of(found.name))
         view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
         plan = _plan(spider, found, settings, fresh, seeds)
         return _run(plan, found, view, launched, quiet=quiet, json=as_json)

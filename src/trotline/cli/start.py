@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trotline.cli.fleet_options import summary_of, tell
+from trotline.cli.fleet_options import summary_of, tell, where
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
     allow_option,
@@ -84,23 +84,24 @@ def command(
         allow=settings.allow,
         proxy=settings.way_out,
     )
-    view = choose(quiet=quiet, json=as_json, hint=f"{_HINT} {found.name}")
+    there = where(flags.get("frontier"))
+    view = choose(quiet=quiet, json=as_json, hint=f"{_HINT} {found.name}{there}")
     try:
         started = wait_for(start(plan, found, view.show))
     finally:
         view.close()
     if started.ending in (None, "interrupted"):
         if not quiet:
-            _tell_left(started, spider, json=as_json)
+            _tell_left(started, spider, there, json=as_json)
         return FINISHED if started.ending is None else CODES["interrupted"]
     if not quiet:
-        again = shlex.join(["trotline", "start", spider])
+        again = shlex.join(["trotline", "start", spider]) + there
         summary = summary_of(started.report, str(started.ending), settings, again, started.reasons)
         tell(summary, announced=started.announced, json=as_json)
     return CODES[str(started.ending)]
 
 
-def _tell_left(started: "Started", spider: str, *, json: bool) -> None:
+def _tell_left(started: "Started", spider: str, there: str, *, json: bool) -> None:
     """The job lives on without us."""
     job, progress = started.report.job, started.report.progress
     if json:
@@ -109,10 +110,10 @@ def _tell_left(started: "Started", spider: str, *, json: bool) -> None:
         return
     if not started.seeded:
         click.echo(f"{job.id}: seeding was interrupted after {count(progress.admitted, 'task')}; nothing is lost.")
-        click.echo(f"  go on     trotline start {shlex.quote(spider)}")
+        click.echo(f"  go on     trotline start {shlex.quote(spider)}{there}")
         return
     left = progress.waiting + progress.leased
     click.echo(f"{job.id}: {count(progress.admitted, 'task')} admitted, {count(left)} left to its workers.")
-    click.echo(f"  work      trotline work {shlex.quote(spider)}      (on this and on every other machine)")
-    click.echo(f"  watch     trotline watch {shlex.quote(job.spider)}")
-    click.echo(f"  end it    trotline cancel {shlex.quote(job.spider)}")
+    click.echo(f"  work      trotline work {shlex.quote(spider)}{there}      (on this and on every other machine)")
+    click.echo(f"  watch     trotline watch {shlex.quote(job.spider)}{there}")
+    click.echo(f"  end it    trotline cancel {shlex.quote(job.spider)}{there}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from trotline.cli.fleet_options import place_option
+from trotline.cli.fleet_options import place_option, where
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.target import Target, console_of, find
 from trotline.cli.text import count, json_line, safe
@@ -48,7 +48,7 @@ def pause(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
 
     async def deed(console: "AnyFrontier", target: Target) -> str:
         await console.pause(lane)
-        return f"paused; visits in flight end as usual. Go on: {_again('resume', target, lane)}"
+        return f"paused; visits in flight end as usual. Go on: {_again('resume', target, lane, frontier)}"
 
     _steer("paused", job, lane, frontier, deed, json=as_json)
 
@@ -72,7 +72,8 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
         await console.resume(lane)
         if lane is None and before.state is State.CANCELLED:
             # Its workers took the cancelling for the end.
-            return f"goes on, with whoever works for it: trotline work {_file(target)}"
+            file = shlex.quote(f"{target.job.spider}.py")
+            return f"goes on, with whoever works for it: trotline work {file}{where(frontier)}"
         return "goes on"
 
     _steer("resumed", job, lane, frontier, deed, json=as_json, known_lane=False)
@@ -95,7 +96,8 @@ def drain(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
 
     async def deed(console: "AnyFrontier", target: Target) -> str:
         await console.drain(lane)
-        return f"draining; what waits is visited, nothing new is admitted. Undo: {_again('resume', target, lane)}"
+        undo = _again("resume", target, lane, frontier)
+        return f"draining; what waits is visited, nothing new is admitted. Undo: {undo}"
 
     _steer("draining", job, lane, frontier, deed, json=as_json)
 
@@ -117,9 +119,9 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     async def deed(console: "AnyFrontier", target: Target) -> str:
         buried = await console.cancel(lane)
         if lane is None:
-            return f"cancelled; what waits is kept. Take it up again: {_again('resume', target, None)}"
+            return f"cancelled; what waits is kept. Take it up again: {_again('resume', target, None, frontier)}"
         spider = shlex.quote(target.job.spider)
-        return f"{count(buried, 'task')} buried. Undo: trotline dead {spider} --why cancelled --revive"
+        return f"{count(buried, 'task')} buried. Undo: trotline dead {spider} --why cancelled --revive{where(frontier)}"
 
     _steer("cancelled", job, lane, frontier, deed, json=as_json)
 
@@ -197,10 +199,6 @@ async def _check_lane(console: "AnyFrontier", target: Target, lane: str) -> None
     raise SettingsError(f"{target.job.id} has no task in a lane {lane!r}", hint=hint)
 
 
-def _again(verb: str, target: Target, lane: str | None) -> str:
+def _again(verb: str, target: Target, lane: str | None, frontier: str | None) -> str:
     words = ["trotline", verb, target.job.spider, *(["--lane", lane] if lane else [])]
-    return shlex.join(words)
-
-
-def _file(target: Target) -> str:
-    return shlex.quote(f"{target.job.spider}.py")
+    return shlex.join(words) + where(frontier)

@@ -9,7 +9,7 @@ import msgspec
 from trotline.app.descriptors import check_descriptors
 from trotline.app.launching import Launched
 from trotline.app.settings import Settings
-from trotline.cli.fleet_options import summary_of, tell
+from trotline.cli.fleet_options import note_what_is_missing, summary_of, tell, where
 from trotline.cli.options import (
     allow_option,
     examples,
@@ -74,7 +74,8 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
         from trotline.app.working import Hands, work
 
         found = load(spider)
-        voice = _Voice(spider, found, settings, quiet=quiet, json=as_json)
+        note_what_is_missing(found, settings.frontier_of(found.name))
+        voice = _Voice(spider, found, settings, where(flags.get("frontier")), quiet=quiet, json=as_json)
         plan = _plan(spider, found, settings, until_finished, upgrade)
         try:
             ending = wait_for(work(plan, found, Hands(voice.tell, voice.show, voice.pause), launched))
@@ -109,7 +110,8 @@ def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, 
 class _Voice:
     """What a worker says: its news, and a view of the job that it takes part in."""
 
-    def __init__(self, ref: str, spider: "Spider", settings: Settings, *, quiet: bool, json: bool) -> None:
+    def __init__(self, ref: str, spider: "Spider", settings: Settings, there: str, *, quiet: bool, json: bool) -> None:
+        self._there = there
         self._ref = ref
         self._spider = spider
         self._settings = settings
@@ -135,7 +137,7 @@ class _Voice:
             for line in self._lines(news):
                 click.echo(line)
         if news.announced and news.report is not None:
-            again = shlex.join(["trotline", "start", self._ref])
+            again = shlex.join(["trotline", "start", self._ref]) + self._there
             summary = summary_of(news.report, str(news.ending), self._settings, again, news.reasons)
             tell(summary, announced=True, json=self._json)
 
@@ -143,14 +145,15 @@ class _Voice:
         name, job = self._spider.name, news.job.id if news.job is not None else ""
         match news.what:
             case "waits":
-                return [f"waits for a job of {name}; start one: trotline start {shlex.quote(self._ref)}"]
+                return [f"waits for a job of {name}; start one: trotline start {shlex.quote(self._ref)}{self._there}"]
             case "joined":
                 let_in = f"; version {news.version} of its code is let in" if news.upgraded else ""
                 return [f"{job}: takes part with {_processes(self._settings.processes)}{let_in}"]
             case "other version":
+                upgrade = f"trotline work {shlex.quote(self._ref)}{self._there} --upgrade"
                 return [
                     f"{job} was started with another version of {self._ref} than this one ({news.version}): its tasks"
-                    f" are left to others. Let this version in: trotline work {shlex.quote(self._ref)} --upgrade"
+                    f" are left to others. Let this version in: {upgrade}"
                 ]
             case "away":
                 return [f"the frontier is away, and asked again every second: {safe_text(news.reason)}"]
