@@ -14,7 +14,8 @@ LONGEST = 1024
 
 # Quoted as the standard has it, or bare as some servers write it. Never `*`, which matches every version of a page.
 _ETAG = re.compile(r'(?:W/)?"[\x20\x21\x23-\x7e]*"|[A-Za-z0-9._:+/=-]+')
-_PRINTABLE = re.compile(r"[\x20-\x7e]+")
+# A date as some server writes it, which only that server has to understand; at least a number is in it.
+_DATE = re.compile(r"(?=[^0-9]*[0-9])[\x20-\x7e]+")
 _COPY_WE_HAVE = frozenset({"if-none-match", "if-modified-since"})
 _AUTHORS_OWN = frozenset({"if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"})
 
@@ -26,7 +27,7 @@ def validator_of(answer: Answer) -> Validator | None:
     etag, modified = answer.header("etag") or "", answer.header("last-modified") or ""
     validator = Validator(
         etag if len(etag) <= LONGEST and _ETAG.fullmatch(etag) else "",
-        modified if len(modified) <= LONGEST and _PRINTABLE.fullmatch(modified) else "",
+        modified if len(modified) <= LONGEST and _DATE.fullmatch(modified) else "",
     )
     return validator if validator.etag or validator.modified else None
 
