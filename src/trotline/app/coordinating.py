@@ -119,9 +119,9 @@ async def look_after(post: Post, tell: Callable[[News], None]) -> None:
 async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
-    leadership = await open_leadership(frontier)
+    jobs = await wiring.open_jobs(frontier)
     try:
-        jobs = await wiring.open_jobs(frontier)
+        leadership = await open_leadership(frontier)
         try:
             tools = Tools(
                 leadership=leadership,
@@ -135,9 +135,9 @@ async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None])
             charges = [post.charge(plan.beside) for post in posts]
             await Coordinator(coordinator_name(), charges, tools, Policy(keep=plan.keep)).run()
         finally:
-            await jobs.close()
+            await leadership.close()
     finally:
-        await leadership.close()
+        await jobs.close()
 
 
 def coordinator_name() -> str:
