@@ -1,4 +1,4 @@
-"""Leases whose replies were lost, and that come late: what they hand out is never left with a worker that knows nothing.
+"""Leases that come late or whose replies were lost: what they hand out is not left with a worker that does not know it.
 
 A worker that lives would keep such tasks for as long as it does, and its job would never end.
 """

@@ -16,7 +16,8 @@ import msgspec
 from trotline.app import memory, wiring
 from trotline.app.loading import load
 from trotline.app.orders import Orders
-from trotline.errors import TrotlineError
+from trotline.app.places import is_file
+from trotline.errors import FrontierUnreachable, TrotlineError
 from trotline.model.moments import Seconds
 from trotline.rules import redaction
 from trotline.spider.spider import Spider
@@ -27,6 +28,10 @@ from trotline.worker.worker import Worker
 
 TURN: Seconds = 0.5
 """How often the child says that its loop turns, and what holds it back."""
+OPEN_AGAIN: Seconds = 1.0
+"""How often a child that starts looks whether the frontier is back."""
+
+log = logging.getLogger("trotline.child")
 
 
 def main() -> int:
@@ -81,9 +86,22 @@ def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
     return uvloop.Loop
 
 
+async def _open_frontier(orders: Orders) -> wiring.AnyFrontier:
+    """A server that is away just now is waited for: to fail to start would end the whole worker, and its supervisor has
+    used the same server already, so the address is right."""
+    while True:
+        try:
+            return await wiring.open_frontier(orders.frontier, orders.job, orders.keeper)
+        except FrontierUnreachable as error:
+            if is_file(orders.frontier):
+                raise
+            log.warning("frontier.away %s", error.what)
+            await asyncio.sleep(OPEN_AGAIN)
+
+
 async def _work(orders: Orders, spider: Spider) -> int:
     marker = Marker(mmap.mmap(orders.marker, SIZE))
-    frontier = await wiring.open_frontier(orders.frontier, orders.job, orders.keeper)
+    frontier = await _open_frontier(orders)
     sink = wiring.open_sink(orders.sink, orders.job.id)
     fetcher = wiring.open_fetcher(
         spider,

@@ -22,7 +22,8 @@ from trotline.worker.visited import Visit, without
 log = logging.getLogger("trotline.commit")
 
 _FIRST_WAIT: Seconds = 0.5
-_LONGEST_WAIT: Seconds = 30.0
+_LONGEST_WAIT: Seconds = 3.0
+"""A server that is back is used within seconds, however long it was away."""
 
 
 class Committer:

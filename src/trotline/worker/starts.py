@@ -42,15 +42,17 @@ class Starts:
     def __len__(self) -> int:
         return len(self._heap) + self._ready.qsize()
 
-    def clear(self) -> int:
-        """Forget those that did not start; the frontier gets them back when the worker leaves."""
-        count = len(self)
+    def clear(self) -> list[Lease]:
+        """Those that did not start; they never will here."""
+        waiting = [lease for _, _, lease, _ in sorted(self._heap)]
         self._heap.clear()
+        ready = []
         while not self._ready.empty():
-            self._ready.get_nowait()
+            ready.append(self._ready.get_nowait()[0])
         if self._timer:
             self._timer.cancel()
-        return count
+            self._timer = None
+        return ready + waiting
 
     def _under_way(self, leased_at: Moment, asked_at: Seconds, now: Seconds) -> Seconds:
         """How long the reply took. A process that was frozen finds replies that are long out of date: its moments have

@@ -87,6 +87,10 @@ class Visitor:
         """Its reserved moment has passed: the lane's next moments belong to others, so it queues again."""
         return Visit(lease=lease, outcome=Snooze(wait=0.0, why="missed its moment"))
 
+    def handed_back(self, lease: Lease) -> Visit:
+        """It has not begun, and we stop: somebody else may have it."""
+        return Visit(lease=lease, outcome=Snooze(wait=0.0, why="handed back"))
+
     def _not_allowed(self, lease: Lease, permission: Permission) -> Visit:
         if permission.ask_again:
             return Visit(lease=lease, outcome=Snooze(wait=permission.ask_again, why="robots.txt cannot be read"))

@@ -89,7 +89,9 @@ class Worker:
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait([idle, stopping], return_when=asyncio.FIRST_COMPLETED)
         if self._stopping.is_set():
-            self._starts.clear()
+            for lease in self._starts.clear():
+                # At once, and not when we leave: what is in flight may take as long as the grace time.
+                self._committer.add(self._visitor.handed_back(lease))
             self._slot_free.set()
             await asyncio.wait([idle], timeout=self._policy.grace)
         await _end([idle, stopping])
