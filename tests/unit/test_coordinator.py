@@ -391,3 +391,20 @@ def test_who_only_looks_after_jobs_tells_their_end(play):
         await asyncio.sleep(10)
 
     assert play(scene).events("job.finished") == ["job.finished"]
+
+
+def test_an_end_that_a_worker_has_told_is_noted_and_looked_at(play):
+    async def scene(world):
+        world.coordinate()
+        job = await soon(world)
+        frontier = world.frontier(job)
+        leases = await frontier.lease("worker", 1000)
+        await frontier.settle("worker", [Settlement(lease, Done()) for lease in leases])
+        world.told = await frontier.announce_finish()
+        await asyncio.sleep(10)
+
+    world = play(scene)
+
+    assert world.told
+    assert world.events("job.finished", "job.over") == ["job.over"]
+    assert "empty run" in world.text("alert.raised")

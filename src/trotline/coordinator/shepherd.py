@@ -72,7 +72,7 @@ class Shepherd:
         started = await self._started_by_schedule()
         for job in await self._changed():
             if job.announced and job.id in self._flocks:
-                await self._let_go(self._flocks[job.id])
+                await self._see_off(self._flocks[job.id])
             elif not job.announced:
                 await self._flock(job)
         for flock in list(self._flocks.values()):
@@ -145,8 +145,17 @@ class Shepherd:
             self._complain(flock, f"{flock.job.id} is finished, but not its sink: {error.what}")
             return
         if await flock.frontier.announce_finish():
-            text = f"{flock.job.id} finished: {progress.done:,} done, {progress.dead:,} dead"
-            self._tell("job.finished", text, flock.job, done=progress.done, dead=progress.dead)
+            self._tell("job.finished", _ended(flock, progress), flock.job, done=progress.done, dead=progress.dead)
+            await self._let_go(flock)
+        else:
+            await self._see_off(flock)
+
+    async def _see_off(self, flock: Flock) -> None:
+        """A worker has told the end of the job: a last look at its books, and no second word of its finish."""
+        progress = await flock.frontier.progress()
+        flock.books.append(progress)
+        self._alert(flock)
+        self._tell("job.over", _ended(flock, progress), flock.job, done=progress.done, dead=progress.dead)
         await self._let_go(flock)
 
     async def _seed(self, flock: Flock) -> None:
@@ -218,6 +227,10 @@ class Shepherd:
 
     def _tell(self, event: str, text: str, job: Job, **data: object) -> None:
         self._tools.tell(News(event=event, spider=self._charge.spider, text=text, job=job.id, data=data))
+
+
+def _ended(flock: Flock, progress: Progress) -> str:
+    return f"{flock.job.id} finished: {progress.done:,} done, {progress.dead:,} dead"
 
 
 def _told(error: Exception) -> str:
