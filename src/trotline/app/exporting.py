@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from trotline.app.places import POSTGRES, SINK_FORMS, path_of, scheme_of
+from trotline.app.places import POSTGRES, REDIS, SINK_FORMS, path_of, public, scheme_of
 from trotline.errors import SettingsError, SinkError
 from trotline.model.moments import Moment
 from trotline.model.row import Row
@@ -83,6 +83,11 @@ def _stored(sink: str, wanted: Wanted) -> AbstractContextManager[Iterable[Row]]:
         from trotline.adapters.sqlite.sink_file import snapshot
 
         return snapshot(path_of(sink), wanted.kind, wanted.site)
+    if scheme_of(sink) in REDIS:
+        raise SettingsError(
+            f"{public(sink)} is where results wait for a writer, and no database",
+            hint="Name the database that the writer fills: --sink postgresql://HOST/DATABASE",
+        )
     raise SettingsError(
         f"the records are in {path_of(sink)} already, and only a database can be exported",
         hint="Use that file as it is, or run the spider with --out FILE.db",

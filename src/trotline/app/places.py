@@ -20,6 +20,7 @@ SINK_FORMS = {
 REDIS = ("redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel")
 POSTGRES = ("postgresql", "postgres")
 _FILES = ("sqlite", "jsonl", "csv", "parquet")
+_OUTBOX = re.compile(r"[?&]outbox=[A-Za-z0-9_.-]{1,64}(&|$)")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):")
 _FRONTIERS = f'"sqlite:PATH", "{MEMORY}" or "redis://HOST:PORT/0"'
 
@@ -39,10 +40,15 @@ def frontier_url(text: Any) -> str:
 
 
 def sink_url(text: Any) -> str:
-    """`sqlite:PATH`, `jsonl:PATH`, `csv:PATH`, `parquet:PATH`, a file name whose ending says the same, or
-    `postgresql://...`."""
+    """`sqlite:PATH`, `jsonl:PATH`, `csv:PATH`, `parquet:PATH`, a file name whose ending says the same,
+    `postgresql://...`, or `redis://...?outbox=NAME` for results that a writer takes from there."""
     scheme, path = _split(text)
-    if scheme in POSTGRES:
+    if scheme in REDIS and not _OUTBOX.search(path):
+        raise ValueError(
+            f"{public(str(text))!r} is no sink as it stands; "
+            'for results that a writer takes from there: "redis://HOST:PORT/0?outbox=results"'
+        )
+    if scheme in POSTGRES or scheme in REDIS:
         return _server(text, scheme)
     if scheme == "":
         scheme = SINK_FORMS.get(PurePath(path).suffix.lower(), "")

@@ -121,6 +121,10 @@ def open_sink(sink_url: str, job: str = "") -> "Sink":
             with _extra("postgres"):
                 from trotline.adapters.postgres.sink import PostgresSink
             return PostgresSink(sink_url, job=job)
+        case scheme if scheme in REDIS:
+            with _extra("redis"):
+                from trotline.adapters.redis.outbox import OutboxSink
+            return OutboxSink(sink_url, job=job)
         case scheme:
             raise SettingsError(
                 f"{scheme}: is not a sink that is known here",

@@ -28,6 +28,7 @@ COMMANDS = {
     "run": ("run", "Run a spider until nothing is left, or resume it."),
     "start": ("start", "Make a job for the fleet, seed it and watch it."),
     "work": ("work", "Take part in the jobs of a spider, as one worker of many."),
+    "write": ("write", "Store the results of workers that have no database."),
     "coordinate": ("coordinate", "Start scheduled jobs and look after all of them."),
     "push": ("push", "Add tasks to a job while it runs."),
     "jobs": ("jobs", "List the jobs of a frontier."),

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl
 import click
 import msgspec
 
-from trotline.app.places import POSTGRES, path_of, public, scheme_of, shown
+from trotline.app.places import POSTGRES, REDIS, path_of, public, scheme_of, shown
 from trotline.cli.text import by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
 
@@ -113,6 +113,9 @@ def look_command(sink: str, kinds: dict[str, int]) -> str:
             schema = dict(parse_qsl(options)).get("schema", "trotline")
             query = _ANY_ROWS.replace(" records ", f" {schema}.records ")
             return f"psql {shlex.quote(place)} -c {shlex.quote(query)}"
+        case scheme if scheme in REDIS:
+            # Written here as it may be shown: without a password.
+            return f"trotline write --from {shlex.quote(public(sink))} --sink URL --until-empty"
         case _:
             return f"head {shlex.quote(path)}"
 

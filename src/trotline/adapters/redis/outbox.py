@@ -1,0 +1,258 @@
+"""Results that wait for a writer: for fetchers that may not know the database. What the keys hold: outbox_put.lua.
+
+redis://HOST:PORT/0?outbox=NAME[&most=PARCELS]    and all other forms of connect.py, with the same two words
+"""
+
+import re
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, ClassVar, NamedTuple
+from urllib.parse import parse_qsl, urlencode
+
+from trotline.adapters.redis.connect import checked, connect
+from trotline.adapters.redis.parcels import Packed, Parcel, pack, rows_of, unpack
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.server import Client, Server
+from trotline.errors import FrontierError, SettingsError, SinkRejects, SinkUnreachable
+from trotline.model.moments import Moment, Seconds
+from trotline.model.record import Record
+from trotline.model.visit_row import VisitRow
+
+ALL = "trotline:{outboxes}"
+"""Set of the names of a server's outboxes."""
+MOST = 2_000
+"""Parcels that may wait before fetchers are held back."""
+MOST_BYTES = 256 * 1024 * 1024
+LEASE: Seconds = 30.0
+"""A writer that was silent for so long has lost its parcels to the others."""
+AT_ONCE = 32
+ENOUGH = 4 * 1024 * 1024
+"""Bytes after which one call brings no more parcels."""
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+_HINT = 'Write it as "redis://HOST:PORT/0?outbox=results".'
+
+
+class Address(NamedTuple):
+    server: str
+    """The URL without what is said about the outbox."""
+    name: str
+    most: int = MOST
+
+
+class Taken(NamedTuple):
+    """A parcel in a writer's hands."""
+
+    id: str
+    job: str
+    blob: bytes
+    times: int
+    """How often it was handed out."""
+
+    def open(self) -> Parcel:
+        return unpack(self.blob)
+
+
+class Waiting(NamedTuple):
+    parcels: int = 0
+    records: int = 0
+    parked: int = 0
+
+
+class Parked(NamedTuple):
+    """What no writer could store."""
+
+    at: Moment
+    job: str
+    records: int
+    bytes: int
+    why: str
+
+
+def parse(url: str) -> Address:
+    place, _, query = url.partition("?")
+    words = dict(parse_qsl(query))
+    name, most = words.pop("outbox", ""), words.pop("most", str(MOST))
+    if not _NAME.fullmatch(name):
+        raise SettingsError("the URL names no outbox, or one that cannot be a name", hint=_HINT)
+    if not most.isdecimal() or int(most) < 1:
+        raise SettingsError("most= is not a number of parcels", hint=_HINT)
+    return Address(place + (f"?{urlencode(words)}" if words else ""), name, int(most))
+
+
+class Outbox:
+    """The queue itself, as a writer and an operator see it. Raises SinkUnreachable like any sink."""
+
+    def __init__(self, url: str | Address, *, lease: Seconds = LEASE) -> None:
+        self.address = parse(url) if isinstance(url, str) else url
+        self._key = f"trotline:{{outbox.{self.address.name}}}:parcels"
+        self._lease = int(lease * 1000)
+        self._client: Client = connect(self.address.server)
+        self._server: Server | None = None
+
+    @property
+    def place(self) -> str:
+        return f"outbox {self.address.name}"
+
+    async def put(self, job: str, parcels: Sequence[Packed]) -> None:
+        """All of them or none; SinkUnreachable while too much waits already."""
+        words = [word for parcel in parcels for word in parcel]
+        async with self._ready() as server:
+            waited = await server.run_timeless(
+                script("outbox_put"), self._key, job, self.address.most, MOST_BYTES, *words
+            )
+        if waited < 0:
+            raise SinkUnreachable(
+                f"results wait to be written: {-waited} parcels in {self.place}",
+                hint="Start a writer, or one more: trotline write --from redis://... --sink postgresql://...",
+            )
+
+    async def take(self) -> list[Taken]:
+        """The oldest parcels, for us alone as long as we are heard of; nothing if none waits."""
+        async with self._ready() as server:
+            told = await server.run_timeless(script("outbox_take"), self._key, self._lease, AT_ONCE, ENOUGH)
+        quads = zip(*[iter(told)] * 4, strict=True)
+        return [Taken(name.decode(), job.decode(), blob, int(times)) for name, job, blob, times in quads]
+
+    async def keep(self, taken: Sequence[Taken]) -> None:
+        """Say that we still work on them."""
+        await self._claim(taken, idle=0)
+
+    async def give_back(self, taken: Sequence[Taken]) -> None:
+        """Whoever comes next gets them at once."""
+        await self._claim(taken, idle=self._lease)
+
+    async def done(self, taken: Sequence[Taken]) -> None:
+        """They are stored."""
+        await self._leave(taken, "")
+
+    async def park(self, taken: Sequence[Taken], why: str) -> None:
+        """They cannot be stored by this program, and are kept for one that can, or for a person."""
+        await self._leave(taken, why or "nobody knows why")
+
+    async def park_records(self, job: str, records: Sequence[Record], why: str) -> None:
+        """Records that the database refuses, without those that came with them."""
+        rows, _ = rows_of(records)
+        for blob, number in pack(job, rows, ()):
+            fields = ("job", job, "records", number, "blob", blob, "why", why)
+            await self._ask("XADD", self._key.replace("parcels", "parked"), "*", *fields)
+
+    async def parked(self, limit: int = 100) -> list[Parked]:
+        found = await self._ask("XRANGE", self._key.replace("parcels", "parked"), "-", "+", "COUNT", limit)
+        return [_parked(name, fields) for name, fields in found]
+
+    async def again(self) -> int:
+        """What was parked waits again; how many parcels that were."""
+        number = 0
+        async with self._ready() as server:
+            while moved := int(await server.run_timeless(script("outbox_again"), self._key, AT_ONCE)):
+                number += moved
+        return number
+
+    async def waiting(self, job: str = "") -> Waiting:
+        """What is not written yet, in nobody's hands or in a writer's; of one job if it is named."""
+        books = self._key.replace("parcels", "books")
+        parked = int(await self._ask("XLEN", self._key.replace("parcels", "parked")))
+        if job:
+            mine = await self._ask("HGET", self._key.replace("parcels", "jobs"), job)
+            return Waiting(int(mine or 0), 0, parked)
+        records = await self._ask("HGET", books, "records")
+        return Waiting(int(await self._ask("XLEN", self._key)), int(records or 0), parked)
+
+    async def open(self) -> None:
+        async with self._ready() as server:
+            await server.ask("SADD", ALL, self.address.name)
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def _leave(self, taken: Sequence[Taken], why: str) -> None:
+        if taken:
+            async with self._ready() as server:
+                await server.run_timeless(script("outbox_done"), self._key, why, *(one.id for one in taken))
+
+    async def _claim(self, taken: Sequence[Taken], *, idle: int) -> None:
+        if taken:
+            ids = [one.id for one in taken]
+            # JUSTID: to be held for longer is not to be handed out once more.
+            command = ("XCLAIM", self._key, "writers", "writer", 0, *ids, "IDLE", idle, "JUSTID")
+            async with self._ready() as server:
+                await server.plain(lambda: server.client.execute_command(*command, parse_justid=True))
+
+    async def _ask(self, *command: object) -> Any:
+        async with self._ready() as server:
+            return await server.ask(*command)
+
+    @asynccontextmanager
+    async def _ready(self) -> AsyncIterator[Server]:
+        """The server, once it is known to be one that keeps what it is given."""
+        try:
+            if self._server is None:
+                self._server = Server(await checked(self._client))
+            yield self._server
+        except FrontierError as error:
+            raise SinkUnreachable(error.what.replace("the frontier", self.place), hint=error.hint) from error
+
+
+class OutboxSink:
+    """The sink of a fetcher that knows no database. A batch that comes twice is stored twice, and written once: the
+    writer's database knows it already."""
+
+    keeps_visits: ClassVar[bool] = True
+
+    def __init__(self, url: str, *, job: str = "") -> None:
+        self._outbox = Outbox(url)
+        self._job = job
+        self._known = False
+
+    async def open(self) -> None:
+        """The outbox's name is known to the server before anything is in it: `watch` looks there."""
+        if not self._known:
+            await self._outbox.open()
+            self._known = True
+
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
+        rows, rejected = rows_of(batch)
+        if rejected:
+            [first, *_] = rejected.values()
+            raise SinkRejects(
+                f"{len(rejected)} of the records can never be stored: {first}",
+                hint="They are reported with their page, and the others are stored without them.",
+                rejected=rejected,
+            )
+        if rows or visits:
+            await self.open()
+            job = self._job or (visits[0].job if visits else "")
+            await self._outbox.put(job, pack(job, rows, visits))
+
+    async def close(self) -> None:
+        await self._outbox.close()
+
+
+def _parked(name: bytes, fields: dict[bytes, bytes]) -> Parked:
+    return Parked(
+        at=int(name.partition(b"-")[0]) / 1000,
+        job=fields[b"job"].decode(),
+        records=int(fields[b"records"]),
+        bytes=len(fields[b"blob"]),
+        why=fields[b"why"].decode(),
+    )
+
+
+async def unwritten(url: str, job: str = "") -> dict[str, Waiting]:
+    """What waits in each outbox of the server behind the URL; nothing for those where nothing does."""
+    server = Server(await checked(connect(url)))
+    try:
+        names = sorted(name.decode() for name in await server.ask("SMEMBERS", ALL))
+    finally:
+        await server.close()
+    found = {}
+    for name in names:
+        outbox = Outbox(Address(url, name))
+        try:
+            waiting = await outbox.waiting(job)
+        finally:
+            await outbox.close()
+        if waiting.parcels:
+            found[name] = waiting
+    return found
