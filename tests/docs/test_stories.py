@@ -19,6 +19,7 @@ from trotline.testing.shop import DemoShop
 
 README = ROOT / "README.md"
 TUTORIAL = DOCS / "learn" / "first-spider.md"
+FLEET = DOCS / "learn" / "from-laptop-to-fleet.md"
 EMBEDDING = DOCS / "how-to" / "embed-it.md"
 
 
@@ -141,6 +142,29 @@ def _run_test(text: str, folder: Path) -> None:
         [test] = [value for name, value in module.items() if name.startswith("test_")]
         assert callable(test)
         test()
+
+
+def test_the_fleet_of_the_tutorial_works_without_any_service(shop: DemoShop, tmp_path: Path) -> None:
+    said = session(FLEET)
+    (tmp_path / "teas.py").write_text(here(blocks(FLEET, "python")[0].text, shop))
+
+    def told(command: str, job: str) -> list[str]:
+        return [line.replace("teas-3", job) for line in plain(here(said[command], shop))]
+
+    code, out = trotline(tmp_path, "start", "teas.py", "--detach")
+    assert code == 0, out
+    assert plain(out) == told("trotline start teas.py --detach", "teas-1")
+    lane = shop.url.removeprefix("http://")
+    for command in ("trotline pause teas", "trotline resume teas", "trotline pace teas 127.0.0.1:8010 50/s"):
+        words = command.replace("127.0.0.1:8010", lane).split()[1:]
+        said_back = [line.replace("127.0.0.1:8010", lane) for line in told(command, "teas-1")]
+        assert plain(trotline(tmp_path, *words).out) == said_back
+
+    code, out = trotline(tmp_path, "work", "teas.py", "--allow-private", "--until-finished")
+    assert code == 0, out
+    assert plain(out)[0] == "teas-1: takes part with 1 process"
+    skus = {json.loads(row)["sku"] for row in trotline(tmp_path, "export", "teas").out.splitlines()}
+    assert skus == {one.sku for one in shop.truth if one.category in ("tea", "honey")}
 
 
 def test_a_program_that_embeds_a_spider_gets_its_rows(

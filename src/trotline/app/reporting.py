@@ -93,7 +93,12 @@ class Reporter:
         return self._last
 
     async def show(
-        self, show: Callable[[Report], None], held_back: Callable[[], str] = str, workers: Callable[[], int] = int
+        self,
+        show: Callable[[Report], None],
+        held_back: Callable[[], str] = str,
+        workers: Callable[[], int] = int,
+        *,
+        every: Seconds = SHOW_EVERY,
     ) -> None:
         """Report to `show` for ever. A frontier that is away is part of the news, not the end of them."""
         while True:
@@ -102,7 +107,7 @@ class Reporter:
             except FrontierError as error:
                 if self._last is not None:
                     show(self._away(self._last, error))
-            await asyncio.sleep(SHOW_EVERY)
+            await asyncio.sleep(every)
 
     def _away(self, last: Report, error: FrontierError) -> Report:
         """What we knew, while time goes on."""

@@ -9,15 +9,16 @@ import msgspec
 
 from trotline.app import wiring
 from trotline.app.crew import Crew, Plan
-from trotline.app.jobs import code_version
+from trotline.app.joining import Found, Search
 from trotline.app.launching import Launched
 from trotline.app.places import MEMORY, is_file
-from trotline.app.reporting import Ending, Report, Reporter, ending_of
+from trotline.app.reporting import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
-from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, TrotlineError
+from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, SinkUnreachable, TrotlineError
 from trotline.model.job import Job, State
 from trotline.model.moments import Seconds
+from trotline.ports.sink import Sink
 from trotline.spider.spider import Spider
 
 T = TypeVar("T")
@@ -69,6 +70,8 @@ class Hands(msgspec.Struct, frozen=True):
     show: Callable[[Report], None]
     pause: Callable[[], None]
     """No reports for a while."""
+    every: Seconds | None = SHOW_EVERY
+    """How often a report is wanted; None: never. A hundred workers that nobody looks at need not ask for them."""
 
 
 async def work(plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[Launched] = ()) -> Ending:
@@ -95,22 +98,23 @@ class _Member:
         """What need not be said again."""
         self._answered = False
         """The frontier was there at least once."""
+        self._worked = False
+        """So was the sink."""
+        self._search = Search(plan.frontier, plan.ref, spider.name, upgrade=plan.upgrade)
 
     async def until_end(self) -> Ending:
-        with obeyed(self._interrupt):
-            while not self._stopped.is_set():
-                frontier = await self._found()
-                if frontier is None:
-                    await self._rest()
-                    continue
-                self._told.clear()
-                try:
-                    ending = await self._take_part(frontier)
-                finally:
-                    await frontier.close()
-                if self._plan.until_finished and ending not in (None, Ending.INTERRUPTED):
-                    return ending
-        return Ending.INTERRUPTED
+        try:
+            with obeyed(self._interrupt):
+                while not self._stopped.is_set():
+                    found = await self._look()
+                    ending = await self._join(found) if found.frontier is not None else None
+                    if ending is None:
+                        await self._rest()
+                    elif self._plan.until_finished and ending is not Ending.INTERRUPTED:
+                        return ending
+            return Ending.INTERRUPTED
+        finally:
+            await self._search.close()
 
     def _interrupt(self) -> None:
         self._stopped.set()
@@ -124,48 +128,29 @@ class _Member:
 
     # Finding a job
 
-    async def _found(self) -> AnyFrontier | None:
-        """The newest job of the spider that is unfinished and lets us in."""
-        # Looking makes no file: whoever starts the job makes it.
-        if not wiring.is_there(self._plan.frontier):
-            self._tell(News(what=What.WAITS))
-            return None
+    async def _look(self) -> Found:
         try:
-            frontier = await self._look()
+            found = await self._search.look()
         except FrontierError as error:
-            if not self._answered:
-                # Rather a mistake in the settings than a server that is just away.
-                raise
-            self._tell(News(what=What.AWAY, reason=error.what))
-            return None
+            self._bear(error, settled=self._answered)
+            return Found()
         self._answered = True
         self._told.discard((What.AWAY, ""))
-        return frontier
+        for job in found.others:
+            self._tell(News(what=What.OTHER_VERSION, job=job, version=found.version))
+        if found.frontier is None and not found.others and not self._others_told():
+            self._tell(News(what=What.WAITS))
+        return found
 
-    async def _look(self) -> AnyFrontier | None:
-        jobs = await wiring.open_jobs(self._plan.frontier)
-        try:
-            unfinished = [job for job in await jobs.all() if job.spider == self._spider.name and not job.announced]
-            # The file may have been replaced since we last looked.
-            version = code_version(self._plan.ref)
-            for job in reversed(unfinished):
-                frontier = await wiring.open_frontier(self._plan.frontier, job)
-                if (await frontier.progress()).state is State.CANCELLED:
-                    await frontier.close()
-                    continue
-                upgrade = not job.accepts(version)
-                if upgrade and not self._plan.upgrade:
-                    self._tell(News(what=What.OTHER_VERSION, job=job, version=version))
-                    await frontier.close()
-                    continue
-                if upgrade:
-                    await jobs.admit(job.id, version)
-                self._hands.tell(News(what=What.JOINED, job=job, version=version, upgraded=upgrade))
-                return frontier
-        finally:
-            await jobs.close()
-        self._tell(News(what=What.WAITS))
-        return None
+    def _others_told(self) -> bool:
+        """Whoever was told to upgrade need not be told that there is nothing to do."""
+        return any(what is What.OTHER_VERSION for what, _ in self._told)
+
+    def _bear(self, error: TrotlineError, *, settled: bool) -> None:
+        """A server that was there before is just away. One that never was is a mistake in the settings."""
+        if not settled:
+            raise error
+        self._tell(News(what=What.AWAY, reason=error.what))
 
     def _tell(self, news: News) -> None:
         """Once, until something changes."""
@@ -176,31 +161,48 @@ class _Member:
 
     # Taking part
 
-    async def _take_part(self, frontier: AnyFrontier) -> Ending | None:
+    async def _join(self, found: Found) -> Ending | None:
         """How the job ended; None if it did not, and is worth another look."""
-        job, plan = frontier.job, self._plan
-        await wiring.check_validators(plan.frontier, job, plan.sink, self._spider, rows=wiring.has_rows(plan.sink))
-        sink = wiring.open_sink(plan.sink, job.id)
+        frontier, plan = found.frontier, self._plan
+        assert frontier is not None  # noqa: S101 - asked by the caller
         try:
-            await wiring.check_sink(sink)
-            before = await frontier.progress()
-            reporter = Reporter(frontier, whole=True)
-            if before.finished_at is None:
-                await self._work(frontier, reporter)
-            ending = await self._patiently(lambda: self._ending(frontier))
-            if ending is None:
+            rows = wiring.has_rows(plan.sink)
+            await wiring.check_validators(plan.frontier, frontier.job, plan.sink, self._spider, rows=rows)
+            sink = wiring.open_sink(plan.sink, frontier.job.id)
+            try:
+                await wiring.check_sink(sink)
+            except SinkUnreachable as error:
+                self._bear(error, settled=self._worked)
+                await sink.close()
                 return None
-            announced = False
-            if ending not in (Ending.INTERRUPTED, Ending.CANCELLED):
-                # First the sink, then the word: after a crash in between, the next who comes finishes both.
-                await wiring.finish_sink(sink)
-                announced = await self._patiently(frontier.announce_finish)
-            report = await self._patiently(reporter.report)
-            reasons = await self._patiently(frontier.reasons) if announced else {}
+            self._worked = True
+            self._told.clear()
+            news = News(what=What.JOINED, job=frontier.job, version=found.version, upgraded=found.upgraded)
+            self._hands.tell(news)
+            try:
+                return await self._take_part(frontier, sink)
+            finally:
+                await sink.close()
         finally:
-            await sink.close()
+            await frontier.close()
+
+    async def _take_part(self, frontier: AnyFrontier, sink: Sink) -> Ending | None:
+        reporter = Reporter(frontier, whole=True)
+        if (await frontier.progress()).finished_at is None:
+            await self._work(frontier, reporter)
+        ending = await self._patiently(lambda: self._ending(frontier))
+        if ending is None:
+            return None
+        announced = False
+        if ending not in (Ending.INTERRUPTED, Ending.CANCELLED):
+            # First the sink, then the word: after a crash in between, the next who comes finishes both.
+            await wiring.finish_sink(sink)
+            announced = await self._patiently(frontier.announce_finish)
+        report = await self._patiently(reporter.report)
+        reasons = await self._patiently(frontier.reasons) if announced else {}
+        self._search.look_back()
         self._hands.tell(
-            News(what=What.ENDED, job=job, ending=ending, report=report, reasons=reasons, announced=announced)
+            News(what=What.ENDED, job=frontier.job, ending=ending, report=report, reasons=reasons, announced=announced)
         )
         return ending
 
@@ -209,15 +211,17 @@ class _Member:
             return
         crew = self._crew = Crew(self._plan, self._spider, frontier, self._launched, strict=True)
         self._launched = []
-        showing = asyncio.create_task(reporter.show(self._hands.show, crew.held_back, crew.processes))
-        limiting = asyncio.create_task(self._limit_pages(frontier))
+        beside = [asyncio.create_task(self._limit_pages(frontier))]
+        if self._hands.every is not None:
+            showing = reporter.show(self._hands.show, crew.held_back, crew.processes, every=self._hands.every)
+            beside.append(asyncio.create_task(showing))
         try:
             await crew.run()
         finally:
             self._crew = None
-            for task in (showing, limiting):
+            for task in beside:
                 task.cancel()
-            await asyncio.gather(showing, limiting, return_exceptions=True)
+            await asyncio.gather(*beside, return_exceptions=True)
             self._hands.pause()
         if crew.failure:
             raise TrotlineError(crew.failure, hint="What is stored is stored, and the job goes on without this worker.")

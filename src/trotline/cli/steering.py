@@ -142,8 +142,8 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
 def pace(job: str, lane: str, rate: str, concurrency: int | None, frontier: str | None, as_json: bool) -> None:
     """Change how fast one lane is visited, over all workers, while the job runs.
 
-    RATE is like 2/s, 30/m or 500/h. A lane that rests or was slowed down by its site's answers starts anew with it.
-    It holds for this job; the next one has the pace that the spider says.
+    RATE is like 2/s, 30/m or 500/h. A lane that was slowed down by its site's answers starts anew with it; a rest
+    that the site asked for is kept. It holds for this job; the next one has the pace that the spider says.
     """
     try:
         wanted = Rate.parse(rate)

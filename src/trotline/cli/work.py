@@ -1,6 +1,7 @@
 """`trotline work`: a worker of the fleet."""
 
 import shlex
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -78,13 +79,21 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
         voice = _Voice(spider, found, settings, where(flags.get("frontier")), quiet=quiet, json=as_json)
         plan = _plan(spider, found, settings, until_finished, upgrade)
         try:
-            ending = wait_for(work(plan, found, Hands(voice.tell, voice.show, voice.pause), launched))
+            hands = Hands(voice.tell, voice.show, voice.pause, _reports_every(quiet=quiet, json=as_json))
+            ending = wait_for(work(plan, found, hands, launched))
         finally:
             voice.pause()
         return CODES[str(ending)]
     finally:
         for child in launched:
             child.abandon()
+
+
+def _reports_every(*, quiet: bool, json: bool) -> float | None:
+    """Seconds between two reports; None if nobody reads them."""
+    if quiet:
+        return None
+    return 0.5 if json or sys.stdout.isatty() else 5.0
 
 
 def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, upgrade: bool) -> "WorkPlan":
