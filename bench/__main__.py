@@ -14,13 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from bench import report, scenarios
+from bench.compare import compare
 from bench.contenders import (
     BARE,
+    CELERY,
     CONTENDERS,
     CRAWLEE,
+    FLEET,
+    FLEET_OF_TWO,
     SCRAPY_LEAN,
     SCRAPY_PLAIN,
+    SCRAPY_REDIS,
     SCRAPY_TUNED,
+    SNIPPET,
     TROTLINE,
     WORK,
     Contender,
@@ -28,15 +34,20 @@ from bench.contenders import (
 )
 from bench.guards import guards as run_guards
 from bench.guards import told as told_guards
+from bench.hosts import hosts as run_hosts
+from bench.plot import bars
 from bench.poison import Manner
 from bench.poison import poison as run_poison
 from bench.tarpit import tarpit as run_tarpit
 
 Figures = dict[str, Any]
-SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup", "guards", "poison", "tarpit")
+SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup", "hosts", "guards", "poison", "tarpit")
 QUICK = ("peers", "latency", "startup")
 RESULTS = WORK / "results.json"
-USUAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_PLAIN, CRAWLEE]
+PICTURE = WORK / "peers.svg"
+LOCAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_PLAIN, CRAWLEE]
+USUAL = [*LOCAL, FLEET, FLEET_OF_TWO, SCRAPY_REDIS, CELERY, SNIPPET]
+SLOW = (SCRAPY_PLAIN, CRAWLEE, SCRAPY_REDIS, SNIPPET)
 
 
 def main() -> int:
@@ -50,7 +61,7 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="2,000 pages, one round, about two minutes (the default)")
+    size.add_argument("--quick", action="store_true", help="2,000 pages, one round, some minutes (the default)")
     size.add_argument(
         "--full", action="store_true", help="everything: 5,000 pages, three rounds, 100,000 pages for memory"
     )
@@ -58,6 +69,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--contenders", help=f"comma-separated, for peers and latency: {', '.join(CONTENDERS)}")
     parser.add_argument("--pages", type=int, help="pages per crawl in place of the usual number")
     parser.add_argument("--rounds", type=int, help="rounds in place of the usual number")
+    parser.add_argument("--compare", type=Path, metavar="FILE", help="an earlier results.json: peers then and now")
     return parser.parse_args()
 
 
@@ -73,7 +85,7 @@ def alone(lock: int) -> None:
 def run(options: argparse.Namespace) -> int:
     names = options.contenders.split(",") if options.contenders else None
     contenders = [CONTENDERS[name] for name in names] if names else USUAL
-    prepare(contenders)
+    contenders = prepare(contenders)
     facts = machine()
     print(describe(facts))
     whole = True
@@ -84,6 +96,10 @@ def run(options: argparse.Namespace) -> int:
         if figures:
             print("\n" + PRINTERS[name](figures), flush=True)
             keep(name, {**figures, "machine": {**facts, "load_after": os.getloadavg()[0]}})
+        if name == "peers" and figures:
+            PICTURE.write_text(bars(figures))
+            if options.compare:
+                print("\n" + compare(options.compare, figures), flush=True)
     print(f"\nload at the end {os.getloadavg()[0]:.1f}; figures in {RESULTS}")
     return 0 if whole else 1
 
@@ -108,7 +124,7 @@ def peers(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
 
 def sizes(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
     """Small and large pages, for those that are not slow."""
-    fast = [each for each in contenders if each not in (SCRAPY_PLAIN, CRAWLEE)]
+    fast = [each for each in contenders if each not in SLOW]
     count, turns = pages(options, 1000, 2000), rounds(options)
     kinds = {kind: scenarios.peers(fast, count, turns, kind) for kind in ("small", "large")}
     return {"kinds": kinds, "failed": [name for each in kinds.values() for name in each["failed"]]}
@@ -117,7 +133,7 @@ def sizes(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
 def latency(options: argparse.Namespace, contenders: list[Contender]) -> Figures:
     chosen = contenders if options.full or options.contenders else [TROTLINE, BARE]
     return scenarios.latency(
-        pages(options, 2000, 5000), [each for each in chosen if each not in (SCRAPY_PLAIN, CRAWLEE)]
+        pages(options, 2000, 5000), [each for each in chosen if each not in SLOW and not each.services]
     )
 
 
@@ -134,6 +150,11 @@ def memory(options: argparse.Namespace, _contenders: list[Contender]) -> Figures
 
 def startup(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
     return scenarios.start_up(max(5, rounds(options)))
+
+
+def hosts(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
+    """A minute of 1,000 hosts at a page a second each, one worker of two children."""
+    return run_hosts(1000, options.pages or (60 if options.full else 20), processes=2)
 
 
 def guards(options: argparse.Namespace, _contenders: list[Contender]) -> Figures:
@@ -162,6 +183,7 @@ PLANS: dict[str, Callable[[argparse.Namespace, list[Contender]], Figures]] = {
     "children": children,
     "memory": memory,
     "startup": startup,
+    "hosts": hosts,
     "guards": guards,
     "poison": poison,
     "tarpit": tarpit,
@@ -173,6 +195,7 @@ PRINTERS: dict[str, Callable[[Figures], str]] = {
     "children": report.children,
     "memory": report.memory,
     "startup": report.start_up,
+    "hosts": report.hosts,
     "guards": told_guards,
     "poison": report.poison,
     "tarpit": report.tarpit,

@@ -77,7 +77,3 @@ def hosts(count: int, pages: int, places: Sequence[str] = (), processes: int = 1
         if len(moments) == count * pages and usage.exit_code == 0
         else [f"{len(moments)} pages, exit {usage.exit_code}"],
     }
-
-
-if __name__ == "__main__":
-    print(hosts(int(sys.argv[1]), int(sys.argv[2]), processes=int(sys.argv[3])))

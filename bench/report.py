@@ -113,6 +113,20 @@ def start_up(figures: Figures) -> str:
     )
 
 
+def hosts(figures: Figures) -> str:
+    header = ["hosts at 1/s each", "pages", "pages/s", "share of what the limits admit", "CPU ms/page", "cores", "goal"]
+    body = [
+        f"{figures['hosts']:,}",
+        f"{figures['pages']:,}",
+        f"{figures['rate']:,.0f}",
+        f"{figures['share']:.1%}",
+        f"{figures['cpu_ms']:.2f}",
+        f"{figures['cores']:.2f}",
+        ">= 95 %",
+    ]
+    return "\n".join([table(header, [body]), *figures["failed"]])
+
+
 def poison(figures: Figures) -> str:
     header = ["good", "poison", "good pages/s, calm", "with poison", "share", "most kills", "CPU s", "goals"]
     body = [

@@ -17,9 +17,9 @@ from bench.measure import descendants
 
 if TYPE_CHECKING:
     from redis import Redis
-    from trotline.testing.redis_server import RedisServer
 
     from trotline.testing.postgres_server import PostgresServer
+    from trotline.testing.redis_server import RedisServer
 
 REDIS, POSTGRES = "redis", "postgres"
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -78,9 +78,8 @@ def serving(names: set[str]) -> Iterator[Services]:
     if not names:
         yield Services(None, None)
         return
-    from trotline.testing.redis_server import redis
-
     from trotline.testing.postgres_server import postgres
+    from trotline.testing.redis_server import redis
 
     with ExitStack() as stack:
         yield Services(
