@@ -48,7 +48,7 @@ class Cost:
         return self.put + self.lease + self.settle
 
 
-def tasks(count: int, lanes: int) -> Iterator[Task]:
+def tasks(count: int, lanes: int, made_at: float = 0.0) -> Iterator[Task]:
     """Different tasks, dealt to the lanes in a random order."""
     chance = random.Random(7)
     for number in range(count):
@@ -62,7 +62,7 @@ def tasks(count: int, lanes: int) -> Iterator[Task]:
             fingerprint=unsigned - 2**63 or 1,
             priority=chance.choice((SOON, NORMAL, LATER)),
             site="shop",
-            created_at=1_790_000_000.0 + number / 1000,
+            created_at=made_at + number / 1000,
         )
 
 
@@ -93,7 +93,7 @@ async def measure(url: str, count: int, lanes: int) -> Cost:
     await frontier.progress()
     empty, started = meter.memory(), meter.cpu()
     batch: list[Task] = []
-    for task in tasks(count, lanes):
+    for task in tasks(count, lanes, job.started_at):
         batch.append(task)
         if len(batch) == BATCH:
             await frontier.put(batch)

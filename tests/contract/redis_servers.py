@@ -27,6 +27,7 @@ class RedisBench:
 
     durable = True
     build = DEBIAN
+    shards = 1
 
     def __init__(self) -> None:
         self.url = server(self.build).url
@@ -35,7 +36,7 @@ class RedisBench:
         self.clock = ServerClock()
 
     async def open(self, rules: LaneRules = BRISK) -> RedisFrontier:
-        jobs = RedisJobs(connect(self.url), now=self.clock)
+        jobs = RedisJobs(connect(self.url), now=self.clock, shards=self.shards)
         self._job = await jobs.start("contract", rules)
         await jobs.close()
         return await self.again()
@@ -64,3 +65,9 @@ class RedisBench:
 
 class ValkeyBench(RedisBench):
     build = WHEEL
+
+
+class ShardedBench(RedisBench):
+    """A job in several parts, all of them on one server."""
+
+    shards = 4

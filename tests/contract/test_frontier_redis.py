@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.contract.redis_servers import RedisBench, ValkeyBench
+from tests.contract.redis_servers import RedisBench, ShardedBench, ValkeyBench
 
 from trotline.testing.frontier_contract import FrontierContract
 from trotline.testing.frontier_machine import frontier_machine
@@ -38,6 +38,14 @@ class TestValkey(FrontierContract):
         await bench.close()
 
 
+class TestShards(FrontierContract):
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[ShardedBench]:
+        bench = ShardedBench()
+        yield bench
+        await bench.close()
+
+
 TestRedisMachine = frontier_machine(RedisBench).TestCase
 TestRedisMachine.settings = BOUNDED
 TestRedisMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
@@ -45,3 +53,7 @@ TestRedisMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
 TestValkeyMachine = frontier_machine(ValkeyBench).TestCase
 TestValkeyMachine.settings = BOUNDED
 TestValkeyMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
+
+TestShardsMachine = frontier_machine(ShardedBench).TestCase
+TestShardsMachine.settings = BOUNDED
+TestShardsMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]

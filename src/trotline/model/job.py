@@ -44,6 +44,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     started_at: Moment
     rules: LaneRules = LaneRules()
     memory: Memory = Memory()
+    shards: int = 1
+    """In how many parts its lanes are kept; more than one spreads a job over the nodes of a Cluster."""
     version: str = ""
     """The spider's code version that the job was started with."""
     versions: tuple[str, ...] = ()

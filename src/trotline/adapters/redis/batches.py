@@ -1,7 +1,7 @@
 """Batches on their way to the scripts: one argument of msgpack, flat, because nested ones cost the server twice."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import msgspec
@@ -21,7 +21,7 @@ _LONGEST_TALLY = 100
 _LONGEST_EXAMPLE = 500
 _CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED, Kind.REFUSED})
 """News that need no chance."""
-_DONE, _RETRY, _SNOOZE, _BURY = range(4)
+_DONE, _RETRY, _SNOOZE, _BURY, _LEFT = range(5)
 _NOTHING: list[Any] = []
 
 
@@ -76,18 +76,37 @@ class Batch:
             mark = task.fingerprint
             put((str(mark), spread(mark), self.lane(task.lane), level_of(task), task.not_before, blob))
 
-    async def blob(self, task: Task) -> msgspec.Raw:
+    async def blob(self, task: Task) -> bytes:
         form = form_of(task)
-        return raw(self._codec.pack(task, (await self._forms.learn([form]))[form], form.scheme))
+        return self._codec.pack(task, (await self._forms.learn([form]))[form], form.scheme)
 
 
-async def endings(settlements: Sequence[Settlement], batch: Batch, chance: random.Random) -> list[Any]:
-    """Ten values for each settlement; settle.lua names them."""
+def moved(settlement: Settlement) -> Task | None:
+    """What a task becomes that goes on under another URL: it stays the same task."""
+    outcome, task = settlement.outcome, settlement.lease.task
+    if not isinstance(outcome, Snooze) or outcome.task is None:
+        return None
+    return msgspec.structs.replace(outcome.task, fingerprint=task.fingerprint, attempt=task.attempt)
+
+
+def token_field(token: int) -> bytes:
+    """As the field of a worker's hash; a number that no token can be is one that nobody holds."""
+    return token.to_bytes(6, "big") if 0 <= token < 1 << 48 else b""
+
+
+def fingerprint_field(task: Task) -> bytes:
+    return task.fingerprint.to_bytes(8, "big", signed=True)
+
+
+async def endings(
+    settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[int]
+) -> list[Any]:
+    """Ten values for each settlement; settle.lua names them. `left`: tokens of those that go on in another shard."""
     flat: list[Any] = []
     for settlement in settlements:
         lease, news = settlement.lease, settlement.news
-        outcome, name, more = await _outcome(settlement, batch)
-        flat += (raw(_token(lease.token)), raw(lease.task.fingerprint.to_bytes(8, "big", signed=True)), outcome, name)
+        outcome, name, more = await _outcome(settlement, batch, lease.token in left)
+        flat += (raw(token_field(lease.token)), raw(fingerprint_field(lease.task)), outcome, name)
         if news is None:
             flat += (None, 0, 0, 0, 0, more)
         else:
@@ -96,12 +115,7 @@ async def endings(settlements: Sequence[Settlement], batch: Batch, chance: rando
     return flat
 
 
-def _token(token: int) -> bytes:
-    """As the field of a worker's hash; a number that no token can be is one that nobody holds."""
-    return token.to_bytes(6, "big") if 0 <= token < 1 << 48 else b""
-
-
-async def _outcome(settlement: Settlement, batch: Batch) -> tuple[int, str, list[Any] | None]:
+async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[int, str, list[Any] | None]:
     """Its number, what it is tallied as, and what is rare."""
     outcome = settlement.outcome
     if isinstance(outcome, Done):
@@ -112,23 +126,15 @@ async def _outcome(settlement: Settlement, batch: Batch) -> tuple[int, str, list
     if isinstance(outcome, Retry):
         return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [outcome.wait, "", "", 0, "", *_also(settlement)]
     if isinstance(outcome, Snooze):
-        lane, blob = await _moved(settlement, outcome, batch)
-        return (
-            _SNOOZE,
-            f"snooze: {outcome.why}"[:_LONGEST_TALLY],
-            [outcome.wait, "", "", lane, blob, *_also(settlement)],
-        )
+        name = f"snooze: {outcome.why}"[:_LONGEST_TALLY]
+        task = moved(settlement)
+        if task is None or left:
+            return _LEFT if left else _SNOOZE, name, [outcome.wait, "", "", 0, "", *_also(settlement)]
+        blob = raw(await batch.blob(task))
+        return _SNOOZE, name, [outcome.wait, "", "", batch.lane(task.lane), blob, *_also(settlement)]
     assert isinstance(outcome, Bury)  # noqa: S101 - there is no fifth one
     name = f"dead: {outcome.why}"[:_LONGEST_TALLY]
     return _BURY, name, [0, outcome.why, outcome.detail, 0, "", *_also(settlement)]
-
-
-async def _moved(settlement: Settlement, outcome: Snooze, batch: Batch) -> tuple[int, Any]:
-    if outcome.task is None:
-        return 0, ""
-    task = settlement.lease.task
-    moved = msgspec.structs.replace(outcome.task, fingerprint=task.fingerprint, attempt=task.attempt)
-    return batch.lane(moved.lane), await batch.blob(moved)
 
 
 def _also(settlement: Settlement) -> tuple[list[Any], list[Any], list[Any]]:

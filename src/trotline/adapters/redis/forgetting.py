@@ -13,8 +13,11 @@ _BUCKETS = 9
 
 
 async def forget(server: Server, job: str) -> None:
-    for prefix in keys.homes(job, 0):
-        await _forget(server, prefix)
+    for first, home in enumerate(keys.homes(job, 0)):
+        shards = int(await server.ask("HGET", keys.job(home), "shards") or 1)
+        # The first one last: it knows how many there are, should this be interrupted.
+        for number in reversed(range(shards)):
+            await _forget(server, keys.homes(job, number)[first])
 
 
 async def _forget(server: Server, prefix: str) -> None:

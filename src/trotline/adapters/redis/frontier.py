@@ -2,14 +2,18 @@
 
 import asyncio
 import random
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import listener
 from trotline.adapters.redis.console import RedisConsole
+from trotline.adapters.redis.ending import ended_with
 from trotline.adapters.redis.news import News
+from trotline.adapters.redis.rounds import Rounds
 from trotline.adapters.redis.server import Client, Server
 from trotline.adapters.redis.shard import Haul, Shard
+from trotline.adapters.redis.spreading import Spread
 from trotline.errors import FrontierError
 from trotline.model.job import About, Job
 from trotline.model.lease import Admission, Lease, Settled, Settlement
@@ -35,9 +39,10 @@ class RedisFrontier(RedisConsole):
     ) -> None:
         server = Server(client, now=now)
         chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
-        self._shard = Shard(server, job, 0, 1, chance)
-        super().__init__(server, job, self._shard)
-        self._news = News(lambda: listener(client), [keys.news(self._shard.prefix)])
+        super().__init__(server, job, [Shard(server, job, number, job.shards, chance) for number in range(job.shards)])
+        self._rounds = Rounds(self._shards)
+        self._spread = Spread(self._shards, self._home)
+        self._news = News(lambda: listener(client), [keys.news(shard.prefix) for shard in self._shards])
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         for task in tasks:
@@ -45,8 +50,24 @@ class RedisFrontier(RedisConsole):
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
         answers: list[Admission] = []
         for start in range(0, len(tasks), _MOST):
-            answers += await self._shard.put(tasks[start : start + _MOST])
+            answers += await self._put(tasks[start : start + _MOST])
         return answers
+
+    async def _put(self, tasks: Sequence[Task]) -> list[Admission]:
+        if len(self._shards) == 1:
+            return await self._shards[0].put(tasks)
+        homes: dict[Shard, list[int]] = defaultdict(list)
+        for place, task in enumerate(tasks):
+            homes[self._home(task.lane)].append(place)
+        answers = await asyncio.gather(
+            *(shard.put([tasks[place] for place in places]) for shard, places in homes.items())
+        )
+        told = {
+            place: one
+            for places, some in zip(homes.values(), answers, strict=True)
+            for place, one in zip(places, some, strict=True)
+        }
+        return [told[place] for place in range(len(tasks))]
 
     async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
         if limit <= 0:
@@ -57,7 +78,7 @@ class RedisFrontier(RedisConsole):
             self._news.forget()
             haul = await self._haul(worker, limit)
             left = until - loop.time()
-            if haul.leases or haul.over or left <= 0:
+            if haul.leases or left <= 0 or (haul.over and await self.finished()):
                 return haul.leases
             if not self._news.listening:
                 # Listen first, then look once more: what came in between is not missed.
@@ -66,25 +87,33 @@ class RedisFrontier(RedisConsole):
             await self._news.wait(min(left, LOOK, haul.pause if haul.pause > 0 else LOOK))
 
     async def _haul(self, worker: str, limit: int) -> Haul:
+        source = self._rounds if len(self._shards) > 1 else self._shards[0]
         while True:
-            haul = await self._shard.lease(worker, limit)
+            haul = await source.lease(worker, limit)
             if haul.leases or not haul.parked:
                 return haul
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
-        return await self._shard.settle(worker, settlements) if settlements else []
+        if not settlements:
+            return []
+        if len(self._shards) == 1:
+            return await self._shards[0].settle(worker, settlements)
+        return await self._spread.settle(worker, settlements)
 
     async def beat(self, worker: str, about: About | None = None) -> None:
-        await self._shard.beat(worker, about)
+        await asyncio.gather(*(shard.beat(worker, about) for shard in self._shards))
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
-        return await self._shard.leave(worker, guilty, why, detail)
+        return sum(await asyncio.gather(*(shard.leave(worker, guilty, why, detail) for shard in self._shards)))
 
     async def seal(self) -> None:
-        await self._shard.seal()
+        await asyncio.gather(*(shard.seal() for shard in self._shards))
 
     async def announce_finish(self) -> bool:
-        return await self._shard.announce()
+        if len(self._shards) == 1:
+            return await self._shards[0].announce()
+        total = await ended_with(self._server, self.job)
+        return total is not None and (await self._shards[0].finish(total, announce=True))[1]
 
     async def close(self) -> None:
         await self._news.close()

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.redis import keys, memory
+from trotline.adapters.redis.ending import ending
 from trotline.adapters.redis.forgetting import forget
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
@@ -27,11 +28,18 @@ class RedisJobs:
     """Starts, finds and forgets jobs. Implements the Jobs port."""
 
     def __init__(
-        self, client: Client, *, now: Callable[[], Moment] | None = None, memory: Memory | None = None
+        self,
+        client: Client,
+        *,
+        now: Callable[[], Moment] | None = None,
+        memory: Memory | None = None,
+        shards: int = 1,
     ) -> None:
-        """`memory`: how the jobs that are started here remember what they have seen."""
+        """`memory`: how the jobs that are started here remember what they have seen. `shards`: in how many parts their
+        lanes are kept."""
         self._server = Server(client, now=now)
         self._memory = memory or Memory()
+        self._shards = shards
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
         # The books before the name: a job that somebody can find can be worked on.
@@ -46,12 +54,19 @@ class RedisJobs:
         number = await self._server.ask("INCR", _COUNT)
         now = await self._server.now()
         job = Job(
-            id=f"{spider}-{number}", spider=spider, started_at=now, rules=rules, version=version, memory=self._memory
+            id=f"{spider}-{number}",
+            spider=spider,
+            started_at=now,
+            rules=rules,
+            version=version,
+            memory=self._memory,
+            shards=self._shards,
         )
-        books = keys.job(keys.home(job, 0))
-        await self._server.run_timeless(script("start"), books, repr(now))
-        if more := memory.fields(job.memory):
-            await self._server.ask("HSET", books, *more)
+        for shard in range(job.shards):
+            books = keys.job(keys.home(job, shard))
+            await self._server.run_timeless(script("start"), books, repr(now), job.shards)
+            if more := memory.fields(job.memory, job.shards):
+                await self._server.ask("HSET", books, *more)
         return job
 
     async def latest(self, spider: str) -> Job | None:
@@ -105,13 +120,12 @@ class RedisJobs:
         if kept is None:
             return None
         job = msgspec.json.decode(kept, type=Job)
-        books = keys.job(keys.home(job, 0))
-        finished_at, announced = await self._server.ask("HMGET", books, "finished_at", "announced")
+        finished_at, announced = await ending(self._server, job)
         versions = await self._server.ask("ZRANGE", _upgrades(name), 0, -1)
         return msgspec.structs.replace(
             job,
-            finished_at=float(finished_at) if finished_at else None,
-            announced=announced not in (None, b"0"),
+            finished_at=finished_at,
+            announced=announced,
             versions=tuple(version.decode() for version in versions),
         )
 

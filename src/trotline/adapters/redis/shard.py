@@ -1,22 +1,22 @@
 """One shard of a job: the part of its lanes whose keys live together."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.batches import Batch, bounds, encode, endings
+from trotline.adapters.redis.batches import Batch, bounds, encode, endings, fingerprint_field, raw, token_field
 from trotline.adapters.redis.compact import VERSION, Codec
 from trotline.adapters.redis.forms import Forms
 from trotline.adapters.redis.memory import pieces
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
 from trotline.errors import FrontierUnreachable
-from trotline.model.job import About, Job
+from trotline.model.job import About, Job, WorkerView
 from trotline.model.lease import Admission, Lease, Settled, Settlement
-from trotline.model.moments import Seconds
+from trotline.model.moments import Moment, Seconds
 from trotline.model.pace import START_SLACK, Pace
 from trotline.model.task import Task
 from trotline.model.wire import Undecodable
@@ -26,6 +26,9 @@ _SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}
 _FORM = slice(14, 16)
 """Where a blob names its form."""
 _SMALLEST = 21
+_HEAD = 6
+"""Values of a lease's reply before the first lane."""
+_decode_about = msgspec.msgpack.Decoder(About).decode
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
 
 
@@ -37,6 +40,10 @@ class Haul(msgspec.Struct):
     """How long until there may be more; negative: nobody knows."""
     over: bool
     """The job is finished or cancelled, as far as this shard knows."""
+    best: int | None = None
+    """The best level that is left there, if the job has several shards."""
+    line: float = 0.0
+    """How many lanes stand in line at that level."""
     parked: int = 0
     """Tasks that could not be read."""
 
@@ -71,33 +78,34 @@ class Shard:
         answers = await self.server.run(script("put", seen=self.seen), self.key, self.server.name, self._puts, told)
         return [_ADMISSIONS[letter] for letter in answers]
 
-    async def lease(self, worker: str, limit: int) -> Haul:
+    async def lease(self, worker: str, limit: int, upto: int | None = None) -> Haul:
+        """`upto`: no level beyond this one. Asked for nothing, it does the housekeeping and tells what there is."""
         try:
-            return await self._lease(worker, limit)
+            return await self._lease(worker, limit, upto)
         except FrontierUnreachable:
             # Once more: should the lost reply have handed out something, this call gets it back first.
-            return await self._lease(worker, limit)
+            return await self._lease(worker, limit, upto)
 
-    async def _lease(self, worker: str, limit: int) -> Haul:
+    async def _lease(self, worker: str, limit: int, upto: int | None) -> Haul:
         rules = self._job.rules
         lost, name = self._lost.get(worker, ""), self.server.call_name()
         # Until its reply is here, whatever it hands out is lost, also by a cancellation.
         self._lost.setdefault(worker, name)
         reply = await self.server.run(
             script("lease"), self.key, worker, limit, name, lost, repr(rules.retry_share), repr(rules.give_up),
-            self._shards, self._number, again=False,
+            self._shards, self._number, "" if upto is None else upto, again=False,
         )  # fmt: skip
         haul = await self._unpack(worker, reply)
         self._lost.pop(worker, None)
         return haul
 
     async def _unpack(self, worker: str, reply: list[Any]) -> Haul:
-        now, wake, token, over = reply[:4]
-        haul = Haul([], (wake - now) / 1e6 if wake >= 0 else -1.0, bool(over))
-        if len(reply) == 4:
+        now, wake, token, over, best, line = reply[:_HEAD]
+        haul = Haul([], (wake - now) / 1e6 if wake >= 0 else -1.0, bool(over), best, line)
+        if len(reply) == _HEAD:
             return haul
-        await self.forms.look_up(_forms_in(reply[7::2]))
-        leased_at, unreadable, at = now / 1e6, [], 4
+        await self.forms.look_up(_forms_in(reply[_HEAD + 3 :: 2]))
+        leased_at, unreadable, at = now / 1e6, [], _HEAD
         unpack, form = self.codec.unpack, self.forms.form
         while at < len(reply):
             lane, upto = reply[at].decode(errors="replace"), at + 2 + 2 * reply[at + 1]
@@ -119,9 +127,32 @@ class Shard:
         await self.forms.look_up(_forms_in([blob]))
         return self.codec.unpack(blob, lane, self.forms.form)[0]
 
-    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+    async def live(self, worker: str, leases: Sequence[Lease]) -> list[bytes | None]:
+        """For each lease that the worker still holds its level and counts, as live.lua gives them."""
+        flat = [part for lease in leases for part in (token_field(lease.token), fingerprint_field(lease.task))]
+        found: list[bytes | None] = await self.server.run(script("live"), self.key, worker, *flat)
+        return found
+
+    async def arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
+        """Tasks come from another shard: each with how long it waits, and what `live` told of it."""
         batch = self.batch()
-        flat = await endings(settlements, batch, self._chance)
+        flat: list[Any] = []
+        for task, wait, told in moves:
+            blob = await batch.blob(task)
+            flat += (_mark(task), batch.lane(task.lane), int.from_bytes(told[:4], "little", signed=True), wait)
+            flat.append(raw(blob[:9] + told[4:] + blob[13:]))
+        await self.server.run(script("arrive"), self.key, encode((batch.names, batch.paces, flat)))
+
+    async def arrived(self, tasks: Sequence[Task]) -> None:
+        """The shards that these tasks left have let them go: their marks are needed no more."""
+        await self.server.ask("SREM", f"{self.prefix}moved", *map(_mark, tasks))
+
+    async def settle(
+        self, worker: str, settlements: Sequence[Settlement], left: Container[int] = frozenset()
+    ) -> list[Settled]:
+        """`left`: tokens of those whose task goes on in another shard."""
+        batch = self.batch()
+        flat = await endings(settlements, batch, self._chance, left)
         owners: list[int] = []
         children: list[Task] = []
         for number, settlement in enumerate(settlements, 1):
@@ -160,6 +191,27 @@ class Shard:
     async def announce(self) -> bool:
         return bool(await self.server.run(script("announce"), self.key, self.server.call_name()))
 
+    async def finish(self, total: int, *, announce: bool = False) -> tuple[Moment, bool]:
+        """The whole job ended with so many tasks that ever came in; when, and whether it is ours to announce."""
+        name = self.server.call_name() if announce else ""
+        at, ours = await self.server.run(script("finish"), self.key, total, name)
+        return float(at), bool(ours)
+
+    async def crew(self) -> list[WorkerView]:
+        """Who works here."""
+        now, *crew = await self.server.run(script("crew"), self.key)
+        return [
+            WorkerView(
+                name=name.decode(errors="replace"),
+                silent_for=max(0.0, (now - heard) / 1e6),
+                leased=leased,
+                done=int(done),
+                failed=int(failed),
+                about=_decode_about(about) if about else About(),
+            )
+            for name, heard, leased, done, failed, about in zip(*[iter(crew)] * 6, strict=True)
+        ]
+
     async def steer(self, verb: str, lane: str | None, pace: Pace | None = None) -> int:
         """How many tasks it buried."""
         told = encode(bounds(pace or self._job.rules.pace(lane))) if lane is not None else ""
@@ -173,6 +225,11 @@ class Shard:
         """Those of these graves (id, level) whose reason starts with `why`."""
         flat = [part for grave in risen for part in grave]
         return int(await self.server.run(script("revive"), self.key, encode([why, *flat]))) if flat else 0
+
+
+def _mark(task: Task) -> str:
+    """A move's name: the same move twice is one."""
+    return f"{task.fingerprint}.{task.hops}"
 
 
 def _forms_in(blobs: list[Any]) -> set[int]:

@@ -8,7 +8,8 @@
 --                       buckets seen               size of the exact memory
 --                       draining                   lanes that are
 --            state    what the operator wants of the job
---            sealed, finished_at, announced (0, or the call that announced it), started_at
+--            sealed, started_at, shards
+--            finished_at, announced (0, or the call that announced it); finished_with (see finish.lua)
 --            idle     somebody waits for news
 --   P tallies, P news (channel)
 --
@@ -28,12 +29,14 @@ if not now then
 end
 
 local BOOKS = "<dddddddddddd"
-local found = call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle")
+local found = call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards")
 if not found[1] then return redis.error_reply("NOJOB this server has no such job") end
 
 local book = {state = found[2], sealed = found[3] == "1", finished_at = found[4], idle = found[5] == "1"}
 book.waiting, book.leased, book.done, book.dead, book.entered, book.ended, book.leases, book.turns, book.delayed,
   book.buckets, book.seen, book.draining = unpack_(BOOKS, found[1])
+-- One shard of several is not the whole job: that it is empty says nothing.
+local whole, open_before = found[6] == "1", book.waiting + book.leased
 
 local tallies = {}
 local reopened, woke = false, false
@@ -64,15 +67,18 @@ local function close_books()
   for name, count in pairs(tallies) do count_up(name, count) end
   call("HSET", JOB, "books", pack_(BOOKS, book.waiting, book.leased, book.done, book.dead, book.entered, book.ended,
     book.leases, book.turns, book.delayed, book.buckets, book.seen, book.draining))
-  if reopened and book.finished_at then
+  if reopened and whole and book.finished_at then
     call("HDEL", JOB, "finished_at")
     call("HSET", JOB, "announced", "0")
     book.finished_at = false
   end
-  if book.sealed and not book.finished_at and book.waiting + book.leased == 0 then
-    call("HSET", JOB, "finished_at", now)
-    book.finished_at = now
-    woke = true
+  if book.sealed and book.waiting + book.leased == 0 then
+    if whole and not book.finished_at then
+      call("HSET", JOB, "finished_at", now)
+      book.finished_at = now
+      woke = true
+    end
+    woke = woke or open_before > 0
   end
   if woke and book.idle then
     call("HSET", JOB, "idle", "0")

@@ -4,14 +4,15 @@
 --   KEYS[1] P job
 --   ARGV[2] worker     ARGV[3] how many     ARGV[4] this call's name     ARGV[5] the first whose reply was lost
 --   ARGV[6] share of retries     ARGV[7] patience with a lane that only fails
---   ARGV[8] shards     ARGV[9] this shard's number
---   gives now and next wake (microseconds; -1: never), the first token, and 1 if the job is over; then for each lane its
---   name, how many, and for each of those how long until it may start (microseconds) and its blob. Tokens go up by
---   the number of shards
+--   ARGV[8] shards     ARGV[9] this shard's number     ARGV[10] no level beyond this one, or ""
+--   gives now and next wake (microseconds; -1: never), the first token, and 1 if the job is over (as far as this shard
+--   knows); of several shards the best level that is left and how many lanes stand in line there; then for each lane
+--   its name, how many, and for each of those how long until it may start (microseconds) and its blob. Tokens go up by
+--   the number of shards. Asked for nothing, it does the housekeeping and tells
 
 local worker, limit, this_call, lost_call = ARGV[2], min(tonumber(ARGV[3]), 1000), ARGV[4], ARGV[5]
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
-local shards, shard = tonumber(ARGV[8]), tonumber(ARGV[9])
+local shards, shard, upto = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local RESCUED, PROMOTED, BURIED = 2000, 1000, 2000
 local QUANTUM = 4
 
@@ -26,7 +27,7 @@ local kept = call("HGET", P .. "calls", "l" .. worker)
 local last_turn = kept and client and is_of(client, kept)
 if last_turn and tonumber(turn) < last_turn then
   -- It was under way for so long that its worker gave it up and asked again: nobody would know of what it handed out.
-  return {floor(now * 1e6 + 0.5), -1, 0, 0}
+  return {floor(now * 1e6 + 0.5), -1, 0, 0, false, 0}
 end
 
 -- What lost replies handed out goes back before anything else: nobody knows of it. It is the last of them that did:
@@ -97,7 +98,7 @@ local function promote()
   write_lines()
 end
 
-local reply, held = {0, -1, 0, 0}, {}
+local reply, held = {0, -1, 0, 0, false, 0}, {}
 local served = 0
 
 local function hand_out(lane, level, blobs, start)
@@ -167,6 +168,17 @@ local function serve_level(level)
   write_lines()
 end
 
+-- The best level in which lanes stand in line, and how many.
+local function best_left()
+  while true do
+    local level = tonumber(call("ZRANGE", P .. "levels", 0, 0)[1])
+    if not level then return false, 0 end
+    local length = call("LLEN", LINE .. level)
+    if length > 0 then return level, length / 2 end
+    call("ZREM", P .. "levels", level)
+  end
+end
+
 local function next_wake()
   local rest = call("ZRANGE", P .. "rest", 0, 0, "WITHSCORES")[2]
   local due = call("ZRANGE", P .. "due", 0, 0, "WITHSCORES")[2]
@@ -181,10 +193,11 @@ rescue_dead()
 promote()
 if book.state == "running" or book.state == "draining" then
   while served < limit do
-    local level = call("ZRANGE", P .. "levels", 0, 0)[1]
-    if not level then break end
-    serve_level(tonumber(level))
+    local level = tonumber(call("ZRANGE", P .. "levels", 0, 0)[1])
+    if not level or (upto and level > upto) then break end
+    serve_level(level)
   end
+  if shards > 1 then reply[5], reply[6] = best_left() end
 end
 reply[1] = floor(now * 1e6 + 0.5)
 reply[3] = (book.leases + 1) * shards + shard
@@ -203,5 +216,6 @@ write_lanes()
 -- What was promoted or rescued is news for others only if something of it is left.
 woke = woke and served == limit
 close_books()
-if book.finished_at or book.state == "cancelled" then reply[4] = 1 end
+local empty = book.sealed and book.waiting + book.leased == 0
+if book.state == "cancelled" or (whole and book.finished_at) or (not whole and empty) then reply[4] = 1 end
 return reply

@@ -10,7 +10,7 @@
 --
 --   P rejects    list  when, and the record that failed validation      P examples   hash  tally -> first URL
 
-local DONE, RETRY, SNOOZE, BURY = 0, 1, 2, 3
+local DONE, RETRY, SNOOZE, BURY, LEFT = 0, 1, 2, 3, 4
 local LATER_BY = 10
 
 local worker, this_call = ARGV[2], ARGV[3]
@@ -101,6 +101,10 @@ for i = 1, count do
         tally(endings[at - 6], 1)
       elseif outcome == SNOOZE then
         snooze(lane, level, blob, more)
+        tally(endings[at - 6], 1)
+      elseif outcome == LEFT then
+        -- It goes on in another shard, which has it already.
+        book.ended = book.ended + 1
         tally(endings[at - 6], 1)
       else
         bury(lane[NAME], level, blob, more[2], more[3], endings[at - 6])

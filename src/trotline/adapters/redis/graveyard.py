@@ -1,0 +1,148 @@
+"""The graveyard of a job: what is buried in its shards, read as one."""
+
+import struct
+from collections.abc import AsyncIterator, Sequence
+from heapq import nsmallest
+
+import msgspec
+
+from trotline.adapters.redis.compact import open_grave, unwrap
+from trotline.adapters.redis.forgetting import pairs
+from trotline.adapters.redis.shard import Shard
+from trotline.model.job import Grave
+from trotline.model.moments import Moment
+from trotline.model.wire import Undecodable
+
+_PAGE = 500
+_WHEN = struct.Struct("<d")
+
+
+class Graveyard:
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self._shards = shards
+
+    async def read(self, why: str, limit: int, after: str) -> list[Grave]:
+        """Tasks, the oldest first, then records; `after` is the last id seen."""
+        found: list[Grave] = []
+        if not after.startswith("r"):
+            since = await self._since(after)
+            for shard in self._shards:
+                found += await _some(_graves(shard, why, since), limit)
+            found = nsmallest(limit, found, key=lambda grave: (grave.died_at, grave.id))
+        if len(found) >= limit:
+            return found
+        records: list[Grave] = []
+        for place, shard in enumerate(self._shards):
+            records += await _some(_records(shard, why, after, place, len(self._shards)), limit - len(found))
+        return found + nsmallest(limit - len(found), records, key=lambda grave: int(grave.id[1:]))
+
+    async def _since(self, after: str) -> tuple[Moment, str]:
+        for shard in self._shards if after else ():
+            died_at = await shard.server.ask("ZSCORE", f"{shard.prefix}graves:order", after)
+            if died_at is not None:
+                return float(died_at), after
+        return float("-inf"), ""
+
+    async def reasons(self) -> dict[str, int]:
+        counts: dict[str, int] = {}
+        for shard in self._shards:
+            for why, count in pairs(await shard.server.ask("HGETALL", f"{shard.prefix}reasons")):
+                name = why.decode(errors="replace")
+                counts[name] = counts.get(name, 0) + int(count)
+        return dict(sorted(counts.items(), key=lambda each: (each[0].startswith("bad record: "), -each[1])))
+
+    async def revive(self, ids: Sequence[str], why: str) -> int:
+        risen = 0
+        for shard in self._shards:
+            risen += await (_revive(shard, why, list(dict.fromkeys(ids))) if ids else _revive_all(shard, why))
+        return risen
+
+
+async def _some(graves: AsyncIterator[Grave], limit: int) -> list[Grave]:
+    found: list[Grave] = []
+    async for grave in graves:
+        if len(found) >= limit:
+            break
+        found.append(grave)
+    return found
+
+
+async def _graves(shard: Shard, why: str, since: tuple[Moment, str]) -> AsyncIterator[Grave]:
+    order, start = f"{shard.prefix}graves:order", 0
+    if since[1]:
+        start = int(await shard.server.ask("ZCOUNT", order, "-inf", f"({since[0]!r}"))
+    while ids := await shard.server.ask("ZRANGE", order, start, start + _PAGE - 1):
+        packed = await shard.server.ask("HMGET", f"{shard.prefix}graves", *ids)
+        for name, grave in zip(ids, packed, strict=True):
+            if grave is not None:
+                died_at, its_why, _, _ = open_grave(grave)
+                if its_why.startswith(why) and (died_at, name.decode()) > since:
+                    yield await _read(shard, name.decode(), grave)
+        start += len(ids)
+
+
+async def _read(shard: Shard, name: str, packed: bytes) -> Grave:
+    died_at, why, detail, parcel = open_grave(packed)
+    try:
+        _, lane, blob = unwrap(parcel)
+        task = await shard.read(blob, lane)
+    except Undecodable as error:
+        return Grave(id=name, url="(undecodable)", route="", why=why, detail=detail or str(error), died_at=died_at)
+    return Grave(
+        id=name,
+        url=task.url,
+        route=task.route,
+        why=why,
+        detail=detail,
+        lane=lane,
+        attempt=task.attempt,
+        died_at=died_at,
+        parent=task.parent,
+    )
+
+
+async def _records(shard: Shard, why: str, after: str, place: int, shards: int) -> AsyncIterator[Grave]:
+    """Records of one shard. Their numbers leave room for those of the others."""
+    seen = int(after[1:]) if after.startswith("r") and after[1:].isdecimal() else 0
+    start = max(0, -(-(seen - place) // shards))
+    while rows := await shard.server.ask("LRANGE", f"{shard.prefix}rejects", start, start + _PAGE - 1):
+        for number, row in enumerate(rows, start):
+            grave = _record(number * shards + place + 1, row)
+            if grave.why.startswith(why):
+                yield grave
+        start += len(rows)
+
+
+def _record(number: int, row: bytes) -> Grave:
+    at: Moment = _WHEN.unpack_from(row)[0]
+    url, route, kind, why, data = msgspec.json.decode(row[_WHEN.size :], type=tuple[str, str, str, str, str])
+    return Grave(id=f"r{number}", url=url, route=route, why=f"bad record: {why}", detail=kind, died_at=at, record=data)
+
+
+async def _revive_all(shard: Shard, why: str) -> int:
+    risen = 0
+    while True:
+        chosen = [grave.id for grave in await _some(_graves(shard, why, (float("-inf"), "")), _PAGE)]
+        count = await _revive(shard, why, chosen)
+        risen += count
+        if not count:
+            return risen
+
+
+async def _revive(shard: Shard, why: str, ids: Sequence[str]) -> int:
+    risen = 0
+    for start in range(0, len(ids), _PAGE):
+        some = ids[start : start + _PAGE]
+        packed = await shard.server.ask("HMGET", f"{shard.prefix}graves", *some)
+        found = [(name, grave) for name, grave in zip(some, packed, strict=True) if grave is not None]
+        risen += await shard.revive(why, [(name, await _level(shard, grave)) for name, grave in found])
+    return risen
+
+
+async def _level(shard: Shard, packed: bytes) -> int:
+    """Where it began: what retries have cost it is forgiven."""
+    _, lane, blob = unwrap(open_grave(packed)[3])
+    try:
+        return (await shard.read(blob, lane)).priority * 2
+    except Undecodable:
+        return 0
