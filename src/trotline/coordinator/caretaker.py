@@ -15,7 +15,7 @@ from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.rules.alerts import AlertRules, alerts
 
 
-class Flock:
+class Ward:
     """One job that is looked after."""
 
     def __init__(self, job: Job, frontier: Client, looks: int) -> None:
@@ -27,7 +27,7 @@ class Flock:
         self.trouble = ""
 
 
-class Shepherd:
+class Caretaker:
     """For one term."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Shepherd:
         self._tools = tools
         self._policy = policy
         self._leads = leads
-        self._flocks: dict[str, Flock] = {}
+        self._wards: dict[str, Ward] = {}
         self._watched_at = self._tidied_at = float("-inf")
         self._tidying: asyncio.Task[None] | None = None
 
@@ -59,30 +59,30 @@ class Shepherd:
             self._tidying = asyncio.create_task(self._tidy(now))
 
     async def close(self) -> None:
-        beside = [self._tidying, *(flock.seeding for flock in self._flocks.values())]
+        beside = [self._tidying, *(ward.seeding for ward in self._wards.values())]
         for task in beside:
             # All of them before the first wait: whoever is in a hurry may cancel that.
             if task is not None:
                 task.cancel()
         await asyncio.gather(*(task for task in beside if task is not None), return_exceptions=True)
-        for flock in list(self._flocks.values()):
-            await self._let_go(flock)
+        for ward in list(self._wards.values()):
+            await self._let_go(ward)
 
     async def _watch(self) -> None:
         started = await self._started_by_schedule()
         for job in await self._changed():
-            if job.announced and job.id in self._flocks:
-                await self._see_off(self._flocks[job.id])
+            if job.announced and job.id in self._wards:
+                await self._see_off(self._wards[job.id])
             elif not job.announced:
-                await self._flock(job)
-        for flock in list(self._flocks.values()):
+                await self._ward(job)
+        for ward in list(self._wards.values()):
             try:
-                await self._care(flock, started_here=flock.job.id == started)
+                await self._care(ward, started_here=ward.job.id == started)
             except FrontierUnreachable:
                 raise
             except FrontierError as error:
                 # This job's own trouble (its books are gone): the others are looked after all the same.
-                self._complain(flock, f"{flock.job.id} cannot be looked after: {error.what}")
+                self._complain(ward, f"{ward.job.id} cannot be looked after: {error.what}")
 
     async def _started_by_schedule(self) -> str:
         """The job whose seeds are ours to put. Others have somebody who started them, and who seeds them."""
@@ -98,98 +98,96 @@ class Shepherd:
         older = [job for job in jobs if job.spider == self._charge.spider and (latest is None or job.id != latest.id)]
         return older if latest is None else [*older, latest]
 
-    async def _flock(self, job: Job) -> Flock:
-        if job.id not in self._flocks:
+    async def _ward(self, job: Job) -> Ward:
+        if job.id not in self._wards:
             looks = int(AlertRules().window / self._policy.watch) + 2
-            self._flocks[job.id] = Flock(job, await self._tools.open_frontier(job), looks)
-        return self._flocks[job.id]
+            self._wards[job.id] = Ward(job, await self._tools.open_frontier(job), looks)
+        return self._wards[job.id]
 
-    async def _care(self, flock: Flock, *, started_here: bool) -> None:
-        progress = await flock.frontier.progress()
-        flock.books.append(progress)
-        self._alert(flock)
+    async def _care(self, ward: Ward, *, started_here: bool) -> None:
+        progress = await ward.frontier.progress()
+        ward.books.append(progress)
+        self._alert(ward)
         if progress.finished_at is not None:
-            await self._end(flock, progress)
+            await self._end(ward, progress)
             return
         if progress.leased:
-            await self._rescue(flock)
+            await self._rescue(ward)
         if progress.state is State.CANCELLED:
             # Until somebody resumes it: the next look at all jobs finds it again.
-            await self._let_go(flock)
-        elif started_here and not progress.sealed and flock.seeding is None:
-            flock.seeding = asyncio.create_task(self._seed(flock))
+            await self._let_go(ward)
+        elif started_here and not progress.sealed and ward.seeding is None:
+            ward.seeding = asyncio.create_task(self._seed(ward))
 
-    async def _rescue(self, flock: Flock) -> None:
+    async def _rescue(self, ward: Ward) -> None:
         """Workers rescue each other within a beat; this is for the time when none of them is left."""
-        workers = await flock.frontier.workers()
+        workers = await ward.frontier.workers()
         if any(worker.leased and worker.silent_for > DEAD_AFTER + BEAT for worker in workers):
             # Whoever asks for work rescues. We ask for one task, and hand it back at once with no attempt counted.
-            await flock.frontier.lease(self._name, 1)
-            await flock.frontier.leave(self._name)
-            self._tell("job.rescued", f"{flock.job.id}: what dead workers held waits for others", flock.job)
+            await ward.frontier.lease(self._name, 1)
+            await ward.frontier.leave(self._name)
+            self._tell("job.rescued", f"{ward.job.id}: what dead workers held waits for others", ward.job)
 
-    def _alert(self, flock: Flock) -> None:
+    def _alert(self, ward: Ward) -> None:
         """What is wrong is told once, and once more when it is over."""
-        found = alerts(flock.books)
-        for name in found.keys() - flock.alerts.keys():
-            self._tell("alert.raised", f"{flock.job.id}: {name}: {found[name]}", flock.job, alert=name)
-        for name in flock.alerts.keys() - found.keys():
-            self._tell("alert.over", f"{flock.job.id}: {name} is over", flock.job, alert=name)
-        flock.alerts = found
+        found = alerts(ward.books)
+        for name in sorted(found.keys() - ward.alerts.keys()):
+            self._tell("alert.raised", f"{ward.job.id}: {name}: {found[name]}", ward.job, alert=name)
+        for name in sorted(ward.alerts.keys() - found.keys()):
+            self._tell("alert.over", f"{ward.job.id}: {name} is over", ward.job, alert=name)
+        ward.alerts = found
 
-    async def _end(self, flock: Flock, progress: Progress) -> None:
+    async def _end(self, ward: Ward, progress: Progress) -> None:
         try:
             # Told last of all: after a crash before that line the next leader concludes it once more.
-            await self._tools.duties.conclude(flock.job)
+            await self._tools.duties.conclude(ward.job)
         except SinkError as error:
-            self._complain(flock, f"{flock.job.id} is finished, but not its sink: {error.what}")
+            self._complain(ward, f"{ward.job.id} is finished, but not its sink: {error.what}")
             return
-        if await flock.frontier.announce_finish():
-            self._tell("job.finished", _ended(flock, progress), flock.job, done=progress.done, dead=progress.dead)
-            await self._let_go(flock)
+        if await ward.frontier.announce_finish():
+            self._tell("job.finished", _ended(ward, progress), ward.job, done=progress.done, dead=progress.dead)
+            await self._let_go(ward)
         else:
-            await self._see_off(flock)
+            await self._see_off(ward)
 
-    async def _see_off(self, flock: Flock) -> None:
+    async def _see_off(self, ward: Ward) -> None:
         """A worker has told the end of the job: a last look at its books, and no second word of its finish."""
-        progress = await flock.frontier.progress()
-        flock.books.append(progress)
-        self._alert(flock)
-        self._tell("job.over", _ended(flock, progress), flock.job, done=progress.done, dead=progress.dead)
-        await self._let_go(flock)
+        progress = await ward.frontier.progress()
+        ward.books.append(progress)
+        self._alert(ward)
+        self._tell("job.over", _ended(ward, progress), ward.job, done=progress.done, dead=progress.dead)
+        await self._let_go(ward)
 
-    async def _seed(self, flock: Flock) -> None:
+    async def _seed(self, ward: Ward) -> None:
         """Put every seed, then seal. Whoever comes after us does it again, and what is known stays known."""
-        self._tell("job.seeding", f"{flock.job.id}: seeding", flock.job)
+        self._tell("job.seeding", f"{ward.job.id}: seeding", ward.job)
         failures = 0
         while self._leads():
             try:
-                await self._tools.duties.seed(flock.job, flock.frontier, self._leads, self._say(flock.job))
-                await flock.frontier.seal()
-                self._tell("job.seeded", f"{flock.job.id}: all seeds are in", flock.job)
+                await self._tools.duties.seed(ward.job, ward.frontier, self._leads, self._say(ward.job))
+                await ward.frontier.seal()
+                self._tell("job.seeded", f"{ward.job.id}: all seeds are in", ward.job)
                 return
             except TermOver:
                 return
             except FrontierError as error:
                 # Not the seeds' fault, and no reason to go on without them.
-                self._tell("job.trouble", f"{flock.job.id}: seeding begins again: {error.what}", flock.job)
+                self._tell("job.trouble", f"{ward.job.id}: seeding begins again: {error.what}", ward.job)
             except Exception as error:
                 # Seeds are the author's code and other people's sitemaps: anything may happen there.
                 failures += 1
-                if await self._gave_up(flock, failures, _told(error)):
+                if await self._gave_up(ward, failures, _told(error)):
                     return
             await self._tools.clock.sleep(self._policy.patience * 2 ** max(0, failures - 1))
 
-    async def _gave_up(self, flock: Flock, failures: int, what: str) -> bool:
+    async def _gave_up(self, ward: Ward, failures: int, what: str) -> bool:
         """After some tries the job goes on with the seeds it has; unsealed it would stand in the way of the next."""
         if failures < self._policy.tries:
-            self._tell("job.trouble", f"{flock.job.id}: seeding failed and is tried again: {what}", flock.job)
+            self._tell("job.trouble", f"{ward.job.id}: seeding failed and is tried again: {what}", ward.job)
             return False
-        self._tell(
-            "job.trouble", f"{flock.job.id}: seeding failed, the job goes on with what it has: {what}", flock.job
-        )
+        self._tell("job.trouble", f"{ward.job.id}: seeding failed, the job goes on with what it has: {what}", ward.job)
         if self._leads():
-            await flock.frontier.seal()
+            await ward.frontier.seal()
         return True
 
     async def _tidy(self, now: Moment) -> None:
@@ -204,13 +202,13 @@ class Shepherd:
             text = f"clearing away what is old failed, and is tried again later: {error.what}"
             self._tools.tell(News(event="coordinator.trouble", spider=spider, text=text))
 
-    async def _let_go(self, flock: Flock) -> None:
-        del self._flocks[flock.job.id]
-        if flock.seeding is not None:
-            flock.seeding.cancel()
-            await asyncio.gather(flock.seeding, return_exceptions=True)
+    async def _let_go(self, ward: Ward) -> None:
+        del self._wards[ward.job.id]
+        if ward.seeding is not None:
+            ward.seeding.cancel()
+            await asyncio.gather(ward.seeding, return_exceptions=True)
         with contextlib.suppress(FrontierError):
-            await flock.frontier.close()
+            await ward.frontier.close()
 
     def _say(self, job: Job) -> Callable[[str], None]:
         def say(text: str) -> None:
@@ -219,18 +217,18 @@ class Shepherd:
 
         return say
 
-    def _complain(self, flock: Flock, text: str) -> None:
+    def _complain(self, ward: Ward, text: str) -> None:
         """Once for the same trouble."""
-        if flock.trouble != text:
-            flock.trouble = text
-            self._tell("job.trouble", text, flock.job)
+        if ward.trouble != text:
+            ward.trouble = text
+            self._tell("job.trouble", text, ward.job)
 
     def _tell(self, event: str, text: str, job: Job, **data: object) -> None:
         self._tools.tell(News(event=event, spider=self._charge.spider, text=text, job=job.id, data=data))
 
 
-def _ended(flock: Flock, progress: Progress) -> str:
-    return f"{flock.job.id} finished: {progress.done:,} done, {progress.dead:,} dead"
+def _ended(ward: Ward, progress: Progress) -> str:
+    return f"{ward.job.id} finished: {progress.done:,} done, {progress.dead:,} dead"
 
 
 def _told(error: Exception) -> str:

@@ -3,8 +3,8 @@
 import asyncio
 import contextlib
 
+from trotline.coordinator.caretaker import Caretaker
 from trotline.coordinator.roster import Roster
-from trotline.coordinator.shepherd import Shepherd
 from trotline.coordinator.timetable import Timetable
 from trotline.coordinator.tools import Charge, News, Policy, Tools
 from trotline.errors import FrontierError, TermOver, TrotlineError
@@ -124,14 +124,14 @@ class Office:
 
     async def _work(self, term: Term) -> None:
         timetable = Timetable(term, self._charge, self._tools)
-        shepherd = Shepherd(self._name, term, self._charge, self._tools, self._policy, self._roster, self._leads)
+        caretaker = Caretaker(self._name, term, self._charge, self._tools, self._policy, self._roster, self._leads)
         try:
             while self._leads():
                 try:
                     now = self._now()
                     if await timetable.look(now):
-                        shepherd.hurry()
-                    await shepherd.look(now)
+                        caretaker.hurry()
+                    await caretaker.look(now)
                     self._trouble.pop("work", None)
                 except TermOver:
                     return
@@ -140,7 +140,7 @@ class Office:
                     self._complain("work", error)
                 await self._tools.clock.sleep(self._policy.look)
         finally:
-            await shepherd.close()
+            await caretaker.close()
 
     def _leads(self) -> bool:
         return self._watch is not None and self._watch.leads(self._tools.clock.now())
