@@ -188,7 +188,8 @@ def test_control_characters_of_a_worker_reach_no_terminal():
 
 
 def look(**more: object) -> Look:
-    return Look(Target("redis://:secret@queue/0", JOB), books(**({"now": 100.0} | more)))
+    alive = bool(more.pop("alive", True))
+    return Look(Target("redis://:secret@queue/0", JOB), books(**({"now": 100.0} | more)), alive=alive)
 
 
 def test_a_list_of_jobs_has_the_counters_under_the_names_of_seed_documents():
@@ -216,9 +217,10 @@ def test_the_table_of_jobs_names_every_state():
 
 
 def whole(elapsed: float, **more: object) -> Report:
+    crew = [worker(silent_for=more.pop("silent_for", 1.0))]
     return Report(
         job=JOB, progress=books(sealed=True, **more), lanes=[], pages_per_second=1.0, records=0, errors={},
-        held_back="", workers=1, resumed=False, elapsed=elapsed, whole=True,
+        held_back="", workers=1, resumed=False, elapsed=elapsed, whole=True, crew=crew,
     )  # fmt: skip
 
 
@@ -226,6 +228,12 @@ def test_the_first_look_at_a_job_takes_its_whole_life_for_the_rate():
     found = Outlook().update(whole(100.0, waiting=100, done=100))
     assert isinstance(found, Range)
     assert found.low < 100.0 < found.high
+
+
+def test_a_job_whose_workers_are_dead_has_no_end_in_sight():
+    assert Outlook().update(whole(100.0, waiting=100, done=100, silent_for=60.0)) is Unknown.ALONE
+    assert outlook(look(waiting=50, leased=5, done=45, alive=False)) is None
+    assert facts(look(waiting=50, leased=5, alive=False))["state"] == "unfinished"
 
 
 def test_a_paused_job_has_no_end_in_sight():

@@ -4,12 +4,14 @@ from typing import Any
 
 import click
 
+from trotline.app.outboxes import unwritten
 from trotline.app.places import public
 from trotline.app.settings import Settings
 from trotline.cli.fleet_options import place_option
 from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.outlook import is_alive
 from trotline.cli.status import Look, state
-from trotline.cli.target import console_of, jobs_here, spider_name
+from trotline.cli.target import Target, console_of, jobs_here, spider_name
 from trotline.cli.text import columns, count, eta, json_line, length, safe
 from trotline.cli.views import eta_facts
 from trotline.model.job import State
@@ -35,11 +37,14 @@ _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started
 def command(spider: str | None, unfinished: bool, limit: int, frontier: str | None, as_json: bool) -> None:
     """List the jobs of a frontier, the oldest first. SPIDER is a spider's name or file."""
     looks = wait_for(_looks(settings_of(frontier=frontier), spider, unfinished, limit))
+    waiting = wait_for(_unwritten([look.target for look in looks]))
     if as_json:
         for look in looks:
-            click.echo(json_line(facts(look)))
+            click.echo(json_line(facts(look) | {"unwritten": waiting.get(look.target, 0)}))
     elif looks:
         click.echo("\n".join(table(looks)))
+        for target, parcels in waiting.items():
+            click.echo(f"{safe(target.job.id, 40)}: {count(parcels, 'parcel')} of results wait for: trotline write")
     else:
         click.echo("There is no such job. Start one with:  trotline start FILE")
 
@@ -52,15 +57,24 @@ async def _looks(settings: Settings, spider: str | None, unfinished: bool, limit
     looks = []
     for target in targets[-limit:]:
         async with console_of(target) as console:
-            ended = target.job.finished_at is not None
-            looks.append(Look(target, await console.progress(), [] if ended else await console.lanes()))
+            if target.job.finished_at is not None:
+                looks.append(Look(target, await console.progress()))
+                continue
+            alive = is_alive(await console.workers())
+            looks.append(Look(target, await console.progress(), await console.lanes(), alive=alive))
     return looks
+
+
+async def _unwritten(targets: list[Target]) -> dict[Target, int]:
+    """Parcels of results that wait for a writer, of those jobs that have any."""
+    found = {frontier: await unwritten(frontier) for frontier in {target.frontier for target in targets}}
+    return {target: number for target in targets if (number := found[target.frontier].get(target.job.id))}
 
 
 def outlook(look: Look) -> Range | Unknown | None:
     """When it ends if it goes on as it did on the whole; None if it is not under way."""
     p = look.progress
-    if p.finished_at is not None or p.state in (State.PAUSED, State.CANCELLED) or not p.leased:
+    if p.finished_at is not None or p.state in (State.PAUSED, State.CANCELLED) or not p.leased or not look.alive:
         return None
     lived = max(0.0, p.now - p.started_at)
     samples = (Sample(0.0, 0, p.admitted), Sample(lived, p.done + p.dead, p.admitted))
@@ -75,7 +89,7 @@ def table(looks: list[Look]) -> list[str]:
         numbers = (count(p.waiting), count(p.leased), count(p.done), count(p.dead))
         started = f"{length(max(0.0, p.now - p.started_at))} ago"
         ends = eta(found) if found is not None else ""
-        rows.append((safe(job.id, 40), safe(job.spider, 30), state(p), *numbers, started, ends))
+        rows.append((safe(job.id, 40), safe(job.spider, 30), state(p, alive=look.alive), *numbers, started, ends))
     return columns(rows, right=(3, 4, 5, 6))
 
 
@@ -85,7 +99,7 @@ def facts(look: Look) -> dict[str, Any]:
         "job": job.id,
         "spider": job.spider,
         "frontier": public(look.target.frontier),
-        "state": state(p),
+        "state": state(p, alive=look.alive),
         "total": p.admitted,
         "done": p.done,
         "failed": p.dead,

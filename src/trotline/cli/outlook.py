@@ -2,10 +2,19 @@
 
 from typing import TYPE_CHECKING
 
+from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from trotline.app.reporting import Report
+    from trotline.model.job import WorkerView
+
+
+def is_alive(crew: "Sequence[WorkerView]") -> bool:
+    """Does anybody take part who was heard of lately?"""
+    return any(worker.silent_for < DEAD_AFTER for worker in crew)
 
 
 class Outlook:
@@ -27,6 +36,8 @@ class Outlook:
         self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
         if progress.paused:
             return Unknown.PAUSED
+        if report.whole and progress.sealed and progress.waiting + progress.leased and not is_alive(report.crew):
+            return Unknown.ALONE
         if not progress.waiting + progress.leased and not progress.sealed:
             # Nothing to do is not the end while seeds are still coming.
             return Unknown.TOO_EARLY

@@ -26,6 +26,8 @@ class Look(msgspec.Struct, frozen=True):
     progress: Progress
     lanes: list[LaneView] = []
     reasons: dict[str, int] = {}
+    alive: bool = True
+    """Somebody takes part, as far as was asked."""
 
 
 @click.command(
@@ -70,12 +72,13 @@ async def _all(settings: "Settings") -> list[Look]:
     return looks
 
 
-def state(progress: Progress) -> str:
+def state(progress: Progress, *, alive: bool = True) -> str:
+    """In a word. `alive` is false if those who hold its tasks are known to be dead."""
     if progress.finished_at is not None:
         return "finished"
     if progress.state is not State.RUNNING:
         return progress.state.value
-    return "at work" if progress.leased else "unfinished"
+    return "at work" if progress.leased and alive else "unfinished"
 
 
 def table(looks: list[Look]) -> list[str]:
@@ -110,7 +113,7 @@ def portrait(look: Look) -> list[str]:
         lines += ["", "dead", *(f"{count(number):>9}  {safe(why, 100)}" for why, number in ordered)]
         lines += ["", f"look at them: trotline dead {safe(job.spider)}"]
     if p.finished_at is None and not p.leased:
-        lines += ["", "go on: the same `trotline run` command as before"]
+        lines += ["", "go on: the same `trotline run` command as before, or any number of: trotline work FILE"]
     return lines
 
 

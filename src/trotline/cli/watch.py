@@ -6,7 +6,7 @@ from trotline.app.settings import Settings
 from trotline.cli.crew_view import crew_table
 from trotline.cli.fleet_options import place_option
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.outlook import Outlook
+from trotline.cli.outlook import Outlook, is_alive
 from trotline.cli.status import state
 from trotline.cli.target import Target, find
 from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
@@ -48,10 +48,13 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
         view.close()
     if not as_json:
         p = last.progress
+        stands = state(p, alive=is_alive(last.crew))
         click.echo(
-            f"{target.job.id}: {state(p)}; waiting {count(p.waiting)}, leased {count(p.leased)},"
+            f"{target.job.id}: {stands}; waiting {count(p.waiting)}, leased {count(p.leased)},"
             f" done {count(p.done)}, dead {count(p.dead)}"
         )
+        for line in _unwritten(last.unwritten):
+            click.echo(line)
 
 
 def _once(settings: Settings, job: str | None, *, json: bool) -> None:
@@ -67,6 +70,13 @@ def _look_json(target: Target) -> str:
     return json_line({"event": "progress", **facts(report), "eta": eta_facts(Outlook().update(report))})
 
 
+def _unwritten(parcels: int) -> list[str]:
+    """A job whose pages are all settled is not complete for who reads the tables."""
+    if not parcels:
+        return []
+    return [f"{count(parcels, 'parcel')} of results not in the database yet; a writer stores them: trotline write"]
+
+
 def _portrait(target: Target) -> list[str]:
     from trotline.app.watching import look
 
@@ -77,12 +87,14 @@ def _portrait(target: Target) -> list[str]:
     ends = ""
     if p.finished_at is None:
         ends = f"ends in {eta(found)}" if isinstance(found, Range) else eta(found)
+    stands = state(p, alive=is_alive(report.crew))
     lines = [
-        f"{safe(report.job.id)}  {state(p)}{share}, {clock(report.elapsed)} since its start",
+        f"{safe(report.job.id)}  {stands}{share}, {clock(report.elapsed)} since its start",
         f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}"
         f"  records {count(report.records)}",
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
+    lines += _unwritten(report.unwritten)
     if report.lanes:
         lines += ["", "lanes"]
         for lane in report.lanes[:_MOST]:

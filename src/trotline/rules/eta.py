@@ -55,6 +55,7 @@ class Unknown(StrEnum):
     GROWING = "growing faster than it is done"
     STANDING = "nothing has been finished lately"
     PAUSED = "paused"
+    ALONE = "nobody works on it"
 
 
 def remember(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
