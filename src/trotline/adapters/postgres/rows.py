@@ -91,7 +91,8 @@ def _without_nul(row: Row) -> Row:
     if "\0" in site or "\0" in kind or "\0" in key or "\0" in url:
         site, kind, key, url = (text.replace("\0", REPLACEMENT) for text in (site, kind, key, url))
         row = Row(site, kind, key, url, seen_at, data)
-    if "\\u0000" in data:
+    # The first half of the question is answered ten times as fast, and nearly always with no.
+    if "\\" in data and "\\u0000" in data:
         # Perhaps only a backslash before a u: the decoder knows.
         return row._replace(data=_encode(_cleaned(_decode(data))).decode())
     return row
