@@ -2,10 +2,9 @@
 
     python -m tests.e2e.fleet_soak --kills 2000 --pages 20000
 
-Workers (a supervisor and its children each) are killed at random moments: a child, a supervisor, or both at once; each
-dead supervisor is replaced by a new one. The web server's log tells which pages were fetched, how often and when; the
-database tells which rows there are. Lost and duplicated rows must be 0. A page that was fetched again was in the hands
-of somebody who was killed: the time between the two fetches is what the kill cost.
+Only workers that hold tasks are killed: a child, a supervisor, or both at once. Another takes a dead one's place.
+The database tells which rows there are, the web server's log which pages were fetched and how often, the frontier when
+the others could have what the dead had held. Lost and duplicated rows must be 0.
 """
 
 import argparse
@@ -15,38 +14,24 @@ import signal
 import sys
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-import asyncpg
-from bench.hosts import ManyHosts, addresses, build
-from tests.e2e.running import Running, call, start
+from tests.e2e.fleet import Servers, servers
+from tests.e2e.fleet_crawl import Books, Crawl, Terms, crawl
+from tests.e2e.running import Running
 
-from trotline.testing.postgres_server import postgres
-from trotline.testing.redis_server import redis
+from trotline.errors import FrontierError
 
-SPIDER = """
-import asyncio
-import os
-
-from trotline import Page, Spider
-
-port, names = os.environ["SOAK_PORT"], os.environ["SOAK_HOSTS"].split(",")
-soak = Spider("soak", pace=os.environ["SOAK_PACE"], robots=False, retries=50)
-
-
-@soak.page(key="url", seeds=[f"http://{name}:{port}/0.html" for name in names])
-async def page(page: Page):
-    # Somebody must be at something when the kill comes.
-    await asyncio.sleep(0.3)
-    yield {"url": page.url, "title": page.css("h1::text").get()}
-    yield page.follow("a")
-"""
+CHILD, SUPERVISOR, BOTH = "child", "supervisor", "both"
+KINDS = {CHILD: 7, SUPERVISOR: 2, BOTH: 1}
+"""Who is killed, and how often of ten."""
+GAVE_UP = b"worker processes died"
+"""A supervisor whose children die too often ends; whatever runs it as a service starts another."""
 
 
 @dataclass
@@ -57,153 +42,193 @@ class Plan:
     kills: int = 2000
     hosts: int = 100
     workers: int = 6
-    pace: str = "1/s"
+    slots: int = 8
+    pace: str = "6/m"
+    """Of each host. What a worker fetches within a tenth of a second or so is fetched again when it dies."""
+    thinks: float = 0.05
+    at: str = "0.4-1.4"
+    """Seconds from one kill to the next, the least and the most."""
     seed: int = 1
     patience: float = 3600.0
+
+    @property
+    def pauses(self) -> tuple[float, float]:
+        least, _, most = self.at.partition("-")
+        return float(least), float(most or least)
+
+    @property
+    def terms(self) -> Terms:
+        return Terms(hosts=self.hosts, pages=self.pages // self.hosts, pace=self.pace, thinks=self.thinks)
+
+
+@dataclass
+class Kind:
+    """What kills of one kind did."""
+
+    kills: int = 0
+    held: int = 0
+    """Tasks that were in the hands of the killed."""
+    back: list[float] = field(default_factory=list)
+    """Seconds until these could be leased again, one per kill."""
 
 
 @dataclass
 class Account:
     """What became of everything."""
 
-    kills: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-    pages: int = 0
-    lost: int = 0
-    unexpected: int = 0
-    duplicated: int = 0
-    dead: int = 0
-    fetches: int = 0
-    again: list[float] = field(default_factory=list)
-    """Seconds between two fetches of one page."""
-    fastest: float = 0.0
-    """The most pages that one host was asked for within a second."""
+    kinds: dict[str, Kind] = field(default_factory=lambda: defaultdict(Kind))
+    books: Books | None = None
     seconds: float = 0.0
 
     @property
-    def clean(self) -> bool:
-        return not (self.lost or self.unexpected or self.duplicated or self.dead)
+    def kills(self) -> int:
+        return sum(kind.kills for kind in self.kinds.values())
 
     @property
-    def again_p99(self) -> float:
-        return sorted(self.again)[int(len(self.again) * 0.99)] if self.again else 0.0
+    def found(self) -> Books:
+        assert self.books is not None, "it is not over"
+        return self.books
+
+    @property
+    def again(self) -> list[float]:
+        """Seconds between two fetches of one page."""
+        return [later - earlier for moments in self.found.fetched.values() for earlier, later in pairwise(moments)]
+
+    @property
+    def back(self) -> list[float]:
+        """Seconds until others could have what the killed had held, one per kill."""
+        return [each for kind in self.kinds.values() for each in kind.back]
+
+    @property
+    def share_again(self) -> float:
+        """Of all fetches, those of pages that had been fetched before."""
+        return len(self.again) / max(1, sum(len(moments) for moments in self.found.fetched.values()))
+
+    @property
+    def busiest(self) -> int:
+        """The most pages that one host was asked for within a second."""
+        starts: dict[str, list[float]] = defaultdict(list)
+        for address, moments in self.found.fetched.items():
+            starts[address.split("/")[0]] += moments
+        return max((most_within(sorted(each), 1.0) for each in starts.values()), default=0)
 
     def __str__(self) -> str:
-        kills = ", ".join(f"{count} x {who}" for who, count in sorted(self.kills.items()))
-        return (
-            f"{sum(self.kills.values())} kills ({kills}) in {self.seconds:.0f} s\n"
-            f"{self.pages} pages: lost {self.lost}, unexpected {self.unexpected}, duplicated {self.duplicated}, "
-            f"dead {self.dead}\n"
-            f"fetched again: {len(self.again)} ({len(self.again) / max(1, self.fetches):.2%} of the fetches), "
-            f"after {self.again_p99:.1f} s at the 99th percentile, {max(self.again, default=0):.1f} s at most\n"
-            f"most starts of one host within a second: {self.fastest:.0f}"
-        )
+        books = self.found
+        lines = [f"{'killed':<12}{'kills':>7}{'held':>7}{'back after p50':>16}{'p99':>8}{'most':>8}"]
+        whole = Kind(self.kills, sum(kind.held for kind in self.kinds.values()), self.back)
+        for name, kind in (*sorted(self.kinds.items()), ("all", whole)):
+            figures = f"{part(kind.back, 0.5):>14.2f} s{part(kind.back, 0.99):>6.1f} s{part(kind.back, 1):>6.1f} s"
+            lines.append(f"{name:<12}{kind.kills:>7}{kind.held:>7}{figures}")
+        lines += [
+            f"{self.kills} kills in {self.seconds:.0f} s, {len(books.wanted)} pages: lost {books.lost}, "
+            f"unexpected {books.unexpected}, duplicated {books.duplicated}, dead {books.progress.dead}",
+            f"fetched again: {len(self.again)} ({self.share_again:.2%} of the fetches), after "
+            f"{part(self.again, 0.99):.1f} s at the 99th percentile, {part(self.again, 1):.1f} s at most; "
+            f"too late to count: {books.refused}",
+            f"most starts of one host within a second: {self.busiest}",
+        ]
+        return "\n".join([*lines, *([f"WRONG: {books.trouble}"] if books.trouble else [])])
 
 
 class Fleet:
     """Workers that are replaced when they die, and somebody who sees to it that they do."""
 
-    def __init__(self, plan: Plan, folder: Path, places: Sequence[str], environment: dict[str, str]) -> None:
-        self.plan, self.folder, self.places, self.environment = plan, folder, places, environment
+    def __init__(self, plan: Plan, job: Crawl) -> None:
+        self.plan, self.job = plan, job
         self.chance = Random(plan.seed)
         self.account = Account()
-        self.workers: dict[int, Running] = {}
+        self.places: dict[int, Running] = {}
         self.over = False
+        self._killed: dict[str, tuple[Kind, float]] = {}
+        """Names of the dead, and since when they are."""
 
     async def keep(self, place: int) -> None:
         """A worker in this place, and another when it is gone, until the job is finished."""
         while not self.over:
-            words = ["work", "soak.py", *self.places, "--until-finished", "--allow-private", "--slots", "8"]
-            running = await start(self.folder, *words, env=self.environment)
-            self.workers[place] = running
+            running = await self.job.worker("--slots", str(self.plan.slots))
+            self.places[place] = running
             out, err = await running.process.communicate()
+            self.job.workers.remove(running)
             code = running.process.returncode
             if code == 0:
                 self.over = True
-            elif code != -signal.SIGKILL and b"worker processes died" not in err:
-                # A supervisor whose children die too often gives up, and whatever runs it as a service starts another.
+            elif code != -signal.SIGKILL and GAVE_UP not in err:
                 raise AssertionError(f"a worker ended with {code}: {out[-2000:].decode()} {err[-2000:].decode()}")
 
-    async def kill(self) -> None:
+    async def strike(self) -> None:
         """Somebody dies every now and then, until there were enough kills or the job is finished."""
-        while not self.over and sum(self.account.kills.values()) < self.plan.kills:
-            await asyncio.sleep(self.chance.uniform(0.05, 0.6))
-            victims = [each for each in self.workers.values() if each.process.returncode is None and each.children()]
-            if not victims:
+        frontier = await self.job.frontier()
+        next_at = 0.0
+        while not self.over:
+            await asyncio.sleep(0.05)
+            try:
+                crew = {view.name: view.leased for view in await frontier.workers()}
+            except FrontierError:
                 continue
-            victim = self.chance.choice(victims)
-            who = self.chance.choices(("child", "supervisor", "both"), (8, 1, 1))[0]
-            if who == "both":
+            self._note_returns(crew)
+            if time.monotonic() >= next_at and self.account.kills < self.plan.kills:
+                self._kill_one(crew)
+                next_at = time.monotonic() + self.chance.uniform(*self.plan.pauses)
+
+    def _kill_one(self, crew: dict[str, int]) -> None:
+        busy = [name for name, leased in crew.items() if leased and name not in self._killed]
+        by_pid = {worker.process.pid: worker for worker in self.places.values() if worker.process.returncode is None}
+        busy = [name for name in busy if supervisor_of(name) in by_pid]
+        if not busy:
+            return
+        name = self.chance.choice(busy)
+        victim = by_pid[supervisor_of(name)]
+        who = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
+        with suppress(ProcessLookupError):
+            if who == BOTH:
                 victim.signal_all(signal.SIGKILL)
+            elif who == SUPERVISOR:
+                os.kill(victim.process.pid, signal.SIGKILL)
+            elif children := at_work(victim):
+                os.kill(self.chance.choice(children), signal.SIGKILL)
             else:
-                pid = victim.process.pid if who == "supervisor" else self.chance.choice(victim.children())
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    continue
-            self.account.kills[who] += 1
+                return
+            kind = self.account.kinds[who]
+            kind.kills += 1
+            kind.held += crew[name]
+            self._killed[name] = (kind, time.monotonic())
+
+    def _note_returns(self, crew: dict[str, int]) -> None:
+        """Who is not in the frontier's list any more has nothing left there either."""
+        for name in [name for name in self._killed if name not in crew]:
+            kind, since = self._killed.pop(name)
+            kind.back.append(time.monotonic() - since)
 
 
-@asynccontextmanager
-async def servers() -> AsyncIterator[tuple[str, str]]:
-    """The URLs of a Redis that survives `kill -9` and of a PostgreSQL."""
-    async with AsyncExitStack() as stack:
-        yield stack.enter_context(redis()).url, stack.enter_context(postgres()).url
+def supervisor_of(name: str) -> int:
+    """Workers are named HOST-PROCESS-PLACE-NUMBER."""
+    return int(name.split("-")[-3])
 
 
-async def soak(plan: Plan) -> Account:
-    per_host = plan.pages // plan.hosts
-    with TemporaryDirectory(prefix="trotline-soak-") as name:
-        folder = Path(name)
-        (folder / "soak.py").write_text(SPIDER)
-        root = build(folder / "site", per_host)
-        names = addresses(plan.hosts)
-        ManyHosts.hosts = names
-        async with servers() as (frontier, sink):
-            with ManyHosts(root, folder / "server") as site:
-                environment = {
-                    "SOAK_PORT": str(site.port),
-                    "SOAK_HOSTS": ",".join(names),
-                    "SOAK_PACE": plan.pace,
-                    "TROTLINE_FRONTIER": frontier,
-                    "TROTLINE_SINK": sink,
-                }
-                fleet = Fleet(plan, folder, [], environment)
-                started = time.monotonic()
-                ended = await call(folder, "start", "soak.py", "--detach", "--allow-private", env=environment)
-                assert ended.code == 0, ended.err
-                async with asyncio.timeout(plan.patience):
-                    keeping = [asyncio.create_task(fleet.keep(place)) for place in range(plan.workers)]
-                    killing = asyncio.create_task(fleet.kill())
-                    await asyncio.gather(*keeping)
-                    killing.cancel()
-                fleet.account.seconds = time.monotonic() - started
-            await compare(fleet.account, site, sink, per_host, names)
+def at_work(worker: Running) -> list[int]:
+    """Its children, without the process that only bears others."""
+    found = []
+    for pid in worker.children():
+        with suppress(OSError, IndexError):
+            parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+            nursery = b"nursery" in Path(f"/proc/{pid}/cmdline").read_bytes() and parent == worker.process.pid
+            if not nursery:
+                found.append(pid)
+    return found
+
+
+async def soak(plan: Plan, opened: Servers, folder: Path) -> Account:
+    async with crawl(folder, *opened.places(), plan.terms) as job:
+        fleet = Fleet(plan, job)
+        started = time.monotonic()
+        async with asyncio.timeout(plan.patience), asyncio.TaskGroup() as group:
+            striking = group.create_task(fleet.strike())
+            keeping = [group.create_task(fleet.keep(place)) for place in range(plan.workers)]
+            await asyncio.gather(*keeping)
+            striking.cancel()
+        fleet.account.seconds = time.monotonic() - started
+        fleet.account.books = await job.books()
     return fleet.account
-
-
-async def compare(account: Account, site: ManyHosts, sink: str, per_host: int, names: list[str]) -> None:
-    wanted = {f"http://{name}:{site.port}/{number}.html" for name in names for number in range(per_host)}
-    connection = await asyncpg.connect(sink)
-    try:
-        rows = [row["url"] for row in await connection.fetch("SELECT url FROM records")]
-    finally:
-        await connection.close()
-    account.pages = len(wanted)
-    account.lost = len(wanted - set(rows))
-    account.unexpected = len(set(rows) - wanted)
-    account.duplicated = len(rows) - len(set(rows))
-    fetched: dict[str, list[float]] = defaultdict(list)
-    starts: dict[str, list[float]] = defaultdict(list)
-    for line in site.log.read_text().splitlines():
-        end, took, _status, address = line.split(" ", 3)
-        host = address.split("/")[0]
-        fetched[address].append(float(end) - float(took))
-        starts[host].append(float(end) - float(took))
-        account.fetches += 1
-    for moments in fetched.values():
-        moments.sort()
-        account.again += [later - earlier for earlier, later in pairwise(moments)]
-    account.fastest = max((most_within(sorted(each), 1.0) for each in starts.values()), default=0)
 
 
 def most_within(moments: list[float], window: float) -> int:
@@ -216,15 +241,21 @@ def most_within(moments: list[float], window: float) -> int:
     return most
 
 
+def part(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(len(values) * share))] if values else 0.0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.fleet_soak", description=__doc__)
     for name, usual in vars(Plan()).items():
         parser.add_argument(f"--{name}", type=type(usual), default=usual, help=f"[default: {usual}]")
     # A polite end, whoever asks for it: the servers must not outlive us.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    account = asyncio.run(soak(Plan(**vars(parser.parse_args()))))
+    plan = Plan(**vars(parser.parse_args()))
+    with servers() as opened, TemporaryDirectory(prefix="trotline-soak-") as folder:
+        account = asyncio.run(soak(plan, opened, Path(folder)))
     print(account)
-    return 0 if account.clean else 1
+    return 1 if account.found.trouble else 0
 
 
 if __name__ == "__main__":

@@ -47,7 +47,9 @@ def main() -> int:
         if control in ready:
             asked, descriptors, _, _ = socket.recv_fds(control, ASKED.size, DESCRIPTORS)
             if len(asked) < ASKED.size or len(descriptors) < DESCRIPTORS:
-                # The supervisor is gone; the children see the end of their own standard input.
+                # The supervisor is gone; the children see the end of their own standard input, finish what they have in
+                # hand and give back the rest. They would die with us, so we go last.
+                _take_note(born, wait=True)
                 return 0
             _bear(descriptors, ASKED.unpack(asked), born)
 
@@ -95,9 +97,9 @@ def _grow_up(given: list[int], numbers: tuple[int, ...], nurse: int) -> None:
                 os.close(int(found.name))
 
 
-def _take_note(born: dict[int, int]) -> None:
+def _take_note(born: dict[int, int], *, wait: bool = False) -> None:
     while born:
-        pid, status = os.waitpid(-1, os.WNOHANG)
+        pid, status = os.waitpid(-1, 0 if wait else os.WNOHANG)
         if pid == 0:
             return
         told = born.pop(pid)
