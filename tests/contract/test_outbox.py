@@ -12,11 +12,11 @@ import pytest
 from tests.contract.postgres_places import ask
 from tests.contract.redis_servers import server
 
-from trotline.adapters.redis.outbox import Outbox, OutboxSink, Taken, unwritten
+from trotline.adapters.redis.outbox import Outbox, OutboxSink, Taken, parse, unwritten
 from trotline.adapters.redis.parcels import MOST_THINGS, Packed, pack, rows_of, unpack
 from trotline.adapters.sqlite.sink import SqliteSink
 from trotline.app.writing import MOST_TIMES, News, Writer
-from trotline.errors import SinkRejects, SinkUnreachable
+from trotline.errors import SettingsError, SinkRejects, SinkUnreachable
 from trotline.testing.ledger_contract import FULL, line
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 from trotline.testing.sink_contract import SinkContract, product
@@ -31,10 +31,10 @@ def address(build: str = DEBIAN, **options: Any) -> str:
     return f"{server(build).url}?outbox=o{next(_numbers)}" + "".join(f"&{n}={v}" for n, v in options.items())
 
 
-async def drain(url: str, sink: str, **options: Any) -> list[News]:
+async def drain(url: str, sink: str) -> list[News]:
     """What a writer said that wrote until nothing was left."""
     said: list[News] = []
-    outbox = Outbox(url, **options)
+    outbox = Outbox(url)
     writer = Writer(outbox, sink, said.append, until_empty=True)
     try:
         async with asyncio.timeout(60):
@@ -98,7 +98,7 @@ async def sink() -> AsyncIterator[OutboxSink]:
 
 @pytest.fixture
 async def outbox(sink: OutboxSink) -> AsyncIterator[Outbox]:
-    opened = Outbox(sink._outbox.address, lease=SOON)
+    opened = Outbox(sink._outbox.address._replace(lease=SOON))
     yield opened
     await opened.close()
 
@@ -179,7 +179,7 @@ async def test_what_a_dead_writer_held_is_taken_by_another(sink: OutboxSink, out
     assert await outbox.take() == []
     assert (await outbox.waiting("shop-1")).parcels == 1
 
-    await drain(_url(sink), f"sqlite:{tmp_path}/rows.db", lease=SOON)
+    await drain(_url(sink, SOON), f"sqlite:{tmp_path}/rows.db")
 
     assert len(stored(tmp_path / "rows.db")) == 1
     # The dead one was only slow: what it says now changes nothing.
@@ -189,7 +189,7 @@ async def test_what_a_dead_writer_held_is_taken_by_another(sink: OutboxSink, out
 
 async def test_a_writer_that_is_heard_of_keeps_what_it_has(sink: OutboxSink, outbox: Outbox) -> None:
     await sink.write([product("T1")])
-    slow = Outbox(outbox.address, lease=30)
+    slow = Outbox(outbox.address._replace(lease=30.0))
     taken = await outbox.take()
     for _ in range(5):
         await slow.keep(taken)
@@ -203,7 +203,7 @@ async def test_a_writer_that_is_heard_of_keeps_what_it_has(sink: OutboxSink, out
 async def test_the_parcels_of_the_dead_are_found_behind_many_that_are_held(sink: OutboxSink, outbox: Outbox) -> None:
     for number in range(40):
         await sink.write([product(f"T{number}")])
-    well = Outbox(outbox.address, lease=30)
+    well = Outbox(outbox.address._replace(lease=30.0))
     held = await well.take()
     lost = await well.take()
     assert (len(held), len(lost)) == (32, 8)
@@ -266,7 +266,7 @@ async def test_a_parcel_that_ends_its_writers_is_parked_in_the_end(
         [held] = await outbox.take()
         await outbox.give_back([held])
 
-    said = await drain(_url(sink), f"sqlite:{tmp_path}/rows.db", lease=SOON)
+    said = await drain(_url(sink, SOON), f"sqlite:{tmp_path}/rows.db")
 
     assert [news.why for news in said if news.what == "parked"] == ["21 writers had it, and none came to its end"]
 
@@ -277,8 +277,8 @@ async def test_what_waits_is_told_by_job_for_all_outboxes_of_a_server() -> None:
     await sink.write([product("T2")])
     await other.write([product("T3")])
 
-    found = await unwritten(server(DEBIAN).url, "counted-1")
-    assert {name: waiting.parcels for name, waiting in found.items()} == {sink._outbox.address.name: 2}
+    found = await unwritten(server(DEBIAN).url)
+    assert (found["counted-1"], found["counted-2"]) == (2, 1)
     assert await other._outbox.waiting() == (1, 1, 0)
     await sink.close()
     await other.close()
@@ -309,6 +309,19 @@ def test_what_is_taken_is_opened_as_it_was_packed() -> None:
     assert (parcel.job, parcel.records, parcel.visits) == ("shop-1", records, lines(2))
 
 
-def _url(sink: OutboxSink) -> str:
+def _url(sink: OutboxSink, lease: float = 30.0) -> str:
     place = sink._outbox.address
-    return f"{place.server}?outbox={place.name}&most={place.most}"
+    return f"{place.server}?outbox={place.name}&most={place.most}&lease={lease}s"
+
+
+@pytest.mark.parametrize("wrong", ["", "outbox=a/b", "outbox=r&most=0", "outbox=r&most=few", "outbox=r&lease=soon"])
+def test_a_url_that_names_no_outbox_says_how_to_write_it(wrong: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        parse(f"redis://:secret@localhost:1/0?{wrong}")
+    assert "outbox=results" in refused.value.hint
+    assert "secret" not in str(refused.value)
+
+
+def test_other_words_of_the_url_are_the_servers() -> None:
+    found = parse("rediss://queue/0?outbox=r&ca=a.pem&lease=90s")
+    assert (found.server, found.name, found.lease) == ("rediss://queue/0?ca=a.pem", "r", 90.0)

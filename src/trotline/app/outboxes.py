@@ -37,13 +37,13 @@ async def again(url: str) -> int:
         await outbox.close()
 
 
-async def unwritten(frontier: str, job: str = "") -> int:
-    """Parcels of a job's results that wait for a writer, on the frontier's own server. A server that does not answer
+async def unwritten(frontier: str) -> dict[str, int]:
+    """Job -> parcels of its results that wait for a writer, on the frontier's own server. A server that does not answer
     this question is no reason to say nothing else."""
     if scheme_of(frontier) not in REDIS:
-        return 0
+        return {}
     from trotline.adapters.redis.outbox import unwritten as look
 
     with suppress(FrontierError, SinkError):
-        return sum(waiting.parcels for waiting in (await look(frontier, job)).values())
-    return 0
+        return await look(frontier)
+    return {}

@@ -37,6 +37,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     """The whole job with everybody who takes part; else what one command sees of it."""
     crew: list[WorkerView] = []
+    unwritten: int = 0
+    """Parcels of results that wait for a writer: an operator's view counts them."""
 
 
 class Ending(StrEnum):

@@ -3,17 +3,24 @@
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from trotline.app import wiring
+from trotline.app.outboxes import unwritten
 from trotline.app.reporting import Report, Reporter, ending_of
 from trotline.app.signals import obeyed
 from trotline.model.job import Job
+from trotline.model.moments import Seconds
+
+COUNT_EVERY: Seconds = 2.0
+"""How often it is asked what waits for a writer."""
 
 
 async def look(frontier_url: str, job: Job) -> Report:
     """The job at this moment."""
     frontier = await wiring.open_frontier(frontier_url, job)
     try:
-        return await Reporter(frontier, whole=True).report()
+        return await _counted(frontier_url, await Reporter(frontier, whole=True).report())
     finally:
         await frontier.close()
 
@@ -22,21 +29,37 @@ async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> 
     """Show the job until it has ended or somebody has seen enough; the last report."""
     frontier = await wiring.open_frontier(frontier_url, job)
     enough = asyncio.Event()
+    waiting = await _unwritten(frontier_url, job)
+
+    async def count() -> None:
+        nonlocal waiting
+        while True:
+            await asyncio.sleep(COUNT_EVERY)
+            waiting = await _unwritten(frontier_url, job)
 
     def shown(report: Report) -> None:
-        show(report)
+        show(msgspec.structs.replace(report, unwritten=waiting))
         if ending_of(report.progress) is not None:
             enough.set()
 
     try:
         reporter = Reporter(frontier, whole=True)
         with obeyed(enough.set):
-            showing = asyncio.create_task(reporter.show(shown))
+            tasks = [asyncio.create_task(reporter.show(shown)), asyncio.create_task(count())]
             try:
                 await enough.wait()
             finally:
-                showing.cancel()
-                await asyncio.gather(showing, return_exceptions=True)
-        return await reporter.report()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        return await _counted(frontier_url, await reporter.report())
     finally:
         await frontier.close()
+
+
+async def _counted(frontier_url: str, report: Report) -> Report:
+    return msgspec.structs.replace(report, unwritten=await _unwritten(frontier_url, report.job))
+
+
+async def _unwritten(frontier_url: str, job: Job) -> int:
+    return (await unwritten(frontier_url)).get(job.id, 0)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 LOOK_EVERY: Seconds = 0.5
 """How often an empty outbox is looked at."""
-KEEP_EVERY: Seconds = 10.0
-"""How often the server is told that we still work on what we hold."""
+KEEP = 1 / 3
+"""Of a lease: how often the server is told that we still work on what we hold."""
 FIRST_WAIT: Seconds = 0.5
 LONGEST_WAIT: Seconds = 5.0
 MOST_TIMES = 20
@@ -234,7 +234,7 @@ class Writer:
 
     async def _keep(self, taken: "Sequence[Taken]") -> None:
         while True:
-            await asyncio.sleep(KEEP_EVERY)
+            await asyncio.sleep(self._outbox.address.lease * KEEP)
             # If it cannot be said, others may write the same: twice is once.
             with suppress(SinkUnreachable):
                 await self._outbox.keep(taken)

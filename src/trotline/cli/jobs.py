@@ -40,11 +40,11 @@ def command(spider: str | None, unfinished: bool, limit: int, frontier: str | No
     waiting = wait_for(_unwritten([look.target for look in looks]))
     if as_json:
         for look in looks:
-            click.echo(json_line(facts(look) | {"unwritten": waiting.get(look.target, 0)}))
+            click.echo(json_line(facts(look) | {"unwritten": waiting.get(look.target.job.id, 0)}))
     elif looks:
         click.echo("\n".join(table(looks)))
-        for target, parcels in waiting.items():
-            click.echo(f"{safe(target.job.id, 40)}: {count(parcels, 'parcel')} of results wait for: trotline write")
+        for job, parcels in waiting.items():
+            click.echo(f"{safe(job, 40)}: {count(parcels, 'parcel')} of results wait for: trotline write")
     else:
         click.echo("There is no such job. Start one with:  trotline start FILE")
 
@@ -65,10 +65,12 @@ async def _looks(settings: Settings, spider: str | None, unfinished: bool, limit
     return looks
 
 
-async def _unwritten(targets: list[Target]) -> dict[Target, int]:
-    """Parcels of results that wait for a writer, of those jobs that have any."""
-    found = {frontier: await unwritten(frontier) for frontier in {target.frontier for target in targets}}
-    return {target: number for target in targets if (number := found[target.frontier].get(target.job.id))}
+async def _unwritten(targets: list[Target]) -> dict[str, int]:
+    """Job -> parcels of its results that wait for a writer, if there are any."""
+    found: dict[str, int] = {}
+    for frontier in {target.frontier for target in targets}:
+        found |= await unwritten(frontier)
+    return {target.job.id: found[target.job.id] for target in targets if target.job.id in found}
 
 
 def outlook(look: Look) -> Range | Unknown | None:

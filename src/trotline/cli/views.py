@@ -149,7 +149,7 @@ def facts(report: "Report") -> dict[str, Any]:
         "lanes": report.lanes,
         "errors": report.errors,
         "tallies": progress.tallies,
-    } | ({"crew": report.crew} if report.whole else {})
+    } | ({"crew": report.crew, "unwritten": report.unwritten} if report.whole else {})
 
 
 def eta_facts(found: Range | Unknown) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Results that wait for a writer: for fetchers that may not know the database. What the keys hold: outbox_put.lua.
 
-redis://HOST:PORT/0?outbox=NAME[&most=PARCELS]    and all other forms of connect.py, with the same two words
+redis://HOST:PORT/0?outbox=NAME[&most=PARCELS][&lease=TIME]    and all other forms of connect.py, with these words
 """
 
 import re
@@ -14,7 +14,7 @@ from trotline.adapters.redis.parcels import Packed, Parcel, pack, rows_of, unpac
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError, SinkRejects, SinkUnreachable
-from trotline.model.moments import Moment, Seconds
+from trotline.model.moments import Moment, Seconds, seconds
 from trotline.model.record import Record
 from trotline.model.visit_row import VisitRow
 
@@ -38,6 +38,8 @@ class Address(NamedTuple):
     """The URL without what is said about the outbox."""
     name: str
     most: int = MOST
+    """Parcels that may wait."""
+    lease: Seconds = LEASE
 
 
 class Taken(NamedTuple):
@@ -73,20 +75,24 @@ def parse(url: str) -> Address:
     place, _, query = url.partition("?")
     words = dict(parse_qsl(query))
     name, most = words.pop("outbox", ""), words.pop("most", str(MOST))
+    try:
+        lease = seconds(words.pop("lease", f"{LEASE:g}s"))
+    except ValueError as error:
+        raise SettingsError(f"lease= is not a time: {error}", hint=_HINT) from error
     if not _NAME.fullmatch(name):
         raise SettingsError("the URL names no outbox, or one that cannot be a name", hint=_HINT)
     if not most.isdecimal() or int(most) < 1:
         raise SettingsError("most= is not a number of parcels", hint=_HINT)
-    return Address(place + (f"?{urlencode(words)}" if words else ""), name, int(most))
+    return Address(place + (f"?{urlencode(words)}" if words else ""), name, int(most), lease)
 
 
 class Outbox:
     """The queue itself, as a writer and an operator see it. Raises SinkUnreachable like any sink."""
 
-    def __init__(self, url: str | Address, *, lease: Seconds = LEASE) -> None:
+    def __init__(self, url: str | Address) -> None:
         self.address = parse(url) if isinstance(url, str) else url
         self._key = f"trotline:{{outbox.{self.address.name}}}:parcels"
-        self._lease = int(lease * 1000)
+        self._lease = int(self.address.lease * 1000)
         self._client: Client = connect(self.address.server)
         self._server: Server | None = None
 
@@ -239,20 +245,15 @@ def _parked(name: bytes, fields: dict[bytes, bytes]) -> Parked:
     )
 
 
-async def unwritten(url: str, job: str = "") -> dict[str, Waiting]:
-    """What waits in each outbox of the server behind the URL; nothing for those where nothing does."""
+async def unwritten(url: str) -> dict[str, int]:
+    """Job -> parcels of its results that wait, in all outboxes of the server behind the URL."""
     server = Server(await checked(connect(url)))
+    found: dict[str, int] = {}
     try:
-        names = sorted(name.decode() for name in await server.ask("SMEMBERS", ALL))
+        for name in await server.ask("SMEMBERS", ALL):
+            jobs = await server.ask("HGETALL", f"trotline:{{outbox.{name.decode()}}}:jobs")
+            for job, parcels in jobs.items():
+                found[job.decode()] = found.get(job.decode(), 0) + int(parcels)
     finally:
         await server.close()
-    found = {}
-    for name in names:
-        outbox = Outbox(Address(url, name))
-        try:
-            waiting = await outbox.waiting(job)
-        finally:
-            await outbox.close()
-        if waiting.parcels:
-            found[name] = waiting
     return found
