@@ -17,11 +17,11 @@ BLOCK = 1024
 """Bits of a block."""
 PER_PARTITION = 255
 """Blocks of a key: 32,640 bytes, which with its head fill what an allocator hands out for it (32 KiB)."""
-LAYERS = 16
-"""The last one is 32,768 times as large as the first."""
+LAYERS = 12
+"""The last one is 2,048 times as large as the first."""
 FEWEST = 1000
 """Nobody is told to expect less."""
-_STEPS = 64
+_STEPS = 16
 
 
 class Layer(msgspec.Struct, frozen=True, array_like=True):
@@ -55,10 +55,10 @@ def layer(capacity: int, error: float) -> Layer:
 @lru_cache(maxsize=256)
 def _density(error: float) -> tuple[float, int]:
     """Bits per URL, and how many of them it sets."""
-    # A filter without blocks needs the first; blocks of this size never need three times as much.
+    # A filter without blocks needs the first; blocks of this size never need twice as much.
     low = math.log(1 / error) / math.log(2) ** 2
-    high = 3 * low + 1
-    while high - low > 0.01:
+    high = 2 * low + 2
+    while high - low > 0.03:
         middle = (low + high) / 2
         if _best(middle)[0] > error:
             low = middle
@@ -70,7 +70,7 @@ def _density(error: float) -> tuple[float, int]:
 def _best(bits: float) -> tuple[float, int]:
     """The least error of so many bits per URL, and the probes that give it."""
     about = max(4, round(bits * math.log(2)))
-    return min((_chance(BLOCK / bits, probes), probes) for probes in range(max(1, about - 4), about + 1))
+    return min((_chance(BLOCK / bits, probes), probes) for probes in range(max(1, about - 3), about + 1))
 
 
 def false_positives(count: float, blocks: int, probes: int) -> float:
@@ -82,8 +82,8 @@ def _chance(mean: float, probes: int) -> float:
     """The same for so many URLs per block on the average."""
     if mean <= 0:
         return 0.0
-    # How many are in a block is a Poisson variable; what is beyond nine deviations does not count.
-    reach = 9 * math.sqrt(mean) + 9
+    # How many are in a block is a Poisson variable; what is beyond seven deviations does not count.
+    reach = 7 * math.sqrt(mean) + 7
     clear = probes * math.log1p(-1 / BLOCK)
     total, logarithm = 0.0, math.log(mean)
     for load in range(max(1, int(mean - reach)), int(mean + reach) + 1):

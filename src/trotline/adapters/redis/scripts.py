@@ -21,8 +21,8 @@ class Script:
 
 @lru_cache
 def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full: bool = False) -> Script:
-    """`seen`: the pieces that remember what was admitted. `even_when_full`: run it also when the server's memory is full;
-    for calls that need no more of it."""
+    """`seen`: the pieces that remember what was admitted. `even_when_full`: run it also when the server's memory is
+    full; for calls that need no more of it."""
     first, _, rest = _read(name).partition("\n")
     if even_when_full:
         first = "#!lua flags=allow-oom"
