@@ -175,7 +175,7 @@ def test_waits_for_a_sink_grow_but_stay_bounded():
         committer.add(visit(1, records=["a"]))
         return await until(lambda: bench.frontier.settled, 1.0)
 
-    assert 40 * 30 / 4 < bench.run(story) < 40 * 30
+    assert 40 * 3 / 4 < bench.run(story) < 40 * 3
 
 
 def test_a_full_backlog_stops_leasing_until_it_shrinks():
