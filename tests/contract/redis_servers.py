@@ -10,7 +10,7 @@ from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment, Seconds
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
-from trotline.testing.redis_server import DEBIAN, WHEEL, RedisServer, redis
+from trotline.testing.redis_server import DEBIAN, WHEEL, RedisServer, redis, redis_cluster
 
 _running = ExitStack()
 atexit.register(_running.close)
@@ -30,10 +30,13 @@ class RedisBench:
     shards = 1
 
     def __init__(self) -> None:
-        self.url = server(self.build).url
+        self.url = self.place()
         self._clients: list[Client] = []
         self._job: Job | None = None
         self.clock = ServerClock()
+
+    def place(self) -> str:
+        return server(self.build).url
 
     async def open(self, rules: LaneRules = BRISK) -> RedisFrontier:
         jobs = RedisJobs(connect(self.url), now=self.clock, shards=self.shards)
@@ -71,3 +74,18 @@ class ShardedBench(RedisBench):
     """A job in several parts, all of them on one server."""
 
     shards = 4
+
+
+@lru_cache
+def cluster() -> str:
+    """The URL of a Cluster with three primaries and their replicas; it lives as long as the tests do."""
+    return _running.enter_context(redis_cluster()).url
+
+
+class ClusterBench(RedisBench):
+    """A job spread over a Cluster of six nodes."""
+
+    shards = 4
+
+    def place(self) -> str:
+        return cluster()

@@ -1,11 +1,11 @@
-"""The frontier of a fleet keeps F1 to F16, on Redis and on Valkey."""
+"""The frontier of a fleet keeps F1 to F16, on Redis, on Valkey and spread over a Cluster."""
 
 import os
 from collections.abc import AsyncIterator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.contract.redis_servers import RedisBench, ShardedBench, ValkeyBench
+from tests.contract.redis_servers import ClusterBench, RedisBench, ShardedBench, ValkeyBench
 
 from trotline.testing.frontier_contract import FrontierContract
 from trotline.testing.frontier_machine import frontier_machine
@@ -38,10 +38,10 @@ class TestValkey(FrontierContract):
         await bench.close()
 
 
-class TestShards(FrontierContract):
+class TestCluster(FrontierContract):
     @pytest.fixture
-    async def bench(self) -> AsyncIterator[ShardedBench]:
-        bench = ShardedBench()
+    async def bench(self) -> AsyncIterator[ClusterBench]:
+        bench = ClusterBench()
         yield bench
         await bench.close()
 
@@ -57,3 +57,7 @@ TestValkeyMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
 TestShardsMachine = frontier_machine(ShardedBench).TestCase
 TestShardsMachine.settings = BOUNDED
 TestShardsMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
+
+TestClusterMachine = frontier_machine(ClusterBench).TestCase
+TestClusterMachine.settings = settings(BOUNDED, max_examples=max(1, HISTORIES // 4))
+TestClusterMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]

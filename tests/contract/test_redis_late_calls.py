@@ -29,7 +29,7 @@ async def frontier() -> AsyncIterator[RedisFrontier]:
 
 async def lease(frontier: RedisFrontier, name: str, lost: str = "", limit: int = 2) -> list[Any]:
     """The command as a client sends it, whose reply then goes astray."""
-    shard = frontier._shard
+    shard = frontier._shards[0]
     return await shard.server.run(script("lease"), shard.key, WORKER, limit, name, lost, "1", "3600", 1, 0)
 
 
@@ -44,7 +44,7 @@ async def test_what_a_lost_reply_handed_out_comes_back_however_many_calls_fail_a
     # The calls after it never arrived: the server was gone for a while. Each of them has a name of its own.
     for _ in range(3):
         frontier._server.call_name()
-    frontier._shard._lost[WORKER] = first
+    frontier._shards[0]._lost[WORKER] = first
     held = await frontier.lease(WORKER, 1)
     assert len(held) == await leased(frontier) == 1
 
@@ -54,14 +54,14 @@ async def test_of_several_lost_replies_nothing_is_left(frontier: RedisFrontier):
     await lease(frontier, first)
     await lease(frontier, second, lost=first)
     assert await leased(frontier) == 2
-    frontier._shard._lost[WORKER] = first
+    frontier._shards[0]._lost[WORKER] = first
     held = await frontier.lease(WORKER, 6)
     assert len(held) == await leased(frontier)
 
 
 async def test_a_call_that_arrives_after_the_one_that_took_its_place_hands_out_nothing(frontier: RedisFrontier):
     late = frontier._server.call_name()
-    frontier._shard._lost[WORKER] = late
+    frontier._shards[0]._lost[WORKER] = late
     held = await frontier.lease(WORKER, 2)
     assert len(held) == 2
     assert (await lease(frontier, late))[1:] == [-1, 0, 0]
@@ -72,7 +72,7 @@ async def test_a_call_that_arrives_after_the_one_that_took_its_place_hands_out_n
 async def test_it_hands_out_nothing_also_if_there_was_nothing_in_its_place(frontier: RedisFrontier):
     await frontier.pause()
     late = frontier._server.call_name()
-    frontier._shard._lost[WORKER] = late
+    frontier._shards[0]._lost[WORKER] = late
     assert await frontier.lease(WORKER, 2) == []
     await frontier.resume()
     await lease(frontier, late)

@@ -1,6 +1,6 @@
 """The frontier in Redis or Valkey: all knowledge of Redis is in this folder."""
 
-from trotline.adapters.redis.connect import checked, connect
+from trotline.adapters.redis.connect import checked, connect, shards_of
 from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.memory import memory_of
@@ -11,7 +11,7 @@ __all__ = ["RedisFrontier", "RedisJobs", "connect", "open_frontier", "open_jobs"
 
 async def open_jobs(url: str) -> RedisJobs:
     """The jobs of the server behind the URL, once it is known to be one that keeps what it is given."""
-    return RedisJobs(await checked(connect(url)), memory=memory_of(url))
+    return RedisJobs(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url))
 
 
 async def open_frontier(url: str, job: Job) -> RedisFrontier:

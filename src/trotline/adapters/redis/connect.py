@@ -3,6 +3,7 @@
 redis://[USER:PASSWORD@]HOST[:PORT][/DB]             rediss:// the same with TLS
 redis+cluster://HOST[:PORT],HOST[:PORT]              any nodes of a Cluster
 redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER[/DB]
+...?shards=8                                         new jobs in so many parts; else two per primary of a Cluster
 """
 
 from functools import partial
@@ -20,6 +21,8 @@ from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.moments import Seconds
 
+SHARDS = "shards"
+_MOST_SHARDS = 1024
 OLDEST = (7, 0)
 """The oldest Redis that knows the flags of scripts."""
 FORMS = '"redis://HOST:PORT/0", "redis+cluster://HOST,HOST" or "redis+sentinel://HOST,HOST/MASTER"'
@@ -41,13 +44,25 @@ def connect(url: str) -> Client:
         parts = urlsplit(f"redis://{rest}")
         hosts = [_host(one, _SENTINEL_PORT if kind == "sentinel" else _PORT) for one in _hosts(parts.netloc)]
         path = [unquote(part) for part in parts.path.split("/") if part]
-        query = {name: value for name, value in parse_qsl(parts.query) if name not in OPTIONS}
+        query = {name: value for name, value in parse_qsl(parts.query) if name not in (*OPTIONS, SHARDS)}
         options = _options(secure == "rediss", parts.username, parts.password, query)
         return _client(kind, hosts, path, options)
     except ValueError as error:
         raise SettingsError(
             f"the URL of the Redis server cannot be read: {error}", hint=f"Write it as {FORMS}."
         ) from None
+
+
+def shards_of(url: str) -> int:
+    """In how many parts the URL asks new jobs to be kept (`?shards=8`); 0: it does not say."""
+    asked = dict(parse_qsl(urlsplit(url).query)).get(SHARDS)
+    if asked is None:
+        return 0
+    if not asked.isdecimal() or not 0 < int(asked) <= _MOST_SHARDS:
+        raise SettingsError(
+            f"shards={asked[:20]} is no number of parts", hint=f"Write shards=8; {_MOST_SHARDS} are possible."
+        )
+    return int(asked)
 
 
 async def checked(client: Client) -> Client:
@@ -89,7 +104,7 @@ def _pool_arguments(pool: Any) -> dict[str, Any]:
 def _client(kind: str, hosts: list[tuple[str, int]], path: list[str], options: dict[str, Any]) -> Client:
     if kind == "cluster":
         nodes = [ClusterNode(host, port) for host, port in hosts]
-        return RedisCluster(startup_nodes=nodes, cluster_error_retry_attempts=3, **options)
+        return RedisCluster(startup_nodes=nodes, **options)
     if kind == "sentinel":
         if not path:
             raise ValueError("no master is named")
@@ -123,7 +138,7 @@ def _options(tls: bool, user: str | None, password: str | None, query: dict[str,
             options["ssl_ca_certs"] = query.pop("ca")
     if query:
         raise ValueError(
-            f"{sorted(query)[0]} is not known there; it may be {'=, '.join(OPTIONS)}=, and with rediss:// ca=FILE"
+            f"{sorted(query)[0]} is not known there; it may be {'=, '.join((*OPTIONS, SHARDS))}=, and with rediss:// ca=FILE"
         )
     return options
 

@@ -33,10 +33,10 @@ class RedisJobs:
         *,
         now: Callable[[], Moment] | None = None,
         memory: Memory | None = None,
-        shards: int = 1,
+        shards: int = 0,
     ) -> None:
         """`memory`: how the jobs that are started here remember what they have seen. `shards`: in how many parts their
-        lanes are kept."""
+        lanes are kept; 0: one, and on a Cluster two for each of its primaries."""
         self._server = Server(client, now=now)
         self._memory = memory or Memory()
         self._shards = shards
@@ -60,7 +60,7 @@ class RedisJobs:
             rules=rules,
             version=version,
             memory=self._memory,
-            shards=self._shards,
+            shards=self._shards or self._server.parts(),
         )
         for shard in range(job.shards):
             books = keys.job(keys.home(job, shard))
@@ -91,23 +91,25 @@ class RedisJobs:
         await self._server.ask("LREM", _ORDER, 0, job_id)
         kept = await self._server.ask("HGET", _ALL, job_id)
         if kept is not None:
-            spider = msgspec.json.decode(kept, type=Job).spider
-            if await self._server.ask("HGET", _LATEST, spider) == job_id.encode():
-                await self._relink(spider)
+            job = msgspec.json.decode(kept, type=Job)
+            if await self._server.ask("HGET", _LATEST, job.spider) == job_id.encode():
+                await self._relink(job)
         await self._server.ask("HDEL", _ALL, job_id)
         await self._server.ask("DEL", _upgrades(job_id))
 
     async def close(self) -> None:
         await self._server.close()
 
-    async def _relink(self, spider: str) -> None:
+    async def _relink(self, gone: Job) -> None:
         """The spider's last job is gone: the one before it is the last one now."""
+        spider = gone.spider
         mine = [job.id for job in await self.all() if job.spider == spider]
         if mine:
             await self._server.ask("HSET", _LATEST, spider, mine[-1])
         else:
             await self._server.ask("HDEL", _LATEST, spider)
-            await memory.forget_site(self._server, spider)
+            for shard in range(gone.shards):
+                await memory.forget_site(self._server, spider, shard)
 
     async def _known(self, name: str) -> Job:
         job = await self.find(name)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.connect import checked, connect
+from trotline.adapters.redis.connect import checked, connect, shards_of
 from trotline.adapters.redis.forgetting import forget
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.memory import memory_of
@@ -23,17 +23,22 @@ _RETIRED = f"{keys.JOBS}retired"
 
 async def open_leadership(url: str) -> "RedisLeadership":
     """Leadership on the server behind the URL, once it is known to be one that keeps what it is given."""
-    return RedisLeadership(await checked(connect(url)), memory=memory_of(url))
+    return RedisLeadership(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url))
 
 
 class RedisLeadership:
     """Keeps L1 to L10 with one script per deed. Implements the Leadership port."""
 
     def __init__(
-        self, client: Client, *, now: Callable[[], Moment] | None = None, memory: Memory | None = None
+        self,
+        client: Client,
+        *,
+        now: Callable[[], Moment] | None = None,
+        memory: Memory | None = None,
+        shards: int = 0,
     ) -> None:
         self._server = Server(client, now=now)
-        self._jobs = RedisJobs(client, now=now, memory=memory)
+        self._jobs = RedisJobs(client, now=now, memory=memory, shards=shards)
 
     async def campaign(self, office: str, candidate: str) -> Term:
         answer = await self._server.run(script("campaign", even_when_full=True), _office(office), candidate, TERM)

@@ -21,6 +21,7 @@ Client = Redis | RedisCluster
 _AGAIN: Seconds = 0.05
 _LOST = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
 """No reply: whether the command had its effect, nobody knows."""
+_AWAY = (*_LOST, exceptions.ClusterError, exceptions.RedisClusterException)
 
 
 class Server:
@@ -33,6 +34,8 @@ class Server:
         """No other client has this name."""
         self._now = now
         self._calls = 0
+        self._ready = False
+        self._preparing = asyncio.Lock()
 
     def call_name(self) -> str:
         """A name for one call: a repeat under the same name is the same call."""
@@ -46,6 +49,10 @@ class Server:
     async def run_timeless(self, script: Script, key: str, *args: Any) -> Any:
         """Like `run`, for a script that needs no time."""
         return await self.plain(lambda: self._evaluate(script, key, *args))
+
+    def parts(self) -> int:
+        """In how many parts a job is best kept here: hash slots are dealt by chance, so more than there are nodes."""
+        return 2 * len(self.client.get_primaries()) if isinstance(self.client, RedisCluster) else 1
 
     def told_time(self) -> str:
         """What scripts get as the time: that of a test's clock, or nothing, and they ask the server."""
@@ -72,12 +79,25 @@ class Server:
 
     async def _tried(self, deed: Callable[[], Awaitable[T]], again: bool) -> T:
         try:
-            return await deed()
+            return await self._prepared(deed)
         except _LOST:
             if not again:
                 raise
             await asyncio.sleep(_AGAIN)
+            return await self._prepared(deed)
+
+    async def _prepared(self, deed: Callable[[], Awaitable[T]]) -> T:
+        """One look at a Cluster's nodes at a time: when several calls begin at once, the client library closes
+        connections that others use."""
+        if not self._ready:
+            async with self._preparing:
+                await self.client.initialize()
+                self._ready = True
+        try:
             return await deed()
+        except _AWAY:
+            self._ready = False
+            raise
 
     async def close(self) -> None:
         await self.client.aclose()
@@ -98,7 +118,7 @@ class Server:
     async def _plain_errors(self) -> AsyncIterator[None]:
         try:
             yield
-        except (exceptions.RedisError, OSError) as error:
+        except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
             raise explained(error, self.place) from error
 
 
@@ -130,7 +150,8 @@ def explained(error: Exception, place: str) -> FrontierError:
         return FrontierUnreachable(f"{place} is a replica", hint="Name the primary, or use redis+sentinel://.")
     if isinstance(error, exceptions.BusyLoadingError) or word == "LOADING":
         return FrontierUnreachable(f"{place} is still loading its data", hint="It is tried again.")
-    if word in ("MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "BUSY"):
+    away = isinstance(error, exceptions.ClusterError | exceptions.RedisClusterException)
+    if away or word in ("MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "BUSY"):
         return FrontierUnreachable(f"{place} takes no writes now: {text[:200]}", hint="See the server's log.")
     if isinstance(error, _LOST):
         return FrontierUnreachable(
