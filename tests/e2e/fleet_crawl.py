@@ -7,7 +7,7 @@ do the frontier's books balance, and how often was which page fetched?
 import asyncio
 import signal
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,10 +31,12 @@ import os
 from trotline import Page, Spider
 
 port, names = os.environ["CRAWL_PORT"], os.environ["CRAWL_HOSTS"].split(",")
-crawl = Spider("crawl", pace=os.environ["CRAWL_PACE"], robots=False, retries=50)
+seeds = [f"http://{name}:{port}/{number}.html" for name in names for number in range(int(os.environ["CRAWL_SEEDS"]))]
+at_once = int(os.environ["CRAWL_AT_ONCE"])
+crawl = Spider("crawl", pace=os.environ["CRAWL_PACE"], concurrency=at_once, robots=False, retries=50)
 
 
-@crawl.page(key="url", seeds=[f"http://{name}:{port}/0.html" for name in names])
+@crawl.page(key="url", seeds=seeds)
 async def page(page: Page):
     # Somebody must be at something when the fault comes.
     await asyncio.sleep(float(os.environ["CRAWL_THINKS"]))
@@ -50,7 +52,11 @@ class Terms:
     hosts: int = 8
     pages: int = 40
     """Of each host."""
+    seeds: int = 1
+    """How many of these pages nobody has to find."""
     pace: str = "5/s"
+    at_once: int = 8
+    """Pages of one host at the same time."""
     thinks: float = 0.05
     """Seconds that the spider takes for a page."""
 
@@ -128,7 +134,9 @@ class Crawl:
         return {
             "CRAWL_PORT": str(self.site.port),
             "CRAWL_HOSTS": ",".join(self.site.hosts),
+            "CRAWL_SEEDS": str(self.terms.seeds),
             "CRAWL_PACE": self.terms.pace,
+            "CRAWL_AT_ONCE": str(self.terms.at_once),
             "CRAWL_THINKS": str(self.terms.thinks),
             "TROTLINE_FRONTIER": self.frontier_url,
             "TROTLINE_SINK": self.sink_url,
@@ -227,10 +235,12 @@ def fetched(site: ManyHosts) -> dict[str, list[float]]:
 
 
 @asynccontextmanager
-async def crawl(folder: Path, frontier: str, sink: str, terms: Terms) -> AsyncIterator[Crawl]:
-    """A job that is seeded and has no worker yet."""
+async def crawl(
+    folder: Path, frontier: str, sink: str, terms: Terms, hosts: Sequence[str] = ()
+) -> AsyncIterator[Crawl]:
+    """A job that is seeded and has no worker yet. `hosts`: addresses of the site, if not those of this machine."""
     site = ManyHosts(build(folder / "site", terms.pages), folder / "server")
-    site.hosts = addresses(terms.hosts)
+    site.hosts = hosts or addresses(terms.hosts)
     async with AsyncExitStack() as stack:
         site.__enter__()
         opened = Crawl(folder, terms, site, frontier, sink, stack)
