@@ -4,6 +4,7 @@ import io
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -51,6 +52,19 @@ def test_a_frame_fits_any_screen(width: int, height: int):
     rows = text.split("\n")
     assert len(rows) < height
     assert max(map(len, rows)) <= width
+
+
+def test_what_a_memory_misses_is_shown_at_the_start_and_while_the_job_runs():
+    told = "Bloom filter, 1,200,000 of 10,000,000 expected, about 40 new URLs taken for known so far"
+    given = report()
+    given = msgspec.structs.replace(given, progress=msgspec.structs.replace(given.progress, seen=told))
+    said_lines: list[str] = []
+    view = Lines(echo=said_lines.append)
+    view.show(given)
+    view.show(given)
+
+    assert f"seen: {told}" in frame(given, Unknown.TOO_EARLY, 120, 40).plain
+    assert len([line for line in said_lines if told in line]) == 1
 
 
 def test_a_frame_shows_what_an_operator_asks_for():

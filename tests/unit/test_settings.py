@@ -128,6 +128,12 @@ def test_frontier_forms():
     assert path_of("sqlite:/x/f.db") == "/x/f.db"
 
 
+@pytest.mark.parametrize("text", ["sqlite:f.db?seen=bloom", "f.db?seen_scope=site", "sqlite:f.db?seen=exact&forget=7d"])
+def test_a_sqlite_frontier_has_one_memory_of_what_was_seen(text: str):
+    with pytest.raises(ValueError, match=r"remembers exactly, and per job\. Leave it out, or use a server: \"redis://"):
+        frontier_url(text)
+
+
 @pytest.mark.parametrize(
     "url",
     [

@@ -22,6 +22,7 @@ POSTGRES = ("postgresql", "postgres")
 _FILES = ("sqlite", "jsonl", "csv", "parquet")
 _OUTBOX = re.compile(r"[?&]outbox=[A-Za-z0-9_.-]{1,64}(&|$)")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):")
+_SEEN = re.compile(r"[?&](seen|seen_scope|forget|expected|error)=")
 _FRONTIERS = f'"sqlite:PATH", "{MEMORY}" or "redis://HOST:PORT/0"'
 
 
@@ -30,6 +31,11 @@ def frontier_url(text: Any) -> str:
     scheme, path = _split(text)
     if scheme in REDIS:
         return _server(text, scheme)
+    if scheme in ("", "sqlite") and _SEEN.search(path):
+        raise ValueError(
+            f"{text!r} asks for another memory of what was seen; a SQLite frontier remembers exactly, and per job. "
+            'Leave it out, or use a server: "redis://HOST:PORT/0?seen=bloom"'
+        )
     if scheme == "" and PurePath(path).suffix in (".db", ".sqlite", ".sqlite3"):
         scheme = "sqlite"
     if scheme != "sqlite":

@@ -48,6 +48,8 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
     rows = [_title(report, width), _bar(report, found, width), _counts(report), _flow(report)]
     if report.held_back:
         rows.append(Text(safe(report.held_back, 200), style="yellow"))
+    if report.progress.seen:
+        rows.append(Text(f"seen: {safe(report.progress.seen, 200)}", style="dim"))
     room = height - len(rows) - _FRAME
     errors = by_number(report.errors, max(0, min(5, room // 3 - 2)))
     room -= len(errors) + 2 if errors else 0

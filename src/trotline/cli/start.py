@@ -17,7 +17,7 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.run import CODES
-from trotline.cli.text import count, json_line
+from trotline.cli.text import count, json_line, safe
 from trotline.cli.views import choose
 
 if TYPE_CHECKING:
@@ -114,6 +114,8 @@ def _tell_left(started: "Started", spider: str, there: str, *, json: bool) -> No
         return
     left = progress.waiting + progress.leased
     click.echo(f"{job.id}: {count(progress.admitted, 'task')} admitted, {count(left)} left to its workers.")
+    if progress.seen:
+        click.echo(f"  seen      {safe(progress.seen, 200)}")
     click.echo(f"  work      trotline work {shlex.quote(spider)}{there}      (on this and on every other machine)")
     click.echo(f"  watch     trotline watch {shlex.quote(job.spider)}{there}")
     click.echo(f"  end it    trotline cancel {shlex.quote(job.spider)}{there}")

@@ -101,6 +101,8 @@ def portrait(look: Look) -> list[str]:
         f"{safe(job.id)}  {state(p)}, started {_age(p)} ago",
         f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}",
     ]
+    if p.seen:
+        lines.append(f"seen: {safe(p.seen, 200)}")
     if p.tallies:
         ordered = by_number(p.tallies, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
@@ -137,6 +139,7 @@ def facts(look: Look) -> dict[str, object]:
         "leased": p.leased,
         "done": p.done,
         "dead": p.dead,
+        "seen": p.seen,
         "tallies": p.tallies,
         "examples": p.examples,
         "lanes": look.lanes,

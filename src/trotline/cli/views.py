@@ -63,6 +63,8 @@ class Lines:
         if not self._begun and report.resumed:
             done = count(report.progress.done + report.progress.dead)
             self._echo(f"{clock(report.elapsed):>7}  going on with {report.job.id}: {done} pages have ended before")
+        if not self._begun and report.progress.seen:
+            self._echo(f"{clock(report.elapsed):>7}  seen: {safe(report.progress.seen, 200)}")
         self._begun = True
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
@@ -148,6 +150,7 @@ def facts(report: "Report") -> dict[str, Any]:
         "state": progress.state,
         "lanes": report.lanes,
         "errors": report.errors,
+        "seen": progress.seen,
         "tallies": progress.tallies,
     } | ({"crew": report.crew, "unwritten": report.unwritten} if report.whole else {})
 

@@ -95,6 +95,8 @@ def _portrait(target: Target) -> list[str]:
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
     lines += _unwritten(report.unwritten)
+    if p.seen:
+        lines.append(f"seen: {safe(p.seen, 200)}")
     if report.lanes:
         lines += ["", "lanes"]
         for lane in report.lanes[:_MOST]:

@@ -128,7 +128,7 @@ async def forget(server: Server, prefix: str) -> None:
         await _remove(server, f"{prefix}s:", msgspec.msgpack.decode(packed, type=list[bloom.Layer]))
 
 
-async def forget_site(server: Server, spider: str, shard: int = 0) -> None:
+async def forget_site(server: Server, spider: str, shard: int) -> None:
     """Remove what all jobs of a spider have seen: its last one is gone."""
     for kind in _KINDS:
         site = f"{keys.site(spider, shard)}seen:{kind}:"
