@@ -111,13 +111,14 @@ async def _work(orders: Orders, spider: Spider) -> int:
         slots=orders.policy.slots,
     )
     validators = wiring.open_validators(orders.frontier, orders.job, orders.sink, spider)
+    shelf = wiring.open_shelf(orders.frontier, "robots") if spider.robots else None
     tools = Tools(
         job=orders.job.id,
         frontier=frontier,
         fetcher=fetcher,
         sink=sink,
         gate=wiring.open_gate(spider),
-        robots=wiring.open_robots(fetcher, spider) if spider.robots else None,
+        robots=wiring.open_robots(fetcher, spider, shelf) if spider.robots else None,
         validators=validators,
         marker=marker,
         chance=wiring.open_chance(),
@@ -132,6 +133,8 @@ async def _work(orders: Orders, spider: Spider) -> int:
     finally:
         telling.cancel()
         await fetcher.close()
+        if shelf is not None:
+            await shelf.close()
         if validators is not None:
             await validators.close()
         await sink.close()

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trotline.adapters.http.robots import RobotsTxt
     from trotline.adapters.sqlite.validators import SqliteValidators
     from trotline.frontier.gate import Gate
+    from trotline.ports.shelf import Shelf
     from trotline.ports.sink import Sink
     from trotline.spider.spider import Spider
 
@@ -215,10 +216,20 @@ def open_fetcher(
     )
 
 
-def open_robots(fetcher: "HttpFetcher", spider: "Spider") -> "RobotsTxt":
+def open_robots(fetcher: "HttpFetcher", spider: "Spider", shelf: "Shelf | None" = None) -> "RobotsTxt":
+    """With a shelf, what robots.txt says is known to all who use it."""
     from trotline.adapters.http.robots import RobotsTxt
 
-    return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits())
+    return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits(), shelf=shelf)
+
+
+def open_shelf(frontier_url: str, kind: str) -> "Shelf | None":
+    """What workers fetch once for all of them, on the frontier's server; None where the frontier is a file."""
+    if scheme_of(frontier_url) not in REDIS:
+        return None
+    from trotline.adapters.redis.shelf import open_shelf
+
+    return open_shelf(frontier_url, kind)
 
 
 def open_gate(spider: "Spider") -> "Gate":

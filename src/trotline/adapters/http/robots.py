@@ -1,7 +1,13 @@
-"""robots.txt, obeyed: read once per origin and day, by whoever asks first."""
+"""robots.txt, obeyed: read once per origin and day, by whoever asks first.
+
+With a shelf, once for a whole fleet: what the site said (status and text) is shared, and everybody makes rules of it.
+What may be our own trouble (no answer, no such name, the proxy) is not: other workers may have more luck.
+"""
 
 import asyncio
 import time
+import zlib
+from contextlib import suppress
 
 import msgspec
 from protego import Protego
@@ -14,6 +20,7 @@ from trotline.model.task import Task
 from trotline.model.verdict import Kind
 from trotline.ports.clock import Clock
 from trotline.ports.robots import Permission
+from trotline.ports.shelf import Shelf
 from trotline.rules.charset import decode
 from trotline.rules.robots import Prefilter, products_only
 from trotline.rules.urls import resolve
@@ -25,6 +32,10 @@ LONGEST_WAIT: Seconds = 3600.0
 HOPS = 5
 ORIGINS = 10_000
 """Origins remembered; the one learnt first is forgotten first."""
+MOST_TEXT = 16 * 1024 * 1024
+"""Bytes of all the files whose rules are remembered."""
+WAIT_FOR_OTHERS: Seconds = 30.0
+"""Whoever fetches it for all may have died."""
 _LARGE = 64 * 1024
 """Beyond this, parsing goes to a thread: a file of 500 KiB of rules takes seconds."""
 _SITEMAPS = 1_000
@@ -44,17 +55,40 @@ class _Word(msgspec.Struct):
     unreadable: str = ""
     """Why it could not be read: everything is disallowed until it can."""
     failures: int = 0
+    size: int = 0
+    """Bytes of the file that the rules were made of."""
+
+
+class _Told(msgspec.Struct, array_like=True):
+    """What a site said, as workers tell each other: a version, then msgpack, then deflated."""
+
+    status: int
+    body: bytes
+
+
+_VERSION = b"\x01"
 
 
 class RobotsTxt:
     """Implements `ports.robots.Robots` after RFC 9309."""
 
-    def __init__(self, fetcher: HttpFetcher, *, agent: str, limits: Limits, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        fetcher: HttpFetcher,
+        *,
+        agent: str,
+        limits: Limits,
+        clock: Clock | None = None,
+        shelf: Shelf | None = None,
+    ) -> None:
         self._fetcher = fetcher
+        self._shelf = shelf
         self._agent = agent
         self._limits = limits
         self._now = clock.now if clock else time.monotonic
         self._words: dict[str, _Word] = {}
+        self._text = 0
+        """Bytes of the files behind the words."""
         self._asking: dict[str, asyncio.Task[_Word]] = {}
 
     async def ask(self, url: str) -> Permission:
@@ -92,13 +126,47 @@ class RobotsTxt:
         return await asyncio.shield(asking)
 
     async def _read(self, origin: str) -> _Word:
-        answer = await self._fetch(origin)
-        word = await self._understand(origin, answer)
-        self._words.pop(origin, None)
-        if len(self._words) >= ORIGINS:
-            del self._words[next(iter(self._words))]
+        word = await self._heard(self._shelf, origin) if self._shelf is not None else None
+        if word is None:
+            word = await self._ask_the_site(origin)
+        self._forget(origin)
+        while self._words and (len(self._words) >= ORIGINS or self._text + word.size > MOST_TEXT):
+            self._forget(next(iter(self._words)))
         self._words[origin] = word
+        self._text += word.size
         return word
+
+    def _forget(self, origin: str) -> None:
+        word = self._words.pop(origin, None)
+        self._text -= word.size if word else 0
+
+    async def _heard(self, shelf: Shelf, origin: str) -> _Word | None:
+        """What another worker was told; None if we have to ask the site ourselves."""
+        kept = await shelf.find(origin, WAIT_FOR_OTHERS)
+        told = _unpacked(kept.value) if kept is not None else None
+        if kept is None or told is None:
+            return None
+        word = await self._understand(origin, told.status, told.body)
+        return msgspec.structs.replace(word, until=self._now() + kept.left)
+
+    async def _ask_the_site(self, origin: str) -> _Word:
+        shared = False
+        try:
+            answer = await self._fetch(origin)
+            if isinstance(answer, Failure):
+                return self._no_answer(origin, answer)
+            # Redirects that lead nowhere are as good as no file.
+            told = (
+                _Told(answer.status, answer.body if 200 <= answer.status < 300 else b"") if answer else _Told(404, b"")
+            )
+            word = await self._understand(origin, told.status, told.body)
+            if self._shelf is not None:
+                await self._shelf.put(origin, _packed(told), max(1.0, word.until - self._now()))
+                shared = True
+            return word
+        finally:
+            if self._shelf is not None and not shared:
+                await self._shelf.leave(origin)
 
     async def _fetch(self, origin: str) -> Answer | Failure | None:
         """The last answer after redirects; None when they lead nowhere."""
@@ -115,24 +183,24 @@ class RobotsTxt:
                 return answer
             task = msgspec.structs.replace(task, url=verdict.location, hops=task.hops + 1)
 
-    async def _understand(self, origin: str, answer: Answer | Failure | None) -> _Word:
+    def _no_answer(self, origin: str, failure: Failure) -> _Word:
         now = self._now()
-        if answer is None:
+        verdict = judge(Task(url=origin, route=""), failure, limits=self._limits, now=0.0)
+        if verdict.free:
+            # It is the proxy that is away: the site is asked again as soon as it may be back.
+            return _Word(now + (verdict.retry_after or FIRST_WAIT), unreadable=failure.why)
+        # A host that does not exist, has a bad certificate, or that our proxy does not go to, has no rules: the
+        # page's own visit tells why.
+        tells = verdict.final or verdict.of_proxy
+        return _Word(now + FIRST_WAIT) if tells else self._unreadable(origin, failure.why, now)
+
+    async def _understand(self, origin: str, status: int, body: bytes) -> _Word:
+        now = self._now()
+        if status == 429 or status >= 500:
+            return self._unreadable(origin, str(status), now)
+        if not 200 <= status < 300:
             return _Word(now + GOOD_FOR)
-        if isinstance(answer, Failure):
-            verdict = judge(Task(url=origin, route=""), answer, limits=self._limits, now=0.0)
-            if verdict.free:
-                # It is the proxy that is away: the site is asked again as soon as it may be back.
-                return _Word(now + (verdict.retry_after or FIRST_WAIT), unreadable=answer.why)
-            # A host that does not exist, has a bad certificate, or that our proxy does not go to, has no rules: the
-            # page's own visit tells why.
-            tells = verdict.final or verdict.of_proxy
-            return _Word(now + FIRST_WAIT) if tells else self._unreadable(origin, answer.why, now)
-        if answer.status == 429 or answer.status >= 500:
-            return self._unreadable(origin, str(answer.status), now)
-        if not 200 <= answer.status < 300:
-            return _Word(now + GOOD_FOR)
-        return await self._parse(origin, answer.body, now)
+        return await self._parse(origin, body, now)
 
     def _unreadable(self, origin: str, why: str, now: Seconds) -> _Word:
         before = self._words.get(origin)
@@ -154,7 +222,21 @@ class RobotsTxt:
             rules=None if prefilter.empty else rules,
             prefilter=prefilter,
             sitemaps=_absolute(origin, list(rules.sitemaps)[:_SITEMAPS]),
+            size=len(body),
         )
+
+
+def _packed(told: _Told) -> bytes:
+    return _VERSION + zlib.compress(msgspec.msgpack.encode(told), 1)
+
+
+def _unpacked(value: bytes) -> _Told | None:
+    """None for what another version of Trotline has put there."""
+    if value[:1] != _VERSION:
+        return None
+    with suppress(zlib.error, msgspec.MsgspecError):
+        return msgspec.msgpack.decode(zlib.decompress(value[1:]), type=_Told)
+    return None
 
 
 def _rules(text: str) -> Protego:
