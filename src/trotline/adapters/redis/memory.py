@@ -158,48 +158,65 @@ async def _unlink(server: Server, names: list[str]) -> int:
     return removed
 
 
+class Shared(msgspec.Struct, frozen=True):
+    """What other jobs' URLs do to a Bloom filter."""
+
+    error: float = 0.0
+    """How likely makes what was seen before a new link look known?"""
+    missed: float = 0.0
+    """So many the newest slice has missed while it was filled, and it holds:"""
+    count: int = 0
+
+    def lost(self, memory: Memory, count: int, shards: int) -> float:
+        """Of so many links of this job."""
+        if memory.scope == "job":
+            return 0.0
+        if not self.count:
+            return bloom.missed(slice_plan(memory, shards), count // shards) * shards
+        return self.error * count + self.missed * shards * min(1.0, count / shards / self.count)
+
+
 async def told(server: Server, job: Job, prefixes: Sequence[str]) -> str:
     """What an operator should know of the memory of a job with these shards."""
     if (job.memory.kind, job.memory.scope) == ("exact", "job"):
         return ""
     counts = [_BOOKS.unpack(await server.ask("HGET", keys.job(prefix), "books"))[_SEEN] for prefix in prefixes]
-    sharing = 0.0
+    shared = Shared()
     if job.memory.kind == "bloom" and job.memory.scope == "site":
-        sharing = max([await _sharing(server, f"{keys.site(job.spider, n)}seen:bloom:") for n in range(len(prefixes))])
-    return described(job, int(sum(counts)), sharing, len(prefixes))
+        # One shard speaks for all: lanes are spread evenly.
+        shared = await _shared(server, f"{keys.site(job.spider, 0)}seen:bloom:slices")
+    return described(job, int(sum(counts)), shared, len(prefixes))
 
 
-async def _sharing(server: Server, site: str) -> float:
-    """How likely does what the jobs of a spider have seen make a new link look known?"""
-    error = 0.0
-    for number in await server.ask("HKEYS", f"{site}slices"):
-        packed = await server.ask("HGET", f"{site}slices", number) if number != b"last" else None
-        if packed is not None:
-            kept = msgspec.msgpack.decode(packed)
-            error += bloom.error_now(msgspec.convert(kept["plan"], list[bloom.Layer]), int(kept["seen"]))
-    return error
+async def _shared(server: Server, slices: str) -> Shared:
+    numbers = sorted(int(name) for name in await server.ask("HKEYS", slices) if name != b"last")
+    kept = [await server.ask("HGET", slices, number) for number in numbers]
+    found = [msgspec.msgpack.decode(packed) for packed in kept if packed is not None]
+    filters = [(msgspec.convert(each["plan"], list[bloom.Layer]), int(each["seen"])) for each in found]
+    if not filters:
+        return Shared()
+    error = sum(bloom.error_now(layers, count) for layers, count in filters[:-1])
+    return Shared(error, bloom.missed(*filters[-1]), filters[-1][1])
 
 
-def described(job: Job, count: int, sharing: float, shards: int = 1) -> str:
-    """What an operator should know of it; nothing, if it is exact and the job's own. `count`: how many it knows,
-    `sharing`: how likely what other jobs have seen makes a new URL look known."""
+def described(job: Job, count: int, shared: Shared, shards: int = 1) -> str:
+    """In words; nothing, if it is exact and the job's own. `count`: how many URLs it knows."""
     memory = job.memory
-    told = []
+    parts = []
     if memory.kind == "bloom":
-        told.append(_bloom(memory, count, sharing, shards))
+        parts.append(_bloom(memory, count, shared, shards))
     if memory.scope == "site":
-        told.append(f"shared by the jobs of {job.spider}, forgotten after {_told_length(memory.forget)}")
-    return "; ".join(told)
+        parts.append(f"shared by the jobs of {job.spider}, forgotten after {_told_length(memory.forget)}")
+    return "; ".join(parts)
 
 
-def _bloom(memory: Memory, count: int, sharing: float, shards: int) -> str:
-    layers = plan(memory, shards)
+def _bloom(memory: Memory, count: int, shared: Shared, shards: int) -> str:
     asked = count or memory.expected
-    lost = bloom.missed(layers, asked // shards) * shards + sharing * asked
+    lost = bloom.missed(plan(memory, shards), asked // shards) * shards + shared.lost(memory, asked, shards)
     if not count:
         return f"Bloom filter for {memory.expected:,} URLs, of which about {lost:,.0f} will be taken for known"
-    about = f"about {lost:,.0f}" if lost >= 1 else "less than 1"
-    return f"Bloom filter, {count:,} of {memory.expected:,} expected, {about} new URLs taken for known so far"
+    about = f"about {lost:,.0f} new URLs" if lost >= 1.5 else "about one new URL" if lost >= 0.5 else "no new URL"
+    return f"Bloom filter, {count:,} of {memory.expected:,} expected, {about} taken for known so far"
 
 
 def _told_length(seconds: Seconds) -> str:
