@@ -109,7 +109,9 @@ def _client(kind: str, hosts: list[tuple[str, int]], path: list[str], options: d
         if not path:
             raise ValueError("no master is named")
         ssl = {"ssl": True} if options.get("ssl") else {}
-        watch: Any = Sentinel(hosts, sentinel_kwargs={"socket_timeout": _CONNECT, **ssl}, **options)  # type: ignore[no-untyped-call]
+        watch: Any = Sentinel(
+            hosts, sentinel_kwargs={"socket_timeout": _CONNECT, "retry": options["retry"], **ssl}, **options
+        )  # type: ignore[no-untyped-call]
         master: Redis = watch.master_for(path[0], redis_class=Redis, db=_number(path[1:]))
         return master
     if len(hosts) > 1:
@@ -137,9 +139,8 @@ def _options(tls: bool, user: str | None, password: str | None, query: dict[str,
         if "ca" in query:
             options["ssl_ca_certs"] = query.pop("ca")
     if query:
-        raise ValueError(
-            f"{sorted(query)[0]} is not known there; it may be {'=, '.join((*OPTIONS, SHARDS))}=, and with rediss:// ca=FILE"
-        )
+        known = "=, ".join((*OPTIONS, SHARDS))
+        raise ValueError(f"{sorted(query)[0]} is not known there; it may be {known}=, and with rediss:// ca=FILE")
     return options
 
 

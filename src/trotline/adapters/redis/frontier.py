@@ -110,6 +110,13 @@ class RedisFrontier(RedisConsole):
         await asyncio.gather(*(shard.seal() for shard in self._shards))
 
     async def announce_finish(self) -> bool:
+        if not await self._announce():
+            return False
+        for shard in self._shards:
+            await shard.tidy()
+        return True
+
+    async def _announce(self) -> bool:
         if len(self._shards) == 1:
             return await self._shards[0].announce()
         total = await ended_with(self._server, self.job)

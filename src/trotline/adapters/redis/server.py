@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
+from redis.asyncio.sentinel import MasterNotFoundError
 
 from trotline.adapters.redis.scripts import Script
 from trotline.errors import FrontierError, FrontierUnreachable
@@ -150,10 +151,19 @@ def explained(error: Exception, place: str) -> FrontierError:
         return FrontierUnreachable(f"{place} is a replica", hint="Name the primary, or use redis+sentinel://.")
     if isinstance(error, exceptions.BusyLoadingError) or word == "LOADING":
         return FrontierUnreachable(f"{place} is still loading its data", hint="It is tried again.")
-    away = isinstance(error, exceptions.ClusterError | exceptions.RedisClusterException)
-    if away or word in ("MISCONF", "NOREPLICAS", "MASTERDOWN", "CLUSTERDOWN", "BUSY"):
+    if isinstance(error, MasterNotFoundError):
+        return FrontierUnreachable(
+            f"no sentinel answers for {place}, or none knows it", hint="Check the sentinels' addresses and the name."
+        )
+    if isinstance(error, exceptions.ClusterError) or word in (
+        "MISCONF",
+        "NOREPLICAS",
+        "MASTERDOWN",
+        "CLUSTERDOWN",
+        "BUSY",
+    ):
         return FrontierUnreachable(f"{place} takes no writes now: {text[:200]}", hint="See the server's log.")
-    if isinstance(error, _LOST):
+    if isinstance(error, _AWAY):
         return FrontierUnreachable(
             f"cannot reach the frontier at {place}: {_short(text)}", hint="Is the server running, and is the URL right?"
         )
@@ -167,7 +177,7 @@ def _short(text: str) -> str:
 def _place(client: Client) -> str:
     """Host and port, and nothing secret."""
     if isinstance(client, RedisCluster):
-        return "redis cluster " + ",".join(sorted(node.name for node in client.get_nodes()))
+        return "redis cluster " + ",".join(sorted(client.nodes_manager.startup_nodes))
     kwargs = client.connection_pool.connection_kwargs
     if "path" in kwargs:
         return f"redis at {kwargs['path']}"

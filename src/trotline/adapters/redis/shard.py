@@ -26,6 +26,7 @@ _SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}
 _FORM = slice(14, 16)
 """Where a blob names its form."""
 _SMALLEST = 21
+_PAGE = 500
 _HEAD = 6
 """Values of a lease's reply before the first lane."""
 _decode_about = msgspec.msgpack.Decoder(About).decode
@@ -196,6 +197,12 @@ class Shard:
         name = self.server.call_name() if announce else ""
         at, ours = await self.server.run(script("finish"), self.key, total, name)
         return float(at), bool(ours)
+
+    async def tidy(self) -> None:
+        """The job has ended: lanes that have learnt nothing leave the server's memory, some at a time."""
+        cursor, usual = b"", encode(bounds(self._job.rules.default))
+        while cursor != b"0":
+            cursor = await self.server.run(script("tidy"), self.key, cursor or b"0", _PAGE, usual)
 
     async def crew(self) -> list[WorkerView]:
         """Who works here."""

@@ -1,0 +1,31 @@
+"""What each of many racing processes does. A module of its own: the processes import little."""
+
+import asyncio
+import random
+
+from trotline.adapters.redis import RedisFrontier, connect
+from trotline.model.job import Job
+from trotline.model.lease import Admission
+from trotline.testing.frontier_contract.bench import task
+
+URLS = 10_000
+_BATCH = 500
+
+
+def put_all(url: str, job: Job, seed: int) -> int:
+    """Put every URL, in an order of one's own; how many of them were new."""
+    return asyncio.run(_put_all(url, job, seed))
+
+
+async def _put_all(url: str, job: Job, seed: int) -> int:
+    frontier = RedisFrontier(connect(url), job)
+    numbers = list(range(URLS))
+    random.Random(seed).shuffle(numbers)
+    new = 0
+    for start in range(0, URLS, _BATCH):
+        some = [
+            task(f"https://l{n % 20}.example/{n}", lane=f"l{n % 20}.example") for n in numbers[start : start + _BATCH]
+        ]
+        new += (await frontier.put(some)).count(Admission.NEW)
+    await frontier.close()
+    return new
