@@ -37,6 +37,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     whole: bool = False
     """The whole job with everybody who takes part; else what one command sees of it."""
     crew: list[WorkerView] = []
+    ours: int = 0
+    """Processes of the command that reports: they live, even if the frontier has not heard of them yet."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 
@@ -75,8 +77,8 @@ class Reporter:
 
     async def report(self, held_back: str = "", workers: int = 0) -> Report:
         progress = await self._frontier.progress()
-        # In one order, so that nobody changes places between two looks.
-        crew = sorted(await self._frontier.workers(), key=lambda one: (one.about.host, one.name)) if self._whole else []
+        # A heartbeat may cross the goodbye of a worker whose job has ended: it is nobody's worker any more.
+        crew = await self._frontier.workers() if self._whole and progress.finished_at is None else []
         since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
         self._last = Report(
             job=self._frontier.job,
@@ -90,7 +92,9 @@ class Reporter:
             resumed=self._resumed,
             elapsed=since_job_began if self._whole else _now() - self._started,
             whole=self._whole,
-            crew=crew,
+            # In one order, so that nobody changes places between two looks.
+            crew=sorted(crew, key=lambda one: (one.about.host, one.name)),
+            ours=workers,
         )
         return self._last
 

@@ -17,6 +17,10 @@ def is_alive(crew: "Sequence[WorkerView]") -> bool:
     return any(worker.silent_for < DEAD_AFTER for worker in crew)
 
 
+def _somebody_works(report: "Report") -> bool:
+    return report.ours > 0 or is_alive(report.crew)
+
+
 class Outlook:
     """Remembers the last minutes of reports, and makes an ETA of them."""
 
@@ -36,7 +40,7 @@ class Outlook:
         self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
         if progress.paused:
             return Unknown.PAUSED
-        if report.whole and progress.sealed and progress.waiting + progress.leased and not is_alive(report.crew):
+        if report.whole and progress.sealed and progress.waiting + progress.leased and not _somebody_works(report):
             return Unknown.ALONE
         if not progress.waiting + progress.leased and not progress.sealed:
             # Nothing to do is not the end while seeds are still coming.
