@@ -60,28 +60,24 @@ local function admit(names, paces, tasks, owners, accepted)
   local answers, fresh = sift(names, tasks, owners, accepted)
   if #fresh == 0 then return answers end
   prepare(names, paces, tasks, fresh)
+  -- Where most tasks have a queue of their own, looking for those that share one costs more than it saves.
+  local alone = 2 * #names > #fresh
   local pushes = {}
   for i = 1, #fresh do
     local at = fresh[i]
-    local level, due = tasks[at + 3], tasks[at + 4]
+    local level, due, blob = tasks[at + 3], tasks[at + 4], tasks[at + 5]
     local name = names[tasks[at + 2]]
     if due > now then
-      wait_in(lanes[name] or read_lane(name, call("HGET", LANES, name)), level, tasks[at + 5], due)
+      wait_in(lanes[name] or read_lane(name, call("HGET", LANES, name)), level, blob, due)
+    elseif alone then
+      call("RPUSH", QUEUE .. name .. ":" .. level, blob)
     else
       local key = QUEUE .. name .. ":" .. level
       local push = pushes[key]
-      if not push then
-        pushes[key] = tasks[at + 5]
-      elseif type(push) == "table" then
-        push[#push + 1] = tasks[at + 5]
-      else
-        pushes[key] = {push, tasks[at + 5]}
-      end
+      if push then push[#push + 1] = blob else pushes[key] = {blob} end
     end
   end
-  for key, push in pairs(pushes) do
-    if type(push) == "table" then many("RPUSH", key, push) else call("RPUSH", key, push) end
-  end
+  for key, push in pairs(pushes) do many("RPUSH", key, push) end
   book.waiting = book.waiting + #fresh
   book.entered = book.entered + #fresh
   reopened = true

@@ -9,9 +9,9 @@
 --   P levels        zset  the levels that have such a list
 --   P rest          zset  lane -> when to look at it again
 --
--- A lane that has tasks in a level stands at most once in that level's list: with the stamp that the lane keeps beside
--- the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has to be
--- searched for in a list. Stamp 0: it does not stand there.
+-- A lane stands in line at the best level in which it has tasks, and at most once at any level: with the stamp that it
+-- keeps beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has
+-- to be searched for in a list. Stamp 0: it does not stand there.
 
 local HEAD = "<BI4dddI4dddI4dI4dddddH"
 local FORMS = {[0] = HEAD, [1] = HEAD .. "i4I4", [2] = HEAD .. "i4I4i4I4", [3] = HEAD .. "i4I4i4I4i4I4"}
@@ -52,14 +52,20 @@ local function new_lane(name, pace)
   return lane
 end
 
+local needles = {}
+
 -- Has the packed lane tasks in this level?
 local function has_level(packed, level)
-  local at = LEVEL_AT
-  for _ = 1, levels_of(packed) do
-    if unpack_("<i4", packed, at) == level then return true end
-    at = at + 8
+  local needle = needles[level]
+  if not needle then
+    needle = pack_("<i4", level)
+    needles[level] = needle
   end
-  return false
+  local last = LEVEL_AT + 8 * levels_of(packed)
+  local at = find(packed, needle, LEVEL_AT, true)
+  -- The same bytes may stand across a level and a stamp.
+  while at and at < last and (at - LEVEL_AT) % 8 ~= 0 do at = find(packed, needle, at + 1, true) end
+  return at and at < last
 end
 
 -- Bring lanes into this call's hands. One that is not known yet is opened with its pace: paces[name], or paces[1].
@@ -144,34 +150,43 @@ end
 
 local lines, looks = {}, {}
 
--- Let the lane stand in line wherever it may be served now, or be looked at again when that changes.
+-- The best level in which the lane may be served, and where the lane keeps it; and when to look again, if a better one
+-- is held up by a lack of credit.
+local function best_level(lane)
+  local best, best_at, poor, rich
+  for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
+    local level = lane[at]
+    if level % 2 == 1 then
+      if rich == nil then rich = credit(lane) >= 1 end
+      if not rich and (not poor or level < poor) then poor = level end
+    end
+    if (level % 2 == 0 or rich) and (not best or level < best) then best, best_at = level, at end
+  end
+  if poor and (not best or poor < best) then return best, best_at, max(credit_at(lane), now + 0.001) end
+  return best, best_at, nil
+end
+
+-- Let the lane stand in line at its best level if it may be served now, or be looked at again when it may.
 -- What comes of it is written by `write_lines`.
 local function line_up(lane)
-  local levels = lane[LEVELS]
-  if levels == 0 or lane[STATE] == PAUSED then return end
-  local free = free_at(lane)
-  if not free then return end
+  if lane[LEVELS] == 0 or lane[STATE] == PAUSED then return end
+  local look = free_at(lane)
+  if not look then return end
   local later = not_before[lane]
-  if later then free = max(free, later) end
-  local look = free > now and free or nil
-  if not look then
-    for at = LEVELS + 1, LEVELS + 2 * levels, 2 do
-      if lane[at + 1] == 0 then
-        local level = lane[at]
-        if level % 2 == 1 and credit(lane) < 1 then
-          look = max(credit_at(lane), now + 0.001)
-        else
-          book.turns = book.turns % 4294967295 + 1
-          lane[at + 1] = book.turns
-          local line = lines[level]
-          if not line then
-            line = {}
-            lines[level] = line
-          end
-          line[#line + 1] = lane[NAME]
-          line[#line + 1] = book.turns
-        end
+  if later then look = max(look, later) end
+  if look <= now then
+    local level, at
+    level, at, look = best_level(lane)
+    if level and lane[at + 1] == 0 then
+      book.turns = book.turns % 4294967295 + 1
+      lane[at + 1] = book.turns
+      local line = lines[level]
+      if not line then
+        line = {}
+        lines[level] = line
       end
+      line[#line + 1] = lane[NAME]
+      line[#line + 1] = book.turns
     end
   end
   if look and (lane[WAKE] == 0 or lane[WAKE] > look) then
@@ -198,11 +213,12 @@ local function write_lines()
   end
 end
 
-local function write_lanes()
+-- lined: all of them stand in line already.
+local function write_lanes(lined)
   local written = {}
   for i = 1, #touched do
     local lane = touched[i]
-    line_up(lane)
+    if not lined then line_up(lane) end
     local levels = lane[LEVELS]
     written[2 * i - 1] = lane[NAME]
     local packed = pack_(form(levels), unpack(lane, STATE, LEVELS + 2 * levels))

@@ -212,7 +212,7 @@ else
   reply[2] = next_wake()
   call("HSET", JOB, "idle", "1")
 end
-write_lanes()
+write_lanes(true)
 -- What was promoted or rescued is news for others only if something of it is left.
 woke = woke and served == limit
 close_books()

@@ -33,16 +33,18 @@ for from = 1, count, 1000 do
 end
 
 -- Which leases are live: the token is known, it is this task's, and it stands here for the first time.
-local live, answers, ended, lane_names = {}, {}, {}, {}
+local live, answers, ended, levels, starts = {}, {}, {}, {}, {}
+local lane_names = {}
 for i = 1, count do
   local parcel = parcels[i]
   answers[i] = "0"
   if parcel then
     local level, lane, at = unpack_("<i4Hc0", parcel)
-    if sub(parcel, at + 1, at + 8) == endings[10 * i - 8] and not ended[tokens[i]] then
-      ended[tokens[i]] = true
-      ended[#ended + 1] = tokens[i]
-      live[i] = {lane, level, parcel, at}
+    local token = tokens[i]
+    if not ended[token] and sub(parcel, at + 1, at + 8) == endings[10 * i - 8] then
+      ended[token] = true
+      ended[#ended + 1] = token
+      live[i], levels[i], starts[i] = lane, level, at
       lane_names[#lane_names + 1] = lane
       answers[i] = "1"
     end
@@ -84,10 +86,10 @@ end
 load_lanes(lane_names)
 local done = 0
 for i = 1, count do
-  local lease = live[i]
-  if lease then
+  local name = live[i]
+  if name then
     local at = 10 * i
-    local lane, level = lanes[lease[1]], lease[2]
+    local lane, level = lanes[name], levels[i]
     local outcome, more = endings[at - 7], endings[at]
     touch(lane)
     lane[LEASED] = lane[LEASED] - 1
@@ -95,7 +97,7 @@ for i = 1, count do
       done = done + 1
       tally(endings[at - 6], 1)
     else
-      local blob = sub(lease[3], lease[4])
+      local blob = sub(parcels[i], starts[i])
       if outcome == RETRY then
         retry(lane, level, blob, more)
         tally(endings[at - 6], 1)
