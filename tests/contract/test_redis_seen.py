@@ -64,11 +64,11 @@ class TestSite(FrontierContract):
 class Site:
     """The jobs of one spider."""
 
-    def __init__(self, build: str, memory: Memory) -> None:
+    def __init__(self, build: str, memory: Memory, shards: int = 1) -> None:
         self.url = server(build).url
         self.spider = f"shop{secrets.token_hex(4)}"
         self.clock = ServerClock()
-        self.jobs = RedisJobs(connect(self.url), now=self.clock, memory=memory)
+        self.jobs = RedisJobs(connect(self.url), now=self.clock, memory=memory, shards=shards)
         self.redis = Redis.from_url(self.url)
         self._open: list[RedisFrontier] = []
 
@@ -97,10 +97,10 @@ async def site(request: pytest.FixtureRequest) -> AsyncIterator[Site]:
     await found.close()
 
 
-def page(name: str, depth: int = 1) -> Task:
-    url = f"https://shop.example/{name}"
+def page(name: str, depth: int = 1, lane: str = "shop.example") -> Task:
+    url = f"https://{lane}/{name}"
     fingerprint = xxhash.xxh3_64_intdigest(url.encode()) - 2**63
-    return Task(url=url, route="page", lane="shop.example", fingerprint=fingerprint, depth=depth)
+    return Task(url=url, route="page", lane=lane, fingerprint=fingerprint, depth=depth)
 
 
 async def visit(frontier: RedisFrontier, *links: str) -> set[str]:
@@ -211,6 +211,25 @@ async def test_forgetting_the_jobs_of_a_spider_leaves_nothing(site: Site) -> Non
 
     # Answers that are kept for lost replies go by themselves.
     assert [key for key in site.names() if ":put:" not in key] == []
+
+
+@pytest.mark.parametrize("memory", [SITE, BOTH], ids=["exact", "bloom"])
+async def test_a_site_in_several_shards_shares_forgets_and_leaves_nothing(memory: Memory) -> None:
+    site = Site(DEBIAN, memory, shards=3)
+    links = [page("page", lane=f"shop{number}.example") for number in range(30)]
+    first, second = await site.job(), await site.job()
+    answers = [set(await first.put(links)), set(await second.put(links))]
+    told = (await second.progress()).seen
+    site.clock.jump(8 * DAY + 1)
+    answers.append(set(await second.put(links)))
+    for frontier in (first, second):
+        await site.jobs.forget(frontier.job.id)
+    left = [key for key in site.names() if ":put:" not in key]
+    await site.close()
+
+    assert answers == [{Admission.NEW}, {Admission.DUPLICATE}, {Admission.NEW}]
+    assert "forgotten after 7 days" in told
+    assert left == []
 
 
 async def test_a_job_says_what_its_memory_costs() -> None:
