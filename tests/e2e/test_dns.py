@@ -177,6 +177,8 @@ async def test_f47_a_host_that_does_not_exist_is_asked_for_once_and_its_pages_en
     assert len(graves) == 10
     # One question for A and one for AAAA: by the robots file, and never again.
     assert (asked["gone.test"], asked["empty.test"]) == (2, 2)
+    # The one that does is not asked for at every page either.
+    assert asked["shop.test"] == 2
 
 
 async def test_f47_names_whose_servers_are_silent_delay_nobody_else(here: World, tmp_path: Path) -> None:

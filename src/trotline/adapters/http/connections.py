@@ -17,6 +17,9 @@ from trotline.model.moments import Seconds
 IDLE: Seconds = 15.0
 """An unused connection is kept this long."""
 DNS_CACHE = 30
+"""Seconds for which a name's addresses are believed: the system's resolver tells no TTL (decision 055)."""
+DNS_NAMES = 10_000
+"""Names whose addresses are kept; the one unused for longest goes first."""
 _FOR_NAMES = 0.8
 """Of the time to connect, for the name: enough to ask twice when a packet is lost."""
 
@@ -26,12 +29,13 @@ def connector(
 ) -> BoundedConnector:
     """Make it inside the event loop that uses it."""
     options: dict[str, Any] = {
-        "idle_hosts": slots,
+        "most_idle": slots,
         "resolver": GuardedResolver(guard, at_once=slots, within=limits.connect * _FOR_NAMES),
         # No limit here: the slots are the limit, and waiting for a connection would look like a slow site.
         "limit": 0,
         "keepalive_timeout": IDLE,
         "ttl_dns_cache": DNS_CACHE,
+        "dns_cache_max_size": DNS_NAMES,
         "ssl": tls or True,
     }
     made = (

@@ -93,15 +93,24 @@ def _plain(name: str) -> str:
 
 
 class BoundedConnector(TCPConnector):
-    """Keeps idle connections to so many hosts at most: a broad crawl would otherwise keep thousands of sockets."""
+    """Keeps so many idle connections at most: a broad crawl would otherwise keep thousands of sockets."""
 
-    def __init__(self, *, idle_hosts: int, socket_factory: Callable[[Any], socket.socket], **options: Any) -> None:
+    def __init__(self, *, most_idle: int, socket_factory: Callable[[Any], socket.socket], **options: Any) -> None:
         super().__init__(socket_factory=socket_factory, **options)
-        self._idle_hosts = idle_hosts
+        self._most_idle = most_idle
 
     def _release(self, key: Any, protocol: Any, *, should_close: bool = False) -> None:
         super()._release(key, protocol, should_close=should_close)
-        if len(self._conns) > self._idle_hosts:
+        while self._too_many(key):
             # The first key is the host that was given back longest ago.
-            for idle, _ in self._conns.pop(next(iter(self._conns))):
-                idle.close()
+            oldest = next(iter(self._conns))
+            self._conns[oldest].popleft()[0].close()
+            if not self._conns[oldest]:
+                del self._conns[oldest]
+
+    def _too_many(self, key: Any) -> bool:
+        hosts = len(self._conns)
+        # Counted only where a host has several, which is rare where there are many hosts.
+        return hosts > self._most_idle or (
+            len(self._conns.get(key, ())) > 1 and sum(map(len, self._conns.values())) > self._most_idle
+        )
