@@ -1,11 +1,13 @@
 """The Lua scripts: one file per command, with the shared pieces that it names put in front of it."""
 
+import re
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
 
 _FOLDER = files("trotline.adapters.redis") / "lua"
 _NEEDS = "-- needs: "
+_NUMBERS = re.compile(r"^local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d.]+(?:, [\d.]+)*)$", re.MULTILINE)
 
 
 class Script:
@@ -29,7 +31,18 @@ def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full
     second = rest.partition("\n")[0]
     needs = second.removeprefix(_NEEDS).split() if second.startswith(_NEEDS) else []
     pieces = [_read(part) for piece in needs for part in (seen if piece == "seen" else (piece,))]
-    return Script(name, "\n".join([first, *pieces, rest]))
+    return Script(name, _with_numbers("\n".join([first, *pieces, rest])))
+
+
+def _with_numbers(text: str) -> str:
+    """The script with its named numbers put in: Lua would look up each of them, every time, and there are many."""
+    numbers: dict[str, str] = {}
+    for names, values in _NUMBERS.findall(text):
+        numbers |= dict(zip(names.split(", "), values.split(", "), strict=True))
+    if not numbers:
+        return text
+    used = re.compile(rf"(?<![\w\"'])({'|'.join(numbers)})(?![\w\"'])")
+    return used.sub(lambda found: numbers[found[1]], _NUMBERS.sub("", text))
 
 
 def _read(name: str) -> str:

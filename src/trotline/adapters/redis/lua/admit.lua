@@ -9,12 +9,13 @@ end
 
 -- Which of them are new? Gives the answers, and where in tasks the new ones are.
 local function sift(names, tasks, owners, accepted)
-  local answers, fresh = {}, {}
+  local answers, fresh, count = {}, {}, 0
   local draining = book.state == "draining" or book.draining > 0
   if draining then load_lanes(names) end
+  local at = -5
   for i = 1, #tasks / 6 do
+    at = at + 6
     if not owners or accepted[owners[i]] then
-      local at = 6 * i - 5
       if draining and drains(lanes[names[tasks[at + 2]]]) then
         answers[i] = "d"
         if not seen_has(tasks[at], tasks[at + 1], tasks[at + 5]) then
@@ -23,7 +24,8 @@ local function sift(names, tasks, owners, accepted)
         end
       elseif seen_add(tasks[at], tasks[at + 1], tasks[at + 5]) then
         answers[i] = "n"
-        fresh[#fresh + 1] = at
+        count = count + 1
+        fresh[count] = at
       else
         answers[i] = "d"
       end
@@ -36,8 +38,8 @@ end
 -- Open the lanes and levels that the new tasks need. Most of the time all of them are there: then nothing is unpacked,
 -- and nothing is written.
 local function prepare(names, paces, tasks, fresh)
-  local packed = {}
-  for from = 1, #names, 1000 do
+  local packed = call("HMGET", LANES, unpack(names, 1, min(#names, 1000)))
+  for from = 1001, #names, 1000 do
     local some = call("HMGET", LANES, unpack(names, from, min(#names, from + 999)))
     for i = 1, #some do packed[from + i - 1] = some[i] end
   end
@@ -70,9 +72,9 @@ local function admit(names, paces, tasks, owners, accepted)
     if due > now then
       wait_in(lanes[name] or read_lane(name, call("HGET", LANES, name)), level, blob, due)
     elseif alone then
-      call("RPUSH", QUEUE .. name .. ":" .. level, blob)
+      call("RPUSH", QUEUE .. name .. end_of(level), blob)
     else
-      local key = QUEUE .. name .. ":" .. level
+      local key = QUEUE .. name .. end_of(level)
       local push = pushes[key]
       if push then push[#push + 1] = blob else pushes[key] = {blob} end
     end

@@ -121,8 +121,20 @@ local function close_level(lane, at)
   lane[LEVELS] = lane[LEVELS] - 1
 end
 
+local ends = {}
+
+-- The end of a queue's name. A number is turned into text once per call, not once per task.
+local function end_of(level)
+  local text = ends[level]
+  if not text then
+    text = ":" .. level
+    ends[level] = text
+  end
+  return text
+end
+
 local function queue(lane, level)
-  return QUEUE .. lane[NAME] .. ":" .. level
+  return QUEUE .. lane[NAME] .. end_of(level)
 end
 
 local function waiting_in(lane)

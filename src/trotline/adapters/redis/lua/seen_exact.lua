@@ -8,14 +8,19 @@
 -- `spread` is where a fingerprint lies between the smallest and the largest one, in steps of 2^34. Buckets are numbered
 -- like the nodes of a tree: those of N are 2N and 2N + 1, and at any moment the buckets are `buckets` to 2 * buckets - 1.
 
-local FILL, STEPS = 190, 2 ^ 30
+local FILL, STEPS = 190, 1073741824
 local SEEN = P .. "s:"
 local ring = 1
 while ring * 2 <= book.buckets do ring = ring * 2 end
 
+local unit = STEPS / ring
+
 local function seen_bucket(spread)
-  local at = floor(spread * ring / STEPS)
-  if at < book.buckets - ring then return SEEN .. (2 * ring + floor(spread * 2 * ring / STEPS)) end
+  local at = (spread - spread % unit) / unit
+  if at < book.buckets - ring then
+    local half = unit / 2
+    return SEEN .. (2 * ring + (spread - spread % half) / half)
+  end
   return SEEN .. (ring + at)
 end
 
@@ -45,7 +50,10 @@ local function seen_split()
     call("SREM", SEEN .. (2 * old), unpack(upper, from, upto))
   end
   book.buckets = old + 1
-  if book.buckets == 2 * ring then ring = book.buckets end
+  if book.buckets == 2 * ring then
+    ring = book.buckets
+    unit = STEPS / ring
+  end
 end
 
 local function seen_has(fingerprint, spread)

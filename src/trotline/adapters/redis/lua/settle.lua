@@ -26,8 +26,8 @@ local count = asked[6]
 
 local tokens = {}
 for i = 1, count do tokens[i] = endings[10 * i - 9] end
-local parcels = {}
-for from = 1, count, 1000 do
+local parcels = call("HMGET", HELD .. worker, unpack(tokens, 1, min(count, 1000)))
+for from = 1001, count, 1000 do
   local some = call("HMGET", HELD .. worker, unpack(tokens, from, min(count, from + 999)))
   for i = 1, #some do parcels[from + i - 1] = some[i] end
 end
