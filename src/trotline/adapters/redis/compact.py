@@ -37,6 +37,8 @@ _DAY = 86_400.0
 _HALF, _STEP = 2.0**63, 2.0**34
 _MOST_ATTEMPTS = 0xFFFF
 _LONGEST = 0xFFFF
+_FAR = 2**29
+"""Priorities beyond it are as good as it: the scripts keep levels in four bytes, and a retry goes a few further."""
 _RARE = {
     "key": "k", "not_before": "n", "session": "e", "chain": "h", "headers": "j", "body": "b", "hops": "i", "meta": "t",
 }  # fmt: skip
@@ -71,7 +73,7 @@ def form_of(task: Task) -> Form:
 
 def level_of(task: Task) -> int:
     """The queue of its lane in which it waits: by priority, and behind it what needs credit because it is a retry."""
-    return task.priority * 2 + (task.attempt > 0)
+    return max(-_FAR, min(_FAR, task.priority)) * 2 + (task.attempt > 0)
 
 
 def spread(fingerprint: int) -> int:

@@ -1,6 +1,7 @@
 """The frontier of a fleet, in Redis or Valkey."""
 
 import asyncio
+import contextlib
 import random
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -112,8 +113,10 @@ class RedisFrontier(RedisConsole):
     async def announce_finish(self) -> bool:
         if not await self._announce():
             return False
-        for shard in self._shards:
-            await shard.tidy()
+        # The word is ours now, and nobody else gives it: a server that is away for this must not keep us from it.
+        with contextlib.suppress(FrontierError):
+            for shard in self._shards:
+                await shard.tidy()
         return True
 
     async def _announce(self) -> bool:

@@ -6,7 +6,7 @@ from heapq import nsmallest
 
 import msgspec
 
-from trotline.adapters.redis.compact import open_grave, unwrap
+from trotline.adapters.redis.compact import level_of, open_grave, unwrap
 from trotline.adapters.redis.forgetting import pairs
 from trotline.adapters.redis.shard import Shard
 from trotline.model.job import Grave
@@ -143,6 +143,6 @@ async def _level(shard: Shard, packed: bytes) -> int:
     """Where it began: what retries have cost it is forgiven."""
     _, lane, blob = unwrap(open_grave(packed)[3])
     try:
-        return (await shard.read(blob, lane)).priority * 2
+        return level_of(msgspec.structs.replace(await shard.read(blob, lane), attempt=0))
     except Undecodable:
         return 0

@@ -67,6 +67,8 @@ class Shard:
         self._unsure: dict[str, tuple[list[int], str]] = {}
         """Settles whose replies did not arrive: asked again, they are the same call."""
         self._puts = 0
+        self._telling = ""
+        """Name of a call that announces the end and whose reply did not arrive: asked again, it is the same call."""
 
     def batch(self) -> Batch:
         return Batch(self._job.rules, self.codec, self.forms)
@@ -190,13 +192,23 @@ class Shard:
         await self.server.run(script("seal"), self.key)
 
     async def announce(self) -> bool:
-        return bool(await self.server.run(script("announce"), self.key, self.server.call_name()))
+        return bool(await self._tell("announce"))
 
     async def finish(self, total: int, *, announce: bool = False) -> tuple[Moment, bool]:
         """The whole job ended with so many tasks that ever came in; when, and whether it is ours to announce."""
-        name = self.server.call_name() if announce else ""
-        at, ours = await self.server.run(script("finish"), self.key, total, name)
+        if announce:
+            at, ours = await self._tell("finish", total)
+        else:
+            at, ours = await self.server.run(script("finish"), self.key, total, "")
         return float(at), bool(ours)
+
+    async def _tell(self, deed: str, *args: int) -> Any:
+        name, self._telling = self._telling or self.server.call_name(), ""
+        try:
+            return await self.server.run(script(deed), self.key, *args, name)
+        except BaseException:
+            self._telling = name
+            raise
 
     async def tidy(self) -> None:
         """The job has ended: lanes that have learnt nothing leave the server's memory, some at a time."""
@@ -230,8 +242,13 @@ class Shard:
 
     async def revive(self, why: str, risen: Sequence[tuple[str, int]]) -> int:
         """Those of these graves (id, level) whose reason starts with `why`."""
-        flat = [part for grave in risen for part in grave]
-        return int(await self.server.run(script("revive"), self.key, encode([why, *flat]))) if flat else 0
+        if not risen:
+            return 0
+        rules = self._job.rules
+        paces: dict[Any, list[float]] = {1: bounds(rules.default)}
+        paces |= {lane: bounds(pace) for lane, pace in rules.lanes.items()}
+        told = encode([why, paces, *(part for grave in risen for part in grave)])
+        return int(await self.server.run(script("revive"), self.key, told))
 
 
 def _mark(task: Task) -> str:

@@ -5,6 +5,7 @@ again, and whose children are known by then. A lease that is no longer held lead
 """
 
 import asyncio
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
@@ -12,6 +13,7 @@ import msgspec
 
 from trotline.adapters.redis.batches import moved
 from trotline.adapters.redis.shard import Shard
+from trotline.errors import FrontierError
 from trotline.model.lease import Settled, Settlement
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Snooze
@@ -55,9 +57,18 @@ class Spread:
             left = await self._send(worker, shard, away)
         kept = [self._own(shard, each) for each in group]
         answers = await shard.settle(worker, kept, left)
-        for target, tasks in self._by_home(left.values()).items():
-            await target.arrived(tasks)
+        await self._forget_marks(left, kept, answers)
         return answers
+
+    async def _forget_marks(
+        self, left: dict[int, Task], settlements: Sequence[Settlement], answers: Sequence[Settled]
+    ) -> None:
+        """Only of those that were let go: a task whose lease was lost meanwhile moves once more, and arrives once."""
+        gone = [each.lease.token for each, answer in zip(settlements, answers, strict=True) if answer is Settled.OK]
+        # A mark that stays takes a few bytes; a settle that failed for it would be asked again, and found stale.
+        with contextlib.suppress(FrontierError):
+            for target, tasks in self._by_home(left[token] for token in gone if token in left).items():
+                await target.arrived(tasks)
 
     async def _send(self, worker: str, shard: Shard, away: list[Settlement]) -> dict[int, Task]:
         """Children and moved tasks go to their shards; which leases' tasks have moved there."""

@@ -1,0 +1,84 @@
+"""Rare meetings of calls on a server, each of which could cost a task or the word of a job's end."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+import pytest
+from tests.contract.redis_servers import RedisBench, ShardedBench
+
+from trotline.adapters.redis.scripts import script
+from trotline.model.lease import Admission, Settled, Settlement
+from trotline.model.outcome import Bury, Done, Snooze
+from trotline.testing.frontier_contract.bench import tasks
+
+pytestmark = pytest.mark.xdist_group("redis")
+
+WORKER = "w"
+
+
+@pytest.fixture
+async def bench() -> AsyncIterator[RedisBench]:
+    bench = RedisBench()
+    yield bench
+    await bench.close()
+
+
+@pytest.fixture
+async def sharded() -> AsyncIterator[ShardedBench]:
+    bench = ShardedBench()
+    yield bench
+    await bench.close()
+
+
+async def test_what_is_revived_after_the_end_can_be_leased(bench: RedisBench):
+    frontier = await bench.open()
+    await frontier.put(tasks(1))
+    await frontier.seal()
+    [lease] = await frontier.lease(WORKER, 1)
+    await frontier.settle(WORKER, [Settlement(lease=lease, outcome=Bury(why="gone"))])
+    bench.jump(10)
+    assert await frontier.announce_finish()
+    assert await frontier.revive() == 1
+    assert [again.task.fingerprint for again in await frontier.lease(WORKER, 1)] == [lease.task.fingerprint]
+
+
+@pytest.mark.parametrize("priority", [2**31, -(2**40)])
+async def test_a_task_of_any_priority_can_be_leased(bench: RedisBench, priority: int):
+    frontier = await bench.open()
+    [task] = tasks(1)
+    assert await frontier.put([msgspec.structs.replace(task, priority=priority)]) == [Admission.NEW]
+    [lease] = await frontier.lease(WORKER, 1)
+    assert lease.task.priority == priority
+
+
+async def test_the_end_is_told_although_the_reply_that_gave_us_the_word_was_lost(bench: RedisBench):
+    frontier = await bench.open()
+    await frontier.seal()
+    shard = frontier._shards[0]
+    shard._telling = frontier._server.call_name()
+    assert await shard.server.run(script("announce"), shard.key, shard._telling) == 1
+    assert await frontier.announce_finish()
+    assert not await frontier.announce_finish()
+
+
+async def test_a_task_that_moves_again_because_its_lease_was_lost_arrives_once(sharded: ShardedBench):
+    frontier = await sharded.open()
+    [task] = tasks(1)
+    home = frontier._home(task.lane)
+    lane = next(name for name in (f"{n}.example" for n in range(100)) if frontier._home(name) is not home)
+    moved = msgspec.structs.replace(task, url=f"https://{lane}/", lane=lane, hops=1)
+    await frontier.put([task])
+    await frontier.seal()
+
+    [lease] = await frontier.lease(WORKER, 1)
+    settlement = Settlement(lease=lease, outcome=Snooze(wait=0.0, why="moved", task=moved))
+    left = await frontier._spread._send(WORKER, home, [settlement])
+    await frontier.leave(WORKER)
+    await frontier._spread._forget_marks(left, [settlement], [Settled.STALE])
+
+    leases = {lease.task.lane: lease for lease in await frontier.lease(WORKER, 5)}
+    again = msgspec.structs.replace(settlement, lease=leases[task.lane])
+    assert await frontier.settle(WORKER, [again]) == [Settled.OK]
+    assert await frontier.settle(WORKER, [Settlement(lease=leases[lane], outcome=Done())]) == [Settled.OK]
+    assert await frontier.finished()
+    assert (await frontier.progress()).done == 1
