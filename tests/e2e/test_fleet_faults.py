@@ -19,11 +19,14 @@ from tests.e2e.fleet_crawl import Crawl, Terms, crawl, eventually, newest
 from tests.e2e.held_site import HeldSite
 
 from trotline.app.wiring import AnyFrontier
+from trotline.errors import FrontierUnreachable
 
 pytestmark = pytest.mark.xdist_group("fleet faults")
 
 RESUME_WITHIN = 5.0
 """Seconds from the moment that a server answers again to the next page that is done: what operators are promised."""
+NOTICE_WITHIN = 15.0
+"""Seconds until a worker knows that its server hangs."""
 HAND_BACK_WITHIN = 2.0
 """Seconds after which others may have what a worker holds that was told to stop. A second is promised; another is for
 a machine that is busy with other tests."""
@@ -110,6 +113,23 @@ async def test_a_redis_that_stalls_makes_nobody_run_again(both: Servers, tmp_pat
     assert books.progress.tallies.get("rescued", 0) == 0, "nobody was taken for dead"
     assert books.again == 0
     assert took < RESUME_WITHIN
+
+
+async def test_a_redis_that_hangs_is_known_to(both: Servers, tmp_path: Path):
+    async with crawl(tmp_path, *both.places(), Terms(hosts=1, pages=1)) as job:
+        frontier = await job.frontier()
+        await frontier.progress()
+        os.kill(both.redis.pid, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with pytest.raises(FrontierUnreachable):
+                await frontier.lease("w", 1)
+            took = time.monotonic() - began
+        finally:
+            os.kill(both.redis.pid, signal.SIGCONT)
+
+    print(f"known to hang after {took:.1f} s")
+    assert took < NOTICE_WITHIN
 
 
 async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_wakes(both: Servers, tmp_path: Path):

@@ -20,6 +20,7 @@ T = TypeVar("T")
 Client = Redis | RedisCluster
 
 _AGAIN: Seconds = 0.05
+_END_WITHIN: Seconds = 1.0
 _LOST = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
 """No reply: whether the command had its effect, nobody knows."""
 _AWAY = (*_LOST, exceptions.ClusterError, exceptions.RedisClusterException)
@@ -35,6 +36,7 @@ class Server:
         """No other client has this name."""
         self._now = now
         self._calls = 0
+        self._under_way: set[asyncio.Future[Any]] = set()
         self._ready = False
         self._preparing = asyncio.Lock()
 
@@ -74,6 +76,8 @@ class Server:
         reply nobody read would give it to the next caller, and the client library has been seen to swallow a
         cancellation."""
         command = asyncio.ensure_future(self._tried(deed, again))
+        self._under_way.add(command)
+        command.add_done_callback(self._under_way.discard)
         command.add_done_callback(_heard)
         async with self._plain_errors():
             return await asyncio.shield(command)
@@ -101,6 +105,9 @@ class Server:
             raise
 
     async def close(self) -> None:
+        if self._under_way:
+            # Their callers have left. A connection that is in use cannot be closed.
+            await asyncio.wait(self._under_way, timeout=_END_WITHIN)
         await self.client.aclose()
 
     async def _evaluate(self, script: Script, *args: Any) -> Any:
