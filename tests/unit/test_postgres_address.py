@@ -80,3 +80,11 @@ def test_an_address_shows_no_password():
 
     assert "hunter2" not in repr(address) + address.dsn + address.public
     assert address.public == "postgresql://db.example/scrapes"
+
+
+@pytest.mark.parametrize("mark", ["/", "#", "?"])
+def test_a_password_that_should_have_been_quoted_is_not_shown(mark: str):
+    with pytest.raises(SettingsError) as caught:
+        parse(f"postgresql://anna:hun{mark}ter2@db/scrapes")
+    assert "hun" not in str(caught.value)
+    assert "ter2" not in str(caught.value)

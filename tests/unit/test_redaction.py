@@ -29,6 +29,8 @@ CANARY = "canary-5c1d"
         ("https://anna:p@w@shop.example/", "https://shop.example/"),
         ("https://anna@shop.example", "https://shop.example"),
         ("redis://:pw@db:6379/0", "redis://db:6379/0"),
+        ("redis+sentinel://:p/w#x@db:26379/main", "redis+sentinel://db:26379/main"),
+        ("postgresql://anna:p?w/x@db/scrapes", "postgresql://db/scrapes"),
         ("https://shop.example/@anna", "https://shop.example/@anna"),
         ("https://shop.example/?q=a@b", "https://shop.example/?q=a@b"),
         ("https://shop.example/?monkey=1&keys=2&tokens=3", "https://shop.example/?monkey=1&keys=2&tokens=3"),

@@ -24,6 +24,8 @@ KEYS = frozenset(
 """Query keys whose values are hidden for every spider. `Spider(redact=[...])` adds others."""
 
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
+_SERVER = re.compile(r"\b((?:rediss?(?:\+\w+)?|postgres(?:ql)?|amqps?)://)[^\s\"'<>]*@")
+"""In the URL of a server an @ ends a password, also one with a / or # that should have been written otherwise."""
 _PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
 _TELLING = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key")
 _NESTED = 3
@@ -65,7 +67,7 @@ def text(said: str, keys: Collection[str] = (), *, about: Task | None = None) ->
 def _redacted(said: str, keys: Collection[str], nested: int) -> str:
     # Every visit's URLs come through here, and most have nothing to hide: two looks are cheaper than two patterns.
     if "@" in said and "://" in said:
-        said = _USER_INFO.sub("", said)
+        said = _USER_INFO.sub("", _SERVER.sub(r"\1", said))
     if "=" not in said:
         return said
 

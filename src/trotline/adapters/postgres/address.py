@@ -59,9 +59,11 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse(url: str) -> Address:
     """SettingsError says what is wrong with it, without the password."""
-    public = redaction.url(url.split("?")[0])
+    public = redaction.url(url).split("?")[0]
     try:
         parts = urlsplit(url)
+        if "@" in parts.path + parts.fragment:
+            raise ValueError("a /, # or ? in a password is written as %2F, %23 or %3F; or write password=env:NAME")
         given = _query(parts.query)
         return _address(parts.netloc, parts.path, given, public)
     except SecretMissing as error:
