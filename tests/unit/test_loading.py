@@ -174,3 +174,13 @@ def test_any_text_is_an_address_or_refused(text: str):
         assert "shop.py" in error.hint
         return
     assert bool(ref.file) != bool(ref.module)
+
+
+def test_three_files_of_one_name_are_three_spiders(tmp_path: Path) -> None:
+    for name in ("tea", "coffee", "honey"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "shop.py").write_text(GOOD.replace('"shop"', repr(name)))
+
+    names = [load(str(tmp_path / name / "shop.py")).name for name in ("tea", "coffee", "honey")]
+
+    assert names == ["tea", "coffee", "honey"]

@@ -4,6 +4,7 @@ Whatever is wrong with the file ends in one message with the place, the line and
 """
 
 import difflib
+import hashlib
 import importlib
 import importlib.util
 import linecache
@@ -136,12 +137,15 @@ def _importable(folder: str) -> None:
 
 
 def _free_name(path: Path) -> str:
-    """The name of the file's module: its stem, unless another module has it (a spider in json.py is nobody's json)."""
+    """The name of the file's module: its stem, unless another module has it (a spider in json.py is nobody's json).
+
+    Then the path is in the name: three files of one stem are three modules.
+    """
     known = sys.modules.get(path.stem)
     if known is not None and getattr(known, "__file__", None) == str(path):
         return path.stem
     taken = known is not None or path.stem in sys.stdlib_module_names or not _NAME.fullmatch(path.stem)
-    return f"_spider_{path.stem}" if taken else path.stem
+    return f"_spider_{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}" if taken else path.stem
 
 
 def _missing(path: Path) -> str:
