@@ -148,12 +148,12 @@ class Crawl:
         ended = await call(self.folder, "start", "crawl.py", "--detach", env=self.environment)
         assert ended.code == 0, ended
 
-    async def worker(self, *words: str, env: dict[str, str] | None = None, **options: Any) -> Running:
-        """A worker that ends with the job."""
+    async def worker(self, *words: str, folder: Path | None = None, env: dict[str, str] | None = None) -> Running:
+        """A worker that ends with the job. `folder`: where its spider is, if that is another version."""
         command = ["work", "crawl.py", "--until-finished", *words]
         if "--json" not in words:
             command.append("--quiet")
-        running = await start(self.folder, *command, env={**self.environment, **(env or {})}, **options)
+        running = await start(folder or self.folder, *command, env={**self.environment, **(env or {})})
         self.workers.append(running)
         return running
 

@@ -15,7 +15,7 @@ from typing import Any
 import asyncpg
 import pytest
 from tests.e2e.fleet import Fleet, Servers, servers
-from tests.e2e.fleet_crawl import Crawl, Terms, crawl, eventually, newest
+from tests.e2e.fleet_crawl import SPIDER, Crawl, Terms, crawl, eventually, newest
 from tests.e2e.held_site import HeldSite
 
 from trotline.app.wiring import AnyFrontier
@@ -130,6 +130,29 @@ async def test_a_redis_that_hangs_is_known_to(both: Servers, tmp_path: Path):
 
     print(f"known to hang after {took:.1f} s")
     assert took < NOTICE_WITHIN
+
+
+async def test_a_job_goes_on_while_its_code_is_upgraded(both: Servers, tmp_path: Path):
+    """The old workers are stopped one after another once the new one is at work, as in any rolling upgrade."""
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    (newer / "crawl.py").write_text(f"{SPIDER}# another version\n")
+    async with crawl(tmp_path, *both.places(), Terms(pages=30)) as job:
+        old = await job.worker()
+        await job.done(20)
+        new = await job.worker("--upgrade", folder=newer)
+        frontier = await job.frontier()
+        crew = await eventually(frontier.workers, lambda crew: len(crew) == 2 and all(view.done for view in crew))
+        job.workers.remove(old)
+        old.process.terminate()
+        assert (await old.end()).code == 130
+        await job.ended()
+        books = await job.books()
+
+    assert len({view.about.version for view in crew}) == 2, "two versions at the same time"
+    assert not books.trouble
+    assert books.again == 0
+    assert str(new.process.pid) in {visit["worker"].split("-")[-3] for visit in books.visits[-5:]}
 
 
 async def test_a_worker_that_was_frozen_past_its_lease_changes_nothing_when_it_wakes(both: Servers, tmp_path: Path):
