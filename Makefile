@@ -54,6 +54,8 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.simulation --seeds 20000
 	$(BIN)/python -m tests.simulation --coordinators --seeds 5000
 	$(BIN)/python -m tests.e2e.kills --rounds 50
+	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
+	$(BIN)/python -m tests.e2e.fleet_soak
 	TROTLINE_SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	$(BIN)/python -m tests.fuzz --minutes 30
 
