@@ -104,7 +104,7 @@ class Shard:
 
     async def _unpack(self, worker: str, reply: list[Any]) -> Haul:
         now, wake, token, over, best, line = reply[:_HEAD]
-        haul = Haul([], (wake - now) / 1e6 if wake >= 0 else -1.0, bool(over), best, line)
+        haul = Haul([], max(0.001, (wake - now) / 1e6) if wake >= 0 else -1.0, bool(over), best, line)
         if len(reply) == _HEAD:
             return haul
         await self.forms.look_up(_forms_in(reply[_HEAD + 3 :: 2]))

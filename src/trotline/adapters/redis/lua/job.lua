@@ -16,7 +16,7 @@
 -- P is the prefix that all keys of a shard share: KEYS[1] is P .. "job". ARGV[1] is the time of a test's clock, or "".
 
 local call = redis.call
-local sub, byte, find, floor = string.sub, string.byte, string.find, math.floor
+local sub, byte, find, floor, ceil = string.sub, string.byte, string.find, math.floor, math.ceil
 local pack_, unpack_ = struct.pack, struct.unpack
 
 local JOB = KEYS[1]

@@ -5,9 +5,9 @@
 --                         need credit
 --   P d:LANE        zset  tasks that are not due yet (level and task) -> due
 --   P due           zset  lane -> due time of its first delayed task
---   P r:LEVEL       list  lanes that may be served in this level, who waited longest first: name, stamp, name, stamp
+--   P r:LEVEL       list  lanes that may be served in this level, who waited longest first: stamp (4 bytes) and name
 --   P levels        zset  the levels that have such a list
---   P rest          zset  lane -> when to look at it again
+--   P rest          zset  lane -> when to look at it again, in milliseconds
 --
 -- A lane stands in line at the best level in which it has tasks, and at most once at any level: with the stamp that it
 -- keeps beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has
@@ -19,7 +19,7 @@ local COUNT_AT, LEVEL_AT = 114, 116
 local RUNNING, PAUSED, DRAINING = 0, 1, 2
 local LANES, QUEUE, LATE, LINE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:"
 
-local lanes, touched, marked, not_before = {}, {}, {}, {}
+local lanes, touched, touches, not_before = {}, {}, 0, {}
 
 local function form(levels)
   local known = FORMS[levels]
@@ -37,7 +37,7 @@ end
 
 local function read_lane(name, packed)
   local levels = levels_of(packed)
-  local lane = {name, "", unpack_(form(levels), packed)}
+  local lane = {name, "", false, unpack_(form(levels), packed)}
   local last = LEVELS + 2 * levels + 1
   if lane[last] <= #packed then lane[WHY] = sub(packed, lane[last]) end
   lane[last] = nil
@@ -46,7 +46,7 @@ local function read_lane(name, packed)
 end
 
 local function new_lane(name, pace)
-  local lane = {name, "", RUNNING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  local lane = {name, "", false, RUNNING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
   open_pace(lane, pace)
   lanes[name] = lane
   return lane
@@ -93,9 +93,10 @@ local function load_lanes(names, paces)
 end
 
 local function touch(lane)
-  if not marked[lane] then
-    marked[lane] = true
-    touched[#touched + 1] = lane
+  if not lane[TOUCHED] then
+    lane[TOUCHED] = true
+    touches = touches + 1
+    touched[touches] = lane
   end
 end
 
@@ -193,18 +194,18 @@ local function line_up(lane)
       book.turns = book.turns % 4294967295 + 1
       lane[at + 1] = book.turns
       local line = lines[level]
-      if not line then
-        line = {}
-        lines[level] = line
-      end
-      line[#line + 1] = lane[NAME]
-      line[#line + 1] = book.turns
+      local entry = pack_("<I4", book.turns) .. lane[NAME]
+      if line then line[#line + 1] = entry else lines[level] = {entry} end
     end
   end
-  if look and (lane[WAKE] == 0 or lane[WAKE] > look) then
-    lane[WAKE] = look
-    looks[#looks + 1] = look
-    looks[#looks + 1] = lane[NAME]
+  if look then
+    -- Rather a millisecond early: then it is looked at once more.
+    look = floor(look * 1000)
+    if lane[WAKE] == 0 or lane[WAKE] > look then
+      lane[WAKE] = look
+      looks[#looks + 1] = string.format("%d", look)
+      looks[#looks + 1] = lane[NAME]
+    end
   end
 end
 
@@ -228,7 +229,7 @@ end
 -- lined: all of them stand in line already.
 local function write_lanes(lined)
   local written = {}
-  for i = 1, #touched do
+  for i = 1, touches do
     local lane = touched[i]
     if not lined then line_up(lane) end
     local levels = lane[LEVELS]

@@ -14,7 +14,7 @@ local worker, limit, this_call, lost_call = ARGV[2], min(tonumber(ARGV[3]), 1000
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 local shards, shard, upto = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local RESCUED, PROMOTED, BURIED = 2000, 1000, 2000
-local QUANTUM = 4
+local QUANTUM, TOGETHER = 8, 0.1
 
 -- A call's name is its client's and a number that goes up.
 local function is_of(client, name)
@@ -84,7 +84,7 @@ local function promote()
       if promoted < PROMOTED then promoted = promoted + promote_lane(lanes[name]) end
     end
   end
-  names = call("ZRANGEBYSCORE", P .. "rest", "-inf", now, "LIMIT", 0, limit + 16)
+  names = call("ZRANGEBYSCORE", P .. "rest", "-inf", now * 1000, "LIMIT", 0, limit + 16)
   if #names > 0 then
     load_lanes(names)
     call("ZREMRANGEBYRANK", P .. "rest", 0, #names - 1)
@@ -94,7 +94,7 @@ local function promote()
       touch(lane)
     end
   end
-  for i = 1, #touched do line_up(touched[i]) end
+  for i = 1, touches do line_up(touched[i]) end
   write_lines()
 end
 
@@ -102,24 +102,27 @@ local reply, held = {0, -1, 0, 0, false, 0}, {}
 local served = 0
 
 local function hand_out(lane, level, blobs, start)
-  local head, interval, at = wrap(lane[NAME], level), lane[INTERVAL], #reply
-  reply[at + 1], reply[at + 2] = lane[NAME], #blobs
+  local head, interval, at, count = wrap(lane[NAME], level), lane[INTERVAL], #reply, #blobs
+  local token = (book.leases + served) * shards + shard
+  reply[at + 1], reply[at + 2] = lane[NAME], count
   at = at + 2
-  for i = 1, #blobs do
-    served = served + 1
-    reply[at + 1], reply[at + 2] = floor((start - now) * 1e6 + 0.5), blobs[i]
+  for i = 1, count do
+    local blob = blobs[i]
+    -- Whole microseconds: a reply has no fractions.
+    reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, blob
     at = at + 2
-    held[2 * served - 1] = pack_(">I6", (book.leases + served) * shards + shard)
-    held[2 * served] = head .. blobs[i]
+    token = token + shards
+    held[2 * (served + i) - 1], held[2 * (served + i)] = pack_(">I6", token), head .. blob
     start = start + interval
   end
+  served = served + count
   lane[NEXT] = start
-  lane[LEASED] = lane[LEASED] + #blobs
+  lane[LEASED] = lane[LEASED] + count
 end
 
 -- Up to so many tasks of one level of a lane.
 local function serve(lane, at, wanted)
-  if given_up(lane, patience) then
+  if lane[FAILURES] > 0 and given_up(lane, patience) then
     bury_waiting(lane, string.format("unreachable: lane given up after %.0f s of failures only", patience), BURIED)
     if waiting_in(lane) == 0 then forgive(lane) end
     not_before[lane] = now + 0.001
@@ -136,32 +139,49 @@ local function serve(lane, at, wanted)
   end
   local key = queue(lane, level)
   local blobs = call("LPOP", key, places) or {}
-  if #blobs < places or call("LLEN", key) == 0 then close_level(lane, at) end
-  if #blobs == 0 then return end
+  local count = #blobs
+  if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
+  if count == 0 then return end
   hand_out(lane, level, blobs, start)
-  spend(lane, retry and 0 or #blobs, retry and #blobs or 0, share)
+  if retry then spend(lane, 0, count, share) else spend(lane, count, 0, share) end
 end
 
--- Lanes that stand in line at a level share what is left of the batch, a few tasks each: one task each would cost the
--- server three times as much, and the worker a connection for every page.
+-- How many tasks a lane gives at one turn while others stand in line: as many as may start at about the same moment.
+-- More would wait with the worker while other lanes could run; fewer cost the server more, and the worker a connection
+-- for every page.
+local function portion(lane)
+  local interval = lane[INTERVAL]
+  if interval * (QUANTUM - 1) <= TOGETHER then return QUANTUM end
+  return 1 + floor(TOGETHER / interval)
+end
+
+-- Lanes that stand in line at a level share what is left of the batch.
 local function serve_level(level)
-  local wanted = math.ceil((limit - served) / QUANTUM)
-  local line = call("LPOP", LINE .. level, 2 * wanted)
+  local wanted = limit - served
+  -- Most lanes give several tasks: those that are popped and not needed would have to be put back.
+  local popped = ceil(wanted / QUANTUM)
+  local line = call("LPOP", LINE .. level, popped)
   if not line then
     call("ZREM", P .. "levels", level)
     return
   end
-  local names, count = {}, #line / 2
-  local most = count < wanted and limit or QUANTUM
-  for i = 1, count do names[i] = line[2 * i - 1] end
+  local names, stamps, count = {}, {}, #line
+  for i = 1, count do
+    local entry = line[i]
+    names[i], stamps[i] = sub(entry, 5), unpack_("<I4", entry)
+  end
   load_lanes(names)
   for i = 1, count do
     local lane = lanes[names[i]]
     local at = lane and find_level(lane, level)
-    if at and lane[at + 1] == tonumber(line[2 * i]) then
+    if at and lane[at + 1] == stamps[i] then
       lane[at + 1] = 0
       touch(lane)
-      if lane[STATE] ~= PAUSED then serve(lane, at, min(most, math.ceil((limit - served) / (count - i + 1)))) end
+      if lane[STATE] ~= PAUSED then
+        local share_ = ceil((limit - served) / (count - i + 1))
+        if count == popped then share_ = min(share_, portion(lane)) end
+        serve(lane, at, share_)
+      end
       line_up(lane)
     end
   end
@@ -174,7 +194,7 @@ local function best_left()
     local level = tonumber(call("ZRANGE", P .. "levels", 0, 0)[1])
     if not level then return false, 0 end
     local length = call("LLEN", LINE .. level)
-    if length > 0 then return level, length / 2 end
+    if length > 0 then return level, length end
     call("ZREM", P .. "levels", level)
   end
 end
@@ -182,7 +202,7 @@ end
 local function next_wake()
   local rest = call("ZRANGE", P .. "rest", 0, 0, "WITHSCORES")[2]
   local due = call("ZRANGE", P .. "due", 0, 0, "WITHSCORES")[2]
-  local wake = min(tonumber(rest or "inf"), tonumber(due or "inf"))
+  local wake = min(rest and rest / 1000 or math.huge, due and tonumber(due) or math.huge)
   if wake == math.huge then return -1 end
   return floor(wake * 1e6)
 end

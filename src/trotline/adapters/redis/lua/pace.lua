@@ -1,8 +1,9 @@
 -- When a lane may be asked, and how its answers change that: rules/pace.py, word for word.
 -- A lane is an array; the numbers below are the places of its fields (lanes.lua keeps it in one string).
 
-local NAME, WHY, STATE, LEASED, WAKE, FLOOR, CEILING, CONCURRENCY, INTERVAL, NEXT, REST = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11
-local FAILURES, SINCE, RESTS, SLOWED, LATENCY, USUAL, CREDIT, CREDITED, LEVELS = 12, 13, 14, 15, 16, 17, 18, 19, 20
+local NAME, WHY, TOUCHED, STATE, LEASED, WAKE = 1, 2, 3, 4, 5, 6
+local FLOOR, CEILING, CONCURRENCY, INTERVAL, NEXT, REST = 7, 8, 9, 10, 11, 12
+local FAILURES, SINCE, RESTS, SLOWED, LATENCY, USUAL, CREDIT, CREDITED, LEVELS = 13, 14, 15, 16, 17, 18, 19, 20, 21
 
 local max, min = math.max, math.min
 
@@ -34,12 +35,15 @@ end
 
 -- How many starts there are within the horizon, and the first of them. Spending them is `spend_starts`.
 local function reserve(lane, wanted)
-  local count = min(wanted, allowed(lane) - lane[LEASED])
-  local first = max(now, lane[NEXT], lane[REST])
-  local start, starts = first, 0
-  while starts < count and start <= now + HORIZON do
+  local count = allowed(lane) - lane[LEASED]
+  if wanted < count then count = wanted end
+  local first, until_ = now, now + HORIZON
+  if lane[NEXT] > first then first = lane[NEXT] end
+  if lane[REST] > first then first = lane[REST] end
+  local start, starts, interval = first, 0, lane[INTERVAL]
+  while starts < count and start <= until_ do
     starts = starts + 1
-    start = start + lane[INTERVAL]
+    start = start + interval
   end
   return starts, first
 end
@@ -47,7 +51,9 @@ end
 -- From when on the lane may hand out a start; nil while all its places are taken.
 local function free_at(lane)
   if lane[LEASED] >= allowed(lane) then return nil end
-  return max(lane[REST], lane[NEXT] - HORIZON)
+  local rest, free = lane[REST], lane[NEXT] - HORIZON
+  if rest > free then return rest end
+  return free
 end
 
 -- Many visits in flight bring the same bad news: one step a second, or they would multiply.
@@ -65,7 +71,8 @@ local function answered(lane, took)
   if latency > 2 * usual + 0.05 then
     slower(lane, 1.1, 0)
   else
-    lane[INTERVAL] = max(lane[FLOOR], lane[INTERVAL] * 0.98)
+    local interval, floor_ = lane[INTERVAL] * 0.98, lane[FLOOR]
+    lane[INTERVAL] = interval > floor_ and interval or floor_
   end
   if lane[FAILURES] > 0 then lane[WHY] = "" end
   lane[FAILURES], lane[SINCE], lane[RESTS] = 0, 0, 0
@@ -98,7 +105,9 @@ local function learn(lane, kind, took, rest, interval, chance)
     local asked = min(interval, max(lane[CEILING], lane[FLOOR]))
     lane[FLOOR], lane[INTERVAL] = asked, max(lane[INTERVAL], asked)
   end
-  if kind == "throttled" then
+  if kind == "ok" then
+    answered(lane, took)
+  elseif kind == "throttled" then
     throttled(lane, rest, chance)
   elseif FAILED[kind] then
     failed(lane, rest, chance)
@@ -117,10 +126,12 @@ end
 
 -- Retries the lane may start now.
 local function credit(lane)
+  if lane[CREDIT] == ALLOWANCE then return ALLOWANCE end
   return min(ALLOWANCE, lane[CREDIT] + DRIP * max(0, now - lane[CREDITED]))
 end
 
 local function spend(lane, fresh, retries, share)
+  if retries == 0 and lane[CREDIT] == ALLOWANCE then return end
   local left = min(ALLOWANCE, credit(lane) + share * fresh) - retries
   if left == ALLOWANCE and lane[CREDIT] == ALLOWANCE then return end
   lane[CREDIT], lane[CREDITED] = left, now
