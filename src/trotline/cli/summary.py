@@ -92,7 +92,8 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
         spider = shlex.quote(summary.spider)
         steps.append(("the dead", f"trotline dead {spider}"))
         steps.append(("revive", f"trotline dead {spider} --revive && {summary.command}"))
-    if summary.waiting and summary.ending in ("interrupted", "stopped at limit"):
+    # Also when nothing waits yet: the seeds were still being read.
+    if summary.ending == "interrupted" or (summary.waiting and summary.ending == "stopped at limit"):
         steps.append(("resume", summary.command))
     return steps
 

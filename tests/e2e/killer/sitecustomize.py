@@ -160,11 +160,11 @@ def _settle_first() -> None:
     from trotline.adapters.sqlite.frontier import SqliteFrontier
     from trotline.adapters.sqlite.sink import SqliteSink
 
-    kept: list[tuple[Any, Any]] = []
+    kept: list[tuple[Any, ...]] = []
     really_write, really_settle = SqliteSink.write, SqliteFrontier.settle
 
-    async def write(self: Any, batch: Any) -> None:
-        kept.append((self, batch))
+    async def write(self: Any, *batch: Any) -> None:
+        kept.append((self, *batch))
 
     async def settle(self: Any, worker: str, settlements: Any) -> Any:
         answers = await really_settle(self, worker, settlements)
