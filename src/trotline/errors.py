@@ -8,6 +8,7 @@ TrotlineError                 what happened, to what, and what to do next
 ├── SettingsError             command line, environment, settings file
 ├── FrontierError
 │   ├── FrontierUnreachable   not there, locked, no permission, disk full
+│   ├── FrontierGone          the job is not there any more: waiting does not bring it back
 │   ├── FrontierTooNew        written by a newer Trotline
 │   └── TermOver              a coordinator that does not lead any more
 ├── SinkError
@@ -61,6 +62,10 @@ class FrontierError(TrotlineError):
 
 class FrontierUnreachable(FrontierError):
     """The frontier is not there, locked, full, or not ours to open."""
+
+
+class FrontierGone(FrontierError):
+    """The frontier is there and has no such job: it was forgotten. Waiting does not bring it back."""
 
 
 class FrontierTooNew(FrontierError):

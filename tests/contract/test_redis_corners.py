@@ -7,6 +7,7 @@ import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis.scripts import script
+from trotline.errors import FrontierGone
 from trotline.model.lease import Admission, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.testing.frontier_contract.bench import tasks
@@ -82,3 +83,25 @@ async def test_a_task_that_moves_again_because_its_lease_was_lost_arrives_once(s
     assert await frontier.settle(WORKER, [Settlement(lease=leases[lane], outcome=Done())]) == [Settled.OK]
     assert await frontier.finished()
     assert (await frontier.progress()).done == 1
+
+
+async def test_a_form_that_a_failover_forgot_gets_the_same_number_again(bench: RedisBench):
+    frontier = await bench.open()
+    await frontier.put(tasks(3, priority=7))
+    shard = frontier._shards[0]
+    before = dict(shard.forms._numbers)
+    await shard.server.ask("DEL", f"{shard.prefix}forms")
+    other = await bench.again()
+    await other.put(tasks(3, lane="other.example", priority=9) + tasks(3, lane="third.example", priority=7))
+    assert before.items() <= other._shards[0].forms._numbers.items()
+
+
+async def test_a_worker_of_a_job_that_was_forgotten_is_told_so(bench: RedisBench):
+    frontier = await bench.open()
+    await frontier.put(tasks(2))
+    [lease] = await frontier.lease(WORKER, 1)
+    await frontier._shards[0].server.ask("DEL", frontier._shards[0].key)
+    with pytest.raises(FrontierGone):
+        await frontier.lease(WORKER, 1)
+    with pytest.raises(FrontierGone):
+        await frontier.settle(WORKER, [Settlement(lease, Done())])

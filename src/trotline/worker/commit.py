@@ -9,7 +9,7 @@ import contextlib
 import logging
 from collections import deque
 
-from trotline.errors import FrontierError, SinkError, SinkRejects, ValidatorsError
+from trotline.errors import FrontierError, FrontierGone, SinkError, SinkRejects, ValidatorsError
 from trotline.model.lease import Settled
 from trotline.model.moments import Seconds
 from trotline.model.record import Record
@@ -136,6 +136,9 @@ class Committer:
         while True:
             try:
                 answers = await self._tools.frontier.settle(self._worker, settlements)
+            except FrontierGone:
+                # Its rows are stored. There is nothing left that could be told, or waited for.
+                raise
             except FrontierError as error:
                 wait = await self._wait_for("frontier", error.what, wait)
             else:

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from trotline.errors import FrontierError
+from trotline.errors import FrontierError, FrontierGone
 from trotline.model.lease import Lease
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury
@@ -135,6 +135,8 @@ class Worker:
         try:
             self._asked_at = asyncio.get_running_loop().time()
             leases = await self._tools.frontier.lease(self.name, limit, wait)
+        except FrontierGone:
+            raise
         except FrontierError as error:
             log.warning("frontier.away %s", error.what)
             self._away = f"frontier is away: {error.what}"

@@ -32,7 +32,7 @@ class Forms:
                 if not number:
                     raise FrontierError(
                         "too many kinds of tasks in one job",
-                        hint="Routes, sites, pools and priorities make kinds, 65,000 at most. Use fewer priorities.",
+                        hint="Routes, sites, pools and priorities make kinds, 58,500 at most. Use fewer priorities.",
                     )
                 self._numbers[form] = number
                 self._forms[number] = form

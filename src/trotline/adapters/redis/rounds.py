@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from math import ceil
 
 from trotline.adapters.redis.shard import Haul, Shard
-from trotline.errors import FrontierUnreachable
+from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.lease import Lease
 
 _ROUNDS = 4
@@ -32,7 +32,7 @@ class Rounds:
             number, wanted, upto = self._next(best, limit - len(leases))
             try:
                 haul = await self._shards[number].lease(worker, wanted, upto)
-            except FrontierUnreachable:
+            except FrontierError:
                 # What the others gave must reach the worker; and this one takes back what its lost reply gave.
                 if not leases:
                     raise

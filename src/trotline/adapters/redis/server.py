@@ -12,7 +12,7 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.sentinel import MasterNotFoundError
 
 from trotline.adapters.redis.scripts import Script
-from trotline.errors import FrontierError, FrontierUnreachable
+from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 from trotline.model.moments import Moment, Seconds
 
 T = TypeVar("T")
@@ -141,7 +141,7 @@ def explained(error: Exception, place: str) -> FrontierError:
     text = str(error)
     word = text.partition(" ")[0]
     if "NOJOB" in text:
-        return FrontierError(f"{place} has no such job", hint="See which there are: trotline jobs")
+        return FrontierGone(f"{place} has no such job", hint="See which there are: trotline jobs")
     if isinstance(error, exceptions.OutOfMemoryError) or word == "OOM":
         return FrontierUnreachable(
             f"{place} has used up its memory and takes no more tasks",
