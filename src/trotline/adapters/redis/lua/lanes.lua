@@ -7,11 +7,12 @@
 --   P due           zset  lane -> due time of its first delayed task
 --   P r:LEVEL       list  lanes that may be served in this level, who waited longest first: stamp (4 bytes) and name
 --   P levels        zset  the levels that have such a list
---   P rest          zset  lane -> when to look at it again, in milliseconds
+--   P rest          zset  level (4 bytes), stamp and name of a lane that will stand in line -> from when on, in
+--                         milliseconds. Stamp 0: look at the lane
 --
--- A lane stands in line at the best level in which it has tasks, and at most once at any level: with the stamp that it
--- keeps beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has
--- to be searched for in a list. Stamp 0: it does not stand there.
+-- A lane stands in line at the best level in which it has tasks, now or from a moment on: with the stamp that it keeps
+-- beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has to be
+-- searched for, and who has rested joins the line without being looked at. Stamp 0: it does not stand there.
 
 local HEAD = "<BI4dddI4dddI4dI4dddddH"
 local FORMS = {[0] = HEAD, [1] = HEAD .. "i4I4", [2] = HEAD .. "i4I4i4I4", [3] = HEAD .. "i4I4i4I4i4I4"}
@@ -161,10 +162,11 @@ local function many(command, key, list)
   for from = 1, #list, 1000 do call(command, key, unpack(list, from, min(#list, from + 999))) end
 end
 
-local lines, looks = {}, {}
+local lines, later = {}, {}
+local LOOK = pack_("<i4I4", 0, 0)
 
--- The best level in which the lane may be served, and where the lane keeps it; and when to look again, if a better one
--- is held up by a lack of credit.
+-- Where the lane keeps the best level in which it may be served; and whether a better one is held up by a lack of
+-- credit.
 local function best_level(lane)
   local best, best_at, poor, rich
   for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
@@ -175,54 +177,56 @@ local function best_level(lane)
     end
     if (level % 2 == 0 or rich) and (not best or level < best) then best, best_at = level, at end
   end
-  if poor and (not best or poor < best) then return best, best_at, max(credit_at(lane), now + 0.001) end
-  return best, best_at, nil
+  return best_at, poor and (not best or poor < best)
 end
 
--- Let the lane stand in line at its best level if it may be served now, or be looked at again when it may.
+-- Let the lane stand in line at a level from a moment on. Whoever stands there already need not come again, unless it
+-- would be too late.
+local function stand(lane, at, moment)
+  if moment <= now then moment = 0 end
+  if lane[at + 1] ~= 0 and lane[WAKE] <= moment then return end
+  local level = lane[at]
+  book.turns = book.turns % 4294967295 + 1
+  lane[at + 1], lane[WAKE] = book.turns, moment
+  local entry = pack_("<I4", book.turns) .. lane[NAME]
+  if moment == 0 then
+    local line = lines[level]
+    if line then line[#line + 1] = entry else lines[level] = {entry} end
+  else
+    -- Rather a millisecond early than late: then it is looked at once more.
+    later[#later + 1] = string.format("%d", moment * 1000)
+    later[#later + 1] = pack_("<i4", level) .. entry
+  end
+end
+
+-- Let the lane stand in line at its best level if it may be served now, or from when on it may.
 -- What comes of it is written by `write_lines`.
 local function line_up(lane)
   if lane[LEVELS] == 0 or lane[STATE] == PAUSED then return end
-  local look = free_at(lane)
-  if not look then return end
-  local later = not_before[lane]
-  if later then look = max(look, later) end
-  if look <= now then
-    local level, at
-    level, at, look = best_level(lane)
-    if level and lane[at + 1] == 0 then
-      book.turns = book.turns % 4294967295 + 1
-      lane[at + 1] = book.turns
-      local line = lines[level]
-      local entry = pack_("<I4", book.turns) .. lane[NAME]
-      if line then line[#line + 1] = entry else lines[level] = {entry} end
-    end
-  end
-  if look then
-    -- Rather a millisecond early: then it is looked at once more.
-    look = floor(look * 1000)
-    if lane[WAKE] == 0 or lane[WAKE] > look then
-      lane[WAKE] = look
-      looks[#looks + 1] = string.format("%d", look)
-      looks[#looks + 1] = lane[NAME]
-    end
+  local free = free_at(lane)
+  if not free then return end
+  if not_before[lane] then free = max(free, not_before[lane]) end
+  local best_at, poor = best_level(lane)
+  if best_at then stand(lane, best_at, free) end
+  if poor then
+    later[#later + 1] = max(free, credit_at(lane), now + 0.001) * 1000
+    later[#later + 1] = LOOK .. lane[NAME]
   end
 end
 
 local function write_lines()
   for level, line in pairs(lines) do
-    local before = #line
     local length = 0
-    for from = 1, before, 1000 do
-      length = call("RPUSH", LINE .. level, unpack(line, from, min(before, from + 999)))
+    for from = 1, #line, 1000 do
+      length = call("RPUSH", LINE .. level, unpack(line, from, min(#line, from + 999)))
     end
-    if length == before then call("ZADD", P .. "levels", level, level) end
+    if length == #line then call("ZADD", P .. "levels", level, level) end
     woke = true
   end
   lines = {}
-  if #looks > 0 then
-    many("ZADD", P .. "rest", looks)
-    looks = {}
+  if #later > 0 then
+    many("ZADD", P .. "rest", later)
+    later = {}
   end
 end
 

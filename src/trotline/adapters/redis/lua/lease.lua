@@ -74,6 +74,17 @@ local function promote_lane(lane)
   return #due
 end
 
+local function look_at(names)
+  load_lanes(names)
+  for i = 1, #names do
+    local lane = lanes[names[i]]
+    if lane then
+      touch(lane)
+      line_up(lane)
+    end
+  end
+end
+
 -- Tasks and lanes whose time has come.
 local function promote()
   local names = call("ZRANGEBYSCORE", P .. "due", "-inf", now, "LIMIT", 0, 200)
@@ -84,17 +95,22 @@ local function promote()
       if promoted < PROMOTED then promoted = promoted + promote_lane(lanes[name]) end
     end
   end
-  names = call("ZRANGEBYSCORE", P .. "rest", "-inf", now * 1000, "LIMIT", 0, limit + 16)
-  if #names > 0 then
-    load_lanes(names)
-    call("ZREMRANGEBYRANK", P .. "rest", 0, #names - 1)
-    for i = 1, #names do
-      local lane = lanes[names[i]]
-      lane[WAKE] = 0
-      touch(lane)
-    end
-  end
   for i = 1, touches do line_up(touched[i]) end
+  local rested = call("ZRANGEBYSCORE", P .. "rest", "-inf", now * 1000, "LIMIT", 0, PROMOTED)
+  if #rested > 0 then
+    call("ZREMRANGEBYRANK", P .. "rest", 0, #rested - 1)
+    local looks = {}
+    for i = 1, #rested do
+      local level, stamp = unpack_("<i4I4", rested[i])
+      if stamp == 0 then
+        looks[#looks + 1] = sub(rested[i], 9)
+      else
+        local line, entry = lines[level], sub(rested[i], 5)
+        if line then line[#line + 1] = entry else lines[level] = {entry} end
+      end
+    end
+    look_at(looks)
+  end
   write_lines()
 end
 
@@ -155,11 +171,13 @@ local function portion(lane)
   return 1 + floor(TOGETHER / interval)
 end
 
+local visited = 0
+
 -- Lanes that stand in line at a level share what is left of the batch.
 local function serve_level(level)
-  local wanted = limit - served
-  -- Most lanes give several tasks: those that are popped and not needed would have to be put back.
-  local popped = ceil(wanted / QUANTUM)
+  -- As many lanes as will be needed, by what those before them gave: one that is popped and not needed would have to be
+  -- put back.
+  local popped = ceil((limit - served) / max(1, visited > 0 and served / visited or QUANTUM))
   local line = call("LPOP", LINE .. level, popped)
   if not line then
     call("ZREM", P .. "levels", level)
@@ -171,11 +189,12 @@ local function serve_level(level)
     names[i], stamps[i] = sub(entry, 5), unpack_("<I4", entry)
   end
   load_lanes(names)
+  visited = visited + count
   for i = 1, count do
     local lane = lanes[names[i]]
     local at = lane and find_level(lane, level)
     if at and lane[at + 1] == stamps[i] then
-      lane[at + 1] = 0
+      lane[at + 1], lane[WAKE] = 0, 0
       touch(lane)
       if lane[STATE] ~= PAUSED then
         local share_ = ceil((limit - served) / (count - i + 1))
