@@ -33,7 +33,7 @@ def frontier_url(text: Any) -> str:
         return _server(text, scheme)
     if scheme in ("", "sqlite") and _SEEN.search(path):
         raise ValueError(
-            f"{text!r} asks for another memory of what was seen; a SQLite frontier remembers exactly, and per job. "
+            f"{public(str(text))!r} asks for another memory of what was seen; a SQLite frontier remembers exactly, and per job. "
             'Leave it out, or use a server: "redis://HOST:PORT/0?seen=bloom"'
         )
     if scheme == "" and PurePath(path).suffix in (".db", ".sqlite", ".sqlite3"):
@@ -41,7 +41,7 @@ def frontier_url(text: Any) -> str:
     if scheme != "sqlite":
         raise ValueError(f"{public(str(text))!r} is not a frontier; write {_FRONTIERS}")
     if not path:
-        raise ValueError(f'{text!r} names no file; write "sqlite:PATH" or "{MEMORY}"')
+        raise ValueError(f'{public(str(text))!r} names no file; write "sqlite:PATH" or "{MEMORY}"')
     return f"sqlite:{path}"
 
 
@@ -64,7 +64,7 @@ def sink_url(text: Any) -> str:
             f'or write "sqlite:PATH", "jsonl:PATH", "csv:PATH", "parquet:PATH" or "postgresql://HOST/DATABASE"'
         )
     if not path:
-        raise ValueError(f'{text!r} names no file; write "{scheme}:PATH"')
+        raise ValueError(f'{public(str(text))!r} names no file; write "{scheme}:PATH"')
     return f"{scheme}:{path}"
 
 

@@ -74,7 +74,8 @@ class RedisJobs:
         return await self.find(name.decode()) if name else None
 
     async def all(self) -> list[Job]:
-        names = await self._server.ask("LRANGE", _ORDER, 0, -1)
+        # Once each: a reply that was lost may have left a job in the list twice.
+        names = dict.fromkeys(await self._server.ask("LRANGE", _ORDER, 0, -1))
         jobs = [await self.find(name.decode()) for name in names]
         return [job for job in jobs if job is not None]
 

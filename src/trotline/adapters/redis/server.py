@@ -152,7 +152,7 @@ def explained(error: Exception, place: str) -> FrontierError:
     if isinstance(error, exceptions.NoPermissionError) or word == "NOPERM":
         return FrontierUnreachable(
             f"{place} does not allow this user to do that",
-            hint="It needs the keys trotline:* and the scripting commands.",
+            hint="It needs the keys trotline:*, the channels trotline:* and the scripting commands.",
         )
     if isinstance(error, exceptions.ReadOnlyError) or word == "READONLY":
         return FrontierUnreachable(f"{place} is a replica", hint="Name the primary, or use redis+sentinel://.")
