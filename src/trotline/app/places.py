@@ -33,8 +33,8 @@ def frontier_url(text: Any) -> str:
         return _server(text, scheme)
     if scheme in ("", "sqlite") and _SEEN.search(path):
         raise ValueError(
-            f"{public(str(text))!r} asks for another memory of what was seen; a SQLite frontier remembers exactly, and per job. "
-            'Leave it out, or use a server: "redis://HOST:PORT/0?seen=bloom"'
+            f"{public(str(text))!r} asks for another memory of what was seen; a SQLite frontier remembers exactly, "
+            'and per job. Leave it out, or use a server: "redis://HOST:PORT/0?seen=bloom"'
         )
     if scheme == "" and PurePath(path).suffix in (".db", ".sqlite", ".sqlite3"):
         scheme = "sqlite"
