@@ -1,6 +1,6 @@
 -- Lanes: one string each, read once per call and written once at its end.
 --
---   P lanes         hash  lane -> its pace, and the levels in which tasks wait (packed, see HEAD)
+--   P lanes         hash  lane -> its pace, and the levels in which tasks wait (see pack_lane)
 --   P q:LANE:LEVEL  list  tasks that wait, first come first served. LEVEL is priority * 2, and 1 more for retries that
 --                         need credit
 --   P d:LANE        zset  tasks that are not due yet (level and task) -> due
@@ -14,40 +14,69 @@
 -- beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has to be
 -- searched for, and who has rested joins the line without being looked at. Stamp 0: it does not stand there.
 
-local HEAD = "<BI4dddI4dddI4dI4dddddH"
-local FORMS = {[0] = HEAD, [1] = HEAD .. "i4I4", [2] = HEAD .. "i4I4i4I4", [3] = HEAD .. "i4I4i4I4i4I4"}
-local COUNT_AT, LEVEL_AT = 114, 116
+-- A packed lane: its kind, how many levels, (level, stamp) for each, and then as much of the pace as its kind needs.
+-- Most lanes were never visited, or have only good answers; it is they that a broad crawl has by the hundred thousand.
+local WHOLE, CALM, FRESH = 0, 1, 2
+local LEVEL_AT = 4
+local PARTS = {[WHOLE] = "<BI4dddI4dddI4dI4ddddd", [CALM] = "<I4dddI4dddddd", [FRESH] = "<ddI4"}
+local PAIRS = {[0] = "<", "<i4I4", "<i4I4i4I4", "<i4I4i4I4i4I4"}
 local RUNNING, PAUSED, DRAINING = 0, 1, 2
 local LANES, QUEUE, LATE, LINE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:"
 
 local lanes, touched, touches, not_before = {}, {}, 0, {}
 
-local function form(levels)
-  local known = FORMS[levels]
-  if not known then
-    known = HEAD .. string.rep("i4I4", levels)
-    FORMS[levels] = known
-  end
-  return known
-end
-
-local function levels_of(packed)
-  local low, high = byte(packed, COUNT_AT, COUNT_AT + 1)
-  return low + 256 * high
+local function pairs_of(levels)
+  return PAIRS[levels] or "<" .. string.rep("i4I4", levels)
 end
 
 local function read_lane(name, packed)
-  local levels = levels_of(packed)
-  local lane = {name, "", false, unpack_(form(levels), packed)}
-  local last = LEVELS + 2 * levels + 1
-  if lane[last] <= #packed then lane[WHY] = sub(packed, lane[last]) end
-  lane[last] = nil
+  local kind, low, high = byte(packed, 1, 3)
+  local levels = low + 256 * high
+  local at = LEVEL_AT + 8 * levels
+  -- Room for three levels from the start; what stands behind the last one means nothing.
+  local l1, s1, l2, s2, l3, s3 = unpack_(pairs_of(min(levels, 3)), packed, LEVEL_AT)
+  local lane
+  if kind == CALM then
+    local leased, wake, lowest, highest, places, interval, next_start, rest, slowed, latency, usual =
+      unpack_(PARTS[CALM], packed, at)
+    lane = {name, "", false, RUNNING, leased, wake, lowest, highest, places, interval, next_start, rest, 0, 0, 0, slowed,
+      latency, usual, ALLOWANCE, 0, levels, l1, s1, l2, s2, l3, s3}
+  elseif kind == FRESH then
+    local lowest, highest, places = unpack_(PARTS[FRESH], packed, at)
+    lane = {name, "", false, RUNNING, 0, 0, lowest, highest, places, lowest, 0, 0, 0, 0, 0, 0, 0, 0, ALLOWANCE, 0, levels,
+      l1, s1, l2, s2, l3, s3}
+  else
+    lane = {name, "", false, unpack_(PARTS[WHOLE], packed, at)}
+    lane[WHY] = sub(packed, lane[LEVELS])
+    lane[LEVELS], lane[LEVELS + 1], lane[LEVELS + 2], lane[LEVELS + 3] = levels, l1, s1, l2
+    lane[LEVELS + 4], lane[LEVELS + 5], lane[LEVELS + 6] = s2, l3, s3
+  end
+  for i = 4, levels do
+    lane[LEVELS + 2 * i - 1], lane[LEVELS + 2 * i] = unpack_("<i4I4", packed, LEVEL_AT + 8 * i - 8)
+  end
   lanes[name] = lane
   return lane
 end
 
+local function pack_lane(lane)
+  local levels = lane[LEVELS]
+  local kind = WHOLE
+  if lane[FAILURES] == 0 and lane[STATE] == RUNNING and lane[CREDIT] == ALLOWANCE and lane[WHY] == "" then
+    local untouched = lane[NEXT] == 0 and lane[LEASED] == 0 and lane[WAKE] == 0 and lane[INTERVAL] == lane[FLOOR]
+    kind = untouched and lane[LATENCY] == 0 and lane[SLOWED] == 0 and lane[REST] == 0 and FRESH or CALM
+  end
+  local head = pack_("<BH", kind, levels) .. pack_(pairs_of(levels), unpack(lane, LEVELS + 1, LEVELS + 2 * levels))
+  if kind == CALM then
+    return head .. pack_(PARTS[CALM], lane[LEASED], lane[WAKE], lane[FLOOR], lane[CEILING], lane[CONCURRENCY],
+      lane[INTERVAL], lane[NEXT], lane[REST], lane[SLOWED], lane[LATENCY], lane[USUAL])
+  elseif kind == FRESH then
+    return head .. pack_(PARTS[FRESH], lane[FLOOR], lane[CEILING], lane[CONCURRENCY])
+  end
+  return head .. pack_(PARTS[WHOLE], unpack(lane, STATE, LEVELS - 1)) .. lane[WHY]
+end
+
 local function new_lane(name, pace)
-  local lane = {name, "", false, RUNNING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  local lane = {name, "", false, RUNNING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
   open_pace(lane, pace)
   lanes[name] = lane
   return lane
@@ -62,7 +91,8 @@ local function has_level(packed, level)
     needle = pack_("<i4", level)
     needles[level] = needle
   end
-  local last = LEVEL_AT + 8 * levels_of(packed)
+  local low, high = byte(packed, 2, 3)
+  local last = LEVEL_AT + 8 * (low + 256 * high)
   local at = find(packed, needle, LEVEL_AT, true)
   -- The same bytes may stand across a level and a stamp.
   while at and at < last and (at - LEVEL_AT) % 8 ~= 0 do at = find(packed, needle, at + 1, true) end
@@ -236,10 +266,7 @@ local function write_lanes(lined)
   for i = 1, touches do
     local lane = touched[i]
     if not lined then line_up(lane) end
-    local levels = lane[LEVELS]
-    written[2 * i - 1] = lane[NAME]
-    local packed = pack_(form(levels), unpack(lane, STATE, LEVELS + 2 * levels))
-    written[2 * i] = lane[WHY] == "" and packed or packed .. lane[WHY]
+    written[2 * i - 1], written[2 * i] = lane[NAME], pack_lane(lane)
   end
   write_lines()
   many("HSET", LANES, written)

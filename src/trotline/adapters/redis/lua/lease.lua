@@ -154,7 +154,8 @@ local function serve(lane, at, wanted)
     return
   end
   local key = queue(lane, level)
-  local blobs = call("LPOP", key, places) or {}
+  local blobs
+  if places == 1 then blobs = {call("LPOP", key) or nil} else blobs = call("LPOP", key, places) or {} end
   local count = #blobs
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
