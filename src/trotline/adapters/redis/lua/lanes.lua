@@ -65,6 +65,11 @@ local function pack_lane(lane)
     local untouched = lane[NEXT] == 0 and lane[LEASED] == 0 and lane[WAKE] == 0 and lane[INTERVAL] == lane[FLOOR]
     kind = untouched and lane[LATENCY] == 0 and lane[SLOWED] == 0 and lane[REST] == 0 and FRESH or CALM
   end
+  if kind == CALM and levels == 1 then
+    -- As the next lines would say it, for the most usual lane.
+    return pack_("<BHi4I4I4dddI4dddddd", CALM, 1, lane[LEVELS + 1], lane[LEVELS + 2], lane[LEASED], lane[WAKE], lane[FLOOR],
+      lane[CEILING], lane[CONCURRENCY], lane[INTERVAL], lane[NEXT], lane[REST], lane[SLOWED], lane[LATENCY], lane[USUAL])
+  end
   local head = pack_("<BH", kind, levels) .. pack_(pairs_of(levels), unpack(lane, LEVELS + 1, LEVELS + 2 * levels))
   if kind == CALM then
     return head .. pack_(PARTS[CALM], lane[LEASED], lane[WAKE], lane[FLOOR], lane[CEILING], lane[CONCURRENCY],
@@ -232,7 +237,8 @@ end
 -- Let the lane stand in line at its best level if it may be served now, or from when on it may.
 -- What comes of it is written by `write_lines`.
 local function line_up(lane)
-  if lane[LEVELS] == 0 or lane[STATE] == PAUSED then return end
+  local levels = lane[LEVELS]
+  if levels == 0 or lane[STATE] == PAUSED or (levels == 1 and lane[LEVELS + 2] ~= 0) then return end
   local free = free_at(lane)
   if not free then return end
   if not_before[lane] then free = max(free, not_before[lane]) end
