@@ -198,6 +198,8 @@ local function many(command, key, list)
 end
 
 local lines, later = {}, {}
+-- What lanes were popped from a line just now, and the level of that line.
+local popped, popped_at = {}, nil
 local LOOK = pack_("<i4I4", 0, 0)
 
 -- Where the lane keeps the best level in which it may be served; and whether a better one is held up by a lack of
@@ -220,10 +222,16 @@ end
 local function stand(lane, at, moment)
   if moment <= now then moment = 0 end
   if lane[at + 1] ~= 0 and lane[WAKE] <= moment then return end
-  local level = lane[at]
-  book.turns = book.turns % 4294967295 + 1
-  lane[at + 1], lane[WAKE] = book.turns, moment
-  local entry = pack_("<I4", book.turns) .. lane[NAME]
+  local level, entry = lane[at], popped[lane]
+  if entry and popped_at == level then
+    -- It was popped just now, so nobody else stands there with its stamp.
+    lane[at + 1] = unpack_("<I4", entry)
+  else
+    book.turns = book.turns % 4294967295 + 1
+    lane[at + 1] = book.turns
+    entry = pack_("<I4", book.turns) .. lane[NAME]
+  end
+  lane[WAKE] = moment
   if moment == 0 then
     local line = lines[level]
     if line then line[#line + 1] = entry else lines[level] = {entry} end

@@ -178,33 +178,33 @@ local visited = 0
 local function serve_level(level)
   -- As many lanes as will be needed, by what those before them gave: one that is popped and not needed would have to be
   -- put back.
-  local popped = ceil((limit - served) / max(1, visited > 0 and served / visited or QUANTUM))
-  local line = call("LPOP", LINE .. level, popped)
+  local wanted = ceil((limit - served) / max(1, visited > 0 and served / visited or QUANTUM))
+  local line = call("LPOP", LINE .. level, wanted)
   if not line then
     call("ZREM", P .. "levels", level)
     return
   end
-  local names, stamps, count = {}, {}, #line
+  local names, count = {}, #line
+  for i = 1, count do names[i] = sub(line[i], 5) end
+  local packed = call("HMGET", LANES, unpack(names))
+  popped, popped_at, visited = {}, level, visited + count
   for i = 1, count do
-    local entry = line[i]
-    names[i], stamps[i] = sub(entry, 5), unpack_("<I4", entry)
-  end
-  load_lanes(names)
-  visited = visited + count
-  for i = 1, count do
-    local lane = lanes[names[i]]
+    local name = names[i]
+    local lane = lanes[name] or packed[i] and read_lane(name, packed[i])
     local at = lane and find_level(lane, level)
-    if at and lane[at + 1] == stamps[i] then
-      lane[at + 1], lane[WAKE] = 0, 0
+    if at and lane[at + 1] == unpack_("<I4", line[i]) then
+      lane[at + 1], lane[WAKE], popped[lane] = 0, 0, line[i]
       touch(lane)
       if lane[STATE] ~= PAUSED then
-        local share_ = ceil((limit - served) / (count - i + 1))
-        if count == popped then share_ = min(share_, portion(lane)) end
-        serve(lane, at, share_)
+        local left, after = limit - served, count - i
+        local most = after == 0 and left or ceil(left / (after + 1))
+        if count == wanted and most > 1 then most = min(most, portion(lane)) end
+        serve(lane, at, most)
       end
       line_up(lane)
     end
   end
+  popped = {}
   write_lines()
 end
 
