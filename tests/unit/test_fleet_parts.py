@@ -1,12 +1,14 @@
 """Promises of what the commands of a fleet are made of."""
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from rich.text import Text
 
+import trotline.adapters
 from trotline.app.feeding import open_feed
 from trotline.app.jobs import code_version, open_job
 from trotline.app.lines import LONGEST_LINE, read_lines
@@ -82,7 +84,9 @@ def test_the_code_version_changes_with_the_file_alone(tmp_path: Path, monkeypatc
 
 
 async def test_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(__import__("sys").modules, "trotline.adapters.redis", None)
+    # As on a machine without it, also when another test has imported it already.
+    monkeypatch.setitem(sys.modules, "trotline.adapters.redis", None)
+    monkeypatch.delattr(trotline.adapters, "redis", raising=False)
     with pytest.raises(SettingsError) as caught:
         await open_jobs("redis://:secret@nowhere/0")
     assert "trotline[redis]" in caught.value.hint
