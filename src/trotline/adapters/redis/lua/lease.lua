@@ -14,7 +14,10 @@ local worker, limit, this_call, lost_call = ARGV[2], min(tonumber(ARGV[3]), 1000
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 local shards, shard, upto = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local RESCUED, PROMOTED, BURIED = 2000, 1000, 2000
-local QUANTUM, TOGETHER = 8, 0.1
+local QUANTUM, MANY = 8, 32
+-- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
+-- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
+local together = limit >= MANY and HORIZON or 0.1
 
 -- A call's name is its client's and a number that goes up.
 local function is_of(client, name)
@@ -163,13 +166,11 @@ local function serve(lane, at, wanted)
   if retry then spend(lane, 0, count, share) else spend(lane, count, 0, share) end
 end
 
--- How many tasks a lane gives at one turn while others stand in line: as many as may start at about the same moment.
--- More would wait with the worker while other lanes could run; fewer cost the server more, and the worker a connection
--- for every page.
+-- How many tasks a lane gives at one turn while others stand in line.
 local function portion(lane)
   local interval = lane[INTERVAL]
-  if interval * (QUANTUM - 1) <= TOGETHER then return QUANTUM end
-  return 1 + floor(TOGETHER / interval)
+  if interval * (QUANTUM - 1) <= together then return QUANTUM end
+  return 1 + floor(together / interval)
 end
 
 local visited = 0
