@@ -1,6 +1,7 @@
 """Batches on their way to the scripts: one argument of msgpack, flat, because nested ones cost the server twice."""
 
 import random
+import struct
 from collections.abc import Container, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from trotline.model.verdict import Kind
 
 encode = msgspec.msgpack.Encoder().encode
 
+_BOUNDS = struct.Struct("<ddI")
 _LONGEST_TALLY = 100
 _LONGEST_EXAMPLE = 500
 _CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED, Kind.REFUSED})
@@ -45,6 +47,11 @@ def bounds(pace: Pace) -> list[float]:
     """A pace as pace.lua takes it: shortest and longest interval, visits at the same time."""
     floor = pace.rate.interval
     return [floor, max(floor, pace.slowest.interval), pace.concurrency]
+
+
+def packed(pace: Pace) -> bytes:
+    """The same in bytes, as a job keeps the usual one."""
+    return _BOUNDS.pack(*bounds(pace))
 
 
 class Batch:

@@ -5,10 +5,10 @@ import struct
 import msgspec
 
 from trotline.model.job import LaneView, State
-from trotline.model.moments import Moment
+from trotline.model.moments import Moment, Seconds
 
 _HEAD = struct.Struct("<BH")
-_WHOLE, _CALM, _FRESH = struct.Struct("<BIdddIdddIdIddddd"), struct.Struct("<IdddIdddddd"), struct.Struct("<ddI")
+_WHOLE, _CALM = struct.Struct("<BIdddIdddIdIddddd"), struct.Struct("<Idddd")
 _IS_CALM, _IS_FRESH = 1, 2
 _LEVEL = struct.Struct("<iI")
 _STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
@@ -36,16 +36,15 @@ class LaneRecord(msgspec.Struct, frozen=True):
         )
 
 
-def read_lane(packed: bytes) -> LaneRecord:
+def read_lane(packed: bytes, usual: Seconds = 0.0) -> LaneRecord:
+    """`usual` is the interval of lanes that are as the job's rules say."""
     kind, count = _HEAD.unpack_from(packed)
     at = _HEAD.size + count * _LEVEL.size
     levels = tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : at]))
     if kind == _IS_FRESH:
-        floor, _, _ = _FRESH.unpack_from(packed, at)
-        return LaneRecord(State.RUNNING, 0, floor, 0.0, levels, "")
+        return LaneRecord(State.RUNNING, 0, usual, 0.0, levels, "")
     if kind == _IS_CALM:
-        leased, _, _, _, _, interval, _, rest_until, *_ = _CALM.unpack_from(packed, at)
-        return LaneRecord(State.RUNNING, leased, interval, rest_until, levels, "")
+        return LaneRecord(State.RUNNING, _CALM.unpack_from(packed, at)[0], usual, 0.0, levels, "")
     state, leased, _, _, _, _, interval, _, rest_until, *_ = _WHOLE.unpack_from(packed, at)
     why = packed[at + _WHOLE.size :].decode(errors="replace")
     return LaneRecord(_STATES[state], leased, interval, rest_until, levels, why)

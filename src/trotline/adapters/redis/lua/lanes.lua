@@ -15,14 +15,16 @@
 -- searched for, and who has rested joins the line without being looked at. Stamp 0: it does not stand there.
 
 -- A packed lane: its kind, how many levels, (level, stamp) for each, and then as much of the pace as its kind needs.
--- Most lanes were never visited, or have only good answers; it is they that a broad crawl has by the hundred thousand.
+-- Most lanes have the job's usual pace, and were never visited, or have only good answers; it is they that a broad crawl
+-- has by the hundred thousand. A rest or a step that is over says nothing any more, and is not kept.
 local WHOLE, CALM, FRESH = 0, 1, 2
 local LEVEL_AT = 4
-local PARTS = {[WHOLE] = "<BI4dddI4dddI4dI4ddddd", [CALM] = "<I4dddI4dddddd", [FRESH] = "<ddI4"}
+local PARTS = {[WHOLE] = "<BI4dddI4dddI4dI4ddddd", [CALM] = "<I4dddd"}
 local PAIRS = {[0] = "<", "<i4I4", "<i4I4i4I4", "<i4I4i4I4i4I4"}
 local RUNNING, PAUSED, DRAINING = 0, 1, 2
 local LANES, QUEUE, LATE, LINE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:"
 
+local usual_floor, usual_ceiling, usual_places = unpack_("<ddI4", book.pace)
 local lanes, touched, touches, not_before = {}, {}, 0, {}
 
 local function pairs_of(levels)
@@ -37,14 +39,12 @@ local function read_lane(name, packed)
   local l1, s1, l2, s2, l3, s3 = unpack_(pairs_of(min(levels, 3)), packed, LEVEL_AT)
   local lane
   if kind == CALM then
-    local leased, wake, lowest, highest, places, interval, next_start, rest, slowed, latency, usual =
-      unpack_(PARTS[CALM], packed, at)
-    lane = {name, "", false, RUNNING, leased, wake, lowest, highest, places, interval, next_start, rest, 0, 0, 0, slowed,
-      latency, usual, ALLOWANCE, 0, levels, l1, s1, l2, s2, l3, s3}
+    local leased, wake, next_start, latency, usual = unpack_(PARTS[CALM], packed, at)
+    lane = {name, "", false, RUNNING, leased, wake, usual_floor, usual_ceiling, usual_places, usual_floor, next_start, 0, 0,
+      0, 0, 0, latency, usual, ALLOWANCE, 0, levels, l1, s1, l2, s2, l3, s3}
   elseif kind == FRESH then
-    local lowest, highest, places = unpack_(PARTS[FRESH], packed, at)
-    lane = {name, "", false, RUNNING, 0, 0, lowest, highest, places, lowest, 0, 0, 0, 0, 0, 0, 0, 0, ALLOWANCE, 0, levels,
-      l1, s1, l2, s2, l3, s3}
+    lane = {name, "", false, RUNNING, 0, 0, usual_floor, usual_ceiling, usual_places, usual_floor, 0, 0, 0, 0, 0, 0, 0, 0,
+      ALLOWANCE, 0, levels, l1, s1, l2, s2, l3, s3}
   else
     lane = {name, "", false, unpack_(PARTS[WHOLE], packed, at)}
     lane[WHY] = sub(packed, lane[LEVELS])
@@ -58,24 +58,27 @@ local function read_lane(name, packed)
   return lane
 end
 
-local function pack_lane(lane)
-  local levels = lane[LEVELS]
-  local kind = WHOLE
-  if lane[FAILURES] == 0 and lane[STATE] == RUNNING and lane[CREDIT] == ALLOWANCE and lane[WHY] == "" then
-    local untouched = lane[NEXT] == 0 and lane[LEASED] == 0 and lane[WAKE] == 0 and lane[INTERVAL] == lane[FLOOR]
-    kind = untouched and lane[LATENCY] == 0 and lane[SLOWED] == 0 and lane[REST] == 0 and FRESH or CALM
+local function kind_of(lane)
+  if lane[FAILURES] == 0 and lane[INTERVAL] == usual_floor and lane[STATE] == RUNNING and lane[CREDIT] == ALLOWANCE
+      and lane[REST] <= now and lane[SLOWED] + 1 <= now and lane[FLOOR] == usual_floor and lane[CEILING] == usual_ceiling
+      and lane[CONCURRENCY] == usual_places then
+    if lane[NEXT] == 0 and lane[LEASED] == 0 and lane[WAKE] == 0 and lane[LATENCY] == 0 then return FRESH end
+    return CALM
   end
+  return WHOLE
+end
+
+local function pack_lane(lane)
+  local levels, kind = lane[LEVELS], kind_of(lane)
   if kind == CALM and levels == 1 then
     -- As the next lines would say it, for the most usual lane.
-    return pack_("<BHi4I4I4dddI4dddddd", CALM, 1, lane[LEVELS + 1], lane[LEVELS + 2], lane[LEASED], lane[WAKE], lane[FLOOR],
-      lane[CEILING], lane[CONCURRENCY], lane[INTERVAL], lane[NEXT], lane[REST], lane[SLOWED], lane[LATENCY], lane[USUAL])
+    return pack_("<BHi4I4I4dddd", CALM, 1, lane[LEVELS + 1], lane[LEVELS + 2], lane[LEASED], lane[WAKE], lane[NEXT],
+      lane[LATENCY], lane[USUAL])
   end
   local head = pack_("<BH", kind, levels) .. pack_(pairs_of(levels), unpack(lane, LEVELS + 1, LEVELS + 2 * levels))
+  if kind == FRESH then return head end
   if kind == CALM then
-    return head .. pack_(PARTS[CALM], lane[LEASED], lane[WAKE], lane[FLOOR], lane[CEILING], lane[CONCURRENCY],
-      lane[INTERVAL], lane[NEXT], lane[REST], lane[SLOWED], lane[LATENCY], lane[USUAL])
-  elseif kind == FRESH then
-    return head .. pack_(PARTS[FRESH], lane[FLOOR], lane[CEILING], lane[CONCURRENCY])
+    return head .. pack_(PARTS[CALM], lane[LEASED], lane[WAKE], lane[NEXT], lane[LATENCY], lane[USUAL])
   end
   return head .. pack_(PARTS[WHOLE], unpack(lane, STATE, LEVELS - 1)) .. lane[WHY]
 end
