@@ -27,8 +27,6 @@ from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 
 BATCH = 64
 SIZES = ((100_000, 1), (100_000, 1_000), (1_000_000, 1_000), (1_000_000, 100_000))
-ALL_LANES = 100_000.0
-"""Starts a second of all lanes together."""
 _LENGTH = 60
 
 
@@ -68,10 +66,10 @@ def tasks(count: int, lanes: int, made_at: float = 0.0) -> Iterator[Task]:
         )
 
 
-def rules(lanes: int) -> LaneRules:
-    """A pace that every task is reserved a moment of, and that all lanes together could be served faster than."""
-    rate = ALL_LANES / lanes
-    return LaneRules(default=Pace(rate=Rate(rate), concurrency=100_000, slowest=Rate(rate / 10)))
+def rules(count: int, lanes: int) -> LaneRules:
+    """A pace that is felt, and that would end the job within about half a minute of the server's time."""
+    rate = max(1.0, count / lanes / 10)
+    return LaneRules(default=Pace(rate=Rate(rate), concurrency=256, slowest=Rate(rate / 10)))
 
 
 class Meter:
@@ -90,7 +88,7 @@ class Meter:
 async def measure(url: str, count: int, lanes: int) -> Cost:
     meter = Meter(url)
     jobs = RedisJobs(connect(url))
-    job = await jobs.start("bench", rules(lanes))
+    job = await jobs.start("bench", rules(count, lanes))
     frontier = RedisFrontier(connect(url), job)
     await frontier.progress()
     empty, started = meter.memory(), meter.cpu()
@@ -107,7 +105,6 @@ async def measure(url: str, count: int, lanes: int) -> Cost:
     leasing, settling = await _work(frontier, meter)
     progress = await frontier.progress()
     assert progress.done == count, f"{count} tasks went in, these are the books: {progress}"
-    await frontier.announce_finish()
     left = meter.memory()
     await frontier.close()
     await jobs.forget(job.id)

@@ -1,7 +1,6 @@
 """Batches on their way to the scripts: one argument of msgpack, flat, because nested ones cost the server twice."""
 
 import random
-import struct
 from collections.abc import Container, Sequence
 from typing import Any
 
@@ -18,15 +17,12 @@ from trotline.model.verdict import Kind
 
 encode = msgspec.msgpack.Encoder().encode
 
-_BOUNDS = struct.Struct("<ddI")
 _LONGEST_TALLY = 100
 _LONGEST_EXAMPLE = 500
 _CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED, Kind.REFUSED})
 """News that need no chance."""
 _DONE, _RETRY, _SNOOZE, _BURY, _LEFT = range(5)
 _NOTHING: list[Any] = []
-_PLAIN: list[Any] = [0, "", "", 0, ""]
-"""What an outcome takes with it that takes nothing."""
 
 
 def raw(data: bytes) -> msgspec.Raw:
@@ -47,11 +43,6 @@ def bounds(pace: Pace) -> list[float]:
     """A pace as pace.lua takes it: shortest and longest interval, visits at the same time."""
     floor = pace.rate.interval
     return [floor, max(floor, pace.slowest.interval), pace.concurrency]
-
-
-def packed(pace: Pace) -> bytes:
-    """The same in bytes, as a job keeps the usual one."""
-    return _BOUNDS.pack(*bounds(pace))
 
 
 class Batch:
@@ -110,54 +101,50 @@ def fingerprint_field(task: Task) -> bytes:
 async def endings(
     settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[int]
 ) -> list[Any]:
-    """Seven values for each settlement; settle.lua names them. `left`: tokens of those that go on in another shard."""
+    """Ten values for each settlement; settle.lua names them. `left`: tokens of those that go on in another shard."""
     flat: list[Any] = []
     for settlement in settlements:
         lease, news = settlement.lease, settlement.news
         outcome, name, more = await _outcome(settlement, batch, lease.token in left)
-        if settlement.rejects or settlement.examples:
-            more = [*(more or _PLAIN), *_rare(settlement)]
-        tallies = _tallies(settlement)
         flat += (raw(token_field(lease.token)), raw(fingerprint_field(lease.task)), outcome, name)
         if news is None:
-            flat += (None, 0)
-            told: tuple[float, float, float] = (0, 0, 0)
+            flat += (None, 0, 0, 0, 0, more)
         else:
-            flat += (news.kind.value, news.took)
-            told = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
-        if more or tallies or any(told):
-            flat.append([*told, tallies, *(more or _NOTHING)])
-        else:
-            flat.append(None)
+            luck = 0 if news.kind in _CALM else chance.random()
+            flat += (news.kind.value, news.took, news.rest, news.interval, luck, more)
     return flat
 
 
-async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[int, str, list[Any]]:
-    """Its number, what it is tallied as, and what it takes with it: wait, why, detail, lane and blob."""
+async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[int, str, list[Any] | None]:
+    """Its number, what it is tallied as, and what is rare."""
     outcome = settlement.outcome
     if isinstance(outcome, Done):
-        return _DONE, f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok", []
+        name = f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok"
+        if settlement.tallies or settlement.examples or settlement.rejects:
+            return _DONE, name, [0, "", "", 0, "", *_also(settlement)]
+        return _DONE, name, None
     if isinstance(outcome, Retry):
-        return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [outcome.wait, "", "", 0, ""]
+        return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [outcome.wait, "", "", 0, "", *_also(settlement)]
     if isinstance(outcome, Snooze):
         name = f"snooze: {outcome.why}"[:_LONGEST_TALLY]
         task = moved(settlement)
         if task is None or left:
-            return _LEFT if left else _SNOOZE, name, [outcome.wait, "", "", 0, ""]
-        return _SNOOZE, name, [outcome.wait, "", "", batch.lane(task.lane), raw(await batch.blob(task))]
+            return _LEFT if left else _SNOOZE, name, [outcome.wait, "", "", 0, "", *_also(settlement)]
+        blob = raw(await batch.blob(task))
+        return _SNOOZE, name, [outcome.wait, "", "", batch.lane(task.lane), blob, *_also(settlement)]
     assert isinstance(outcome, Bury)  # noqa: S101 - there is no fifth one
-    return _BURY, f"dead: {outcome.why}"[:_LONGEST_TALLY], [0, outcome.why, outcome.detail, 0, ""]
+    name = f"dead: {outcome.why}"[:_LONGEST_TALLY]
+    return _BURY, name, [0, outcome.why, outcome.detail, 0, "", *_also(settlement)]
 
 
-def _tallies(settlement: Settlement) -> list[Any]:
-    return [part for name, count in settlement.tallies.items() for part in (name[:_LONGEST_TALLY], count)]
-
-
-def _rare(settlement: Settlement) -> tuple[list[Any], list[Any]]:
-    """Examples and rejects, each flat."""
+def _also(settlement: Settlement) -> tuple[list[Any], list[Any], list[Any]]:
+    """Tallies, examples and rejects, each flat."""
+    tallies = [part for name, count in settlement.tallies.items() for part in (name[:_LONGEST_TALLY], count)]
     examples = [
         part for name, url in settlement.examples.items() for part in (name[:_LONGEST_TALLY], url[:_LONGEST_EXAMPLE])
     ]
+    if not settlement.rejects:
+        return tallies, examples, _NOTHING
     task = settlement.lease.task
     rejects = [
         part
@@ -167,4 +154,4 @@ def _rare(settlement: Settlement) -> tuple[list[Any], list[Any]]:
             msgspec.json.encode((task.url, task.route, reject.kind, reject.why, reject.data)).decode(),
         )
     ]
-    return examples, rejects
+    return tallies, examples, rejects

@@ -102,9 +102,7 @@ class RedisConsole:
             while cursor != "0":
                 told, *lanes = await self._server.run(script("lanes_view"), shard.key, cursor or "0", _PAGE)
                 for name, packed, waiting in zip(*[iter(lanes)] * 3, strict=True):
-                    yield read_lane(packed, self.job.rules.default.rate.interval).view(
-                        name.decode(errors="replace"), waiting, now
-                    )
+                    yield read_lane(packed).view(name.decode(errors="replace"), waiting, now)
                 cursor = told.decode()
 
     async def pause(self, lane: str | None = None) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.redis import keys, memory
-from trotline.adapters.redis.batches import packed
 from trotline.adapters.redis.ending import ending
 from trotline.adapters.redis.forgetting import forget
 from trotline.adapters.redis.scripts import script
@@ -65,7 +64,7 @@ class RedisJobs:
         )
         for shard in range(job.shards):
             books = keys.job(keys.home(job, shard))
-            await self._server.run_timeless(script("start"), books, repr(now), job.shards, packed(rules.default))
+            await self._server.run_timeless(script("start"), books, repr(now), job.shards)
             if more := memory.fields(job.memory, job.shards):
                 await self._server.ask("HSET", books, *more)
         return job

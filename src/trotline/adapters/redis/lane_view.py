@@ -5,11 +5,9 @@ import struct
 import msgspec
 
 from trotline.model.job import LaneView, State
-from trotline.model.moments import Moment, Seconds
+from trotline.model.moments import Moment
 
-_HEAD = struct.Struct("<BH")
-_WHOLE, _CALM = struct.Struct("<BIdddIdddIdIddddd"), struct.Struct("<Idddd")
-_IS_CALM, _IS_FRESH = 1, 2
+_HEAD = struct.Struct("<BIdddIdddIdIdddddH")
 _LEVEL = struct.Struct("<iI")
 _STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
 
@@ -36,15 +34,14 @@ class LaneRecord(msgspec.Struct, frozen=True):
         )
 
 
-def read_lane(packed: bytes, usual: Seconds = 0.0) -> LaneRecord:
-    """`usual` is the interval of lanes that are as the job's rules say."""
-    kind, count = _HEAD.unpack_from(packed)
-    at = _HEAD.size + count * _LEVEL.size
-    levels = tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : at]))
-    if kind == _IS_FRESH:
-        return LaneRecord(State.RUNNING, 0, usual, 0.0, levels, "")
-    if kind == _IS_CALM:
-        return LaneRecord(State.RUNNING, _CALM.unpack_from(packed, at)[0], usual, 0.0, levels, "")
-    state, leased, _, _, _, _, interval, _, rest_until, *_ = _WHOLE.unpack_from(packed, at)
-    why = packed[at + _WHOLE.size :].decode(errors="replace")
-    return LaneRecord(_STATES[state], leased, interval, rest_until, levels, why)
+def read_lane(packed: bytes) -> LaneRecord:
+    values = _HEAD.unpack_from(packed)
+    upto = _HEAD.size + values[-1] * _LEVEL.size
+    return LaneRecord(
+        state=_STATES[values[0]],
+        leased=values[1],
+        interval=values[6],
+        rest_until=values[8],
+        levels=tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : upto])),
+        why=packed[upto:].decode(errors="replace"),
+    )

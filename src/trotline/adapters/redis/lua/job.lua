@@ -8,7 +8,7 @@
 --                       buckets seen               size of the exact memory
 --                       draining                   lanes that are
 --            state    what the operator wants of the job
---            sealed, started_at, shards, pace (the usual one of its lanes, packed)
+--            sealed, started_at, shards
 --            finished_at, announced (0, or the call that announced it); finished_with (see finish.lua)
 --            idle     somebody waits for news
 --   P tallies, P news (channel)
@@ -29,10 +29,10 @@ if not now then
 end
 
 local BOOKS = "<dddddddddddd"
-local found = call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards", "pace")
+local found = call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards")
 if not found[1] then return redis.error_reply("NOJOB this server has no such job") end
 
-local book = {state = found[2], sealed = found[3] == "1", finished_at = found[4], idle = found[5] == "1", pace = found[7]}
+local book = {state = found[2], sealed = found[3] == "1", finished_at = found[4], idle = found[5] == "1"}
 book.waiting, book.leased, book.done, book.dead, book.entered, book.ended, book.leases, book.turns, book.delayed,
   book.buckets, book.seen, book.draining = unpack_(BOOKS, found[1])
 -- One shard of several is not the whole job: that it is empty says nothing.
