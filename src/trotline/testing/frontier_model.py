@@ -136,7 +136,9 @@ class Model:
                 continue
             for other in left:
                 assert other.task.priority >= known.task.priority, f"{other} was passed over by {known}"
-                if other.task.lane == known.task.lane and other.task.priority == known.task.priority:
+                # Who had to wait for its time joins the queue when that has come.
+                timed = other.task.not_before or known.task.not_before
+                if other.task.lane == known.task.lane and other.task.priority == known.task.priority and not timed:
                     assert other.place > known.place, f"{other} came before {known}"
 
     def settled(

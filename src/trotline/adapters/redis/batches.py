@@ -23,6 +23,8 @@ _CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED
 """News that need no chance."""
 _DONE, _RETRY, _SNOOZE, _BURY, _LEFT = range(5)
 _NOTHING: list[Any] = []
+_PLAIN: list[Any] = [0, "", "", 0, ""]
+"""What an outcome takes with it that takes nothing."""
 
 
 def raw(data: bytes) -> msgspec.Raw:
@@ -101,50 +103,54 @@ def fingerprint_field(task: Task) -> bytes:
 async def endings(
     settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[int]
 ) -> list[Any]:
-    """Ten values for each settlement; settle.lua names them. `left`: tokens of those that go on in another shard."""
+    """Seven values for each settlement; settle.lua names them. `left`: tokens of those that go on in another shard."""
     flat: list[Any] = []
     for settlement in settlements:
         lease, news = settlement.lease, settlement.news
         outcome, name, more = await _outcome(settlement, batch, lease.token in left)
+        if settlement.rejects or settlement.examples:
+            more = [*(more or _PLAIN), *_rare(settlement)]
+        tallies = _tallies(settlement)
         flat += (raw(token_field(lease.token)), raw(fingerprint_field(lease.task)), outcome, name)
         if news is None:
-            flat += (None, 0, 0, 0, 0, more)
+            flat += (None, 0)
+            told: tuple[float, float, float] = (0, 0, 0)
         else:
-            luck = 0 if news.kind in _CALM else chance.random()
-            flat += (news.kind.value, news.took, news.rest, news.interval, luck, more)
+            flat += (news.kind.value, news.took)
+            told = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
+        if more or tallies or any(told):
+            flat.append([*told, tallies, *(more or _NOTHING)])
+        else:
+            flat.append(None)
     return flat
 
 
-async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[int, str, list[Any] | None]:
-    """Its number, what it is tallied as, and what is rare."""
+async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[int, str, list[Any]]:
+    """Its number, what it is tallied as, and what it takes with it: wait, why, detail, lane and blob."""
     outcome = settlement.outcome
     if isinstance(outcome, Done):
-        name = f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok"
-        if settlement.tallies or settlement.examples or settlement.rejects:
-            return _DONE, name, [0, "", "", 0, "", *_also(settlement)]
-        return _DONE, name, None
+        return _DONE, f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok", []
     if isinstance(outcome, Retry):
-        return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [outcome.wait, "", "", 0, "", *_also(settlement)]
+        return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [outcome.wait, "", "", 0, ""]
     if isinstance(outcome, Snooze):
         name = f"snooze: {outcome.why}"[:_LONGEST_TALLY]
         task = moved(settlement)
         if task is None or left:
-            return _LEFT if left else _SNOOZE, name, [outcome.wait, "", "", 0, "", *_also(settlement)]
-        blob = raw(await batch.blob(task))
-        return _SNOOZE, name, [outcome.wait, "", "", batch.lane(task.lane), blob, *_also(settlement)]
+            return _LEFT if left else _SNOOZE, name, [outcome.wait, "", "", 0, ""]
+        return _SNOOZE, name, [outcome.wait, "", "", batch.lane(task.lane), raw(await batch.blob(task))]
     assert isinstance(outcome, Bury)  # noqa: S101 - there is no fifth one
-    name = f"dead: {outcome.why}"[:_LONGEST_TALLY]
-    return _BURY, name, [0, outcome.why, outcome.detail, 0, "", *_also(settlement)]
+    return _BURY, f"dead: {outcome.why}"[:_LONGEST_TALLY], [0, outcome.why, outcome.detail, 0, ""]
 
 
-def _also(settlement: Settlement) -> tuple[list[Any], list[Any], list[Any]]:
-    """Tallies, examples and rejects, each flat."""
-    tallies = [part for name, count in settlement.tallies.items() for part in (name[:_LONGEST_TALLY], count)]
+def _tallies(settlement: Settlement) -> list[Any]:
+    return [part for name, count in settlement.tallies.items() for part in (name[:_LONGEST_TALLY], count)]
+
+
+def _rare(settlement: Settlement) -> tuple[list[Any], list[Any]]:
+    """Examples and rejects, each flat."""
     examples = [
         part for name, url in settlement.examples.items() for part in (name[:_LONGEST_TALLY], url[:_LONGEST_EXAMPLE])
     ]
-    if not settlement.rejects:
-        return tallies, examples, _NOTHING
     task = settlement.lease.task
     rejects = [
         part
@@ -154,4 +160,4 @@ def _also(settlement: Settlement) -> tuple[list[Any], list[Any], list[Any]]:
             msgspec.json.encode((task.url, task.route, reject.kind, reject.why, reject.data)).decode(),
         )
     ]
-    return tallies, examples, rejects
+    return examples, rejects

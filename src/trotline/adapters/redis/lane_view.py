@@ -7,7 +7,9 @@ import msgspec
 from trotline.model.job import LaneView, State
 from trotline.model.moments import Moment
 
-_HEAD = struct.Struct("<BIdddIdddIdIdddddH")
+_HEAD = struct.Struct("<BH")
+_WHOLE, _CALM, _FRESH = struct.Struct("<BIdddIdddIdIddddd"), struct.Struct("<IdddIdddddd"), struct.Struct("<ddI")
+_IS_CALM, _IS_FRESH = 1, 2
 _LEVEL = struct.Struct("<iI")
 _STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
 
@@ -35,13 +37,15 @@ class LaneRecord(msgspec.Struct, frozen=True):
 
 
 def read_lane(packed: bytes) -> LaneRecord:
-    values = _HEAD.unpack_from(packed)
-    upto = _HEAD.size + values[-1] * _LEVEL.size
-    return LaneRecord(
-        state=_STATES[values[0]],
-        leased=values[1],
-        interval=values[6],
-        rest_until=values[8],
-        levels=tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : upto])),
-        why=packed[upto:].decode(errors="replace"),
-    )
+    kind, count = _HEAD.unpack_from(packed)
+    at = _HEAD.size + count * _LEVEL.size
+    levels = tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : at]))
+    if kind == _IS_FRESH:
+        floor, _, _ = _FRESH.unpack_from(packed, at)
+        return LaneRecord(State.RUNNING, 0, floor, 0.0, levels, "")
+    if kind == _IS_CALM:
+        leased, _, _, _, _, interval, _, rest_until, *_ = _CALM.unpack_from(packed, at)
+        return LaneRecord(State.RUNNING, leased, interval, rest_until, levels, "")
+    state, leased, _, _, _, _, interval, _, rest_until, *_ = _WHOLE.unpack_from(packed, at)
+    why = packed[at + _WHOLE.size :].decode(errors="replace")
+    return LaneRecord(_STATES[state], leased, interval, rest_until, levels, why)

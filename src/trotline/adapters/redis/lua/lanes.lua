@@ -1,52 +1,87 @@
 -- Lanes: one string each, read once per call and written once at its end.
 --
---   P lanes         hash  lane -> its pace, and the levels in which tasks wait (packed, see HEAD)
+--   P lanes         hash  lane -> its pace, and the levels in which tasks wait (see pack_lane)
 --   P q:LANE:LEVEL  list  tasks that wait, first come first served. LEVEL is priority * 2, and 1 more for retries that
 --                         need credit
 --   P d:LANE        zset  tasks that are not due yet (level and task) -> due
 --   P due           zset  lane -> due time of its first delayed task
 --   P r:LEVEL       list  lanes that may be served in this level, who waited longest first: stamp (4 bytes) and name
 --   P levels        zset  the levels that have such a list
---   P rest          zset  lane -> when to look at it again, in milliseconds
+--   P rest          zset  level (4 bytes), stamp and name of a lane that will stand in line -> from when on, in
+--                         milliseconds. Stamp 0: look at the lane
 --
--- A lane stands in line at the best level in which it has tasks, and at most once at any level: with the stamp that it
--- keeps beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has
--- to be searched for in a list. Stamp 0: it does not stand there.
+-- A lane stands in line at the best level in which it has tasks, now or from a moment on: with the stamp that it keeps
+-- beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has to be
+-- searched for, and who has rested joins the line without being looked at. Stamp 0: it does not stand there.
 
-local HEAD = "<BI4dddI4dddI4dI4dddddH"
-local FORMS = {[0] = HEAD, [1] = HEAD .. "i4I4", [2] = HEAD .. "i4I4i4I4", [3] = HEAD .. "i4I4i4I4i4I4"}
-local COUNT_AT, LEVEL_AT = 114, 116
+-- A packed lane: its kind, how many levels, (level, stamp) for each, and then as much of the pace as its kind needs.
+-- Most lanes were never visited, or have only good answers; it is they that a broad crawl has by the hundred thousand.
+local WHOLE, CALM, FRESH = 0, 1, 2
+local LEVEL_AT = 4
+local PARTS = {[WHOLE] = "<BI4dddI4dddI4dI4ddddd", [CALM] = "<I4dddI4dddddd", [FRESH] = "<ddI4"}
+local PAIRS = {[0] = "<", "<i4I4", "<i4I4i4I4", "<i4I4i4I4i4I4"}
 local RUNNING, PAUSED, DRAINING = 0, 1, 2
 local LANES, QUEUE, LATE, LINE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:"
 
 local lanes, touched, touches, not_before = {}, {}, 0, {}
 
-local function form(levels)
-  local known = FORMS[levels]
-  if not known then
-    known = HEAD .. string.rep("i4I4", levels)
-    FORMS[levels] = known
-  end
-  return known
-end
-
-local function levels_of(packed)
-  local low, high = byte(packed, COUNT_AT, COUNT_AT + 1)
-  return low + 256 * high
+local function pairs_of(levels)
+  return PAIRS[levels] or "<" .. string.rep("i4I4", levels)
 end
 
 local function read_lane(name, packed)
-  local levels = levels_of(packed)
-  local lane = {name, "", false, unpack_(form(levels), packed)}
-  local last = LEVELS + 2 * levels + 1
-  if lane[last] <= #packed then lane[WHY] = sub(packed, lane[last]) end
-  lane[last] = nil
+  local kind, low, high = byte(packed, 1, 3)
+  local levels = low + 256 * high
+  local at = LEVEL_AT + 8 * levels
+  -- Room for three levels from the start; what stands behind the last one means nothing.
+  local l1, s1, l2, s2, l3, s3 = unpack_(pairs_of(min(levels, 3)), packed, LEVEL_AT)
+  local lane
+  if kind == CALM then
+    local leased, wake, lowest, highest, places, interval, next_start, rest, slowed, latency, usual =
+      unpack_(PARTS[CALM], packed, at)
+    lane = {name, "", false, RUNNING, leased, wake, lowest, highest, places, interval, next_start, rest, 0, 0, 0, slowed,
+      latency, usual, ALLOWANCE, 0, levels, l1, s1, l2, s2, l3, s3}
+  elseif kind == FRESH then
+    local lowest, highest, places = unpack_(PARTS[FRESH], packed, at)
+    lane = {name, "", false, RUNNING, 0, 0, lowest, highest, places, lowest, 0, 0, 0, 0, 0, 0, 0, 0, ALLOWANCE, 0, levels,
+      l1, s1, l2, s2, l3, s3}
+  else
+    lane = {name, "", false, unpack_(PARTS[WHOLE], packed, at)}
+    lane[WHY] = sub(packed, lane[LEVELS])
+    lane[LEVELS], lane[LEVELS + 1], lane[LEVELS + 2], lane[LEVELS + 3] = levels, l1, s1, l2
+    lane[LEVELS + 4], lane[LEVELS + 5], lane[LEVELS + 6] = s2, l3, s3
+  end
+  for i = 4, levels do
+    lane[LEVELS + 2 * i - 1], lane[LEVELS + 2 * i] = unpack_("<i4I4", packed, LEVEL_AT + 8 * i - 8)
+  end
   lanes[name] = lane
   return lane
 end
 
+local function pack_lane(lane)
+  local levels = lane[LEVELS]
+  local kind = WHOLE
+  if lane[FAILURES] == 0 and lane[STATE] == RUNNING and lane[CREDIT] == ALLOWANCE and lane[WHY] == "" then
+    local untouched = lane[NEXT] == 0 and lane[LEASED] == 0 and lane[WAKE] == 0 and lane[INTERVAL] == lane[FLOOR]
+    kind = untouched and lane[LATENCY] == 0 and lane[SLOWED] == 0 and lane[REST] == 0 and FRESH or CALM
+  end
+  if kind == CALM and levels == 1 then
+    -- As the next lines would say it, for the most usual lane.
+    return pack_("<BHi4I4I4dddI4dddddd", CALM, 1, lane[LEVELS + 1], lane[LEVELS + 2], lane[LEASED], lane[WAKE], lane[FLOOR],
+      lane[CEILING], lane[CONCURRENCY], lane[INTERVAL], lane[NEXT], lane[REST], lane[SLOWED], lane[LATENCY], lane[USUAL])
+  end
+  local head = pack_("<BH", kind, levels) .. pack_(pairs_of(levels), unpack(lane, LEVELS + 1, LEVELS + 2 * levels))
+  if kind == CALM then
+    return head .. pack_(PARTS[CALM], lane[LEASED], lane[WAKE], lane[FLOOR], lane[CEILING], lane[CONCURRENCY],
+      lane[INTERVAL], lane[NEXT], lane[REST], lane[SLOWED], lane[LATENCY], lane[USUAL])
+  elseif kind == FRESH then
+    return head .. pack_(PARTS[FRESH], lane[FLOOR], lane[CEILING], lane[CONCURRENCY])
+  end
+  return head .. pack_(PARTS[WHOLE], unpack(lane, STATE, LEVELS - 1)) .. lane[WHY]
+end
+
 local function new_lane(name, pace)
-  local lane = {name, "", false, RUNNING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+  local lane = {name, "", false, RUNNING, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
   open_pace(lane, pace)
   lanes[name] = lane
   return lane
@@ -61,7 +96,8 @@ local function has_level(packed, level)
     needle = pack_("<i4", level)
     needles[level] = needle
   end
-  local last = LEVEL_AT + 8 * levels_of(packed)
+  local low, high = byte(packed, 2, 3)
+  local last = LEVEL_AT + 8 * (low + 256 * high)
   local at = find(packed, needle, LEVEL_AT, true)
   -- The same bytes may stand across a level and a stamp.
   while at and at < last and (at - LEVEL_AT) % 8 ~= 0 do at = find(packed, needle, at + 1, true) end
@@ -161,10 +197,13 @@ local function many(command, key, list)
   for from = 1, #list, 1000 do call(command, key, unpack(list, from, min(#list, from + 999))) end
 end
 
-local lines, looks = {}, {}
+local lines, later = {}, {}
+-- What lanes were popped from a line just now, and the level of that line.
+local popped, popped_at = {}, nil
+local LOOK = pack_("<i4I4", 0, 0)
 
--- The best level in which the lane may be served, and where the lane keeps it; and when to look again, if a better one
--- is held up by a lack of credit.
+-- Where the lane keeps the best level in which it may be served; and whether a better one is held up by a lack of
+-- credit.
 local function best_level(lane)
   local best, best_at, poor, rich
   for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
@@ -175,54 +214,63 @@ local function best_level(lane)
     end
     if (level % 2 == 0 or rich) and (not best or level < best) then best, best_at = level, at end
   end
-  if poor and (not best or poor < best) then return best, best_at, max(credit_at(lane), now + 0.001) end
-  return best, best_at, nil
+  return best_at, poor and (not best or poor < best)
 end
 
--- Let the lane stand in line at its best level if it may be served now, or be looked at again when it may.
+-- Let the lane stand in line at a level from a moment on. Whoever stands there already need not come again, unless it
+-- would be too late.
+local function stand(lane, at, moment)
+  if moment <= now then moment = 0 end
+  if lane[at + 1] ~= 0 and lane[WAKE] <= moment then return end
+  local level, entry = lane[at], popped[lane]
+  if entry and popped_at == level then
+    -- It was popped just now, so nobody else stands there with its stamp.
+    lane[at + 1] = unpack_("<I4", entry)
+  else
+    book.turns = book.turns % 4294967295 + 1
+    lane[at + 1] = book.turns
+    entry = pack_("<I4", book.turns) .. lane[NAME]
+  end
+  lane[WAKE] = moment
+  if moment == 0 then
+    local line = lines[level]
+    if line then line[#line + 1] = entry else lines[level] = {entry} end
+  else
+    -- Rather a millisecond early than late: then it is looked at once more.
+    later[#later + 1] = string.format("%d", moment * 1000)
+    later[#later + 1] = pack_("<i4", level) .. entry
+  end
+end
+
+-- Let the lane stand in line at its best level if it may be served now, or from when on it may.
 -- What comes of it is written by `write_lines`.
 local function line_up(lane)
-  if lane[LEVELS] == 0 or lane[STATE] == PAUSED then return end
-  local look = free_at(lane)
-  if not look then return end
-  local later = not_before[lane]
-  if later then look = max(look, later) end
-  if look <= now then
-    local level, at
-    level, at, look = best_level(lane)
-    if level and lane[at + 1] == 0 then
-      book.turns = book.turns % 4294967295 + 1
-      lane[at + 1] = book.turns
-      local line = lines[level]
-      local entry = pack_("<I4", book.turns) .. lane[NAME]
-      if line then line[#line + 1] = entry else lines[level] = {entry} end
-    end
-  end
-  if look then
-    -- Rather a millisecond early: then it is looked at once more.
-    look = floor(look * 1000)
-    if lane[WAKE] == 0 or lane[WAKE] > look then
-      lane[WAKE] = look
-      looks[#looks + 1] = string.format("%d", look)
-      looks[#looks + 1] = lane[NAME]
-    end
+  local levels = lane[LEVELS]
+  if levels == 0 or lane[STATE] == PAUSED or (levels == 1 and lane[LEVELS + 2] ~= 0) then return end
+  local free = free_at(lane)
+  if not free then return end
+  if not_before[lane] then free = max(free, not_before[lane]) end
+  local best_at, poor = best_level(lane)
+  if best_at then stand(lane, best_at, free) end
+  if poor then
+    later[#later + 1] = max(free, credit_at(lane), now + 0.001) * 1000
+    later[#later + 1] = LOOK .. lane[NAME]
   end
 end
 
 local function write_lines()
   for level, line in pairs(lines) do
-    local before = #line
     local length = 0
-    for from = 1, before, 1000 do
-      length = call("RPUSH", LINE .. level, unpack(line, from, min(before, from + 999)))
+    for from = 1, #line, 1000 do
+      length = call("RPUSH", LINE .. level, unpack(line, from, min(#line, from + 999)))
     end
-    if length == before then call("ZADD", P .. "levels", level, level) end
+    if length == #line then call("ZADD", P .. "levels", level, level) end
     woke = true
   end
   lines = {}
-  if #looks > 0 then
-    many("ZADD", P .. "rest", looks)
-    looks = {}
+  if #later > 0 then
+    many("ZADD", P .. "rest", later)
+    later = {}
   end
 end
 
@@ -232,10 +280,7 @@ local function write_lanes(lined)
   for i = 1, touches do
     local lane = touched[i]
     if not lined then line_up(lane) end
-    local levels = lane[LEVELS]
-    written[2 * i - 1] = lane[NAME]
-    local packed = pack_(form(levels), unpack(lane, STATE, LEVELS + 2 * levels))
-    written[2 * i] = lane[WHY] == "" and packed or packed .. lane[WHY]
+    written[2 * i - 1], written[2 * i] = lane[NAME], pack_lane(lane)
   end
   write_lines()
   many("HSET", LANES, written)

@@ -14,7 +14,10 @@ local worker, limit, this_call, lost_call = ARGV[2], min(tonumber(ARGV[3]), 1000
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 local shards, shard, upto = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local RESCUED, PROMOTED, BURIED = 2000, 1000, 2000
-local QUANTUM, TOGETHER = 8, 0.1
+local QUANTUM, MANY = 8, 32
+-- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
+-- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
+local together = limit >= MANY and HORIZON or 0.1
 
 -- A call's name is its client's and a number that goes up.
 local function is_of(client, name)
@@ -74,6 +77,17 @@ local function promote_lane(lane)
   return #due
 end
 
+local function look_at(names)
+  load_lanes(names)
+  for i = 1, #names do
+    local lane = lanes[names[i]]
+    if lane then
+      touch(lane)
+      line_up(lane)
+    end
+  end
+end
+
 -- Tasks and lanes whose time has come.
 local function promote()
   local names = call("ZRANGEBYSCORE", P .. "due", "-inf", now, "LIMIT", 0, 200)
@@ -84,17 +98,22 @@ local function promote()
       if promoted < PROMOTED then promoted = promoted + promote_lane(lanes[name]) end
     end
   end
-  names = call("ZRANGEBYSCORE", P .. "rest", "-inf", now * 1000, "LIMIT", 0, limit + 16)
-  if #names > 0 then
-    load_lanes(names)
-    call("ZREMRANGEBYRANK", P .. "rest", 0, #names - 1)
-    for i = 1, #names do
-      local lane = lanes[names[i]]
-      lane[WAKE] = 0
-      touch(lane)
-    end
-  end
   for i = 1, touches do line_up(touched[i]) end
+  local rested = call("ZRANGEBYSCORE", P .. "rest", "-inf", now * 1000, "LIMIT", 0, PROMOTED)
+  if #rested > 0 then
+    call("ZREMRANGEBYRANK", P .. "rest", 0, #rested - 1)
+    local looks = {}
+    for i = 1, #rested do
+      local level, stamp = unpack_("<i4I4", rested[i])
+      if stamp == 0 then
+        looks[#looks + 1] = sub(rested[i], 9)
+      else
+        local line, entry = lines[level], sub(rested[i], 5)
+        if line then line[#line + 1] = entry else lines[level] = {entry} end
+      end
+    end
+    look_at(looks)
+  end
   write_lines()
 end
 
@@ -138,7 +157,8 @@ local function serve(lane, at, wanted)
     return
   end
   local key = queue(lane, level)
-  local blobs = call("LPOP", key, places) or {}
+  local blobs
+  if places == 1 then blobs = {call("LPOP", key) or nil} else blobs = call("LPOP", key, places) or {} end
   local count = #blobs
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
@@ -146,45 +166,46 @@ local function serve(lane, at, wanted)
   if retry then spend(lane, 0, count, share) else spend(lane, count, 0, share) end
 end
 
--- How many tasks a lane gives at one turn while others stand in line: as many as may start at about the same moment.
--- More would wait with the worker while other lanes could run; fewer cost the server more, and the worker a connection
--- for every page.
+-- How many tasks a lane gives at one turn while others stand in line.
 local function portion(lane)
   local interval = lane[INTERVAL]
-  if interval * (QUANTUM - 1) <= TOGETHER then return QUANTUM end
-  return 1 + floor(TOGETHER / interval)
+  if interval * (QUANTUM - 1) <= together then return QUANTUM end
+  return 1 + floor(together / interval)
 end
+
+local visited = 0
 
 -- Lanes that stand in line at a level share what is left of the batch.
 local function serve_level(level)
-  local wanted = limit - served
-  -- Most lanes give several tasks: those that are popped and not needed would have to be put back.
-  local popped = ceil(wanted / QUANTUM)
-  local line = call("LPOP", LINE .. level, popped)
+  -- As many lanes as will be needed, by what those before them gave: one that is popped and not needed would have to be
+  -- put back.
+  local wanted = ceil((limit - served) / max(1, visited > 0 and served / visited or QUANTUM))
+  local line = call("LPOP", LINE .. level, wanted)
   if not line then
     call("ZREM", P .. "levels", level)
     return
   end
-  local names, stamps, count = {}, {}, #line
+  local names, count = {}, #line
+  for i = 1, count do names[i] = sub(line[i], 5) end
+  local packed = call("HMGET", LANES, unpack(names))
+  popped, popped_at, visited = {}, level, visited + count
   for i = 1, count do
-    local entry = line[i]
-    names[i], stamps[i] = sub(entry, 5), unpack_("<I4", entry)
-  end
-  load_lanes(names)
-  for i = 1, count do
-    local lane = lanes[names[i]]
+    local name = names[i]
+    local lane = lanes[name] or packed[i] and read_lane(name, packed[i])
     local at = lane and find_level(lane, level)
-    if at and lane[at + 1] == stamps[i] then
-      lane[at + 1] = 0
+    if at and lane[at + 1] == unpack_("<I4", line[i]) then
+      lane[at + 1], lane[WAKE], popped[lane] = 0, 0, line[i]
       touch(lane)
       if lane[STATE] ~= PAUSED then
-        local share_ = ceil((limit - served) / (count - i + 1))
-        if count == popped then share_ = min(share_, portion(lane)) end
-        serve(lane, at, share_)
+        local left, after = limit - served, count - i
+        local most = after == 0 and left or ceil(left / (after + 1))
+        if count == wanted and most > 1 then most = min(most, portion(lane)) end
+        serve(lane, at, most)
       end
       line_up(lane)
     end
   end
+  popped = {}
   write_lines()
 end
 

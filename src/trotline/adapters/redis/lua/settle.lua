@@ -3,9 +3,10 @@
 -- End leases: outcome, children and news, each lease whole or not at all.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
 --   ARGV[4] msgpack: names of lanes, their paces, children (see admit.lua), their owners, endings
---   an ending is ten values in a row: token (6 bytes), fingerprint (8 bytes), outcome, name to tally,
---     news: kind or nil, took, rest, interval, chance; and what is rare:
---       wait, why, detail, number of the lane it moved to, blob it became, tallies, examples, rejects
+--   an ending is seven values in a row: token (6 bytes), fingerprint (8 bytes), outcome, name to tally, kind of the news
+--     or nil, how long the visit took, and what else there is, or nil:
+--       of the news rest, interval, chance; tallies; wait, why, detail; number of the lane it moved to, blob it became;
+--       examples, rejects
 --   gives one digit per ending: 1 applied, 0 stale
 --
 --   P rejects    list  when, and the record that failed validation      P examples   hash  tally -> first URL
@@ -25,7 +26,7 @@ local names, paces, children, owners, endings = asked[1], asked[2], asked[3], as
 local count = asked[6]
 
 local tokens = {}
-for i = 1, count do tokens[i] = endings[10 * i - 9] end
+for i = 1, count do tokens[i] = endings[7 * i - 6] end
 local parcels = call("HMGET", HELD .. worker, unpack(tokens, 1, min(count, 1000)))
 for from = 1001, count, 1000 do
   local some = call("HMGET", HELD .. worker, unpack(tokens, from, min(count, from + 999)))
@@ -33,22 +34,20 @@ for from = 1001, count, 1000 do
 end
 
 -- Which leases are live: the token is known, it is this task's, and it stands here for the first time.
-local live, answers, ended, levels, starts = {}, {}, {}, {}, {}
-local lane_names = {}
+local live, answers, ended, levels, starts, endeds = {}, {}, {}, {}, {}, 0
+local known, lane_names = {}, {}
 for i = 1, count do
-  local parcel = parcels[i]
-  answers[i] = "0"
-  if parcel then
+  local parcel, token = parcels[i], tokens[i]
+  if parcel and not known[token] then
     local level, lane, at = unpack_("<i4Hc0", parcel)
-    local token = tokens[i]
-    if not ended[token] and sub(parcel, at + 1, at + 8) == endings[10 * i - 8] then
-      ended[token] = true
-      ended[#ended + 1] = token
+    if find(parcel, endings[7 * i - 5], at + 1, true) == at + 1 then
+      known[token] = true
+      endeds = endeds + 1
+      ended[endeds], lane_names[endeds] = token, lane
       live[i], levels[i], starts[i] = lane, level, at
-      lane_names[#lane_names + 1] = lane
-      answers[i] = "1"
     end
   end
+  answers[i] = live[i] and "1" or "0"
 end
 
 local function wait_again(lane, level, blob, wait)
@@ -59,22 +58,20 @@ end
 local function retry(lane, level, blob, more)
   local attempt, deaths, kills = counts_of(blob)
   if attempt then blob = with_counts(blob, attempt + 1, deaths, kills) end
-  wait_again(lane, (floor(level / 2) + LATER_BY) * 2 + 1, blob, more[1])
+  wait_again(lane, (floor(level / 2) + LATER_BY) * 2 + 1, blob, more[5])
 end
 
 -- The task goes on under another URL, perhaps in another lane; it stays the same task.
 local function snooze(lane, level, blob, more)
-  if more[4] > 0 then
-    local name = names[more[4]]
+  if more[8] > 0 then
+    local name = names[more[8]]
     load_lanes({name}, paces)
-    lane, blob = lanes[name], sub(more[5], 1, 9) .. sub(blob, 10, 13) .. sub(more[5], 14)
+    lane, blob = lanes[name], sub(more[9], 1, 9) .. sub(blob, 10, 13) .. sub(more[9], 14)
   end
-  wait_again(lane, level, blob, more[1])
+  wait_again(lane, level, blob, more[5])
 end
 
-local function keep_rare(more)
-  local counted, examples, rejects = more[6], more[7], more[8]
-  for i = 1, #counted, 2 do tally(counted[i], counted[i + 1]) end
+local function keep_rare(examples, rejects)
   for i = 1, #examples, 2 do call("HSETNX", P .. "examples", examples[i], examples[i + 1]) end
   for i = 1, #rejects, 2 do
     call("HINCRBY", P .. "reasons", rejects[i], 1)
@@ -83,51 +80,57 @@ local function keep_rare(more)
   end
 end
 
+local function apply(outcome, lane, level, blob, more, name)
+  if outcome == BURY then
+    bury(lane[NAME], level, blob, more[6], more[7], name)
+    return
+  end
+  tally(name, 1)
+  if outcome == RETRY then
+    retry(lane, level, blob, more)
+  elseif outcome == SNOOZE then
+    snooze(lane, level, blob, more)
+  else
+    -- It goes on in another shard, which has it already.
+    book.ended = book.ended + 1
+  end
+end
+
 load_lanes(lane_names)
 local done = 0
 for i = 1, count do
   local name = live[i]
   if name then
-    local at = 10 * i
-    local lane, level = lanes[name], levels[i]
-    local outcome, more = endings[at - 7], endings[at]
+    local at = 7 * i
+    local lane = lanes[name]
+    local outcome, kind, more = endings[at - 4], endings[at - 2], endings[at]
     touch(lane)
     lane[LEASED] = lane[LEASED] - 1
     if outcome == DONE then
       done = done + 1
-      tally(endings[at - 6], 1)
+      tally(endings[at - 3], 1)
     else
-      local blob = sub(parcels[i], starts[i])
-      if outcome == RETRY then
-        retry(lane, level, blob, more)
-        tally(endings[at - 6], 1)
-      elseif outcome == SNOOZE then
-        snooze(lane, level, blob, more)
-        tally(endings[at - 6], 1)
-      elseif outcome == LEFT then
-        -- It goes on in another shard, which has it already.
-        book.ended = book.ended + 1
-        tally(endings[at - 6], 1)
-      else
-        bury(lane[NAME], level, blob, more[2], more[3], endings[at - 6])
-      end
+      apply(outcome, lane, levels[i], sub(parcels[i], starts[i]), more, endings[at - 3])
     end
-    local kind = endings[at - 5]
-    if kind then
-      learn(lane, kind, endings[at - 4], endings[at - 3], endings[at - 2], endings[at - 1])
+    if more then
+      local counted = more[4]
+      if kind then learn(lane, kind, endings[at - 1], more[1], more[2], more[3]) end
+      for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
+      if more[10] then keep_rare(more[10], more[11]) end
+    elseif kind then
+      learn(lane, kind, endings[at - 1], 0, 0, 0)
     end
-    if more then keep_rare(more) end
   end
 end
 
 local letters = table.concat(answers)
-if #ended > 0 then
-  book.leased = book.leased - #ended
+if endeds > 0 then
+  book.leased = book.leased - endeds
   book.done = book.done + done
   book.ended = book.ended + done
   many("HDEL", HELD .. worker, ended)
   if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
-  if #ended > done then call("HINCRBY", P .. "figures", "f" .. worker, #ended - done) end
+  if endeds > done then call("HINCRBY", P .. "figures", "f" .. worker, endeds - done) end
   if #children > 0 then admit(names, paces, children, owners, live) end
   call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)
   write_lanes()

@@ -21,6 +21,9 @@ local pace = cmsgpack.unpack(ARGV[4])
 load_lanes({name}, {pace})
 local lane = lanes[name]
 touch(lane)
+-- Wherever it stands in line: what is wanted of it now is another thing.
+for at = LEVELS + 2, LEVELS + 2 * lane[LEVELS], 2 do lane[at] = 0 end
+lane[WAKE] = 0
 local buried, more = 0, 0
 if verb == "pace" then
   repace(lane, pace)

@@ -21,8 +21,7 @@ for i = 1, #page[2], 2 do
     plain[#plain + 1] = name
   end
 end
-if #plain > 0 then
-  many("HDEL", LANES, plain)
-  many("ZREM", P .. "rest", plain)
-end
+if #plain > 0 then many("HDEL", LANES, plain) end
+-- Where nothing waits, nobody stands in line.
+if book.waiting == 0 then call("DEL", P .. "rest") end
 return page[1]
