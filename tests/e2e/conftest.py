@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.closure import closure as closure_of
+from tests.e2e.running import end_all
 
 from trotline.testing.servers import Nginx, missing, nginx
 from trotline.testing.shop import DemoShop
 
 PYTHON_DOCS = Path("/usr/share/doc/python3.11/html")
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_behind() -> Iterator[None]:
+    yield
+    end_all()
 
 
 @pytest.fixture

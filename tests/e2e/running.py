@@ -27,6 +27,9 @@ _STREAMS: dict[str, Any] = {
 }
 
 
+_started: list[int] = []
+
+
 class Ended(NamedTuple):
     """A command that ended."""
 
@@ -50,6 +53,7 @@ async def start(folder: Path, *words: str, env: Mapping[str, str] | None = None,
         sys.executable, "-m", "trotline.cli", *words,
         cwd=folder, env={**os.environ, **(env or {})}, start_new_session=True, **{**_STREAMS, **options},
     )  # fmt: skip
+    _started.append(process.pid)
     return Running(process)
 
 
@@ -100,6 +104,15 @@ class Running:
     def _group(self) -> list[int]:
         pids = (int(folder.name) for folder in Path("/proc").glob("[0-9]*"))
         return [pid for pid in pids if _group_of(pid) == self.process.pid]
+
+
+def end_all() -> None:
+    """Every process of every command that was started since the last call: a test that failed ends none itself."""
+    groups = set(_started)
+    _started.clear()
+    for folder in Path("/proc").glob("[0-9]*"):
+        if _group_of(int(folder.name)) in groups:
+            os.kill(int(folder.name), signal.SIGKILL)
 
 
 def lives(pid: int) -> bool:

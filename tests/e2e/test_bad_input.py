@@ -183,7 +183,7 @@ async def test_a_file_that_is_locked_in_the_middle_of_a_run_is_waited_for(site: 
     assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names)
 
 
-FULL = 200_000
+FULL = 1_000_000
 """Bytes that a file may have on the full disk of these tests."""
 
 
@@ -197,7 +197,7 @@ def _make_room(running: Running) -> None:
 
 
 def large_rows(site: HeldSite) -> str:
-    return site.spider().replace('"name":', '"ballast": "x" * 60_000, "name":')
+    return site.spider().replace('"name":', '"ballast": "x" * 300_000, "name":')
 
 
 @pytest.mark.parametrize("out", ["rows.db", "rows.jsonl"])
