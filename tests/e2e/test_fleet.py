@@ -259,6 +259,22 @@ async def test_a_file_that_is_replaced_under_a_worker_is_not_used_for_the_old_jo
     assert await fleet.names() == sorted(site.names)
 
 
+async def test_a_worker_that_had_to_leave_ends_with_the_job_that_others_finish(site: HeldSite, tmp_path: Path):
+    fleet = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+    try:
+        worker = await under_way(fleet, site)
+        (tmp_path / "site.py").write_text(site.spider() + "# a change\n")
+        os.kill(worker.children()[0], signal.SIGKILL)
+        await news(worker, "other version")
+        worker.process.send_signal(signal.SIGSTOP)
+        site.release()
+        await finished(await fleet.start("work", "site.py", "--until-finished", "--upgrade"))
+        worker.process.send_signal(signal.SIGCONT)
+        await finished(worker)
+    finally:
+        await fleet.end()
+
+
 async def test_a_frontier_that_is_killed_and_comes_back_ends_nobody(both: Servers, site: HeldSite, tmp_path: Path):
     fleet = Fleet(tmp_path, *both.places())
     (tmp_path / "site.py").write_text(site.spider())

@@ -101,13 +101,18 @@ class _Member:
         self._worked = False
         """So was the sink."""
         self._search = Search(plan.frontier, plan.ref, spider.name, upgrade=plan.upgrade)
+        self._left: Job | None = None
+        """A job that had not ended when we last heard of it."""
 
     async def until_end(self) -> Ending:
         try:
             with obeyed(self._interrupt):
                 while not self._stopped.is_set():
                     found = await self._look()
-                    ending = await self._join(found) if found.frontier is not None else None
+                    if found.frontier is not None:
+                        ending = await self._join(found)
+                    else:
+                        ending = await self._ended_without_us()
                     if ending is None:
                         await self._rest()
                     elif self._plan.until_finished and ending is not Ending.INTERRUPTED:
@@ -137,6 +142,7 @@ class _Member:
         self._answered = True
         self._told.discard((What.AWAY, ""))
         for job in found.others:
+            self._left = job
             self._tell(News(what=What.OTHER_VERSION, job=job, version=found.version))
         if found.frontier is None and not found.others and not self._others_told():
             self._tell(News(what=What.WAITS))
@@ -165,6 +171,7 @@ class _Member:
         """How the job ended; None if it did not, and is worth another look."""
         frontier, plan = found.frontier, self._plan
         assert frontier is not None  # noqa: S101 - asked by the caller
+        self._left = frontier.job
         try:
             rows = wiring.has_rows(plan.sink)
             await wiring.check_validators(plan.frontier, frontier.job, plan.sink, self._spider, rows=rows)
@@ -201,9 +208,24 @@ class _Member:
         report = await self._patiently(reporter.report)
         reasons = await self._patiently(frontier.reasons) if announced else {}
         self._search.look_back()
+        self._left = None
         self._hands.tell(
             News(what=What.ENDED, job=frontier.job, ending=ending, report=report, reasons=reasons, announced=announced)
         )
+        return ending
+
+    async def _ended_without_us(self) -> Ending | None:
+        """The job that we had to leave may have been ended by the others between two looks."""
+        if self._left is None or not self._plan.until_finished or not wiring.is_there(self._plan.frontier):
+            return None
+        frontier = await wiring.open_frontier(self._plan.frontier, self._left)
+        try:
+            ending = await self._patiently(lambda: self._ending(frontier))
+            if ending is not None and ending is not Ending.INTERRUPTED:
+                report = await self._patiently(Reporter(frontier, whole=True).report)
+                self._hands.tell(News(what=What.ENDED, job=frontier.job, ending=ending, report=report))
+        finally:
+            await frontier.close()
         return ending
 
     async def _work(self, frontier: AnyFrontier, reporter: Reporter) -> None:
