@@ -52,6 +52,7 @@ bench: $(VENV)/.dev packages
 # Long versions of what `make test` runs briefly.
 soak: $(VENV)/.dev
 	$(BIN)/python -m tests.simulation --seeds 20000
+	$(BIN)/python -m tests.simulation --shards --seeds 5000
 	$(BIN)/python -m tests.simulation --coordinators --seeds 5000
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200

@@ -231,7 +231,7 @@ async def crawl_with_a_kill(committer: type[Committer], effects: int) -> None:
                 gate=OpenGate(),
                 chance=random.Random(1),
             )
-            commits = committer(worker, tools, Policy(batch=1, commit_every=0.0))
+            commits = committer(worker, tools, Policy(batch=1, commit_every=0.0), set())
             for lease in leases:
                 commits.add(Visit(lease=lease, outcome=Done(), records=[_record(lease)]))
             commits.close()

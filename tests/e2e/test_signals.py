@@ -24,10 +24,15 @@ async def site() -> AsyncIterator[HeldSite]:
         yield opened
 
 
+def _hears_the_terminal_end() -> None:
+    """Also when the tests themselves run under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 async def under_way(site: HeldSite, folder: Path, *words: str) -> Running:
     """A run of two slots that has just asked for the page that is held back."""
     (folder / "site.py").write_text(site.spider())
-    running = await start(folder, *RUN, "--slots", "2", *words)
+    running = await start(folder, *RUN, "--slots", "2", *words, preexec_fn=_hears_the_terminal_end)
     await site.arrived()
     return running
 
@@ -71,9 +76,14 @@ async def test_ctrl_c_at_a_terminal_reaches_every_process_and_means_the_same(sit
 async def test_a_terminal_that_is_closed_stops_the_run_and_nothing_is_lost(site: HeldSite, tmp_path: Path):
     (tmp_path / "site.py").write_text(site.spider())
     ours, theirs = pty.openpty()
+
+    def at_a_terminal() -> None:
+        _hears_the_terminal_end()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
     running = await start(
         tmp_path, "run", "site.py", "--allow-private", "--slots", "2", "--grace", FOREVER,
-        stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+        stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=at_a_terminal,
     )  # fmt: skip
     os.close(theirs)
     await site.arrived()

@@ -1,15 +1,18 @@
 """Run many seeds, or replay one: `python -m tests.simulation --seeds 20000`, `--replay 4711`.
 
-`--coordinators` does it with two coordinators and a schedule instead of a crawl.
+`--shards` does it over a job in several shards on a real Valkey, `--coordinators` with two coordinators and a schedule
+instead of a crawl.
 """
 
 import argparse
+import logging
 import sys
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 
 from tests.simulation.coordinators import CoordinatorVerdict, simulate_coordinators
 from tests.simulation.crawl import Verdict, simulate
+from tests.simulation.fleet import simulate_fleet
 
 
 def main() -> int:
@@ -17,15 +20,16 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=500, help="how many seeds (default: 500)")
     parser.add_argument("--first", type=int, default=0, help="the first of them (default: 0)")
     parser.add_argument("--replay", type=int, help="run this one seed and show how it ended")
-    parser.add_argument("--coordinators", action="store_true", help="two coordinators and a schedule")
+    world = parser.add_mutually_exclusive_group()
+    world.add_argument("--shards", action="store_true", help="a job in several shards, on a real server")
+    world.add_argument("--coordinators", action="store_true", help="two coordinators and a schedule")
     asked = parser.parse_args()
-    run: Callable[[int], Verdict | CoordinatorVerdict] = simulate_coordinators if asked.coordinators else simulate
-    again = "python -m tests.simulation" + (" --coordinators" if asked.coordinators else "")
+    run, again = _world(asked)
     if asked.replay is not None:
         return _replay(run(asked.replay))
     failed = kills = 0
     seeds = range(asked.first, asked.first + asked.seeds)
-    with ProcessPoolExecutor() as pool:
+    with ProcessPoolExecutor(initializer=_quiet) as pool:
         for number, verdict in enumerate(pool.map(run, seeds, chunksize=20), start=1):
             kills += verdict.kills
             if broken := verdict.broken():
@@ -36,6 +40,21 @@ def main() -> int:
                 print(f"{number} seeds, {kills} kills, {failed} failing", file=sys.stderr)
     print(f"{asked.seeds} seeds, {kills} kills, {failed} failing")
     return 1 if failed else 0
+
+
+def _world(asked: argparse.Namespace) -> tuple[Callable[[int], Verdict | CoordinatorVerdict], str]:
+    """What is simulated, and the command that does it."""
+    command = "python -m tests.simulation"
+    if asked.shards:
+        return simulate_fleet, f"{command} --shards"
+    if asked.coordinators:
+        return simulate_coordinators, f"{command} --coordinators"
+    return simulate, command
+
+
+def _quiet() -> None:
+    """What goes wrong is the point here, and need not be said."""
+    logging.disable()
 
 
 def _replay(verdict: Verdict | CoordinatorVerdict) -> int:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
@@ -21,7 +22,9 @@ from tests.simulation.faults import (
 from tests.simulation.web import Web, spider_for
 from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.app.wiring import open_gate
+from trotline.errors import FrontierUnreachable
 from trotline.model.job import Job, Progress
+from trotline.model.moments import Moment
 from trotline.ports.frontier import BEAT
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
@@ -36,7 +39,7 @@ WAR = 120.0
 PEACE = 24 * 3600.0
 """Virtual seconds within which the job must then finish."""
 PACE = 5.0
-STEPS = ("lease", "fetch", "store", "settle", "remember")
+STEPS = ("lease", "fetch", "store", "settle", "remember", "holds")
 LABELS = [f"{when} {step}" for step in STEPS for when in ("before", "after")]
 
 
@@ -47,6 +50,8 @@ class Verdict(msgspec.Struct):
     progress: Progress
     rows: dict[str, dict[str, str]]
     truth: dict[str, dict[str, str]]
+    tasks: int
+    """URLs that a complete crawl visits."""
     impolite: float
     most_leases: int
     finishes: int
@@ -63,7 +68,7 @@ class Verdict(msgspec.Struct):
             f"lost: {sorted(missing)[:3]} ({len(missing)} of {len(self.truth)})": not missing,
             f"rows that no page has: {sorted(wrong)[:3]}": not wrong,
             f"not finished: {self.progress}": self.progress.finished_at is not None,
-            f"books do not balance: {books} of {len(self.truth)}": books == len(self.truth),
+            f"books do not balance: {books} of {self.tasks}": books == self.tasks,
             f"a lane was asked {self.impolite:.2f} starts too often": self.impolite <= 1e-6,
             f"{self.most_leases} leases at once": self.most_leases <= _most_leases_allowed(),
             f"finish announced {self.finishes} times": self.finishes == 1,
@@ -87,10 +92,12 @@ def simulate(
     break_it: Callable[[Worker], None] | None = None,
 ) -> Verdict:
     """Run one crawl. The same seed gives the same crawl."""
-    return run_virtual(_Crawl(seed, temper or Temper(), crash_at, break_it).run())
+    return run_virtual(Crawl(seed, temper or Temper(), crash_at, break_it).run())
 
 
-class _Crawl:
+class Crawl:
+    """A fleet on one frontier in memory, which is the whole fleet's server."""
+
     def __init__(self, seed: int, temper: Temper, crash_at: str, break_it: Callable[[Worker], None] | None) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
@@ -104,18 +111,11 @@ class _Crawl:
         self.kills = 0
         self.finishes = 0
         self.most_leases = 0
+        self.admitted = 0
+        """Tasks in the books when they were last looked at."""
 
     async def run(self) -> Verdict:
-        loop = asyncio.get_running_loop()
-        # One object is the whole fleet's server: in memory, on the virtual clock.
-        job = Job(id="sim-1", spider=self.spider.name, started_at=0.0, rules=self.spider.rules)
-        self.frontier = SqliteFrontier(
-            ":memory:",
-            job,
-            now=lambda: 1_000_000.0 + loop.time(),
-            rng=random.Random(self.chance.random()),
-            inline=True,
-        )
+        self.frontier = await self.open_frontier()
         gate = open_gate(self.spider)
         await self.frontier.put(gate.seeds(list(self.spider.seeds()), 0.0).tasks)
         await self.frontier.seal()
@@ -131,12 +131,27 @@ class _Crawl:
             progress=progress,
             rows={key: data for (_, _, key), (_, data) in self.sink.rows.items()},
             truth=self.web.truth,
+            tasks=self.web.tasks,
             impolite=self.web.worst_window(PACE),
             most_leases=self.most_leases,
             finishes=self.finishes,
             kills=self.kills,
             told=len({line.fingerprint for line in self.sink.lines.values() if line.outcome == "done"}),
         )
+
+    async def open_frontier(self) -> Any:
+        """A new job on the server, as somebody sees it who never dies."""
+        job = Job(id="sim-1", spider=self.spider.name, started_at=0.0, rules=self.spider.rules)
+        chance = random.Random(self.chance.random())
+        return SqliteFrontier(":memory:", job, now=self.now, rng=chance, inline=True)
+
+    def frontier_of(self, node: Node) -> Any:
+        """The same job, as a node that may die sees it."""
+        return CutFrontier(self.frontier, node)
+
+    def now(self) -> Moment:
+        """The server's clock: virtual."""
+        return 1_000_000.0 + asyncio.get_running_loop().time()
 
     async def _war(self) -> None:
         await asyncio.sleep(WAR)
@@ -149,20 +164,25 @@ class _Crawl:
             async with asyncio.timeout(PEACE):
                 while True:
                     await asyncio.gather(*places)
-                    if not await self.frontier.revive():
+                    if not await self.revive():
                         break
                     places = [asyncio.create_task(self._place(place)) for place in range(WORKERS)]
         self.finishes += await self.frontier.announce_finish()
         self.finishes += await self.frontier.announce_finish()
+
+    async def revive(self) -> int:
+        """What was buried waits again, and the job is open again."""
+        return int(await self.frontier.revive())
 
     async def _place(self, place: int) -> None:
         """One machine: a worker, and another incarnation of it after every death."""
         for incarnation in range(10_000):
             node = Node(f"w{place}-{incarnation}", random.Random(self.chance.random()), lambda: self.temper)
             node.crash_at = self.crash_at if incarnation == 0 else ""
-            worker = self._worker(node)
+            frontier = self.frontier_of(node)
+            worker = self._worker(node, frontier)
             running = asyncio.create_task(worker.run())
-            beating = asyncio.create_task(self._beat(node))
+            beating = asyncio.create_task(self._beat(node, frontier))
             killed = asyncio.create_task(node.killed.wait())
             await asyncio.wait([running, killed], return_when=asyncio.FIRST_COMPLETED)
             ended = running.done()
@@ -175,10 +195,10 @@ class _Crawl:
             self.kills += 1
             await asyncio.sleep(self.chance.uniform(0.1, 20))
 
-    def _worker(self, node: Node) -> Worker:
+    def _worker(self, node: Node, frontier: Any) -> Worker:
         tools = Tools(
             job="sim-1",
-            frontier=CutFrontier(self.frontier, node),  # type: ignore[arg-type]
+            frontier=frontier,
             fetcher=CutFetcher(self.web, node),
             sink=CutSink(self.sink, node, lambda: self.temper, self.chance),
             gate=open_gate(self.spider),
@@ -191,18 +211,23 @@ class _Crawl:
             self.break_it(worker)
         return worker
 
-    async def _beat(self, node: Node) -> None:
+    async def _beat(self, node: Node, frontier: Any) -> None:
         while True:
-            await node.alive()
-            await self.frontier.beat(node.name)
+            with contextlib.suppress(FrontierUnreachable):
+                await frontier.beat(node.name)
             await asyncio.sleep(BEAT)
+
+    def balanced(self, progress: Progress) -> bool:
+        """No task disappears from the books, and none is in them twice."""
+        return self.admitted <= progress.admitted <= self.web.tasks
 
     async def _look(self) -> None:
         """An operator who looks all the time: the books must balance at every look."""
         while True:
             progress = await self.frontier.progress()
             self.most_leases = max(self.most_leases, progress.leased)
-            assert progress.admitted == sum((progress.waiting, progress.leased, progress.done, progress.dead))
+            assert self.balanced(progress), f"{progress.admitted} tasks, before {self.admitted}: {progress}"
+            self.admitted = progress.admitted
             await asyncio.sleep(0.7)
 
 

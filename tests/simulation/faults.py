@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -98,6 +98,9 @@ class CutFrontier:
 
     async def leave(self, worker: str, guilty: int | None = None) -> int:
         return await self._node.call("leave", lambda: self._frontier.leave(worker, guilty), None)
+
+    async def holds(self, worker: str, tokens: Collection[int]) -> int:
+        return await self._node.call("holds", lambda: self._frontier.holds(worker, tokens), _frontier_away)
 
     async def finished(self) -> bool:
         await self._node.alive()

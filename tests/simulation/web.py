@@ -1,4 +1,4 @@
-"""A small web with a temper: pages, links and records known beforehand, answers that fail by seed."""
+"""A small web with a temper: pages, links, redirects and records known beforehand, answers that fail by seed."""
 
 import asyncio
 import random
@@ -10,19 +10,30 @@ from trotline.model.task import Task
 
 
 class Web:
-    """Hosts with pages that link to each other. `truth` is what a complete crawl stores."""
+    """Hosts with pages that link to each other, some of them by way of a redirect to any host. `truth` is what a
+    complete crawl stores, `tasks` how many URLs it visits."""
 
-    def __init__(self, seed: int, *, hosts: int = 3, pages: int = 12) -> None:
+    def __init__(self, seed: int, *, hosts: int = 3, pages: int = 12, moved: int = 2, scattered: bool = False) -> None:
+        """`scattered`: every page is known to a page of another host alone; else to one of its own, and to others."""
         chance = random.Random(seed)
         self.seeds = [f"http://h{host}.test/0" for host in range(hosts)]
         every = [(host, page) for host in range(hosts) for page in range(pages)]
         self._links: dict[str, list[str]] = {}
         for host, page in every:
             # A chain keeps every page reachable; the rest is chance.
-            links = [(host, page + 1)] if page + 1 < pages else []
-            links += chance.sample(every, k=min(4, len(every)))
+            links = [((host + scattered) % hosts, page + 1)] if page + 1 < pages else []
+            if not scattered:
+                links += chance.sample(every, k=min(4, len(every)))
             self._links[_url(host, page)] = [_url(*link) for link in links]
         self.truth = {url: {"name": url} for url in self._links}
+        self._moved: dict[str, str] = {}
+        for host in range(hosts):
+            for number in range(moved):
+                self._moved[f"http://h{host}.test/moved/{number}"] = _url(*chance.choice(every))
+        for old in self._moved:
+            self._links[_url(*chance.choice(every))].append(old)
+        self.redirects = len(self._moved)
+        self.tasks = len(self._links) + self.redirects
         self.rude = True
         """Answers may fail; False once the faults are over."""
         self._chance = random.Random(seed + 1)
@@ -34,6 +45,8 @@ class Web:
             bad = self._bad_answer(task)
             if bad is not None:
                 return bad
+        if task.url in self._moved:
+            return Answer(url=task.url, status=301, headers=(("location", self._moved[task.url]),))
         etag = f'"{task.url}"'
         if ("If-None-Match", etag) in task.headers:
             return Answer(url=task.url, status=304)

@@ -27,7 +27,7 @@ class Bench:
 
     def run(self, story):
         async def whole():
-            self.committer = Committer("w", self.tools, POLICY)
+            self.committer = Committer("w", self.tools, POLICY, set())
             running = asyncio.create_task(self.committer.run())
             told = await story(self.committer)
             self.committer.close()

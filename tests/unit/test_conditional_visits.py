@@ -162,7 +162,7 @@ def committed(*visits: Visit, stale=(), frontier_away=0, validators_away=False) 
     ports = tools(frontier, DiarySink(diary), validators=validators)
 
     async def story():
-        committer = Committer("w", ports, Policy(batch=4))
+        committer = Committer("w", ports, Policy(batch=4), set())
         running = asyncio.create_task(committer.run())
         for one in visits:
             committer.add(one)

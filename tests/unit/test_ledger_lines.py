@@ -175,7 +175,7 @@ def commit(sink: Any, *visits: Any, policy: Policy = _POLICY) -> DiaryFrontier:
     frontier = DiaryFrontier([])
 
     async def story() -> None:
-        committer = Committer("w1", tools(frontier, sink, job="shop-1"), policy)
+        committer = Committer("w1", tools(frontier, sink, job="shop-1"), policy, set())
         running = asyncio.create_task(committer.run())
         for one in visits:
             committer.add(one)

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from trotline import Page, Spider
@@ -136,6 +136,11 @@ class DiaryFrontier:
         self.graves.append((why, detail))
         count, self.held = len(self.held), set()
         return count
+
+    async def holds(self, worker: str, tokens: Collection[int]) -> int:
+        unknown = self.held - set(tokens)
+        self.held -= unknown
+        return len(unknown)
 
     async def finished(self) -> bool:
         return not self.endless and not self._leases and not self.held

@@ -1,6 +1,6 @@
 """The frontier: every task of a job, and the decision which may run next and when."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from trotline.model.job import About
@@ -39,6 +39,8 @@ class Frontier(Protocol):
     F15  lanes do not starve each other: one lane with a million tasks does not delay another lane's first task
     F16  retries of a lane are capped as a share of its traffic; a lane that only fails rests with growing pauses
          and probes
+    F17  a lease that its worker does not know of goes back when the worker says what it holds: a server that lost its
+         last second, or its primary, keeps no task from everybody for ever
     """
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
@@ -68,6 +70,13 @@ class Frontier(Protocol):
 
         `guilty` is the token of the lease whose page brought the worker down: that task counts a kill,
         and is buried at the second, with `why` and `detail` in its grave.
+        """
+        ...
+
+    async def holds(self, worker: str, tokens: Collection[int]) -> int:
+        """The worker knows of these leases and no others: whatever else is in its name goes back, no attempt counted.
+
+        Not to be called while a lease of the same worker is under way. Returns how many went back.
         """
         ...
 

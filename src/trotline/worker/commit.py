@@ -29,8 +29,10 @@ _LONGEST_WAIT: Seconds = 3.0
 class Committer:
     """Takes finished visits; `run` stores and settles them until `close`."""
 
-    def __init__(self, worker: str, tools: Tools, policy: Policy) -> None:
+    def __init__(self, worker: str, tools: Tools, policy: Policy, held: set[int]) -> None:
+        """`held`: tokens of leases that are not settled; those that are go out of it."""
         self._worker = worker
+        self._held = held
         self._tools = tools
         self._policy = policy
         self._waiting: deque[Visit] = deque()
@@ -144,6 +146,7 @@ class Committer:
             else:
                 self.trouble = ""
                 break
+        self._held.difference_update(visit.lease.token for visit in batch)
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
         for visit in accepted:

@@ -1,12 +1,13 @@
 """A worker: leases, slots that visit pages, and a committer behind them."""
 
 import asyncio
+import contextlib
 import logging
 import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from trotline.errors import FrontierError, FrontierGone
+from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 from trotline.model.lease import Lease
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury
@@ -24,6 +25,8 @@ LEASE_WAIT: Seconds = 1.0
 """How long one call for leases may wait for work."""
 GATHER: Seconds = 0.005
 """A free slot waits this long for others, so that one call brings work for all of them."""
+HOLDS_EVERY: Seconds = 10.0
+"""How often the frontier is told which leases we know of."""
 AHEAD: Seconds = 0.1
 """Leases are fetched this much ahead of the slots that will take them."""
 
@@ -36,7 +39,10 @@ class Worker:
         self._tools = tools
         self._policy = policy
         self._visitor = Visitor(spider, tools)
-        self._committer = Committer(name, tools, policy)
+        self._held: set[int] = set()
+        """Tokens of the leases that are not settled yet."""
+        self._told_held_at = float("-inf")
+        self._committer = Committer(name, tools, policy, self._held)
         self._stopping = asyncio.Event()
         self._slot_free = asyncio.Event()
         self._busy = 0
@@ -77,7 +83,9 @@ class Worker:
             await committing
         finally:
             await _end([*helpers, committing])
-        await self._tools.frontier.leave(self.name)
+        # A server that cannot be told takes back what we still hold when it hears nothing more of us.
+        with contextlib.suppress(FrontierUnreachable):
+            await self._tools.frontier.leave(self.name)
 
     async def _stop_feeding(self, feeding: "asyncio.Task[None]") -> None:
         await self._stopping.wait()
@@ -115,10 +123,12 @@ class Worker:
             if room < self._policy.slots // 4:
                 await asyncio.sleep(GATHER)
                 room = min(budget, self._room())
+            await self._tell_held()
             leases = await self._lease_or_starve(min(room, self._policy.batch))
             if not leases and await self._finished():
                 return
             self._leased += len(leases)
+            self._held.update(lease.token for lease in leases)
             self._starts.add(leases, self._asked_at)
 
     async def _lease_or_starve(self, limit: int) -> list[Lease]:
@@ -144,6 +154,16 @@ class Worker:
             return []
         self._away = ""
         return leases
+
+    async def _tell_held(self) -> None:
+        """A server that lost its last second, or its primary, may think that we hold what we have settled long ago."""
+        now = asyncio.get_running_loop().time()
+        if now - self._told_held_at < HOLDS_EVERY:
+            return
+        self._told_held_at = now
+        # Whoever cannot be reached now is asked for leases next, and that says what is wrong.
+        with contextlib.suppress(FrontierUnreachable):
+            await self._tools.frontier.holds(self.name, self._held)
 
     async def _finished(self) -> bool:
         try:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import listener
@@ -28,7 +28,7 @@ _MOST = 1000
 
 
 class RedisFrontier(RedisConsole):
-    """Keeps F1 to F16 with one script per call. Implements the Frontier and the Console ports."""
+    """Keeps F1 to F17 with one script per call. Implements the Frontier and the Console ports."""
 
     def __init__(
         self,
@@ -106,6 +106,9 @@ class RedisFrontier(RedisConsole):
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
         return sum(await asyncio.gather(*(shard.leave(worker, guilty, why, detail) for shard in self._shards)))
+
+    async def holds(self, worker: str, tokens: Collection[int]) -> int:
+        return sum(await asyncio.gather(*(shard.holds(worker, tokens) for shard in self._shards)))
 
     async def seal(self) -> None:
         await asyncio.gather(*(shard.seal() for shard in self._shards))

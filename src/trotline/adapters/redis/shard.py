@@ -1,7 +1,7 @@
 """One shard of a job: the part of its lanes whose keys live together."""
 
 import random
-from collections.abc import Container, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Any
 
 import msgspec
@@ -64,6 +64,8 @@ class Shard:
         self._lost: dict[str, str] = {}
         """By worker, the first of its leases in a row whose replies did not arrive: what they handed out goes back with
         the next one."""
+        self._last: dict[str, int] = {}
+        """By worker, the last token that reached it."""
         self._unsure: dict[str, tuple[list[int], str]] = {}
         """Settles whose replies did not arrive: asked again, they are the same call."""
         self._puts = 0
@@ -120,6 +122,7 @@ class Shard:
                     unreadable += [token, str(error)[:200]]
                 token += self._shards
             at = upto
+        self._last[worker] = token - self._shards
         if unreadable:
             haul.parked = len(unreadable) // 2
             await self.server.run(script("park"), self.key, worker, *unreadable)
@@ -145,10 +148,6 @@ class Shard:
             flat += (_mark(task), batch.lane(task.lane), int.from_bytes(told[:4], "little", signed=True), wait)
             flat.append(raw(blob[:9] + told[4:] + blob[13:]))
         await self.server.run(script("arrive"), self.key, encode((batch.names, batch.paces, flat)))
-
-    async def arrived(self, tasks: Sequence[Task]) -> None:
-        """The shards that these tasks left have let them go: their marks are needed no more."""
-        await self.server.ask("SREM", f"{self.prefix}moved", *map(_mark, tasks))
 
     async def settle(
         self, worker: str, settlements: Sequence[Settlement], left: Container[int] = frozenset()
@@ -182,11 +181,16 @@ class Shard:
         await self.server.run(script("beat"), self.key, worker, told)
 
     async def leave(self, worker: str, guilty: int | None, why: str, detail: str) -> int:
-        self._lost.pop(worker, None)
-        self._unsure.pop(worker, None)
+        for known in (self._lost, self._last, self._unsure):
+            known.pop(worker, None)
         token = "" if guilty is None else guilty
         held = await self.server.run(script("leave"), self.key, worker, token, why or _BROUGHT_DOWN, detail)
         return int(held)
+
+    async def holds(self, worker: str, tokens: Collection[int]) -> int:
+        mine = [token_field(token) for token in tokens if token % self._shards == self._number]
+        told = self._last.get(worker, -1), *filter(None, mine)
+        return int(await self.server.run(script("holds"), self.key, worker, *told))
 
     async def seal(self) -> None:
         await self.server.run(script("seal"), self.key)
@@ -252,7 +256,7 @@ class Shard:
 
 
 def _mark(task: Task) -> str:
-    """A move's name: the same move twice is one."""
+    """A move's name: the same move twice is one. Redirects are only ever added, so no other move has this name."""
     return f"{task.fingerprint}.{task.hops}"
 
 

@@ -5,15 +5,13 @@ again, and whose children are known by then. A lease that is no longer held lead
 """
 
 import asyncio
-import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 import msgspec
 
 from trotline.adapters.redis.batches import moved
 from trotline.adapters.redis.shard import Shard
-from trotline.errors import FrontierError
 from trotline.model.lease import Settled, Settlement
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Snooze
@@ -52,30 +50,15 @@ class Spread:
 
     async def _settle(self, worker: str, shard: Shard, group: list[Settlement]) -> list[Settled]:
         away = [each for each in _first_of_each(group) if self._leads_away(shard, each)]
-        left: dict[int, Task] = {}
-        if away:
-            left = await self._send(worker, shard, away)
-        kept = [self._own(shard, each) for each in group]
-        answers = await shard.settle(worker, kept, left)
-        await self._forget_marks(left, kept, answers)
-        return answers
+        left = await self._send(worker, shard, away) if away else frozenset()
+        return await shard.settle(worker, [self._own(shard, each) for each in group], left)
 
-    async def _forget_marks(
-        self, left: dict[int, Task], settlements: Sequence[Settlement], answers: Sequence[Settled]
-    ) -> None:
-        """Only of those that were let go: a task whose lease was lost meanwhile moves once more, and arrives once."""
-        gone = [each.lease.token for each, answer in zip(settlements, answers, strict=True) if answer is Settled.OK]
-        # A mark that stays takes a few bytes; a settle that failed for it would be asked again, and found stale.
-        with contextlib.suppress(FrontierError):
-            for target, tasks in self._by_home(left[token] for token in gone if token in left).items():
-                await target.arrived(tasks)
-
-    async def _send(self, worker: str, shard: Shard, away: list[Settlement]) -> dict[int, Task]:
+    async def _send(self, worker: str, shard: Shard, away: list[Settlement]) -> Container[int]:
         """Children and moved tasks go to their shards; which leases' tasks have moved there."""
         told = await shard.live(worker, [each.lease for each in away])
         children: list[Task] = []
         moves: dict[Shard, list[_Move]] = defaultdict(list)
-        left: dict[int, Task] = {}
+        left: set[int] = set()
         for settlement, counts in zip(away, told, strict=True):
             if counts is None:
                 continue
@@ -84,7 +67,7 @@ class Spread:
             if task is not None and self._home(task.lane) is not shard:
                 assert isinstance(settlement.outcome, Snooze)  # noqa: S101 - only those move
                 moves[self._home(task.lane)].append((task, settlement.outcome.wait, counts))
-                left[settlement.lease.token] = task
+                left.add(settlement.lease.token)
         await asyncio.gather(
             *(target.put(tasks) for target, tasks in self._by_home(children).items()),
             *(target.arrive(tasks) for target, tasks in moves.items()),

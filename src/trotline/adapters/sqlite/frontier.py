@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import random
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from trotline.adapters.sqlite import admitting, host, leasing, settling, workers
 from trotline.adapters.sqlite.console import SqliteConsole
@@ -27,7 +27,7 @@ HOUSEKEEPING: Seconds = 1.0
 
 
 class SqliteFrontier(SqliteConsole):
-    """Keeps F1 to F16 with one transaction per call. Implements the Frontier and the Console ports."""
+    """Keeps F1 to F17 with one transaction per call. Implements the Frontier and the Console ports."""
 
     def __init__(
         self,
@@ -80,6 +80,12 @@ class SqliteFrontier(SqliteConsole):
         count = await self._turn(lambda turn: workers.leave(turn, worker, guilty, why, detail))
         self._heard.pop(worker, None)
         self._news.set()
+        return count
+
+    async def holds(self, worker: str, tokens: Collection[int]) -> int:
+        count = await self._turn(lambda turn: workers.holds(turn, worker, tokens))
+        if count:
+            self._news.set()
         return count
 
     async def seal(self) -> None:

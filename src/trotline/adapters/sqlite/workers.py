@@ -1,6 +1,7 @@
 """Who holds leases, who is dead, and what becomes of what the dead held."""
 
 import sqlite3
+from collections.abc import Collection
 
 import msgspec
 
@@ -80,6 +81,15 @@ def leave(turn: Turn, worker: str, guilty: int | None, why: str = "", detail: st
     turn.give_back(held if guilty is None else _punish(turn, worker, held, guilty, why, detail), attempts=0)
     _forget(turn, worker)
     return len(held)
+
+
+def holds(turn: Turn, worker: str, tokens: Collection[int]) -> int:
+    """Return what is in a worker's name and unknown to it, no attempt counted."""
+    known = {token >> TOKEN_BITS for token in tokens}
+    unknown = [row for row in turn.leased_by(worker) if row[0] not in known]
+    if unknown:
+        turn.tallies["unknown to its worker"] += turn.give_back(unknown, attempts=0)
+    return len(unknown)
 
 
 def _rescue(turn: Turn, worker: str) -> None:

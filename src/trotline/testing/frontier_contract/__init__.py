@@ -42,7 +42,7 @@ class FrontierContract(
     SteerPromises,
     WatchPromises,
 ):
-    """F1 to F16, at least one test each. A subclass provides the fixture `bench`."""
+    """F1 to F17, at least one test each. A subclass provides the fixture `bench`."""
 
     pytestmark = pytest.mark.asyncio
 

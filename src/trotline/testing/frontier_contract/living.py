@@ -75,6 +75,35 @@ class LivePromises:
         assert [lease.task.attempt for lease in again] == [0, 0, 0]
         assert await end(frontier, "leaving", held[0], Done()) == Settled.STALE
 
+    async def test_f17_a_lease_that_its_worker_does_not_know_of_goes_back_at_no_cost(self, bench: Bench) -> None:
+        frontier, other = await bench.open(), await bench.again()
+        await frontier.put(tasks(3))
+        held = await lease_all(frontier, "forgetful")
+        known, unknown = held[:1], held[1:]
+
+        assert await frontier.holds("forgetful", [lease.token for lease in known]) == 2
+        bench.jump(1)
+        again = await lease_all(other, "next")
+
+        assert sorted(urls(again)) == sorted(urls(unknown))
+        assert [lease.task.attempt for lease in again] == [0, 0]
+        assert await end(frontier, "forgetful", unknown[0], Done()) == Settled.STALE
+        await finish(frontier, "forgetful", known)
+
+    async def test_f17_saying_what_one_holds_changes_nothing_else(self, bench: Bench) -> None:
+        frontier, other = await bench.open(), await bench.again()
+        await frontier.put(tasks(3))
+        held = await lease_all(frontier, "careful")
+        books = await frontier.progress()
+
+        assert await other.holds("careful", {lease.token for lease in held}) == 0
+        assert await other.holds("nobody", []) == 0
+        assert await other.holds("careful", [*(lease.token for lease in held), 2**62, -1]) == 0
+
+        after = await frontier.progress()
+        assert (after.waiting, after.leased, after.tallies) == (books.waiting, books.leased, books.tallies)
+        await finish(frontier, "careful", held)
+
     async def test_f5_leaving_with_nothing_held_is_harmless(self, bench: Bench) -> None:
         frontier = await bench.open()
         await frontier.put(tasks(1))

@@ -1,17 +1,20 @@
 #!lua
 -- needs: job pace lanes
 -- Tasks that moved here from another shard. They are known already, so nothing is asked but whether this very move was
--- made before: its mark stays until the shard that they left has let them go.
+-- made before. Its mark stays for longer than a call can be late: a worker that was frozen may bring the move once more
+-- when the shard that they left has let them go already.
 --   KEYS[1] P job     ARGV[2] msgpack: names of lanes, their paces, and for each task its mark, number of its lane, level,
 --   wait, blob
 --
---   P moved    set of marks: fingerprint and number of redirects
+--   P moved    zset of marks: fingerprint and number of redirects -> when it was made
+
+local KEEP = 600
 
 local asked = cmsgpack.unpack(ARGV[2])
 local names, paces, tasks = asked[1], asked[2], asked[3]
 load_lanes(names, paces)
 for at = 1, #tasks, 5 do
-  if call("SADD", P .. "moved", tasks[at]) == 1 then
+  if call("ZADD", P .. "moved", "NX", now, tasks[at]) == 1 then
     local wait = tasks[at + 3]
     wait_in(lanes[names[tasks[at + 1]]], tasks[at + 2], tasks[at + 4], wait > 0 and now + wait or 0)
     book.waiting = book.waiting + 1
@@ -19,6 +22,7 @@ for at = 1, #tasks, 5 do
     reopened = true
   end
 end
+call("ZREMRANGEBYSCORE", P .. "moved", "-inf", now - KEEP)
 write_lanes()
 close_books()
 return 1

@@ -1,0 +1,162 @@
+"""A whole crawl on virtual time over a job in several shards: the real scripts on a real server, the real code that
+spreads over shards and finds the end, and a network that delays, loses and cuts between any two of its calls."""
+
+import asyncio
+import atexit
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import lru_cache
+from typing import Any
+
+from redis import Redis
+from redis import exceptions as redis_errors
+
+from tests.simulation.crawl import PACE, Crawl, Verdict
+from tests.simulation.faults import CALM, Node, Temper
+from tests.simulation.web import Web, spider_for
+from trotline.adapters.redis import RedisFrontier, RedisJobs
+from trotline.model.job import Job, Progress
+from trotline.model.moments import Seconds
+from trotline.testing.redis_server import WHEEL, RedisServer, redis
+from trotline.testing.virtual_time import run_virtual
+
+SHARDS = 3
+HOSTS = 4
+_NEAR: Seconds = 0.02
+_FAR: Seconds = 1.0
+"""A call or a reply travels up to this long, so that calls to several shards meet in any order."""
+_OFTEN_FAR = 0.1
+_PER_CALL = Temper(crash=0.002, freeze=0.001, lost_reply=0.01, twice=0, slow=0.05)
+"""A page takes a dozen calls here, so each of them goes wrong less often than a port's call elsewhere."""
+
+_running = ExitStack()
+atexit.register(_running.close)
+
+
+@lru_cache
+def server() -> RedisServer:
+    """One for all crawls of this process."""
+    return _running.enter_context(redis(WHEEL, {"appendonly": "no"}))
+
+
+@lru_cache
+def _connection() -> "Redis":
+    return Redis(port=server().port)
+
+
+def simulate_fleet(
+    seed: int, *, temper: Temper | None = None, break_it: Callable[[RedisFrontier], None] | None = None
+) -> Verdict:
+    """Run one crawl. The same seed gives the same crawl."""
+    try:
+        return run_virtual(_FleetCrawl(seed, temper or _PER_CALL, break_it).run())
+    finally:
+        _connection().flushall()
+
+
+class _FleetCrawl(Crawl):
+    def __init__(self, seed: int, temper: Temper, break_it: Callable[[RedisFrontier], None] | None) -> None:
+        super().__init__(seed, temper, "", None)
+        self.web = Web(seed, hosts=HOSTS, scattered=True)
+        self.spider = spider_for(self.web, f"{PACE:.0f}/s")
+        self._break_frontier = break_it
+        self._job: Job | None = None
+
+    async def run(self) -> Verdict:
+        self._word = asyncio.Lock()
+        return await super().run()
+
+    async def open_frontier(self) -> RedisFrontier:
+        jobs = RedisJobs(_Wire(), now=self.now, shards=SHARDS)  # type: ignore[arg-type]
+        self._job = await jobs.start(self.spider.name, self.spider.rules)
+        self._herald = asyncio.create_task(self._listen_for_the_end())
+        return self._open(_Wire())
+
+    async def revive(self) -> int:
+        async with self._word:
+            revived = await super().revive()
+            if revived:
+                self.finishes = 0
+        return revived
+
+    async def _listen_for_the_end(self) -> None:
+        """Somebody who asks all the time whether the end is to be told: a word that comes early is one too many."""
+        frontier = self.frontier_of(Node("herald", random.Random(0), lambda: CALM))
+        while True:
+            async with self._word:
+                self.finishes += await frontier.announce_finish()
+            await asyncio.sleep(self.chance.uniform(0, 1))
+
+    def frontier_of(self, node: Node) -> RedisFrontier:
+        return self._open(_Wire(node, random.Random(self.chance.random())))
+
+    def balanced(self, progress: Progress) -> bool:
+        """A task that moves to another shard is in both of them for a moment, never in none."""
+        moving = self.web.redirects
+        return self.admitted - moving <= progress.admitted <= self.web.tasks + moving
+
+    def _open(self, wire: "_Wire") -> RedisFrontier:
+        assert self._job is not None, "open_frontier comes first"
+        chance = random.Random(self.chance.random())
+        frontier = RedisFrontier(wire, self._job, now=self.now, rng=chance)  # type: ignore[arg-type]
+        frontier._news = _Deaf()  # type: ignore[assignment]
+        if self._break_frontier is not None:
+            self._break_frontier(frontier)
+        return frontier
+
+
+class _Wire:
+    """A client whose calls have their effect at once, on virtual time, with whatever goes wrong around them."""
+
+    def __init__(self, node: Node | None = None, chance: random.Random | None = None) -> None:
+        self._node = node
+        self._chance = chance or random.Random(0)
+        self.connection_pool = _connection().connection_pool
+
+    async def initialize(self) -> None:
+        return
+
+    async def aclose(self) -> None:
+        return
+
+    async def execute_command(self, *command: Any) -> Any:
+        if self._node is None:
+            return _ask(command)
+        return await self._node.call("call", lambda: self._travel(command), _lost)
+
+    async def _travel(self, command: tuple[Any, ...]) -> Any:
+        assert self._node is not None, "nobody else travels"
+        await self._way()
+        await self._node.alive()
+        try:
+            return _ask(command)
+        finally:
+            await self._way()
+
+    async def _way(self) -> None:
+        farthest = _FAR if self._chance.random() < _OFTEN_FAR else _NEAR
+        await asyncio.sleep(self._chance.uniform(0, farthest))
+
+
+class _Deaf:
+    """Nobody is told that there is work: everybody looks again in a while."""
+
+    listening = True
+
+    def forget(self) -> None:
+        return
+
+    async def wait(self, seconds: Seconds) -> None:
+        await asyncio.sleep(seconds)
+
+    async def close(self) -> None:
+        return
+
+
+def _ask(command: tuple[Any, ...]) -> Any:
+    return _connection().execute_command(*command)
+
+
+def _lost() -> Exception:
+    return redis_errors.ConnectionError("the reply got lost")
