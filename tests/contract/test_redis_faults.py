@@ -9,6 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 from redis.asyncio import Redis
 from tests.contract import redis_race
+from tests.contract.redis_servers import cluster
 
 from trotline.adapters.redis import RedisFrontier, RedisJobs, connect, open_jobs
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
@@ -91,6 +92,33 @@ async def test_a_flushed_script_cache_is_filled_again_without_a_word(frontier: R
         await finish(frontier, "w", leases)
 
     assert (await frontier.progress()).done == 5
+
+
+async def test_a_server_that_was_connected_to_anew_may_have_forgotten_and_the_frontier_says_so(
+    frontier: RedisFrontier, server: RedisServer
+) -> None:
+    await frontier.put(tasks(1))
+    known = frontier.generation
+    await frontier.put(tasks(1))
+    assert frontier.generation == known > 0, "nothing happened"
+
+    await asyncio.to_thread(server.kill)
+    await asyncio.to_thread(server.start)
+    await frontier.progress()
+
+    assert frontier.generation > known
+
+
+async def test_connections_to_a_cluster_are_counted(job: Job) -> None:
+    jobs = RedisJobs(connect(cluster()))
+    started = await jobs.start("faults", BRISK)
+    spread = RedisFrontier(connect(cluster()), started)
+    try:
+        await spread.put(tasks(1))
+        assert spread.generation > 0
+    finally:
+        await spread.close()
+        await jobs.close()
 
 
 async def test_cancelled_calls_give_nobody_the_wrong_answer(frontier: RedisFrontier) -> None:

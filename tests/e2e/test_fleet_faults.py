@@ -70,6 +70,29 @@ async def test_redis_is_killed_and_workers_go_on_by_themselves(both: Servers, tm
     assert books.refused <= books.again <= 32, "not more than what the dead children had in their hands"
 
 
+async def test_a_redis_that_forgets_its_last_seconds_loses_no_page(both: Servers, tmp_path: Path):
+    """A power cut with `appendfsync everysec`, or a replica that had not heard of everything: what the server comes
+    back with is older than what it had answered."""
+    async with crawl(tmp_path, *both.places(), Terms(pages=40, thinks=0.2)) as job:
+        for _ in range(3):
+            await job.worker()
+        before = (await job.done(80)).done
+        [written] = (both.redis.folder / "appendonlydir").glob("*.incr.aof")
+        remembered = written.stat().st_size
+        await job.done(40)
+        both.redis.kill()
+        os.truncate(written, remembered)
+        both.redis.start()
+        assert (await job.progress()).done < before + 40, "it has forgotten"
+        await job.ended()
+        books = await job.books()
+
+    unknown = books.progress.tallies.get("unknown to its worker", 0)
+    print(f"Redis forgot: leases that nobody knew of {unknown}, fetched again {books.again}")
+    assert not books.trouble
+    assert unknown > 0
+
+
 async def test_postgresql_crashes_and_no_row_is_lost(both: Servers, tmp_path: Path):
     async with crawl(tmp_path, *both.places(), Terms(pages=30)) as job:
         for _ in range(2):

@@ -83,6 +83,8 @@ class CutFrontier:
         self._frontier = frontier
         self._node = node
 
+    generation = 0
+
     async def lease(self, worker: str, limit: int, wait: float = 0.0) -> list[Lease]:
         return await self._node.call("lease", lambda: self._frontier.lease(worker, limit, wait), None)
 

@@ -113,6 +113,7 @@ class _Wire:
         self._node = node
         self._chance = chance or random.Random(0)
         self.connection_pool = _connection().connection_pool
+        """Looked at for the address, and for nothing else."""
 
     async def initialize(self) -> None:
         return

@@ -60,6 +60,28 @@ def test_records_are_stored_before_their_lease_is_settled():
     assert len(bench.frontier.settled) == 19
 
 
+def test_links_are_not_known_if_the_server_was_connected_to_anew_meanwhile():
+    bench = Bench()
+
+    async def story(committer):
+        settle = bench.frontier.settle
+
+        async def settle_on_a_new_connection(worker, settlements):
+            bench.frontier.generation += 1
+            return await settle(worker, settlements)
+
+        bench.frontier.settle = settle_on_a_new_connection
+        committer.add(visit(1, children=[child("forgotten")]))
+        await asyncio.sleep(1)
+        bench.frontier.settle = settle
+        committer.add(visit(2, children=[child("kept")]))
+
+    bench.run(story)
+
+    assert hash("kept") in bench.tools.gate._known
+    assert hash("forgotten") not in bench.tools.gate._known
+
+
 def test_visits_without_records_are_settled_without_a_write():
     bench = Bench()
 

@@ -90,6 +90,17 @@ def test_one_page_twice_on_a_page_is_one_task() -> None:
     assert sifted.known == 3
 
 
+def test_what_a_frontier_may_have_forgotten_is_new_again() -> None:
+    door = gate()
+    links = [follow("https://shop.example/p/1")]
+    door.confirm(door.sift([], links, PARENT, HERE, NOW).tasks)
+    assert not door.sift([], links, PARENT, HERE, NOW).tasks
+
+    door.forget()
+
+    assert [task.url for task in door.sift([], links, PARENT, HERE, NOW).tasks] == ["https://shop.example/p/1"]
+
+
 def test_one_url_for_two_routes_is_two_tasks() -> None:
     door = gate()
     url = "https://shop.example/p/1"

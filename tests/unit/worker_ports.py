@@ -123,6 +123,8 @@ class DiaryFrontier:
             self.held.discard(one.lease.token)
         return answers
 
+    generation = 0
+
     async def beat(self, worker: str, about: About | None = None) -> None:
         self.beats.append(worker)
         if about is not None:

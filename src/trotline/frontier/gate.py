@@ -142,6 +142,10 @@ class Gate:
             if _by_url(task):
                 self._known.add_text(task.route, task.url)
 
+    def forget(self) -> None:
+        """The frontier may have forgotten what was confirmed: what it says from now on counts."""
+        self._known = Known()
+
     def moved_to(self, location: str, task: Task) -> Address | str:
         """Where a redirect of `task` leads; why not, if the scope ends before."""
         address = read(location, self._urls)

@@ -43,6 +43,12 @@ class Frontier(Protocol):
          last second, or its primary, keeps no task from everybody for ever
     """
 
+    @property
+    def generation(self) -> int:
+        """Another number whenever the server may have forgotten what it had answered: it was connected to anew, and may
+        be a replica that has taken over. What was concluded from its answers is then concluded no more."""
+        ...
+
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         """Admit what is new; answers in the order given. When it returns, what is "new" is durable."""
         ...

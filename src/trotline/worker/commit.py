@@ -136,6 +136,7 @@ class Committer:
         settlements = [visit.settlement() for visit in batch]
         wait = _FIRST_WAIT
         while True:
+            generation = self._tools.frontier.generation
             try:
                 answers = await self._tools.frontier.settle(self._worker, settlements)
             except FrontierGone:
@@ -149,8 +150,9 @@ class Committer:
         self._held.difference_update(visit.lease.token for visit in batch)
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
-        for visit in accepted:
-            self._tools.gate.confirm(visit.sifted.tasks)
+        if generation == self._tools.frontier.generation:
+            for visit in accepted:
+                self._tools.gate.confirm(visit.sifted.tasks)
         if self._tools.validators is not None:
             await self._remember(self._tools.validators, [visit.seen for visit in accepted if visit.seen])
 

@@ -41,6 +41,7 @@ class Worker:
         self._visitor = Visitor(spider, tools)
         self._held: set[int] = set()
         """Tokens of the leases that are not settled yet."""
+        self._generation = 0
         self._told_held_at = float("-inf")
         self._committer = Committer(name, tools, policy, self._held)
         self._stopping = asyncio.Event()
@@ -153,6 +154,10 @@ class Worker:
             await asyncio.sleep(1.0 + self._tools.chance.random())
             return []
         self._away = ""
+        if self._generation != self._tools.frontier.generation:
+            # Before any of these is visited: what leads to what the frontier forgot is among them, sooner or later.
+            self._generation = self._tools.frontier.generation
+            self._tools.gate.forget()
         return leases
 
     async def _tell_held(self) -> None:

@@ -16,6 +16,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel
 from redis.backoff import NoBackoff
 
+from trotline.adapters.redis.greetings import Greetings
 from trotline.adapters.redis.memory import OPTIONS
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError
@@ -102,9 +103,13 @@ def _pool_arguments(pool: Any) -> dict[str, Any]:
 
 
 def _client(kind: str, hosts: list[tuple[str, int]], path: list[str], options: dict[str, Any]) -> Client:
+    greeted = Greetings().greet
     if kind == "cluster":
-        nodes = [ClusterNode(host, port) for host, port in hosts]
-        return RedisCluster(startup_nodes=nodes, **options)
+        cluster = RedisCluster(startup_nodes=[ClusterNode(host, port) for host, port in hosts], **options)
+        for kwargs in (cluster.connection_kwargs, *(node.connection_kwargs for node in cluster.get_nodes())):
+            kwargs["redis_connect_func"] = greeted
+        return cluster
+    options["redis_connect_func"] = greeted
     if kind == "sentinel":
         if not path:
             raise ValueError("no master is named")

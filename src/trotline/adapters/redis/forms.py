@@ -12,16 +12,21 @@ from trotline.model.wire import Undecodable
 
 
 class Forms:
-    """Numbers of forms, and the forms behind numbers. They never change, so what is known stays known."""
+    """Numbers of forms, and the forms behind numbers. They never change; a server may forget some of them."""
 
     def __init__(self, server: Server, prefix: str) -> None:
         self._server = server
         self._prefix = prefix
+        self._generation = server.generation
         self._numbers: dict[Form, int] = {}
         self._forms: dict[int, Form] = {}
 
     async def learn(self, forms: Iterable[Form]) -> dict[Form, int]:
         """Numbers for all of these; one round trip if some are new, none otherwise."""
+        if self._generation != self._server.generation:
+            # Whoever is there now may not know all of them. They get the numbers that they had.
+            self._generation = self._server.generation
+            self._numbers.clear()
         unknown = [form for form in dict.fromkeys(forms) if form not in self._numbers]
         for start in range(0, len(unknown), 500):
             some = unknown[start : start + 500]

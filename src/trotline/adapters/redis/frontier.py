@@ -45,6 +45,10 @@ class RedisFrontier(RedisConsole):
         self._spread = Spread(self._shards, self._home)
         self._news = News(lambda: listener(client), [keys.news(shard.prefix) for shard in self._shards])
 
+    @property
+    def generation(self) -> int:
+        return self._server.generation
+
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         for task in tasks:
             if task.fingerprint == 0:

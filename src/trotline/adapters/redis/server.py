@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.sentinel import MasterNotFoundError
 
+from trotline.adapters.redis.greetings import greetings
 from trotline.adapters.redis.scripts import Script
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 from trotline.model.moments import Moment, Seconds
@@ -35,10 +36,17 @@ class Server:
         self.name = secrets.token_hex(6)
         """No other client has this name."""
         self._now = now
+        self._greetings = greetings(client)
         self._calls = 0
         self._under_way: set[asyncio.Future[Any]] = set()
         self._ready = False
         self._preparing = asyncio.Lock()
+
+    @property
+    def generation(self) -> int:
+        """Another one after every connection: a server that was restarted, or a replica that took over, may have
+        forgotten what we were answered."""
+        return self._greetings.count
 
     def call_name(self) -> str:
         """A name for one call: a repeat under the same name is the same call."""

@@ -45,6 +45,9 @@ class SqliteFrontier(SqliteConsole):
         self._housekept_at = 0.0
         self._heard: dict[str, Moment] = {}
 
+    generation = 0
+    """A file forgets nothing that it has answered."""
+
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         for task in tasks:
             if task.fingerprint == 0:
