@@ -3,10 +3,13 @@
 import asyncio
 import os
 import signal
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from tests.e2e.fleet import Fleet, Servers, news, servers, until
 from tests.e2e.held_site import HeldSite
@@ -171,6 +174,47 @@ async def test_tasks_are_pushed_while_the_job_runs_and_bad_lines_lose_no_other(f
     late = await fleet.call("push", "site.py", "urls.txt")
     assert late.code == 2
     assert "no unfinished job" in late.err
+
+
+async def test_the_rows_of_a_table_are_pushed(fleet: Fleet, site: HeldSite):
+    await started(fleet, site, seeds=repr([f"{site.url}/held/a"]))
+    worker = await fleet.start("work", "site.py", "--until-finished")
+    await site.arrived("a")
+    file = fleet.folder / "wanted.db"
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("CREATE TABLE wanted (id INTEGER, url TEXT, job_type TEXT, priority INTEGER, meta TEXT)")
+        rows = [(1, f"{site.url}/page/1", None, None, None), (2, f"{site.url}/page/2", "page", 1, '{"who": "me"}')]
+        db.executemany("INSERT INTO wanted VALUES (?, ?, ?, ?, ?)", [*rows, (3, "none", None, None, None)])
+        db.commit()
+    place = ("--table", "wanted", "--at", f"sqlite:{file}")
+    pushed = await fleet.call("push", "site.py", *place, "--json")
+    site.release()
+    await finished(worker)
+
+    assert pushed.code == 3
+    assert [event["line"] for event in pushed.events[:-1]] == [3]
+    assert pushed.summary["new"] == 2
+    assert await fleet.names() == ["held/a", "page/1", "page/2"]
+
+
+async def test_a_table_in_postgresql_is_pushed_and_one_that_is_not_there_is_said(both: Servers, tmp_path: Path):
+    fleet = Fleet(tmp_path, *both.places())
+    async with HeldSite(pages=2) as site:
+        await started(fleet, site, seeds=repr([f"{site.url}/page/1"]))
+        place = both.postgres.url.partition("?")[0]
+        connection = await asyncpg.connect(place)
+        await connection.execute(
+            f"CREATE TABLE wanted AS SELECT '{site.url}/' || n AS url FROM generate_series(1, 700) n"  # noqa: S608 - ours
+        )
+        pushed = await fleet.call("push", "site.py", "--table", "public.wanted", "--at", place, "--json")
+        await connection.execute("DROP TABLE wanted")
+        await connection.close()
+        missing = await fleet.call("push", "site.py", "--table", "wanted", "--at", place)
+
+    assert pushed.code == 0, pushed
+    assert pushed.summary["new"] == 700
+    assert missing.code == 2
+    assert "table wanted" in missing.err
 
 
 async def test_another_version_waits_until_somebody_lets_it_in(fleet: Fleet, site: HeldSite):

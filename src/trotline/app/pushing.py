@@ -1,6 +1,7 @@
 """Tasks from a list, into a job that is under way. A bad line is reported with its number, and loses no other."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import msgspec
 
@@ -15,11 +16,13 @@ from trotline.model.job import Job
 from trotline.model.lease import Admission
 from trotline.model.moments import Moment
 from trotline.model.task import Task
+from trotline.model.wire import seed_names
 from trotline.spider.route import Route
 from trotline.spider.seeds import parse_line
 from trotline.spider.spider import Spider
 
 BATCH = 500
+_COLUMNS = frozenset(seed_names())
 
 
 class PushPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +30,8 @@ class PushPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     frontier: str
     source: str = "-"
+    table: str | None = None
+    """The rows of this table instead, at the URL that `source` is then."""
     job: str | None = None
     """None: the newest unfinished one of the spider."""
     route: str | None = None
@@ -109,6 +114,20 @@ def _route(plan: PushPlan, spider: Spider) -> Route:
     return first
 
 
+async def _rows(url: str, table: str) -> AsyncIterator[tuple[int, bytes | None]]:
+    """Rows as lines: what a task has is taken from the columns of that name, other columns are somebody else's."""
+    number = 0
+    async for row in wiring.open_table(url, table):
+        number += 1
+        known = {name: _value(value) for name, value in row.items() if name in _COLUMNS and value is not None}
+        yield number, msgspec.json.encode(known)
+
+
+def _value(value: Any) -> Any:
+    """JSON in a column of text is what it says."""
+    return msgspec.Raw(value.encode()) if isinstance(value, str) and value.startswith(("{", "[")) else value
+
+
 class _Push:
     def __init__(
         self,
@@ -131,7 +150,7 @@ class _Push:
     async def all(self) -> None:
         now = (await self._frontier.progress()).now
         batch: list[Line] = []
-        async for number, line in read_lines(self._plan.source):
+        async for number, line in self._lines():
             self.pushed.lines = number
             if (task := self._task(number, line)) is not None:
                 batch.append((number, task))
@@ -140,6 +159,10 @@ class _Push:
                 batch = []
         await self._put(batch, now)
         self._show(self.pushed)
+
+    def _lines(self) -> AsyncIterator[tuple[int, bytes | None]]:
+        plan = self._plan
+        return read_lines(plan.source) if plan.table is None else _rows(plan.source, plan.table)
 
     def _task(self, number: int, line: bytes | None) -> Task | None:
         if line is None:

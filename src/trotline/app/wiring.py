@@ -1,10 +1,10 @@
 """From URLs to the things behind them: the only place that names concrete adapters."""
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from trotline.app.places import POSTGRES, REDIS, is_file, path_of, public, scheme_of
 from trotline.errors import SettingsError
@@ -130,6 +130,23 @@ def open_sink(sink_url: str, job: str = "") -> "Sink":
             raise SettingsError(
                 f"{scheme}: is not a sink that is known here",
                 hint="Give a .db, .jsonl, .csv or .parquet, or postgresql://HOST/DATABASE",
+            )
+
+
+def open_table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:
+    """The rows of somebody's own table."""
+    match scheme_of(url):
+        case "sqlite":
+            from trotline.adapters.sqlite import table as sqlite_table
+
+            return sqlite_table.rows(path_of(url), table)
+        case scheme if scheme in POSTGRES:
+            with _extra("postgres"):
+                from trotline.adapters.postgres import table as postgres_table
+            return postgres_table.rows(url, table)
+        case _:
+            raise SettingsError(
+                f"{public(url)} has no tables", hint="Name what has: --at sqlite:PATH or postgresql://HOST/DATABASE"
             )
 
 

@@ -22,13 +22,18 @@ _SHOWN = 20
 @click.command(
     epilog=examples(
         "trotline push shop.py urls.txt                       one URL per line",
-        "psql -Atc 'select url from wanted' | trotline push shop.py -",
+        "trotline push shop.py --table wanted --at postgresql://db.example/shop",
+        "psql -Atc 'select url from wanted where new' | trotline push shop.py -",
         "trotline push shop.py products.jsonl --route product --priority soon",
         'echo \'{"url": "https://shop.example/p/1", "job_type": "product"}\' | trotline push shop.py -',
     )
 )
 @click.argument("spider")
 @click.argument("file", default="-")
+@click.option(
+    "--table", metavar="NAME", help="The rows of this table instead: a column url, and others as seeds have them."
+)
+@click.option("--at", metavar="URL", help="Where the table is: sqlite:PATH or postgresql://...  [default: the sink]")
 @click.option("--job", metavar="ID", help="This job.  [default: the newest unfinished one]")
 @click.option("--route", metavar="NAME", help="The route of lines that name none.  [default: the spider's first]")
 @click.option("--priority", metavar="P", help="Of lines that name none: soon, normal, later, or a number.")
@@ -45,6 +50,8 @@ _SHOWN = 20
 def command(
     spider: str,
     file: str,
+    table: str | None,
+    at: str | None,
     job: str | None,
     route: str | None,
     priority: str | None,
@@ -53,7 +60,7 @@ def command(
     frontier: str | None,
     as_json: bool,
 ) -> int:
-    """Add tasks to a job while it runs: from FILE, or from stdin.
+    """Add tasks to a job while it runs: from FILE, from stdin or from a table.
 
     A line is a URL, or a JSON object as seeds have it ({"url": ..., "job_type": ..., "priority": ...}); blank lines
     and those that begin with # are skipped. The spider's file is needed because it knows which URLs are in scope and
@@ -63,17 +70,20 @@ def command(
     from trotline.app.loading import load
     from trotline.app.pushing import PushPlan, push
 
+    if (table is not None and file != "-") or (table is None and at is not None):
+        raise click.UsageError("a FILE or a --table, and --at says where the table is")
     settings = settings_of(frontier=frontier)
     found = load(spider)
     plan = PushPlan(
         frontier=settings.frontier_of(found.name),
-        source=file,
+        source=file if table is None else at or settings.sink_of(found.name),
+        table=table,
         job=job,
         route=route,
         priority=_number(priority),
         high_water=high_water,
     )
-    voice = _Voice(file, rejects, json=as_json)
+    voice = _Voice(file if table is None else f"table {table}", rejects, json=as_json)
     try:
         pushed = wait_for(push(plan, found, voice.report, voice.show))
     finally:
