@@ -13,7 +13,11 @@ OURS, THEIRS = "#0f766e", "#94a3b8"
 
 def bars(figures: Figures) -> str:
     """Shortest first. The scale is logarithmic: what is compared spans two orders of magnitude."""
-    rows = sorted(figures["rows"].items(), key=lambda pair: pair[1]["cpu_ms_net"])
+    # Of a very small job less than nothing may be left when the start is taken off.
+    rows = [pair for pair in figures["rows"].items() if pair[1]["cpu_ms_net"] > 0]
+    rows.sort(key=lambda pair: pair[1]["cpu_ms_net"])
+    if not rows:
+        return ""
     least = min(each["cpu_ms_net"] for _, each in rows) / 2
     most = max(each["cpu_ms_net"] for _, each in rows)
     height = 60 + len(rows) * (BAR + GAP)

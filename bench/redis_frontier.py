@@ -1,9 +1,10 @@
 """What the Redis frontier costs the server, per task: CPU from INFO, bytes from used_memory.
 
-    python -m bench.redis_frontier [--tasks N] [--lanes M] [--build debian|wheel] [--aof]
+    python -m bench.redis_frontier [--tasks N] [--lanes M] [--workers W] [--growth] [--build debian|wheel] [--aof]
 
-Without numbers it measures the sizes that the promises name. Tasks have 60-character URLs, three priorities and a
-pace; batches are 64. The figures are the server's own CPU time, so a slow client or a busy machine changes them little.
+Without numbers it measures the sizes that the promises name; `--growth` shows what becomes of the cost when there are
+more tasks, more lanes or more workers. Tasks have 60-character URLs, three priorities and a pace; batches are 64. The
+figures are the server's own CPU time, so a slow client changes them little; a busy machine does.
 """
 
 import argparse
@@ -26,7 +27,16 @@ from trotline.model.verdict import Kind
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 
 BATCH = 64
-SIZES = ((100_000, 1), (100_000, 1_000), (1_000_000, 1_000), (1_000_000, 100_000))
+Size = tuple[int, int, int]
+"""Tasks, lanes, workers."""
+SIZES: tuple[Size, ...] = ((100_000, 1, 1), (100_000, 1_000, 1), (1_000_000, 1_000, 1), (1_000_000, 100_000, 1))
+GROWTH: tuple[Size, ...] = (
+    *((tasks, 1_000, 1) for tasks in (1_000, 10_000, 100_000, 1_000_000)),
+    *((100_000, lanes, 1) for lanes in (1, 10, 100, 10_000)), (1_000_000, 100_000, 1),
+    *((100_000, 1_000, workers) for workers in (2, 4, 8, 16)),
+)  # fmt: skip
+ALL_LANES = 100_000.0
+"""Starts a second of all lanes together."""
 _LENGTH = 60
 
 
@@ -34,6 +44,7 @@ _LENGTH = 60
 class Cost:
     tasks: int
     lanes: int
+    workers: int
     put: float
     """Microseconds of the server's CPU, per task; so are the next two."""
     lease: float
@@ -66,10 +77,10 @@ def tasks(count: int, lanes: int, made_at: float = 0.0) -> Iterator[Task]:
         )
 
 
-def rules(count: int, lanes: int) -> LaneRules:
-    """A pace that is felt, and that would end the job within about half a minute of the server's time."""
-    rate = max(1.0, count / lanes / 10)
-    return LaneRules(default=Pace(rate=Rate(rate), concurrency=256, slowest=Rate(rate / 10)))
+def rules(lanes: int) -> LaneRules:
+    """A pace that every task is reserved a moment of, and that all lanes together could be served faster than."""
+    rate = ALL_LANES / lanes
+    return LaneRules(default=Pace(rate=Rate(rate), concurrency=100_000, slowest=Rate(rate / 10)))
 
 
 class Meter:
@@ -85,10 +96,10 @@ class Meter:
         return int(self._redis.info("memory")["used_memory"])
 
 
-async def measure(url: str, count: int, lanes: int) -> Cost:
+async def measure(url: str, count: int, lanes: int, workers: int = 1) -> Cost:
     meter = Meter(url)
     jobs = RedisJobs(connect(url))
-    job = await jobs.start("bench", rules(count, lanes))
+    job = await jobs.start("bench", rules(lanes))
     frontier = RedisFrontier(connect(url), job)
     await frontier.progress()
     empty, started = meter.memory(), meter.cpu()
@@ -102,45 +113,49 @@ async def measure(url: str, count: int, lanes: int) -> Cost:
         await frontier.put(batch)
     await frontier.seal()
     put, full = meter.cpu() - started, meter.memory()
-    leasing, settling = await _work(frontier, meter)
+    leasing, settling = await _work(frontier, meter, [f"worker-{number}" for number in range(workers)])
     progress = await frontier.progress()
     assert progress.done == count, f"{count} tasks went in, these are the books: {progress}"
+    await frontier.announce_finish()
     left = meter.memory()
     await frontier.close()
     await jobs.forget(job.id)
     await jobs.close()
     micros = 1e6 / count
     return Cost(
-        count, lanes, put * micros, leasing * micros, settling * micros, (full - empty) / count, (left - empty) / count
-    )
+        count, lanes, workers, put * micros, leasing * micros, settling * micros,
+        (full - empty) / count, (left - empty) / count,
+    )  # fmt: skip
 
 
-async def _work(frontier: RedisFrontier, meter: Meter) -> tuple[float, float]:
-    """CPU of leasing and of settling. The clock of the server is read seldom: looking costs as much as a lease."""
+async def _work(frontier: RedisFrontier, meter: Meter, workers: list[str]) -> tuple[float, float]:
+    """CPU of leasing and of settling, by workers in turn. The clock of the server is read seldom: looking costs as much
+    as a lease."""
     good = LaneNews(Kind.OK, took=0.1)
     leasing = settling = 0.0
     started, turns = meter.cpu(), 0
-    while leases := await frontier.lease("worker", BATCH, wait=5.0):
-        held = [leases]
-        while len(held) < 16 and (more := await frontier.lease("worker", BATCH)):
-            held.append(more)
+    while leases := await frontier.lease(workers[0], BATCH, wait=5.0):
+        held = [(workers[0], leases)]
+        while len(held) < 16 and (more := await frontier.lease(name := workers[len(held) % len(workers)], BATCH)):
+            held.append((name, more))
         middle = meter.cpu()
-        for some in held:
-            await frontier.settle("worker", [Settlement(lease, Done(), news=good) for lease in some])
+        for name, some in held:
+            await frontier.settle(name, [Settlement(lease, Done(), news=good) for lease in some])
         ended = meter.cpu()
         leasing, settling, started, turns = leasing + middle - started, settling + ended - middle, ended, turns + 1
     return leasing, settling
 
 
 HEADING = (
-    "|     tasks |   lanes | put us | lease us | settle us | all us | tasks/s of a core "
+    "|     tasks |   lanes | workers | put us | lease us | settle us | all us | tasks/s of a core "
     "| bytes waiting | bytes when done |"
 )
 
 
 def line(cost: Cost) -> str:
     return (
-        f"| {cost.tasks:>9,} | {cost.lanes:>7,} | {cost.put:>6.1f} | {cost.lease:>8.1f} | {cost.settle:>9.1f} "
+        f"| {cost.tasks:>9,} | {cost.lanes:>7,} | {cost.workers:>7} "
+        f"| {cost.put:>6.1f} | {cost.lease:>8.1f} | {cost.settle:>9.1f} "
         f"| {cost.total:>6.1f} | {1e6 / cost.total:>17,.0f} | {cost.waiting:>13.1f} | {cost.left:>15.1f} |"
     )
 
@@ -149,17 +164,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What the Redis frontier costs the server, per task.")
     parser.add_argument("--tasks", type=int)
     parser.add_argument("--lanes", type=int)
+    parser.add_argument("--workers", type=int)
+    parser.add_argument("--growth", action="store_true", help="many sizes, to see whether the cost stays flat")
     parser.add_argument("--build", choices=BUILDS, default=DEBIAN)
     parser.add_argument("--aof", action="store_true", help="with an append-only file, synced every second")
     given = parser.parse_args()
-    sizes = SIZES
-    if given.tasks or given.lanes:
-        sizes = ((given.tasks or 100_000, given.lanes or 1_000),)
+    sizes = GROWTH if given.growth else SIZES
+    if given.tasks or given.lanes or given.workers:
+        sizes = ((given.tasks or 100_000, given.lanes or 1_000, given.workers or 1),)
     print(HEADING)
     print("|" + "|".join("-" * len(part) for part in HEADING.strip("|").split("|")) + "|")
-    for count, lanes in sizes:
+    for size in sizes:
         with redis(given.build, {"appendonly": "yes" if given.aof else "no"}) as server:
-            print(line(asyncio.run(measure(server.url, count, lanes))), flush=True)
+            print(line(asyncio.run(measure(server.url, *size))), flush=True)
 
 
 if __name__ == "__main__":

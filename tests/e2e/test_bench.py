@@ -1,0 +1,48 @@
+"""Life signs of the benchmark: it runs, finds every page stored, and prints its tables. No figure is judged here."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from bench import redis_frontier
+from bench.compare import compare
+from bench.contenders import WORK
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.xdist_group("bench")
+
+
+def run(module: str, *words: str, goal_missed: int = 0) -> str:
+    ended = subprocess.run(
+        [sys.executable, "-m", module, *words], cwd=ROOT, capture_output=True, text=True, timeout=110, check=False
+    )
+    assert ended.returncode in (0, goal_missed), ended.stdout + ended.stderr
+    return ended.stdout
+
+
+def test_the_comparison_runs_and_can_be_compared_with_an_earlier_one(tmp_path: Path):
+    small = ("--only", "peers", "--pages", "100", "--rounds", "1", "--contenders", "trotline,bare,trotline-fleet")
+    said = run("bench", *small)
+    earlier = tmp_path / "earlier.json"
+    earlier.write_text((WORK / "results.json").read_text())
+    figures = json.loads(earlier.read_text())["peers"]
+
+    assert not figures["failed"]
+    for name in ("Trotline, one child", "bare loop", "Trotline, one child on Redis + PostgreSQL"):
+        assert name in said
+    assert "bare" in compare(earlier, figures)
+
+
+@pytest.mark.parametrize("words", [("--tasks", "500", "--lanes", "20", "--workers", "3")])
+def test_what_a_task_costs_redis_is_told(words: tuple[str, ...]):
+    said = run("bench.redis_frontier", *words)
+
+    assert said.splitlines()[0] == redis_frontier.HEADING
+    assert said.splitlines()[-1].startswith("|       500 |      20 |       3 |")
+
+
+def test_rows_per_second_are_told():
+    assert "rows/s" in run("bench.postgres_sink", "--rows", "2000", goal_missed=1)
