@@ -2,11 +2,11 @@
 spreads over shards and finds the end, and a network that delays, loses and cuts between any two of its calls."""
 
 import asyncio
-import atexit
 import random
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import lru_cache
+from multiprocessing.util import Finalize
 from typing import Any
 
 from redis import Redis
@@ -31,7 +31,8 @@ _PER_CALL = Temper(crash=0.002, freeze=0.001, lost_reply=0.01, twice=0, slow=0.0
 """A page takes a dozen calls here, so each of them goes wrong less often than a port's call elsewhere."""
 
 _running = ExitStack()
-atexit.register(_running.close)
+# Not `atexit`: nobody calls that in the processes of a pool.
+Finalize(None, _running.close, exitpriority=0)
 
 
 @lru_cache
