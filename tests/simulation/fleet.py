@@ -30,15 +30,14 @@ _OFTEN_FAR = 0.1
 _PER_CALL = Temper(crash=0.002, freeze=0.001, lost_reply=0.01, twice=0, slow=0.05)
 """A page takes a dozen calls here, so each of them goes wrong less often than a port's call elsewhere."""
 
-_running = ExitStack()
-# Not `atexit`: nobody calls that in the processes of a pool.
-Finalize(None, _running.close, exitpriority=0)
-
 
 @lru_cache
 def server() -> RedisServer:
     """One for all crawls of this process."""
-    return _running.enter_context(redis(WHEEL, {"appendonly": "no"}))
+    running = ExitStack()
+    # Not `atexit`: nobody calls that in the processes of a pool.
+    Finalize(None, running.close, exitpriority=0)
+    return running.enter_context(redis(WHEEL, {"appendonly": "no"}))
 
 
 @lru_cache
@@ -54,6 +53,8 @@ def simulate_fleet(
         return run_virtual(_FleetCrawl(seed, temper or _PER_CALL, break_it).run())
     finally:
         _connection().flushall()
+        # A script that is known already saves a call, and the next crawl would be another one.
+        _connection().script_flush()
 
 
 class _FleetCrawl(Crawl):

@@ -2,8 +2,8 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from redis import exceptions
@@ -87,7 +87,7 @@ class Server:
         self._under_way.add(command)
         command.add_done_callback(self._under_way.discard)
         command.add_done_callback(_heard)
-        async with self._plain_errors():
+        with self._plain_errors():
             return await asyncio.shield(command)
 
     async def _tried(self, deed: Callable[[], Awaitable[T]], again: bool) -> T:
@@ -130,8 +130,8 @@ class Server:
             return await self.client.execute_command(command, target_nodes=RedisCluster.RANDOM)
         return await self.client.execute_command(command)
 
-    @asynccontextmanager
-    async def _plain_errors(self) -> AsyncIterator[None]:
+    @contextmanager
+    def _plain_errors(self) -> Iterator[None]:
         try:
             yield
         except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
