@@ -127,13 +127,13 @@ class MemorySink:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, str], tuple[Moment, dict[str, Any]]] = {}
-        self.lines: dict[tuple[str, int], VisitRow] = {}
+        self.lines: dict[tuple[str, int, Moment], VisitRow] = {}
         self.writes = 0
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow]) -> None:
         self.writes += 1
         for visit in visits:
-            self.lines.setdefault((visit.job, visit.token), visit)
+            self.lines.setdefault((visit.job, visit.token, visit.leased_at), visit)
         for record in batch:
             key = (record.site, record.kind, record.key)
             old = self.rows.get(key)

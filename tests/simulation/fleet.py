@@ -15,7 +15,8 @@ from redis import exceptions as redis_errors
 from tests.simulation.crawl import PACE, Crawl, Verdict
 from tests.simulation.faults import CALM, Node, Temper
 from tests.simulation.web import Web, spider_for
-from trotline.adapters.redis import RedisFrontier, RedisJobs
+from trotline.adapters.redis import RedisFrontier, RedisJobs, keys
+from trotline.adapters.redis.greetings import Greetings
 from trotline.model.job import Job, Progress
 from trotline.model.moments import Seconds
 from trotline.testing.redis_server import WHEEL, RedisServer, redis
@@ -27,6 +28,8 @@ _NEAR: Seconds = 0.02
 _FAR: Seconds = 1.0
 """A call or a reply travels up to this long, so that calls to several shards meet in any order."""
 _OFTEN_FAR = 0.1
+_LAG: Seconds = 2.0
+"""A replica knows nothing of what happened within up to so long."""
 _PER_CALL = Temper(crash=0.002, freeze=0.001, lost_reply=0.01, twice=0, slow=0.05)
 """A page takes a dozen calls here, so each of them goes wrong less often than a port's call elsewhere."""
 
@@ -46,11 +49,16 @@ def _connection() -> "Redis":
 
 
 def simulate_fleet(
-    seed: int, *, temper: Temper | None = None, break_it: Callable[[RedisFrontier], None] | None = None
+    seed: int,
+    *,
+    temper: Temper | None = None,
+    forgetful: bool = False,
+    break_it: Callable[[RedisFrontier], None] | None = None,
 ) -> Verdict:
-    """Run one crawl. The same seed gives the same crawl."""
+    """Run one crawl. The same seed gives the same crawl. `forgetful`: now and then a replica takes over a shard, and
+    knows nothing of what happened there last."""
     try:
-        return run_virtual(_FleetCrawl(seed, temper or _PER_CALL, break_it).run())
+        return run_virtual(_FleetCrawl(seed, temper or _PER_CALL, forgetful, break_it).run())
     finally:
         _connection().flushall()
         # A script that is known already saves a call, and the next crawl would be another one.
@@ -58,11 +66,17 @@ def simulate_fleet(
 
 
 class _FleetCrawl(Crawl):
-    def __init__(self, seed: int, temper: Temper, break_it: Callable[[RedisFrontier], None] | None) -> None:
+    def __init__(
+        self, seed: int, temper: Temper, forgetful: bool, break_it: Callable[[RedisFrontier], None] | None
+    ) -> None:
         super().__init__(seed, temper, "", None)
         self.web = Web(seed, hosts=HOSTS, scattered=True)
-        self.spider = spider_for(self.web, f"{PACE:.0f}/s")
+        # As with every frontier that is a server: it may forget a page whose validator is kept elsewhere.
+        self.spider = spider_for(self.web, f"{PACE:.0f}/s", conditional=False)
+        self._forgetful = forgetful
         self._break_frontier = break_it
+        self._greetings = Greetings()
+        """Of everybody at once: when a replica takes over, all connect to it anew."""
         self._job: Job | None = None
 
     async def run(self) -> Verdict:
@@ -73,6 +87,8 @@ class _FleetCrawl(Crawl):
         jobs = RedisJobs(_Wire(), now=self.now, shards=SHARDS)  # type: ignore[arg-type]
         self._job = await jobs.start(self.spider.name, self.spider.rules)
         self._herald = asyncio.create_task(self._listen_for_the_end())
+        if self._forgetful:
+            self._failing = asyncio.create_task(self._fail_over())
         return self._open(_Wire())
 
     async def revive(self) -> int:
@@ -93,8 +109,27 @@ class _FleetCrawl(Crawl):
     def frontier_of(self, node: Node) -> RedisFrontier:
         return self._open(_Wire(node, random.Random(self.chance.random())))
 
+    async def _fail_over(self) -> None:
+        """In the first half of the job: one that forgets its last open tasks looks finished until they are repeated."""
+        assert self._job is not None, "open_frontier comes first"
+        chance = random.Random(self.seed)
+        while self.web.rude:
+            await asyncio.sleep(chance.uniform(1, 10))
+            prefix = keys.home(self._job, chance.randrange(SHARDS))
+            had = {key: _connection().dump(key) for key in sorted(_connection().scan_iter(_matching(prefix)))}
+            await asyncio.sleep(chance.uniform(0, _LAG))
+            if (await self.frontier.progress()).done > self.web.tasks // 2:
+                return
+            for key in sorted(_connection().scan_iter(_matching(prefix))):
+                _connection().delete(key)
+            for key, value in had.items():
+                _connection().restore(key, 0, value)
+            self._greetings.count += 1
+
     def balanced(self, progress: Progress) -> bool:
         """A task that moves to another shard is in both of them for a moment, never in none."""
+        if self._forgetful:
+            return progress.admitted <= self.web.tasks + self.web.redirects
         moving = self.web.redirects
         return self.admitted - moving <= progress.admitted <= self.web.tasks + moving
 
@@ -103,6 +138,7 @@ class _FleetCrawl(Crawl):
         chance = random.Random(self.chance.random())
         frontier = RedisFrontier(wire, self._job, now=self.now, rng=chance)  # type: ignore[arg-type]
         frontier._news = _Deaf()  # type: ignore[assignment]
+        frontier._server._greetings = self._greetings
         if self._break_frontier is not None:
             self._break_frontier(frontier)
         return frontier
@@ -159,6 +195,11 @@ class _Deaf:
 
 def _ask(command: tuple[Any, ...]) -> Any:
     return _connection().execute_command(*command)
+
+
+def _matching(prefix: str) -> str:
+    """All keys of one shard, as a pattern."""
+    return prefix.replace("{", "\\{").replace("}", "\\}") + "*"
 
 
 def _lost() -> Exception:

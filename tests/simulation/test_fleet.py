@@ -10,8 +10,10 @@ from trotline.adapters.redis import RedisFrontier, console, ending
 from trotline.adapters.redis import frontier as frontier_module
 from trotline.adapters.redis.spreading import Spread
 
-SEEDS = 40
+SEEDS = 24
 PARTS = 4
+LOSSY = Temper(crash=0, freeze=0.001, lost_reply=0.01, twice=0, slow=0.05)
+"""Nobody dies: whoever sent what was forgotten is there to repeat it."""
 RUDE = Temper(crash=0.02, freeze=0, lost_reply=0, twice=0, slow=0)
 
 
@@ -21,6 +23,26 @@ def test_no_fault_between_shards_loses_a_page_or_ends_a_job_early(part):
         verdict = simulate_fleet(seed)
 
         assert [] == verdict.broken(), f"replay: python -m tests.simulation --shards --replay {seed}"
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_shard_that_forgets_its_last_seconds_loses_no_page(part):
+    for seed in range(part, SEEDS, PARTS):
+        verdict = simulate_fleet(seed, temper=LOSSY, forgetful=True)
+
+        # When it was asked last is forgotten as well, and an end that was told before the forgotten is repeated.
+        forgiven = ("a lane was asked", "finish announced")
+        assert [] == [words for words in verdict.broken() if not words.startswith(forgiven)]
+
+
+def test_what_a_shard_forgot_is_lost_if_nobody_repeats_it(monkeypatch):
+    async def nobody(self):
+        return
+
+    monkeypatch.setattr(Spread, "repeat", nobody)
+    verdicts = (simulate_fleet(seed, temper=CALM, forgetful=True) for seed in range(10))
+
+    assert any("lost" in words for verdict in verdicts for words in verdict.broken())
 
 
 def test_the_same_seed_gives_the_same_crawl():

@@ -9,7 +9,7 @@ import msgspec
 from trotline.adapters.redis.compact import Codec, form_of, level_of, spread
 from trotline.adapters.redis.forms import Forms
 from trotline.model.job import LaneRules
-from trotline.model.lease import Settlement
+from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -91,6 +91,14 @@ def moved(settlement: Settlement) -> Task | None:
     return msgspec.structs.replace(outcome.task, fingerprint=task.fingerprint, attempt=task.attempt)
 
 
+LeaseName = tuple[int, int]
+
+
+def name_of(lease: Lease) -> LeaseName:
+    """Token and fingerprint: a server that has forgotten its last seconds hands out the same tokens again."""
+    return lease.token, lease.task.fingerprint
+
+
 def token_field(token: int) -> bytes:
     """As the field of a worker's hash; a number that no token can be is one that nobody holds."""
     return token.to_bytes(6, "big") if 0 <= token < 1 << 48 else b""
@@ -101,13 +109,13 @@ def fingerprint_field(task: Task) -> bytes:
 
 
 async def endings(
-    settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[int]
+    settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[LeaseName]
 ) -> list[Any]:
-    """Seven values for each settlement; settle.lua names them. `left`: tokens of those that go on in another shard."""
+    """Seven values for each settlement; settle.lua names them. `left`: those that go on in another shard."""
     flat: list[Any] = []
     for settlement in settlements:
         lease, news = settlement.lease, settlement.news
-        outcome, name, more = await _outcome(settlement, batch, lease.token in left)
+        outcome, name, more = await _outcome(settlement, batch, name_of(lease) in left)
         if settlement.rejects or settlement.examples:
             more = [*(more or _PLAIN), *_rare(settlement)]
         tallies = _tallies(settlement)

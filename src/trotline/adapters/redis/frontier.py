@@ -81,6 +81,7 @@ class RedisFrontier(RedisConsole):
         until = loop.time() + wait
         while True:
             self._news.forget()
+            await self._spread.repeat()
             haul = await self._haul(worker, limit)
             left = until - loop.time()
             if haul.leases or left <= 0 or (haul.over and await self.finished()):

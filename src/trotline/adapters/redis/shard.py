@@ -7,7 +7,16 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.batches import Batch, bounds, encode, endings, fingerprint_field, raw, token_field
+from trotline.adapters.redis.batches import (
+    Batch,
+    LeaseName,
+    bounds,
+    encode,
+    endings,
+    fingerprint_field,
+    raw,
+    token_field,
+)
 from trotline.adapters.redis.compact import VERSION, Codec
 from trotline.adapters.redis.forms import Forms
 from trotline.adapters.redis.memory import pieces
@@ -150,9 +159,9 @@ class Shard:
         await self.server.run(script("arrive"), self.key, encode((batch.names, batch.paces, flat)))
 
     async def settle(
-        self, worker: str, settlements: Sequence[Settlement], left: Container[int] = frozenset()
+        self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
     ) -> list[Settled]:
-        """`left`: tokens of those whose task goes on in another shard."""
+        """`left`: those whose task goes on in another shard."""
         batch = self.batch()
         flat = await endings(settlements, batch, self._chance, left)
         owners: list[int] = []
