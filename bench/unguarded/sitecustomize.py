@@ -44,7 +44,7 @@ def _take_off() -> None:
     _replace(reading, "head", lambda response, limits: (tuple(response.headers.items()), ()))
     _replace(reading, "body", body)
     # Robots, traps, twins, challenge pages.
-    _replace(wiring, "open_robots", lambda fetcher, spider: None)
+    _replace(wiring, "open_robots", lambda *_, **__: None)
     _replace(wiring, "open_gate", gate)
     _replace(TrapWatch, "why", lambda self, address, now=0.0: None)
     _replace(verdicts, "challenge", lambda answer: "")

@@ -44,5 +44,9 @@ def test_what_a_task_costs_redis_is_told(words: tuple[str, ...]):
     assert said.splitlines()[-1].startswith("|       500 |      20 |       3 |")
 
 
+def test_guards_can_still_be_taken_off():
+    run("bench", "--only", "guards", "--pages", "50", "--rounds", "1")
+
+
 def test_rows_per_second_are_told():
     assert "rows/s" in run("bench.postgres_sink", "--rows", "2000", goal_missed=1)

@@ -692,3 +692,36 @@ async def test_what_is_not_a_web_address_is_never_dialled(url: str) -> None:
         outcome = await ours.fetch(task(url))
     assert isinstance(outcome, Failure)
     assert outcome.trouble is Trouble.GUARD, outcome
+
+
+PREFACE = b"\x00\x00\x12\x04\x00\x00\x00\x00\x00" + b"\x00\x03\x7f\xff\xff\xff" * 3
+"""What a server of HTTP/2 says first: its settings."""
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [PREFACE, PREFACE + b"\x00\x00\x08\x07" + b"\x00" * 13, PREFACE + b"\x00\x40\x00\x09\x00\x00\x00\x00\x01" * 2000],
+    ids=["settings", "goaway", "continuation flood"],
+)
+async def test_b31_http_2_is_not_spoken_and_its_frames_are_no_answer(frames: bytes):
+    async with site(frames) as server, fetcher() as client:
+        answer = await client.fetch(task(server.url()))
+
+    assert isinstance(answer, Failure)
+    assert answer.trouble is Trouble.PROTOCOL
+
+
+async def test_b31_http_2_is_not_offered(self_signed: ssl.SSLContext):
+    """Rapid resets, floods and tables that grow need a connection that speaks it."""
+    spoken: list[str | None] = []
+
+    async def note(_request: bytes, writer: asyncio.StreamWriter) -> None:
+        spoken.append(writer.get_extra_info("ssl_object").selected_alpn_protocol())
+        writer.write(ok())
+
+    self_signed.set_alpn_protocols(["h2", "http/1.1"])
+    async with site(note, tls=self_signed) as server, fetcher(insecure_hosts=["localhost"]) as client:
+        answer = await client.fetch(task(f"https://localhost:{server.port}/"))
+
+    assert isinstance(answer, Answer), answer
+    assert spoken == ["http/1.1"]

@@ -66,6 +66,15 @@ async def open_frontier(frontier_url: str, job: Job, keeper: str = "") -> AnyFro
     return SqliteFrontier(_frontier_path(frontier_url), job, keeper=keeper)
 
 
+async def worry(frontier_url: str) -> str:
+    """What an operator should know before tasks are trusted to it; empty: nothing."""
+    if scheme_of(frontier_url) not in REDIS:
+        return ""
+    with _extra("redis"):
+        from trotline.adapters import redis
+    return await redis.worry(frontier_url)
+
+
 def is_there(frontier_url: str) -> bool:
     """Can it be looked at without making it? A server's answer is its own."""
     return not is_file(frontier_url) or Path(path_of(frontier_url)).is_file()

@@ -99,7 +99,10 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
         yield _failed("spider", error)
         return
     yield _spider(spider)
-    yield _opens("frontier", settings.frontier_of(spider.name), _open_frontier)
+    frontier = _opens("frontier", settings.frontier_of(spider.name), _open_frontier)
+    yield frontier
+    if frontier.state == "ok":
+        yield from _worries(settings.frontier_of(spider.name))
     yield _opens("sink", settings.sink_of(spider.name), _open_sink)
 
 
@@ -224,6 +227,14 @@ def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:
     except TrotlineError as error:
         return _failed(what, error)
     return Check(what=what, state="ok", found=f"{public(url)} {'opens' if is_file(url) else 'answers'}")
+
+
+def _worries(url: str) -> Iterator[Check]:
+    from trotline.app.wiring import worry
+
+    if found := wait_for(worry(url)):
+        advice = "Set it with: redis-cli CONFIG SET appendonly yes (and in the server's configuration)."
+        yield Check(what="frontier", state="warn", found=found, advice=advice)
 
 
 def _can_be_made(what: str, url: str, path: Path) -> Check:

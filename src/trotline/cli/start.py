@@ -69,6 +69,7 @@ def command(
     """
     from trotline.app.loading import load
     from trotline.app.starting import StartPlan, start
+    from trotline.app.wiring import worry
 
     settings = settings_of(**flags)
     found = load(spider)
@@ -85,6 +86,8 @@ def command(
         proxy=settings.way_out,
     )
     there = where(flags.get("frontier"))
+    if not quiet and (found_wanting := wait_for(worry(plan.frontier))):
+        click.echo(f"warning: {safe(found_wanting, 300)}; see: trotline doctor {shlex.quote(spider)}", err=True)
     view = choose(quiet=quiet, json=as_json, hint=f"{_HINT} {found.name}{there}")
     try:
         started = wait_for(start(plan, found, view.show))

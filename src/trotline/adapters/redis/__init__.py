@@ -1,12 +1,12 @@
 """The frontier in Redis or Valkey: all knowledge of Redis is in this folder."""
 
-from trotline.adapters.redis.connect import checked, connect, shards_of
+from trotline.adapters.redis.connect import checked, connect, shards_of, worry
 from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.memory import memory_of
 from trotline.model.job import Job
 
-__all__ = ["RedisFrontier", "RedisJobs", "connect", "open_frontier", "open_jobs"]
+__all__ = ["RedisFrontier", "RedisJobs", "connect", "open_frontier", "open_jobs", "worry"]
 
 
 async def open_jobs(url: str) -> RedisJobs:

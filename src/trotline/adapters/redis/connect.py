@@ -80,6 +80,20 @@ async def checked(client: Client) -> Client:
     return client
 
 
+async def worry(url: str) -> str:
+    """What an operator should know of a server that keeps what it is given only as long as it lives; empty: nothing."""
+    client = await checked(connect(url))
+    server = Server(client)
+    try:
+        nodes: list[Any] = list(client.get_primaries()) if isinstance(client, RedisCluster) else [client]
+        told = [await server.plain(partial(node.execute_command, "INFO", "persistence")) for node in nodes]
+    finally:
+        await server.close()
+    if all(int(info.get("aof_enabled", 0)) for info in told):
+        return ""
+    return f"{server.place} writes no append-only file: a restart loses its tasks, or those since its last snapshot"
+
+
 def listener(client: Client) -> Redis:
     """A client of its own for the same server, that may listen for long. In a Cluster every node hears all news."""
     if isinstance(client, RedisCluster):

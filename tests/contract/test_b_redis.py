@@ -1,0 +1,75 @@
+"""Hostile names and careless servers: rows B72 and B75 of the fault list."""
+
+import re
+
+import pytest
+from tests.contract.redis_servers import RedisBench, server
+
+from trotline.adapters.redis import connect, open_jobs, worry
+from trotline.adapters.redis.scripts import _FOLDER, script
+from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
+from trotline.model.lease import Admission
+from trotline.testing.frontier_contract.bench import finish, task
+from trotline.testing.redis_server import DEBIAN, redis
+
+pytestmark = pytest.mark.xdist_group("redis")
+
+CODE = '"; redis.call("FLUSHALL"); return "'
+"""What would do harm if it were ever read as a program."""
+
+
+async def test_b72_code_in_names_is_data():
+    bench = RedisBench()
+    frontier = await bench.open()
+    try:
+        worker = f"w{CODE}]]..[["
+        hostile = [task("https://shop.example/1", lane=f"lane{CODE}"), task("https://shop.example/2", lane="]] {1}")]
+        assert await frontier.put(hostile) == [Admission.NEW] * 2
+        leases = await frontier.lease(worker, 5)
+        assert {lease.task.lane for lease in leases} == {f"lane{CODE}", "]] {1}"}
+        await finish(frontier, worker, leases)
+        assert (await frontier.progress()).done == 2
+    finally:
+        await bench.close()
+
+
+def test_b72_scripts_are_constant_and_reach_only_keys_of_their_own():
+    for file in sorted(path.name for path in _FOLDER.iterdir()):
+        text = (_FOLDER / file).read_text()
+        assert not re.search(r"\b(loadstring|load|dofile|setfenv)\s*\(", text), file
+    assert script("lease").text is script("lease").text
+    assert script("lease").sha == script("lease").sha
+
+
+@pytest.mark.parametrize(
+    ("settings", "url", "said"),
+    [
+        ({"requirepass": "right"}, "redis://:wrong@{place}/0", "wants another user or password"),
+        ({"requirepass": "right"}, "redis://{place}/0", "wants another user or password"),
+        ({}, "redis://{place}/99", "DB index is out of range"),
+        ({}, "rediss://{place}/0", "cannot reach the frontier"),
+        ({"maxmemory-policy": "allkeys-lru", "maxmemory": "10mb"}, "redis://{place}/0", "maxmemory-policy allkeys-lru"),
+    ],
+)
+async def test_b75_what_is_wrong_with_a_server_is_named(settings: dict[str, str], url: str, said: str):
+    with redis(DEBIAN) as running:
+        for name, value in settings.items():
+            running.command("CONFIG", "SET", name, value)
+        place = url.format(place=f"127.0.0.1:{running.port}")
+        with pytest.raises((FrontierError, FrontierUnreachable)) as refused:
+            await open_jobs(place)
+    assert said in refused.value.what
+    assert refused.value.hint or said.startswith("DB")
+    assert "wrong" not in refused.value.what
+
+
+async def test_b75_a_server_that_keeps_nothing_on_disk_is_named():
+    with redis(DEBIAN, {"appendonly": "no"}) as forgetful:
+        assert "no append-only file" in await worry(forgetful.url)
+    assert await worry(server(DEBIAN).url) == ""
+
+
+def test_b75_a_url_that_is_none_is_refused_without_its_password():
+    with pytest.raises(SettingsError) as refused:
+        connect("redis://:secret@/0?unknown=1")
+    assert "secret" not in refused.value.what
