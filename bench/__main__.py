@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import sys
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -74,12 +75,19 @@ def arguments() -> argparse.Namespace:
 
 
 def alone(lock: int) -> None:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise SystemExit(
-            "another benchmark is running in this checkout: two at once would measure each other"
-        ) from None
+    """What the last one started may take a moment to end."""
+    until = time.monotonic() + 10
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise SystemExit(
+                    "another benchmark is running in this checkout: two at once would measure each other"
+                ) from None
+            time.sleep(0.1)
+        else:
+            return
 
 
 def run(options: argparse.Namespace) -> int:

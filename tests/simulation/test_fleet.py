@@ -10,7 +10,7 @@ from trotline.adapters.redis import RedisFrontier, console, ending
 from trotline.adapters.redis import frontier as frontier_module
 from trotline.adapters.redis.spreading import Spread
 
-SEEDS = 24
+SEEDS = 16
 PARTS = 4
 LOSSY = Temper(crash=0, freeze=0.001, lost_reply=0.01, twice=0, slow=0.05)
 """Nobody dies: whoever sent what was forgotten is there to repeat it."""
