@@ -57,7 +57,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
 	$(BIN)/python -m tests.e2e.fleet_soak
-	TROTLINE_SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
+	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	$(BIN)/python -m tests.fuzz --minutes 30
 
 lock: $(VENV)/.dev

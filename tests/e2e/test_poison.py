@@ -109,8 +109,8 @@ async def compute(site: HeldSite, folder: Path, *, dead_after: float, beat: floa
     return await call(folder, *RUN, "--processes", "2", env=times)
 
 
-# Briefly; with TROTLINE_SOAK=1 with the times that workers really have.
-@pytest.mark.parametrize("dead_after", [DEAD_AFTER if os.environ.get("TROTLINE_SOAK") else 3.0])
+# Briefly; with SOAK=1 with the times that workers really have.
+@pytest.mark.parametrize("dead_after", [DEAD_AFTER if os.environ.get("SOAK") else 3.0])
 async def test_f5_a_page_that_computes_for_longer_than_a_lease_lives_costs_no_lease(
     site: HeldSite, tmp_path: Path, dead_after: float
 ):
