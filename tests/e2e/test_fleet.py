@@ -56,6 +56,15 @@ async def under_way(fleet: Fleet, site: HeldSite) -> Running:
     return worker
 
 
+async def left_behind(fleet: Fleet, site: HeldSite) -> Running:
+    """A worker that had to leave its job: the spider's file is another one, and its process is gone."""
+    worker = await under_way(fleet, site)
+    (fleet.folder / "site.py").write_text(site.spider() + "# a change\n")
+    os.kill(worker.children()[0], signal.SIGKILL)
+    await news(worker, "other version")
+    return worker
+
+
 async def finished(*workers: Running) -> list[dict[str, Any]]:
     """What each of them said about the end of the job."""
     ends = await asyncio.gather(*(worker.end() for worker in workers))
@@ -291,10 +300,7 @@ async def test_a_run_uses_the_same_places_and_shows_no_password(fleet: Fleet, si
 async def test_a_file_that_is_replaced_under_a_worker_is_not_used_for_the_old_job(site: HeldSite, tmp_path: Path):
     fleet = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
     try:
-        worker = await under_way(fleet, site)
-        (tmp_path / "site.py").write_text(site.spider() + "# a change\n")
-        os.kill(worker.children()[0], signal.SIGKILL)
-        await news(worker, "other version")
+        worker = await left_behind(fleet, site)
         site.release()
         upgrade = await fleet.start("work", "site.py", "--until-finished", "--upgrade")
         await finished(worker, upgrade)
@@ -306,10 +312,7 @@ async def test_a_file_that_is_replaced_under_a_worker_is_not_used_for_the_old_jo
 async def test_a_worker_that_had_to_leave_ends_with_the_job_that_others_finish(site: HeldSite, tmp_path: Path):
     fleet = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
     try:
-        worker = await under_way(fleet, site)
-        (tmp_path / "site.py").write_text(site.spider() + "# a change\n")
-        os.kill(worker.children()[0], signal.SIGKILL)
-        await news(worker, "other version")
+        worker = await left_behind(fleet, site)
         worker.process.send_signal(signal.SIGSTOP)
         site.release()
         await finished(await fleet.start("work", "site.py", "--until-finished", "--upgrade"))

@@ -218,7 +218,11 @@ class _Member:
         """The job that we had to leave may have been ended by the others between two looks."""
         if self._left is None or not self._plan.until_finished or not wiring.is_there(self._plan.frontier):
             return None
-        frontier = await wiring.open_frontier(self._plan.frontier, self._left)
+        try:
+            frontier = await wiring.open_frontier(self._plan.frontier, self._left)
+        except FrontierError as error:
+            self._bear(error, settled=self._answered)
+            return None
         try:
             ending = await self._patiently(lambda: self._ending(frontier))
             if ending is not None and ending is not Ending.INTERRUPTED:
