@@ -15,21 +15,40 @@ def _replace(owner: Any, name: str, part: Any) -> None:
 
 
 def _take_off() -> None:
+    import asyncio
+    from functools import partial
+
     import aiohttp
-    from yarl import URL
+    from aiohttp.client_proto import ResponseHandler
 
     from trotline.adapters.http import fetcher, reading
+    from trotline.adapters.http.line import Line, Watch
     from trotline.app import wiring
     from trotline.rules import redaction, verdicts
     from trotline.rules.traps import TrapRules, TrapWatch
     from trotline.worker.marker import Marker
 
     async def body(response: Any, *_: Any) -> tuple[bytes, int, tuple[str, ...]]:
-        found = await response.read()
+        found = await response.content.read()
         return found, len(found), ()
 
-    def connector(*_: Any, **__: Any) -> aiohttp.TCPConnector:
-        return aiohttp.TCPConnector(limit=0)
+    class Unwatched(Line):
+        """A connection as aiohttp makes it; the short way is no guard, and stays."""
+
+        connection_made = ResponseHandler.connection_made
+        connection_lost = ResponseHandler.connection_lost
+        data_received = ResponseHandler.data_received
+        feed_data = ResponseHandler.feed_data
+        set_exception = ResponseHandler.set_exception
+
+    def connector(limits: Any, *_: Any, **__: Any) -> aiohttp.TCPConnector:
+        made = aiohttp.TCPConnector(limit=0)
+        made._factory = partial(Unwatched, asyncio.get_running_loop(), limits, Watch(limits))
+        return made
+
+    def judged(_: Any, text: str) -> tuple[str, str]:
+        end = text.find("/", 8)
+        return text[:end], text[end:]
 
     open_gate = wiring.open_gate
 
@@ -38,7 +57,7 @@ def _take_off() -> None:
         return open_gate(spider)
 
     # Guard and limits of the connection and of what comes over it.
-    _replace(fetcher.HttpFetcher, "_target", lambda self, text: URL(text, encoded=True))
+    _replace(fetcher.HttpFetcher, "_judged", judged)
     _replace(fetcher.HttpFetcher, "_check_type", lambda self, response: None)
     _replace(fetcher, "connector", connector)
     _replace(reading, "head", lambda response, limits: (tuple(response.headers.items()), ()))

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from typing import NamedTuple
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -42,8 +43,10 @@ class Seen(NamedTuple):
 class Rack:
     """Visits the torture server with fetchers of the test's choice."""
 
-    def __init__(self, server: TortureServer) -> None:
+    def __init__(self, server: TortureServer, *, again: bool = False) -> None:
         self.server = server
+        self.again = again
+        """Is a connection to the host already open, with a good page behind it? Then the short way is taken."""
         self.limits = FAST
         self._fetchers: dict[str, HttpFetcher] = {}
 
@@ -61,8 +64,18 @@ class Rack:
     async def visit(self, path: str | Task, **options: object) -> Seen:
         """One hop."""
         task = self.task(path) if isinstance(path, str) else path
+        if self.again:
+            await self._open(task, **options)
         answer = await self.fetcher(**options).fetch(task)
         return Seen(answer, judge(task, answer, limits=self.limits, now=time.time()))
+
+    async def _open(self, task: Task, **options: object) -> None:
+        asked = len(self.server.requests)
+        home = Task(url=self.server.url("/", urlsplit(task.url).hostname or ""), route="r", session=task.session)
+        answer = await self.fetcher(**options).fetch_start(home, 1 << 20)
+        assert isinstance(answer, Answer), answer
+        # The tests count what they asked for themselves.
+        del self.server.requests[asked:]
 
     async def follow(self, path: str | Task, **options: object) -> tuple[Task, Seen]:
         """Hop by hop, as a worker does, to the end."""
@@ -78,11 +91,12 @@ class Rack:
             await fetcher.close()
 
 
-@pytest.fixture
-async def rack() -> AsyncIterator[Rack]:
-    """After each test: nobody is on the line any more, and no task of ours is left."""
+@pytest.fixture(params=[False, True], ids=["first", "again"])
+async def rack(request: pytest.FixtureRequest) -> AsyncIterator[Rack]:
+    """Every misdeed is met on a new connection and on one that is open. After each test: nobody is on the line any
+    more, and no task of ours is left."""
     async with TortureServer(hosts=("127.0.0.1", "127.0.0.2")) as server:
-        made = Rack(server)
+        made = Rack(server, again=request.param)
         try:
             yield made
         finally:

@@ -37,7 +37,17 @@ class NoWay(Exception):
         self.why = why
 
 
-WHAT_SITES_DO = (aiohttp.ClientError, OSError, ValueError, Cut, NoWay, Forbidden, OverLimit, BadEncoding)
+WHAT_SITES_DO = (
+    aiohttp.ClientError,
+    HttpProcessingError,
+    OSError,
+    ValueError,
+    Cut,
+    NoWay,
+    Forbidden,
+    OverLimit,
+    BadEncoding,
+)
 """Everything that a fetch turns into a Failure."""
 
 
@@ -74,7 +84,7 @@ def _name(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
             return Trouble.PROTOCOL, f"half a body: {_told(error)}"
         case aiohttp.ServerDisconnectedError():
             return Trouble.PROTOCOL, "closed without an answer"
-        case aiohttp.ClientResponseError():
+        case aiohttp.ClientResponseError() | HttpProcessingError():
             return _head_trouble(error, limits)
         case aiohttp.InvalidURL() | aiohttp.NonHttpUrlClientError() | ValueError():
             return Trouble.GUARD, f"not a URL that can be fetched: {reason(error)}"
@@ -98,7 +108,7 @@ def _tls_trouble(error: OSError) -> tuple[Trouble, str]:
     return Trouble.TLS, f"no TLS: {reason(error)}"
 
 
-def _head_trouble(error: aiohttp.ClientResponseError, limits: Limits) -> tuple[Trouble, str]:
+def _head_trouble(error: aiohttp.ClientResponseError | HttpProcessingError, limits: Limits) -> tuple[Trouble, str]:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, LineTooLong) or "Too many headers" in str(cause):

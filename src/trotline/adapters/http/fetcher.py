@@ -16,6 +16,7 @@ import aiohttp
 from yarl import URL
 
 from trotline.adapters.http import reading
+from trotline.adapters.http.again import Again, Reply
 from trotline.adapters.http.connections import connector
 from trotline.adapters.http.cookies import Jar
 from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, explain
@@ -49,12 +50,7 @@ class _Response(aiohttp.ClientResponse):
     dialled = ""
 
     def start(self, connection: Any) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
-        far_end = getattr(connection.protocol, "far_end", None)
-        peer = connection.transport and connection.transport.get_extra_info("peername")
-        if far_end is not None:
-            self.dialled = far_end
-        elif peer:
-            self.dialled = peer[0]
+        self.dialled = connection.protocol.dialled
         return super().start(connection)
 
 
@@ -113,6 +109,8 @@ class HttpFetcher:
         self._connector: BoundedConnector | None = None
         self._sessions: OrderedDict[str, aiohttp.ClientSession] = OrderedDict()
         self._origins: dict[str, str] = {}
+        """Origin -> why nothing is asked from there; empty: it may be. Judged once."""
+        self._again = Again(self._headers)
         self._timeout = aiohttp.ClientTimeout(total=limits.total, connect=limits.connect, sock_connect=limits.connect)
 
     async def fetch(self, task: Task) -> Answer | Failure:
@@ -132,7 +130,7 @@ class HttpFetcher:
         watch = Stopwatch() if self._timings else None
         clock = asyncio.get_running_loop().time
         started = clock()
-        response: _Response | None = None
+        response: _Response | Reply | None = None
         try:
             response = await self._ask(task, watch)
             headers, odd = reading.head(response, self.limits)
@@ -163,15 +161,29 @@ class HttpFetcher:
             notes=odd + notes if odd else notes,
         )
 
-    async def _ask(self, task: Task, watch: Stopwatch | None) -> _Response:
+    async def _ask(self, task: Task, watch: Stopwatch | None) -> _Response | Reply:
         """Send the request and wait for the head of the answer."""
-        url = self._target(task.url)
+        origin, target = self._judged(task.url)
         session = self._session(task.session)
+        plain = task.method == "GET" and not (task.headers or task.body or self._secret_headers or watch)
+        if plain and target[:1] == "/" and "#" not in target and not len(session.cookie_jar):
+            reply = await self._again.ask(self._connections(), origin, target)
+            if reply is not None:
+                if cookies := reply.headers.getall("Set-Cookie", None):
+                    session.cookie_jar.update_cookies_from_headers(cookies, URL(task.url, encoded=True))
+                return reply
+        return await self._ask_in_full(task, origin, session, watch)
+
+    async def _ask_in_full(
+        self, task: Task, origin: str, session: aiohttp.ClientSession, watch: Stopwatch | None
+    ) -> _Response:
+        url = URL(task.url, encoded=True)
         headers = self._own_headers(task) if task.headers or self._secret_headers else None
         forwarder = self._forwarder if url.scheme == "http" else None
         if forwarder is not None and self._way_out is not None:
             await self._vet(url)
             headers = {**(headers or {}), **self._way_out.login}
+        checks = self._checks_certificate(url)
         response = await session.request(
             task.method,
             url,
@@ -180,10 +192,12 @@ class HttpFetcher:
             allow_redirects=False,
             trace_request_ctx=watch,
             proxy=forwarder,
-            ssl=self._checks_certificate(url),
+            ssl=checks,
         )
         assert isinstance(response, _Response)  # noqa: S101 - for the type checker: the session makes no other
-        if forwarder is not None and response.status == 407 and self._way_out is not None:
+        if forwarder is None:
+            self._again.learn(origin, url, checks_certificate=checks)
+        elif response.status == 407 and self._way_out is not None:
             response.close()
             raise self._way_out.trouble("wants another login (407)")
         return response
@@ -202,22 +216,21 @@ class HttpFetcher:
         if isinstance(connections, ProxyConnector):
             await connections.vet(url)
 
-    def _target(self, text: str) -> URL:
-        """The URL as the gate wrote it, judged; `Forbidden` says why not."""
+    def _judged(self, text: str) -> tuple[str, str]:
+        """The URL as the gate wrote it: its origin, and what is asked there; `Forbidden` says why not."""
         if _NOT_NORMALISED.search(text):
             raise Forbidden("the URL has characters that must be encoded")
-        url = URL(text, encoded=True)
         end = text.find("/", 8)
         origin = text if end < 0 else text[:end]
         why = self._origins.get(origin)
         if why is None:
-            why = why_not_origin(url, self._guard)
+            why = why_not_origin(URL(text, encoded=True), self._guard)
             if len(self._origins) >= _KNOWN_ORIGINS:
                 self._origins.clear()
             self._origins[origin] = why
         if why:
             raise Forbidden(why)
-        return url
+        return origin, text[len(origin) :]
 
     def _own_headers(self, task: Task) -> Mapping[str, str]:
         """The task's headers, and the spider's secret ones if the URL is one of the spider's own hosts."""
@@ -238,7 +251,7 @@ class HttpFetcher:
             known = self._reached[origin] = self._reach.admits(origin)
         return known
 
-    def _check_type(self, response: aiohttp.ClientResponse) -> None:
+    def _check_type(self, response: reading.Response) -> None:
         if 200 <= response.status < 300:
             kind = media.unwanted(response.headers.get("Content-Type", ""), self._types)
             if kind:

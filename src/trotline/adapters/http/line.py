@@ -35,6 +35,7 @@ class Line(ResponseHandler):
         super().__init__(loop)
         self.far_end: str | None = None
         """The target's address at the end of a proxy's tunnel; "": only the proxy knows it; None: it is the peer."""
+        self._peer = ""
         self._limits = limits
         self._watch = watch
         self._clock = loop.time
@@ -50,8 +51,15 @@ class Line(ResponseHandler):
         self._cut: Cut | None = None
         self._judge_beyond = 2 * limits.header_bytes
 
+    @property
+    def dialled(self) -> str:
+        """The address of the target; empty if only a proxy knows it."""
+        return self._peer if self.far_end is None else self.far_end
+
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        peer = transport.get_extra_info("peername")
+        self._peer = peer[0] if peer else ""
         self._watch.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -65,6 +73,12 @@ class Line(ResponseHandler):
         self._received = self._interim = 0
         self._answered = False
         super().set_response_params(**params)
+
+    def ask(self, request: bytes) -> None:
+        """Another request, on the terms of the one before it; `Watch` sees that it ends in time."""
+        self.set_response_params(**{**self._params, "timer": None, "skip_payload": False})
+        assert self.transport is not None  # noqa: S101 - for the type checker: the connection is open
+        self.transport.write(request)
 
     def data_received(self, data: bytes) -> None:
         if data:
@@ -126,6 +140,10 @@ class Line(ResponseHandler):
             return
         limits = self._limits
         self._asked += late
+        if now - self._asked > limits.total:
+            what = "body not complete" if self._answered else "no answer"
+            self.cut(Cut(Trouble.TIMEOUT, f"{what} within {limits.total:g} s"))
+            return
         if not self._received:
             if now - self._asked > limits.first_byte:
                 self.cut(Cut(Trouble.TIMEOUT, f"no answer within {limits.first_byte:g} s"))
@@ -186,7 +204,7 @@ class Watch:
     """Looks at every line of a fetcher about once a second, while there are any."""
 
     def __init__(self, limits: Limits) -> None:
-        self._every = min(1.0, limits.slow_after / 4, limits.first_byte / 4)
+        self._every = min(1.0, limits.slow_after / 4, limits.first_byte / 4, limits.total / 4)
         self._lines: set[Line] = set()
         self._next: asyncio.TimerHandle | None = None
         self._due: Seconds = 0.0

@@ -8,6 +8,7 @@ from functools import lru_cache, partial
 import aiohttp
 from aiohttp import hdrs
 
+from trotline.adapters.http.again import Reply
 from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, room_for, undo
 from trotline.adapters.http.failures import Cut
 from trotline.model.answer import Trouble
@@ -24,9 +25,10 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 Pairs = tuple[tuple[str, str], ...]
+Response = aiohttp.ClientResponse | Reply
 
 
-def head(response: aiohttp.ClientResponse, limits: Limits) -> tuple[Pairs, tuple[str, ...]]:
+def head(response: Response, limits: Limits) -> tuple[Pairs, tuple[str, ...]]:
     """The headers, names in lower case, and what was odd; `Cut` when all of them together are too much."""
     pairs = tuple([(_lower(name), value) for name, value in response.headers.items()])
     size = sum([len(name) + len(value) for name, value in pairs])
@@ -45,7 +47,7 @@ def _cleaned(found: Pairs) -> tuple[Pairs, tuple[str, ...]]:
 
 
 async def body(
-    response: aiohttp.ClientResponse, limits: Limits, cut_at: int | None, turn: asyncio.Lock
+    response: Response, limits: Limits, cut_at: int | None, turn: asyncio.Lock
 ) -> tuple[bytes, int, tuple[str, ...]]:
     """The body, the bytes it had on the wire, and what was odd.
 
@@ -122,7 +124,7 @@ def _undo_quietly(
 
 
 async def _wire(
-    response: aiohttp.ClientResponse,
+    response: Response,
     limits: Limits,
     most: int,
     *,
