@@ -87,8 +87,12 @@ class SinkUnreachable(SinkError):
 class SinkRejects(SinkError):
     """Some records of a batch can never be stored. Nothing of the batch was; without them it can be."""
 
-    def __init__(self, what: str, *, hint: str = "", rejected: Mapping[int, str]) -> None:
-        super().__init__(what, hint=hint)
+    def __init__(self, rejected: Mapping[int, str]) -> None:
+        [first, *_] = rejected.values()
+        super().__init__(
+            f"{len(rejected)} of the records can never be stored: {first}",
+            hint="They are reported with their page, and the others are stored without them.",
+        )
         self.rejected = dict(rejected)
         """The record's place in the batch -> why."""
 

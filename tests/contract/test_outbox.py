@@ -13,10 +13,11 @@ from tests.contract.postgres_places import ask
 from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.outbox import Outbox, OutboxSink, Taken, parse, unwritten
-from trotline.adapters.redis.parcels import MOST_THINGS, Packed, pack, rows_of, unpack
+from trotline.adapters.redis.parcels import MOST_THINGS, Packed, pack, unpack
 from trotline.adapters.sqlite.sink import SqliteSink
 from trotline.app.writing import MOST_TIMES, News, Writer
 from trotline.errors import SettingsError, SinkRejects, SinkUnreachable
+from trotline.rules.storable import rows_of
 from trotline.testing.ledger_contract import FULL, line
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 from trotline.testing.sink_contract import SinkContract, product
@@ -299,12 +300,12 @@ def test_a_parcel_of_fields_that_are_new_is_read_without_them() -> None:
 
 
 def test_nothing_to_pack_is_no_parcel() -> None:
-    assert pack("shop-1", *rows_of([])[:1], ()) == []
+    assert pack("shop-1", rows_of([]), ()) == []
 
 
 def test_what_is_taken_is_opened_as_it_was_packed() -> None:
     records = [product("T1"), product("T2")]
-    [packed] = pack("shop-1", rows_of(records)[0], lines(2))
+    [packed] = pack("shop-1", rows_of(records), lines(2))
     parcel = Taken("1-0", "shop-1", packed.blob, 1).open()
     assert (parcel.job, parcel.records, parcel.visits) == ("shop-1", records, lines(2))
 

@@ -1,7 +1,7 @@
 """A record as sinks keep it: its names as columns, its data as JSON text."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -54,19 +54,6 @@ def row_of(record: Record) -> Row:
     if not (site.isascii() and kind.isascii() and key.isascii() and url.isascii()):
         site, kind, key, url = whole(site), whole(kind), whole(key), whole(url)
     return Row(site, kind, key, url, record.seen_at, json_text(record.data))
-
-
-def newest_rows(batch: Sequence[Record]) -> list[Row]:
-    """One row per identity: of a batch's sightings of one thing the newest, and of equally new ones the last."""
-    rows = [row_of(record) for record in batch]
-    if len({row[:3] for row in rows}) == len(rows):
-        return rows
-    newest: dict[tuple[str, str, str], Row] = {}
-    for row in rows:
-        known = newest.get(row[:3])
-        if known is None or row.seen_at >= known.seen_at:
-            newest[row[:3]] = row
-    return list(newest.values())
 
 
 def json_text(data: Any) -> str:

@@ -22,11 +22,12 @@ from typing import BinaryIO
 
 from trotline.adapters.files.export import line_of
 from trotline.adapters.files.place import Place, sync_folder, write_durably
-from trotline.adapters.files.sidecar import Sidecar, groups, storable
+from trotline.adapters.files.sidecar import Sidecar, groups
 from trotline.errors import SinkUnreachable
 from trotline.model.record import Record
 from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
+from trotline.rules.storable import newest_rows
 
 APPLICATION = 0x54524C49
 _TABLES = (
@@ -76,7 +77,7 @@ class JsonlSink:
         await self._sidecar.close()
 
     def _write(self, batch: Sequence[Record]) -> None:
-        rows = storable(batch)
+        rows = newest_rows(batch)
         with self._sidecar.transaction() as index:
             length = self._recovered(index)
             for begin in range(0, len(rows), _AT_ONCE):

@@ -8,10 +8,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from trotline.adapters.files.place import Place, plain_errors
-from trotline.errors import SinkError, SinkTooNew, SinkUnreachable
+from trotline.errors import SinkTooNew, SinkUnreachable
 from trotline.model.moments import Seconds
-from trotline.model.record import Record
-from trotline.model.row import Row, Unstorable, newest_rows
 
 T = TypeVar("T")
 VERSION = 1
@@ -120,16 +118,6 @@ class Sidecar:
             f"cannot store rows in {self.place.file}: its notes in {self.place.index} are damaged",
             hint="Move both files away, or choose another file name. Rows that are in the file stay readable.",
         )
-
-
-def storable(batch: Sequence[Record]) -> list[Row]:
-    try:
-        return newest_rows(batch)
-    except Unstorable as error:
-        raise SinkError(
-            f"a record cannot be stored: {error}",
-            hint="Yield plain values: text, numbers, true/false, none, lists and dicts of them.",
-        ) from error
 
 
 def groups(count: int, columns: int) -> str:

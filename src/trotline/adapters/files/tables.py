@@ -7,11 +7,12 @@ from typing import BinaryIO
 
 from trotline.adapters.files.export import need_pyarrow, to_csv, to_parquet
 from trotline.adapters.files.place import Place, write_durably
-from trotline.adapters.files.sidecar import Sidecar, groups, storable
+from trotline.adapters.files.sidecar import Sidecar, groups
 from trotline.errors import SinkUnreachable
 from trotline.model.record import Record
 from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
+from trotline.rules.storable import newest_rows
 
 APPLICATION = 0x54524C50
 _TABLES = (
@@ -66,7 +67,7 @@ class SpooledSink:
         await self._sidecar.close()
 
     def _write(self, batch: Sequence[Record]) -> None:
-        rows = storable(batch)
+        rows = newest_rows(batch)
         with self._sidecar.transaction() as spool:
             for begin in range(0, len(rows), _AT_ONCE):
                 chunk = rows[begin : begin + _AT_ONCE]

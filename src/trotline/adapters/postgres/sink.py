@@ -68,7 +68,7 @@ class PostgresSink:
         without them the rest can be."""
         rows, rejected = placed(batch)
         if rejected:
-            raise _refusal(rejected)
+            raise SinkRejects(rejected)
         if not rows and not visits:
             return
         lines = ledger_lines(visits)
@@ -142,7 +142,7 @@ class PostgresSink:
         else:
             return
         if refused := await self._refused(rows, others):
-            raise _refusal(refused)
+            raise SinkRejects(refused)
         await self._put(rows, await self._good_lines(lines), others)
 
     async def _put(self, rows: list[Placed], lines: list[tuple[Any, ...]], others: tuple[Any, ...]) -> None:
@@ -173,12 +173,3 @@ class PostgresSink:
         for place, why in faults.items():
             log.warning("postgres.visit.refused job=%s token=%s %s", *lines[place][:2], why)
         return [line for place, line in enumerate(lines) if place not in faults]
-
-
-def _refusal(rejected: dict[int, str]) -> SinkRejects:
-    [first, *_] = rejected.values()
-    return SinkRejects(
-        f"{len(rejected)} of the records can never be stored: {first}",
-        hint="They are reported with their page, and the others are stored without them.",
-        rejected=rejected,
-    )

@@ -10,13 +10,14 @@ from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from trotline.adapters.redis.connect import checked, connect
-from trotline.adapters.redis.parcels import Packed, Parcel, pack, rows_of, unpack
+from trotline.adapters.redis.parcels import Packed, Parcel, pack, unpack
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
-from trotline.errors import FrontierError, SettingsError, SinkRejects, SinkUnreachable
+from trotline.errors import FrontierError, SettingsError, SinkUnreachable
 from trotline.model.moments import Moment, Seconds, seconds
 from trotline.model.record import Record
 from trotline.model.visit_row import VisitRow
+from trotline.rules.storable import rows_of
 
 ALL = "trotline:{outboxes}"
 """Set of the names of a server's outboxes."""
@@ -138,8 +139,7 @@ class Outbox:
 
     async def park_records(self, job: str, records: Sequence[Record], why: str) -> None:
         """Records that the database refuses, without those that came with them."""
-        rows, _ = rows_of(records)
-        for blob, number in pack(job, rows, ()):
+        for blob, number in pack(job, rows_of(records), ()):
             fields = ("job", job, "records", number, "blob", blob, "why", why)
             await self._ask("XADD", self._key.replace("parcels", "parked"), "*", *fields)
 
@@ -218,14 +218,7 @@ class OutboxSink:
             self._known = True
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
-        rows, rejected = rows_of(batch)
-        if rejected:
-            [first, *_] = rejected.values()
-            raise SinkRejects(
-                f"{len(rejected)} of the records can never be stored: {first}",
-                hint="They are reported with their page, and the others are stored without them.",
-                rejected=rejected,
-            )
+        rows = rows_of(batch)
         if rows or visits:
             await self.open()
             job = self._job or (visits[0].job if visits else "")

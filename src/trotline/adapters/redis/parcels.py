@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from trotline.model.record import Record
-from trotline.model.row import Row, Unstorable, row_of, whole
+from trotline.model.row import Row, whole
 from trotline.model.visit_row import VisitRow
 
 VERSION = 1
@@ -51,18 +51,6 @@ class _Body(msgspec.Struct, array_like=True):
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Body).decode
 _read_json = msgspec.json.Decoder().decode
-
-
-def rows_of(batch: Sequence[Record]) -> tuple[list[Row], dict[int, str]]:
-    """The rows; and what of the batch can be none, with the reason."""
-    rows: list[Row] = []
-    rejected: dict[int, str] = {}
-    for position, record in enumerate(batch):
-        try:
-            rows.append(row_of(record))
-        except Unstorable as error:
-            rejected[position] = str(error)
-    return rows, rejected
 
 
 def pack(job: str, rows: Sequence[Row], visits: Sequence[VisitRow]) -> list[Packed]:

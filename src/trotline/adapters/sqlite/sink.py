@@ -10,11 +10,11 @@ from typing import TypeVar
 from trotline.adapters.sqlite import sink_visits
 from trotline.adapters.sqlite.sink_file import connect, count_records, plain_errors, prepare, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, view_name, view_sql
-from trotline.errors import SinkError
 from trotline.model.moments import Seconds
 from trotline.model.record import Record
-from trotline.model.row import Row, Unstorable, newest_rows, whole
+from trotline.model.row import Row, whole
 from trotline.model.visit_row import VisitRow
+from trotline.rules.storable import newest_rows
 
 __all__ = ["SqliteSink", "count_records", "read_records", "snapshot"]
 
@@ -109,7 +109,7 @@ class SqliteSink:
             self._connection = None
 
     def _write(self, batch: Sequence[Record], visits: Sequence[VisitRow]) -> None:
-        rows = _rows(batch)
+        rows = newest_rows(batch)
         connection = self._opened()
         new_shapes = self._new_shapes(batch)
         connection.execute("BEGIN IMMEDIATE")
@@ -133,16 +133,6 @@ class SqliteSink:
         _refresh_views(connection)
         # Best effort by nature: a reader or another writer may keep the log busy, and nothing is lost then.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
-
-def _rows(batch: Sequence[Record]) -> list[Row]:
-    try:
-        return newest_rows(batch)
-    except Unstorable as error:
-        raise SinkError(
-            f"a record cannot be stored: {error}",
-            hint="Yield plain values: text, numbers, true/false, none, lists and dicts of them.",
-        ) from error
 
 
 _statements: dict[int, str] = {}
