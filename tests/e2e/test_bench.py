@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from bench import redis_frontier
 from bench.compare import compare
 from bench.contenders import WORK
+from bench.frontier_load import HEADING
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,11 +36,11 @@ def test_the_comparison_runs_and_can_be_compared_with_an_earlier_one(tmp_path: P
     assert "bare" in compare(earlier, figures)
 
 
-@pytest.mark.parametrize("words", [("--tasks", "500", "--lanes", "20", "--workers", "3")])
-def test_what_a_task_costs_redis_is_told(words: tuple[str, ...]):
-    said = run("bench.redis_frontier", *words)
+@pytest.mark.parametrize("frontier", ["redis", "sqlite"])
+def test_what_a_task_costs_a_frontier_is_told(frontier: str):
+    said = run(f"bench.{frontier}_frontier", "--tasks", "500", "--lanes", "20", "--workers", "3")
 
-    assert said.splitlines()[0] == redis_frontier.HEADING
+    assert said.splitlines()[0] == HEADING
     assert said.splitlines()[-1].startswith("|       500 |      20 |       3 |")
 
 
