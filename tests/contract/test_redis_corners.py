@@ -8,7 +8,7 @@ from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis.scripts import script
 from trotline.errors import FrontierGone
-from trotline.model.lease import Admission, Settled, Settlement
+from trotline.model.lease import Admission, Reject, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.testing.frontier_contract.bench import tasks
 
@@ -41,6 +41,23 @@ async def test_what_is_revived_after_the_end_can_be_leased(bench: RedisBench):
     assert await frontier.announce_finish()
     assert await frontier.revive() == 1
     assert [again.task.fingerprint for again in await frontier.lease(WORKER, 1)] == [lease.task.fingerprint]
+
+
+async def test_a_handler_that_is_always_wrong_does_not_fill_the_memory(bench: RedisBench):
+    frontier = await bench.open()
+    await frontier.put(tasks(12))
+    for round_, lease in enumerate(await frontier.lease(WORKER, 12)):
+        rejects = tuple(Reject("product", f"price {round_}-{number}", "{}") for number in range(1000))
+        examples = {f"links refused: trap {round_}-{number}": lease.task.url for number in range(100)}
+        await frontier.settle(WORKER, [Settlement(lease, Done(), rejects=rejects, examples=examples)])
+
+    progress = await frontier.progress()
+    assert progress.tallies["records rejected"] == 12_000
+    assert progress.tallies["records rejected and not kept"] == 2_000
+    assert len(progress.examples) == 500
+    reasons = await frontier.reasons()
+    assert (len(reasons), sum(reasons.values()), reasons["bad record: others"]) == (501, 12_000, 11_500)
+    assert len(await frontier.graves(limit=20_000)) == 10_000
 
 
 @pytest.mark.parametrize("priority", [2**31, -(2**40)])

@@ -13,6 +13,7 @@
 
 local DONE, RETRY, SNOOZE, BURY, LEFT = 0, 1, 2, 3, 4
 local LATER_BY = 10
+local MOST_NAMES, MOST_REJECTS = 500, 10000
 
 local worker, this_call = ARGV[2], ARGV[3]
 local kept = call("HGET", P .. "calls", "s" .. worker)
@@ -71,12 +72,26 @@ local function snooze(lane, level, blob, more)
   wait_again(lane, level, blob, more[5])
 end
 
+-- A handler that is wrong about every page must not fill the memory that everybody's tasks are in: what does not fit is
+-- counted.
 local function keep_rare(examples, rejects)
-  for i = 1, #examples, 2 do call("HSETNX", P .. "examples", examples[i], examples[i + 1]) end
+  for i = 1, #examples, 2 do
+    if call("HLEN", P .. "examples") < MOST_NAMES then
+      call("HSETNX", P .. "examples", examples[i], examples[i + 1])
+    end
+  end
   for i = 1, #rejects, 2 do
-    call("HINCRBY", P .. "reasons", rejects[i], 1)
-    call("RPUSH", P .. "rejects", pack_("<d", now) .. rejects[i + 1])
+    local why = rejects[i]
+    if call("HEXISTS", P .. "reasons", why) == 0 and call("HLEN", P .. "reasons") >= MOST_NAMES then
+      why = "bad record: others"
+    end
+    call("HINCRBY", P .. "reasons", why, 1)
     tally("records rejected", 1)
+    if call("LLEN", P .. "rejects") < MOST_REJECTS then
+      call("RPUSH", P .. "rejects", pack_("<d", now) .. rejects[i + 1])
+    else
+      tally("records rejected and not kept", 1)
+    end
   end
 end
 
