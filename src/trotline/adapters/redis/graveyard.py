@@ -120,13 +120,11 @@ def _record(number: int, row: bytes) -> Grave:
 
 
 async def _revive_all(shard: Shard, why: str) -> int:
-    risen = 0
-    while True:
-        chosen = [grave.id for grave in await _some(_graves(shard, why, (float("-inf"), "")), _PAGE)]
-        count = await _revive(shard, why, chosen)
-        risen += count
-        if not count:
-            return risen
+    risen, since = 0, (float("-inf"), "")
+    while chosen := await _some(_graves(shard, why, since), _PAGE):
+        since = (chosen[-1].died_at, chosen[-1].id)
+        risen += await _revive(shard, why, [grave.id for grave in chosen])
+    return risen
 
 
 async def _revive(shard: Shard, why: str, ids: Sequence[str]) -> int:
