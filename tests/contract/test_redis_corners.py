@@ -124,3 +124,12 @@ async def test_a_worker_of_a_job_that_was_forgotten_is_told_so(bench: RedisBench
         await frontier.lease(WORKER, 1)
     with pytest.raises(FrontierGone):
         await frontier.settle(WORKER, [Settlement(lease, Done())])
+
+
+async def test_a_job_that_was_forgotten_leaves_nothing_behind_when_somebody_still_puts(bench: RedisBench):
+    frontier = await bench.open()
+    shard = frontier._shards[0]
+    await shard.server.ask("DEL", shard.key)
+    with pytest.raises(FrontierGone):
+        await frontier.put(tasks(1))
+    assert await shard.server.ask("EXISTS", f"{shard.prefix}forms") == 0

@@ -7,6 +7,8 @@
 -- A number begins at the form's own hash: after a failover that forgot some, the same form gets the same number again,
 -- and a client that still uses the old one is right.
 
+if redis.call("EXISTS", KEYS[1]) == 0 then return redis.error_reply("NOJOB this server has no such job") end
+
 local MOST = 65000
 local P = string.sub(KEYS[1], 1, -4)
 local numbers = {}
