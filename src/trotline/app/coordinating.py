@@ -9,8 +9,8 @@ from os import getpid
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.code_version import code_version
 from trotline.app.feeding import LoopClock, open_feed
-from trotline.app.jobs import code_version
 from trotline.app.loading import load
 from trotline.app.places import MEMORY, REDIS, is_file, path_of, scheme_of
 from trotline.app.seeding import Seeded, seed

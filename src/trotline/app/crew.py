@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.code_version import code_version
 from trotline.app.forking import Nursery
-from trotline.app.jobs import code_version
 from trotline.app.launching import Launched
 from trotline.app.orders import Orders
 from trotline.app.processes import start_child, worker_name

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from trotline.app import wiring
-from trotline.app.jobs import code_version
+from trotline.app.code_version import code_version
 from trotline.app.places import is_file
 from trotline.app.wiring import AnyFrontier
 from trotline.model.job import Job, State

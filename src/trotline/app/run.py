@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.code_version import code_version
 from trotline.app.crew import Crew, Plan
-from trotline.app.jobs import code_version, open_job
+from trotline.app.jobs import open_job
 from trotline.app.launching import Launched
 from trotline.app.places import MEMORY
 from trotline.app.reporting import Ending, Report, Reporter, ending_of

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.code_version import code_version
 from trotline.app.coordinating import Post, look_after
 from trotline.app.feeding import HIGH_WATER, open_feed
-from trotline.app.jobs import code_version, open_job
+from trotline.app.jobs import open_job
 from trotline.app.places import MEMORY
 from trotline.app.reporting import Ending, Report, Reporter, ending_of
 from trotline.app.seeding import seed

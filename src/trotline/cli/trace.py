@@ -102,7 +102,7 @@ def _spider(ref: str, target: Target) -> "tuple[str, Spider | None]":
 
 
 def _version(file: str) -> str:
-    from trotline.app.jobs import code_version
+    from trotline.app.code_version import code_version
 
     return code_version(file)
 
