@@ -15,6 +15,8 @@ from trotline.model.moments import Seconds
 SHOW_EVERY: Seconds = 0.5
 _RATE_WINDOW = 20
 """Reports over which the rate is taken."""
+_SELDOM = 19
+"""Times as long as looking at the lanes took, nobody looks again."""
 _ERRORS = ("retry: ", "dead: ")
 _UNCHANGED = "dropped: unchanged: 304"
 """The tally of pages whose rows are still good."""
@@ -74,6 +76,8 @@ class Reporter:
         self._started = _now()
         self._rates: deque[tuple[Seconds, int]] = deque(maxlen=_RATE_WINDOW)
         self._last: Report | None = None
+        self._lanes: list[LaneView] = []
+        self._lanes_due: Seconds = 0.0
 
     async def report(self, held_back: str = "", workers: int = 0) -> Report:
         progress = await self._frontier.progress()
@@ -83,7 +87,7 @@ class Reporter:
         self._last = Report(
             job=self._frontier.job,
             progress=progress,
-            lanes=await self._frontier.lanes(),
+            lanes=await self._lanes_now(),
             pages_per_second=self._rate(progress, since_job_began),
             records=progress.tallies.get("records", 0),
             errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
@@ -97,6 +101,15 @@ class Reporter:
             ours=workers,
         )
         return self._last
+
+    async def _lanes_now(self) -> list[LaneView]:
+        """All lanes have to be looked at to name the few that matter. Where there are a hundred thousand of them, and
+        many who look, that is not done for every picture: it may take a twentieth of our time."""
+        started = _now()
+        if started >= self._lanes_due:
+            self._lanes = await self._frontier.lanes()
+            self._lanes_due = _now() + _SELDOM * (_now() - started)
+        return self._lanes
 
     async def show(
         self,
