@@ -8,8 +8,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -138,6 +138,76 @@ def redis(build: str = DEBIAN, settings: Mapping[str, str] | None = None) -> Ite
             yield server
         finally:
             server.kill()
+
+
+class SentinelServer(RedisServer):
+    """A sentinel: the same program, with a file in which it writes what it knows."""
+
+    def __init__(self, folder: Path, build: str, lines: list[str]) -> None:
+        super().__init__(folder, build)
+        self._lines = lines
+
+    def _spawn(self, port: int) -> "subprocess.Popen[bytes]":
+        file = self.folder / "sentinel.conf"
+        file.write_text("\n".join([f"port {port}", "bind 127.0.0.1", f"dir {self.folder}", *self._lines, ""]))
+        with (self.folder / "server.log").open("ab") as log:
+            return subprocess.Popen(  # noqa: S603  Our own arguments, no shell.
+                [str(self._binary), str(file), "--sentinel"],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder,
+            )  # fmt: skip
+
+
+class Watched:
+    """A primary and a replica, and the sentinels that watch them."""
+
+    master = "shop"
+
+    def __init__(self, primary: RedisServer, replica: RedisServer) -> None:
+        self.primary = primary
+        self.replica = replica
+        self.sentinels: list[SentinelServer] = []
+
+    @property
+    def url(self) -> str:
+        return f"redis+sentinel://{','.join(f'127.0.0.1:{one.port}' for one in self.sentinels)}/{self.master}"
+
+
+@contextmanager
+def redis_sentinels(
+    build: str = DEBIAN, sentinels: int = 3, settings: Mapping[str, str] | None = None, lines: Sequence[str] = ()
+) -> Iterator[Watched]:
+    """`lines` are added to the file of every sentinel. After a second of silence the replica takes over."""
+    with TemporaryDirectory(prefix="trotline-sentinel-", ignore_cleanup_errors=True) as name, ExitStack() as running:
+
+        def started(server: RedisServer) -> RedisServer:
+            running.callback(server.kill)
+            server.start()
+            return server
+
+        folders = [Path(name) / str(number) for number in range(sentinels + 2)]
+        for folder in folders:
+            folder.mkdir()
+        primary = started(RedisServer(folders[0], build, settings))
+        follow = {"replicaof": f"127.0.0.1 {primary.port}", **(settings or {})}
+        watched = Watched(primary, started(RedisServer(folders[1], build, follow)))
+        told = [
+            f"sentinel monitor {watched.master} 127.0.0.1 {primary.port} {sentinels // 2 + 1}",
+            f"sentinel down-after-milliseconds {watched.master} 1000",
+            f"sentinel failover-timeout {watched.master} 5000",
+            *lines,
+        ]
+        for folder in folders[2:]:
+            watched.sentinels.append(SentinelServer(folder, build, told))
+            started(watched.sentinels[-1])
+        deadline = time.monotonic() + _START_WITHIN
+        while not all(_knows_all(one, watched) for one in watched.sentinels):
+            _wait(deadline, "the sentinels did not find each other")
+        yield watched
+
+
+def _knows_all(sentinel: SentinelServer, watched: Watched) -> bool:
+    told = sentinel.command("INFO", "sentinel")
+    return f"slaves=1,sentinels={len(watched.sentinels)}".encode() in told
 
 
 class RedisCluster:

@@ -2,7 +2,8 @@
 
 redis://[USER:PASSWORD@]HOST[:PORT][/DB]             rediss:// the same with TLS
 redis+cluster://HOST[:PORT],HOST[:PORT]              any nodes of a Cluster
-redis+sentinel://HOST[:PORT],HOST[:PORT]/MASTER[/DB]
+redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT]/MASTER[/DB][?user=U&password=P]
+                                                     user and password of the server, and of the sentinels themselves
 ...?shards=8                                         new jobs in so many parts; else two per primary of a Cluster
 """
 
@@ -46,8 +47,10 @@ def connect(url: str) -> Client:
         hosts = [_host(one, _SENTINEL_PORT if kind == "sentinel" else _PORT) for one in _hosts(parts.netloc)]
         path = [unquote(part) for part in parts.path.split("/") if part]
         query = {name: value for name, value in parse_qsl(parts.query) if name not in (*OPTIONS, SHARDS)}
-        options = _options(secure == "rediss", parts.username, parts.password, query)
-        return _client(kind, hosts, path, options)
+        login = _login(query.pop("user", ""), query.pop("password", "")) if kind == "sentinel" else {}
+        options = _options(secure == "rediss", query)
+        options |= _login(unquote(parts.username or ""), unquote(parts.password or ""))
+        return _client(kind, hosts, path, options, login)
     except ValueError as error:
         raise SettingsError(
             f"the URL of the Redis server cannot be read: {error}", hint=f"Write it as {FORMS}."
@@ -75,7 +78,7 @@ async def checked(client: Client) -> Client:
         for node in nodes:
             _judge(await server.plain(partial(node.execute_command, "INFO", "everything")), server.place)
     except BaseException:
-        await client.aclose()
+        await server.close()
         raise
     return client
 
@@ -105,6 +108,7 @@ def listener(client: Client) -> Redis:
     return Redis.from_pool(fresh)
 
 
+_FOR_SENTINEL = ("socket_connect_timeout", "socket_timeout", "retry", "ssl", "ssl_ca_certs")
 _FOR_LISTENER = ("username", "password", "ssl", "socket_connect_timeout", "socket_keepalive", "client_name")
 
 
@@ -116,7 +120,9 @@ def _pool_arguments(pool: Any) -> dict[str, Any]:
     return {"connection_class": pool.connection_class, **kwargs}
 
 
-def _client(kind: str, hosts: list[tuple[str, int]], path: list[str], options: dict[str, Any]) -> Client:
+def _client(
+    kind: str, hosts: list[tuple[str, int]], path: list[str], options: dict[str, Any], login: dict[str, str]
+) -> Client:
     greeted = Greetings().greet
     if kind == "cluster":
         cluster = RedisCluster(startup_nodes=[ClusterNode(host, port) for host, port in hosts], **options)
@@ -127,10 +133,8 @@ def _client(kind: str, hosts: list[tuple[str, int]], path: list[str], options: d
     if kind == "sentinel":
         if not path:
             raise ValueError("no master is named")
-        ssl = {"ssl": True} if options.get("ssl") else {}
-        watch: Any = Sentinel(
-            hosts, sentinel_kwargs={"socket_timeout": _CONNECT, "retry": options["retry"], **ssl}, **options
-        )  # type: ignore[no-untyped-call]
+        theirs = {name: options[name] for name in options if name in _FOR_SENTINEL} | login
+        watch: Any = Sentinel(hosts, sentinel_kwargs=theirs, **options)  # type: ignore[no-untyped-call]
         master: Redis = watch.master_for(path[0], redis_class=Redis, db=_number(path[1:]))
         return master
     if len(hosts) > 1:
@@ -139,7 +143,11 @@ def _client(kind: str, hosts: list[tuple[str, int]], path: list[str], options: d
     return Redis(host=host, port=port, db=_number(path), **options)
 
 
-def _options(tls: bool, user: str | None, password: str | None, query: dict[str, str]) -> dict[str, Any]:
+def _login(user: str, password: str) -> dict[str, str]:
+    return {name: value for name, value in (("username", user), ("password", password)) if value}
+
+
+def _options(tls: bool, query: dict[str, str]) -> dict[str, Any]:
     options: dict[str, Any] = {
         "socket_connect_timeout": _CONNECT,
         "socket_timeout": _ANSWER,
@@ -149,10 +157,6 @@ def _options(tls: bool, user: str | None, password: str | None, query: dict[str,
         "retry": Retry(NoBackoff(), 0),
         "client_name": "trotline",
     }
-    if user:
-        options["username"] = unquote(user)
-    if password:
-        options["password"] = unquote(password)
     if tls:
         options["ssl"] = True
         if "ca" in query:

@@ -170,7 +170,7 @@ class Outbox:
             await server.ask("SADD", ALL, self.address.name)
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await (self._server or Server(self._client)).close()
 
     async def _leave(self, taken: Sequence[Taken], why: str) -> None:
         if taken:

@@ -117,6 +117,10 @@ class Server:
             # Their callers have left. A connection that is in use cannot be closed.
             await asyncio.wait(self._under_way, timeout=_END_WITHIN)
         await self.client.aclose()
+        # The library leaves the connections to sentinels open.
+        watch = getattr(getattr(self.client, "connection_pool", None), "sentinel_manager", None)
+        for sentinel in watch.sentinels if watch is not None else ():
+            await sentinel.aclose()
 
     async def _evaluate(self, script: Script, *args: Any) -> Any:
         try:
