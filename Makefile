@@ -48,6 +48,10 @@ imports: $(VENV)/.dev
 
 bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.redis_frontier --tasks 100000
+	$(BIN)/python -m bench.sqlite_frontier --tasks 100000
+	$(BIN)/python -m bench.redis_seen --urls 100000
+	$(BIN)/python -m bench.postgres_sink --rows 20000
 
 # Long versions of what `make test` runs briefly.
 soak: $(VENV)/.dev

@@ -43,7 +43,7 @@ from bench.tarpit import tarpit as run_tarpit
 
 Figures = dict[str, Any]
 SCENARIOS = ("peers", "sizes", "latency", "children", "memory", "startup", "hosts", "guards", "poison", "tarpit")
-QUICK = ("peers", "latency", "startup")
+QUICK = ("peers", "sizes", "latency", "hosts", "startup")
 RESULTS = WORK / "results.json"
 PICTURE = WORK / "peers.svg"
 LOCAL = [TROTLINE, BARE, SCRAPY_TUNED, SCRAPY_LEAN, SCRAPY_PLAIN, CRAWLEE]
@@ -62,7 +62,7 @@ def main() -> int:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="2,000 pages, one round, some minutes (the default)")
+    size.add_argument("--quick", action="store_true", help="2,000 pages, one round, ten minutes or so (the default)")
     size.add_argument(
         "--full", action="store_true", help="everything: 5,000 pages, three rounds, 100,000 pages for memory"
     )
