@@ -28,12 +28,16 @@ SPIDER = """
 import asyncio
 import os
 
-from trotline import Page, Spider
+from trotline import Page, Spider, TrapRules
 
 port, names = os.environ["CRAWL_PORT"], os.environ["CRAWL_HOSTS"].split(",")
 seeds = [f"http://{name}:{port}/{number}.html" for name in names for number in range(int(os.environ["CRAWL_SEEDS"]))]
 at_once = int(os.environ["CRAWL_AT_ONCE"])
-crawl = Spider("crawl", pace=os.environ["CRAWL_PACE"], concurrency=at_once, robots=False, retries=50)
+crawl = Spider(
+    "crawl", pace=os.environ["CRAWL_PACE"], concurrency=at_once, robots=False, retries=50,
+    # Each page leads to the next three, and they all read the same.
+    max_depth=100_000, traps=TrapRules(same_text=0),
+)
 
 
 @crawl.page(key="url", seeds=seeds)
