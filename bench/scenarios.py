@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from bench.contenders import TROTLINE, WORK, Contender, trotline
+from bench.contenders import BARE, FLEET, TROTLINE, WORK, Contender, trotline
 from bench.measure import measure
 from bench.services import serving
 from bench.slow import SlowServer
@@ -18,13 +18,17 @@ from bench.trial import Failed, Trial, attempt
 
 Figures = dict[str, Any]
 SLOTS = 64
+QUICK = (TROTLINE, BARE, FLEET)
 
 
 def peers(contenders: list[Contender], pages: int, rounds: int, kind: str = "product") -> Figures:
-    """Every contender crawls the same site, taking turns, so that a noisy moment hits all of them alike."""
+    """Every contender crawls the same site, taking turns, so that a noisy moment hits all of them alike. Who is done in
+    seconds goes again before each of those that take minutes: one noisy moment would be all that is seen of him."""
     with serving({name for each in contenders for name in each.services}) as services:
         starts = interleaved(contenders, max(rounds, 3), lambda each: attempt(each, 1, kind, services=services))
-        crawls = interleaved(contenders, rounds, lambda each: attempt(each, pages, kind, services=services))
+        crawls = interleaved(
+            contenders, rounds, lambda each: attempt(each, pages, kind, services=services), often=QUICK
+        )
     rows = {
         each.name: row(each, starts[each.name], crawls[each.name])
         for each in contenders
@@ -34,12 +38,20 @@ def peers(contenders: list[Contender], pages: int, rounds: int, kind: str = "pro
     return {"pages": pages, "rounds": rounds, "kind": kind, "rows": rows, "failed": missing}
 
 
-def interleaved(contenders: list[Contender], rounds: int, deed: Callable[[Contender], Trial]) -> dict[str, list[Trial]]:
-    """Round after round, each contender once per round, another one first each time. One that fails is out."""
+def interleaved(
+    contenders: list[Contender],
+    rounds: int,
+    deed: Callable[[Contender], Trial],
+    often: tuple[Contender, ...] = (),
+) -> dict[str, list[Trial]]:
+    """Round after round, each contender once per round, another one first each time; those that are named in `often`
+    before each of the others. One that fails is out."""
     trials: dict[str, list[Trial]] = {each.name: [] for each in contenders}
     left = list(contenders)
     for turn in range(rounds):
-        for each in [*left[turn % len(left) :], *left[: turn % len(left)]] if left else []:
+        for each in in_turn(left, turn, often):
+            if each not in left:
+                continue
             try:
                 trials[each.name].append(trial := deed(each))
                 say(f"{each.name}: {trial.pages} pages, {trial.cpu_per_page:.2f} CPU ms/page, {trial.rate:.0f} pages/s")
@@ -48,6 +60,14 @@ def interleaved(contenders: list[Contender], rounds: int, deed: Callable[[Conten
                 trials[each.name].clear()
                 left.remove(each)
     return trials
+
+
+def in_turn(contenders: list[Contender], turn: int, often: tuple[Contender, ...]) -> list[Contender]:
+    first = turn % len(contenders) if contenders else 0
+    turned = [*contenders[first:], *contenders[:first]]
+    quick = [each for each in turned if each in often]
+    others = [each for each in turned if each not in often]
+    return [one for other in others for one in (*quick, other)] or quick
 
 
 def row(contender: Contender, starts: list[Trial], crawls: list[Trial]) -> Figures:

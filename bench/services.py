@@ -104,7 +104,8 @@ def _ticks(pid: int, fields: int) -> int:
     """User and system time; with four fields also that of the children that were waited for."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
+        # It ended between two looks, or in the middle of one.
         return 0
     return sum(int(value) for value in stat[11 : 11 + fields])
 
