@@ -76,7 +76,7 @@ def arguments() -> argparse.Namespace:
 
 def alone(lock: int) -> None:
     """What the last one started may take a moment to end."""
-    until = time.monotonic() + 10
+    until = time.monotonic() + 60
     while True:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

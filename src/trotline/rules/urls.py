@@ -214,15 +214,16 @@ def _join(origin: str, path: str, folder: str, href: str) -> str:
 
 def _climbed(folder: str, root: int, href: str) -> str:
     """`../x` and `./x` taken off the front, so that one page linked from many folders is one known text."""
+    at = 0
     while True:
-        if href.startswith("../"):
-            href = href[3:]
+        if href.startswith("../", at):
+            at += 3
             if len(folder) > root:
                 folder = folder[: folder.rindex("/", 0, -1) + 1]
-        elif href.startswith("./"):
-            href = href[2:]
+        elif href.startswith("./", at):
+            at += 2
         else:
-            return folder + href
+            return folder + href[at:]
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]*):")
