@@ -49,6 +49,8 @@ class RedisServer:
             "appendonly": "yes",
             "appendfsync": "everysec",
             "enable-debug-command": "yes",
+            # A replica that has to wait for its first copy cannot take over.
+            "repl-diskless-sync-delay": "0",
             **(settings or {}),
         }
         self._process: subprocess.Popen[bytes] | None = None
@@ -200,6 +202,7 @@ def redis_sentinels(
             watched.sentinels.append(SentinelServer(folder, build, told))
             started(watched.sentinels[-1])
         deadline = time.monotonic() + _START_WITHIN
+        _wait_for_copy(watched.replica, deadline)
         while not all(_knows_all(one, watched) for one in watched.sentinels):
             _wait(deadline, "the sentinels did not find each other")
         yield watched
@@ -261,6 +264,8 @@ def _form(cluster: RedisCluster) -> None:
     for node in cluster.nodes:
         while not _is_whole(node, len(cluster.nodes)):
             _wait(deadline, "the cluster did not form")
+    for node in cluster.nodes[len(primaries) :]:
+        _wait_for_copy(node, deadline)
 
 
 def _is_whole(node: RedisServer, nodes: int) -> bool:
@@ -271,6 +276,12 @@ def _is_whole(node: RedisServer, nodes: int) -> bool:
         and f"cluster_known_nodes:{nodes}\r\n".encode() in told
         and links.count(b"slave") == nodes // 2
     )
+
+
+def _wait_for_copy(replica: RedisServer, deadline: float) -> None:
+    """Until it has what its primary has: before, it cannot take over."""
+    while b"master_link_status:up" not in replica.command("INFO", "replication"):
+        _wait(deadline, "a replica did not get its copy")
 
 
 def _wait(deadline: float, trouble: str) -> None:

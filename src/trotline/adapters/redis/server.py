@@ -102,15 +102,21 @@ class Server:
     async def _prepared(self, deed: Callable[[], Awaitable[T]]) -> T:
         """One look at a Cluster's nodes at a time: when several calls begin at once, the client library closes
         connections that others use."""
-        if not self._ready:
-            async with self._preparing:
-                await self.client.initialize()
-                self._ready = True
         try:
+            if not self._ready:
+                async with self._preparing:
+                    await self.client.initialize()
+                    self._ready = True
             return await deed()
         except _AWAY:
             self._ready = False
             raise
+        except AttributeError as error:
+            self._ready = False
+            if "'NoneType' object" not in str(error):
+                raise
+            # In a Cluster that changes, the library takes a connection away from who is just making it.
+            raise exceptions.ConnectionError("closed while it was made") from error
 
     async def close(self) -> None:
         if self._under_way:
