@@ -25,9 +25,8 @@ def code_version(ref: str) -> str:
     top, *inner = address.module.split(".")
     root = path.parents[len(inner) + (path.stem == "__init__")] if address.module else path.parent
     files = sorted(_with_imports(path, root, "" if address.file else top))
-    own = path.read_bytes()
     if files == [path]:
-        return hashlib.sha256(own).hexdigest()[:12]
+        return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     parts = [f"{file.relative_to(root)} {hashlib.sha256(file.read_bytes()).hexdigest()}" for file in files]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
 
