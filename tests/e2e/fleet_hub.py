@@ -19,7 +19,7 @@ from trotline.testing.redis_server import redis
 
 HUB = "10.77.0.1"
 """One address for all, whichever way somebody comes; the ways are 10.77.1.0/24, 10.77.2.0/24, ..."""
-TERMS = Terms(hosts=1, pages=900, seeds=900, pace="30/s", at_once=40, thinks=0.2)
+TERMS = Terms(hosts=1, pages=700, seeds=700, pace="30/s", at_once=40, thinks=0.5)
 
 
 def set_up() -> None:
@@ -45,6 +45,7 @@ class Answers:
             "finished": seen.finished_at is not None,
             "rescued": seen.tallies.get("rescued", 0),
             "crew": {view.name: view.leased for view in crew},
+            "did": {view.name: view.done for view in crew},
         }
 
     async def books(self) -> dict[str, Any]:
