@@ -274,6 +274,28 @@ def test_a_child_whose_loop_is_silent_is_killed_and_no_page_blamed():
     assert bench.frontier.left == [("w0-0", None)]
 
 
+def test_children_that_were_frozen_together_with_their_supervisor_do_not_hang():
+    """Somebody stopped the whole group, or the machine slept."""
+    bench = Bench()
+
+    async def story(supervisor):
+        child = bench.born[0]
+        child.marker.alive(now())
+        child.marker.reading(4711, now())
+        asyncio.get_running_loop().freeze(600)
+        await asyncio.sleep(1)
+        unharmed = not child.kills
+        took = await until(lambda: child.kills)
+        await asyncio.sleep(0.1)
+        bench.born[1].end(FINISHED)
+        return unharmed, took
+
+    unharmed, took = bench.run(story)
+
+    assert unharmed
+    assert PARSE - 2 < took < PARSE + 1, "and if it does not go on then, it hangs"
+
+
 def test_a_child_that_has_not_begun_yet_does_not_hang():
     """Importing a spider may take its time."""
     bench = Bench()

@@ -55,6 +55,10 @@ class VirtualLoop(asyncio.SelectorEventLoop):
     def time(self) -> Seconds:
         return self._jumping.now
 
+    def freeze(self, seconds: Seconds) -> None:
+        """Nothing runs for so long, as when a process is stopped or its machine sleeps."""
+        self._jumping.now += seconds
+
 
 def run_virtual(main: Coroutine[Any, Any, T]) -> T:
     """Run `main` to its end on virtual time."""
