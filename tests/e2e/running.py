@@ -163,11 +163,18 @@ async def jobs_of(folder: Path, spider: str) -> list[Job]:
         await jobs.close()
 
 
+async def books_of(folder: Path, spider: str) -> list[Progress]:
+    """The books of every job, the newest last."""
+    books = []
+    for job in await jobs_of(folder, spider):
+        frontier = SqliteFrontier(str(folder / ".trotline" / f"{spider}.frontier.db"), job)
+        try:
+            books.append(await frontier.progress())
+        finally:
+            await frontier.close()
+    return books
+
+
 async def progress_of(folder: Path, spider: str) -> Progress:
     """The books of the newest job."""
-    job = (await jobs_of(folder, spider))[-1]
-    frontier = SqliteFrontier(str(folder / ".trotline" / f"{spider}.frontier.db"), job)
-    try:
-        return await frontier.progress()
-    finally:
-        await frontier.close()
+    return (await books_of(folder, spider))[-1]
