@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from trotline.adapters.files.place import Place, plain_errors
+from trotline.adapters.write_ahead import write_ahead
 from trotline.errors import SinkTooNew, SinkUnreachable
 from trotline.model.moments import Seconds
 
@@ -71,7 +72,7 @@ class Sidecar:
             self.place.index, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            write_ahead(connection, self._patience)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA temp_store = MEMORY")
             self._prepare(connection)

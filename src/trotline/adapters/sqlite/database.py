@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from trotline.adapters.sqlite import host, schema
+from trotline.adapters.write_ahead import write_ahead
 from trotline.errors import FrontierError, FrontierTooNew, FrontierUnreachable
 from trotline.model.moments import Moment
 
@@ -181,7 +182,7 @@ def _connect(path: str) -> sqlite3.Connection:
             # Tasks hold URLs and headers whole, with whatever is secret in them: the file is its owner's alone.
             Path(path).touch(mode=0o600)
     connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA journal_mode = WAL")
+    write_ahead(connection, BUSY)
     # FULL unless a transaction says otherwise: what `put` answered "new" survives a power cut. One fsync per batch.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA cache_size = -16384")

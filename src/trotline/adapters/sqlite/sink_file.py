@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from trotline.adapters.sqlite.sink_visits import TABLE
+from trotline.adapters.write_ahead import write_ahead
 from trotline.errors import SinkTooNew, SinkUnreachable
 from trotline.model.moments import Seconds
 from trotline.model.row import Row
@@ -39,7 +40,7 @@ def connect(path: Path, patience: Seconds) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
-        connection.execute("PRAGMA journal_mode = WAL")
+        write_ahead(connection, patience)
         # FULL: the frontier settles a page after this; what it settled must survive a power cut.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")

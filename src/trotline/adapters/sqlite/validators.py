@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
+from trotline.adapters.write_ahead import write_ahead
 from trotline.errors import ValidatorsTooNew, ValidatorsUnreachable
 from trotline.model.moments import Seconds
 from trotline.model.validator import Validator
@@ -83,7 +84,7 @@ class SqliteValidators:
     def _connect(self, patience: Seconds) -> sqlite3.Connection:
         connection = sqlite3.connect(self.path, timeout=patience, isolation_level=None, check_same_thread=False)
         try:
-            connection.execute("PRAGMA journal_mode = WAL")
+            write_ahead(connection, patience)
             # NORMAL: a power cut may lose the last ones, and those pages are fetched whole.
             connection.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error:
