@@ -35,14 +35,14 @@ def _mutate(original: bytes, changes: list[tuple[str, int, int, bytes]]) -> byte
 
 def growth(work: Callable[[Any], object], make: Callable[[int], Any], size: int) -> float:
     """How many times longer ten times the input takes: about 10 when it is linear, 100 when it is quadratic."""
-    return _shortest(work, make(size * 10)) / _shortest(work, make(size))
+    short, long = make(size), make(size * 10)
+    # In turns, and the best of each: a processor that others slow down for a while does so for both.
+    took = [(_took(work, short), _took(work, long)) for _ in range(7)]
+    return min(each[1] for each in took) / min(each[0] for each in took)
 
 
-def _shortest(work: Callable[[Any], object], given: Any) -> float:
-    """Processor time of this thread, the best of several runs: other people's work does not count."""
-    best = float("inf")
-    for _ in range(5):
-        before = time.thread_time_ns()
-        work(given)
-        best = min(best, max(1, time.thread_time_ns() - before))
-    return best
+def _took(work: Callable[[Any], object], given: Any) -> float:
+    """Processor time of this thread: other people's work does not count."""
+    before = time.thread_time_ns()
+    work(given)
+    return max(1, time.thread_time_ns() - before)
