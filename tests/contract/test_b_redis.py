@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.contract.redis_servers import RedisBench, server
+from tests.contract.redis_servers import RedisBench, cluster, server
 
 from trotline.adapters.redis import connect, open_jobs, worry
 from trotline.adapters.redis.scripts import _FOLDER, script
@@ -51,7 +51,11 @@ def test_b72_scripts_are_constant_and_the_server_knows_them_by_their_hash():
         ({"maxmemory-policy": "allkeys-lru", "maxmemory": "10mb"}, "redis://{place}/0", "maxmemory-policy allkeys-lru"),
     ],
 )
-async def test_b75_what_is_wrong_with_a_server_is_named(settings: dict[str, str], url: str, said: str):
+async def test_b75_what_is_wrong_with_a_server_is_named(
+    settings: dict[str, str], url: str, said: str, monkeypatch: pytest.MonkeyPatch
+):
+    # A server that knows nothing of TLS waits for the rest of what it takes for a command.
+    monkeypatch.setitem(connect.__globals__, "_CONNECT", 0.5)
     with redis(DEBIAN) as running:
         for name, value in settings.items():
             running.command("CONFIG", "SET", name, value)
@@ -61,6 +65,19 @@ async def test_b75_what_is_wrong_with_a_server_is_named(settings: dict[str, str]
     assert said in refused.value.what
     assert refused.value.hint or said.startswith("DB")
     assert "wrong" not in refused.value.what
+
+
+async def test_b75_a_node_of_a_cluster_that_is_taken_for_a_server_is_named():
+    told = []
+    for node in cluster().removeprefix("redis+cluster://").split(","):
+        jobs = await open_jobs(f"redis://{node}/0")
+        try:
+            await jobs.all()
+        except FrontierUnreachable as error:
+            told.append((error.what, error.hint))
+        await jobs.close()
+    assert told, "one node knows of the jobs, the others know who does"
+    assert all("is a node of a Cluster" in what and "redis+cluster://" in str(hint) for what, hint in told)
 
 
 async def test_b75_a_server_that_keeps_nothing_on_disk_is_named():

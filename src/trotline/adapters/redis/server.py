@@ -176,6 +176,11 @@ def explained(error: Exception, place: str) -> FrontierError:
         return FrontierUnreachable(f"{place} is a replica", hint="Name the primary, or use redis+sentinel://.")
     if isinstance(error, exceptions.BusyLoadingError) or word == "LOADING":
         return FrontierUnreachable(f"{place} is still loading its data", hint="It is tried again.")
+    if isinstance(error, exceptions.AskError):  # MovedError is one
+        return FrontierUnreachable(
+            f"{place} is a node of a Cluster, and what is asked for is on another",
+            hint="Name it as redis+cluster://HOST:PORT: the other nodes are found by themselves.",
+        )
     if isinstance(error, MasterNotFoundError):
         return FrontierUnreachable(
             f"no sentinel answers for {place}, or none knows it", hint="Check the sentinels' addresses and the name."
