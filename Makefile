@@ -6,6 +6,9 @@ PYTHON ?= python3
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
+# Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo fleet test lint types imports bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.

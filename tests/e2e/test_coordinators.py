@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from tests.e2e.running import Running, call, start
+from tests.e2e.running import KILLER, Running, call, start
 
 from trotline.app import wiring
 from trotline.app.coordinating import open_leadership
@@ -19,6 +19,8 @@ from trotline.model.term import Tick
 from trotline.testing.redis_server import DEBIAN, redis
 
 SEEDS = 10_000
+TERM = {"E2E_TERM": "5", "PYTHONPATH": str(KILLER)}
+"""A coordinator that is silent is waited for so long."""
 YEARLY = Schedule("0 0 1 1 *")
 SPIDER = f"""
 import os, signal
@@ -77,7 +79,7 @@ async def owe_a_run(frontier: str) -> None:
 
 @asynccontextmanager
 async def coordinator(folder: Path, frontier: str) -> AsyncIterator[Running]:
-    running = await start(folder, "coordinate", "shop.py", "--frontier", frontier, "--json")
+    running = await start(folder, "coordinate", "shop.py", "--frontier", frontier, "--json", env=TERM)
     try:
         yield running
     finally:
