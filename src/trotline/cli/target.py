@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from trotline.app.wiring import AnyFrontier
 
 
+_NAMED = 20
+"""Names in one message; a folder of a thousand spiders has a list of its own."""
+
+
 class Target(msgspec.Struct, frozen=True):
     frontier: str
     job: Job
@@ -87,7 +91,9 @@ def _near(name: str | None, known: list[Target]) -> str:
 
 
 def _names(known: list[Target]) -> str:
-    return "Give one of: " + ", ".join(sorted({target.job.spider for target in known})) + "   (see: trotline status)"
+    names = sorted({target.job.spider for target in known})
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return f"Give one of: {', '.join(names[:_NAMED])}{more}   (see: trotline status)"
 
 
 @asynccontextmanager
