@@ -31,6 +31,8 @@ class Database:
 
     def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
         self.path = path
+        self.shared = path != MEMORY
+        """Others may have the file open, too."""
         self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-frontier")
         self._turn = asyncio.Lock()
         self._offset = 0.0

@@ -134,9 +134,10 @@ class SqliteFrontier(SqliteConsole):
         """Wait for news of this process, a change of the file by another, or that long."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
+        poll = POLL if self._db.shared else seconds
         while (left := until - loop.time()) > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), min(left, POLL))
+                await asyncio.wait_for(self._news.wait(), min(left, poll))
                 return
             if await self._db.read(_version) != version:
                 return
