@@ -52,7 +52,7 @@ class News:
         while True:
             try:
                 await self._hear()
-            except (exceptions.RedisError, OSError):
+            except (exceptions.RedisError, OSError, RuntimeError):
                 # The leases that fail beside it say what is wrong; this only goes on trying.
                 self._listening.clear()
                 self._came.set()

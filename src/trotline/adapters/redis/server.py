@@ -24,6 +24,8 @@ _AGAIN: Seconds = 0.05
 _END_WITHIN: Seconds = 1.0
 _LOST = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
 """No reply: whether the command had its effect, nobody knows."""
+_TAKEN_AWAY = ("'NoneType' object", "the handler is closed")
+"""What the library, or the loop beneath it, says of a connection that was closed in the hands of who uses it."""
 _AWAY = (*_LOST, exceptions.ClusterError, exceptions.RedisClusterException)
 
 
@@ -111,9 +113,9 @@ class Server:
         except _AWAY:
             self._ready = False
             raise
-        except AttributeError as error:
+        except (AttributeError, RuntimeError) as error:
             self._ready = False
-            if "'NoneType' object" not in str(error):
+            if not any(words in str(error) for words in _TAKEN_AWAY):
                 raise
             # In a Cluster that changes, the library takes a connection away from who is just making it.
             raise exceptions.ConnectionError("closed while it was made") from error
