@@ -10,6 +10,8 @@ from trotline.testing.frontier_contract.bench import task
 
 URLS = 10_000
 _BATCH = 500
+_TASKS = [task(f"https://l{n % 20}.example/{n}", lane=f"l{n % 20}.example") for n in range(URLS)]
+"""Made once: the processes are forks of one that has them."""
 
 
 def put_all(url: str, job: Job, seed: int) -> int:
@@ -19,13 +21,9 @@ def put_all(url: str, job: Job, seed: int) -> int:
 
 async def _put_all(url: str, job: Job, seed: int) -> int:
     frontier = RedisFrontier(connect(url), job)
-    numbers = list(range(URLS))
-    random.Random(seed).shuffle(numbers)
+    tasks = random.Random(seed).sample(_TASKS, URLS)
     new = 0
     for start in range(0, URLS, _BATCH):
-        some = [
-            task(f"https://l{n % 20}.example/{n}", lane=f"l{n % 20}.example") for n in numbers[start : start + _BATCH]
-        ]
-        new += (await frontier.put(some)).count(Admission.NEW)
+        new += (await frontier.put(tasks[start : start + _BATCH])).count(Admission.NEW)
     await frontier.close()
     return new
