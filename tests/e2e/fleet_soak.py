@@ -41,7 +41,7 @@ class Plan:
     pages: int = 20_000
     kills: int = 2000
     hosts: int = 100
-    workers: int = 6
+    workers: int = 12
     slots: int = 8
     pace: str = "6/m"
     """Of each host. What a worker fetches within a tenth of a second or so is fetched again when it dies."""
@@ -172,12 +172,12 @@ class Fleet:
                 next_at = time.monotonic() + self.chance.uniform(*self.plan.pauses)
 
     def _kill_one(self, crew: dict[str, int]) -> None:
-        busy = [name for name, leased in crew.items() if leased and name not in self._killed]
         by_pid = {worker.process.pid: worker for worker in self.places.values() if worker.process.returncode is None}
-        busy = [name for name in busy if supervisor_of(name) in by_pid]
-        if not busy:
+        # Anybody: if it were always one who holds something, nobody would live to do the last pages.
+        alive = [name for name in crew if name not in self._killed and supervisor_of(name) in by_pid]
+        if not alive:
             return
-        name = self.chance.choice(busy)
+        name = self.chance.choice(alive)
         victim = by_pid[supervisor_of(name)]
         who = self.chance.choices(list(KINDS), list(KINDS.values()))[0]
         with suppress(ProcessLookupError):
