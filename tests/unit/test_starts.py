@@ -122,17 +122,16 @@ def test_cleared_leases_never_start():
 # Replies that were long under way
 
 
-def latest_after(*replies: tuple[float, float], start_in: float = 0.0) -> float:
-    """How late the last lease may start, seen from its arrival. A reply: when the frontier leased, when it arrived.
-
-    All were asked for at 0, and the frontier's clock is 5000 s ahead of ours."""
+def latest_after(*replies: tuple[float, ...], start_in: float = 0.0) -> float:
+    """How late the last lease may start, seen from its arrival. A reply: when the frontier leased, when it arrived,
+    and when it was asked for: at 0, unless it says so. The frontier's clock is 5000 s ahead of ours."""
 
     async def story():
         starts = Starts()
-        for token, (leased, arrived) in enumerate(replies, 1):
+        for token, (leased, arrived, *asked) in enumerate(replies, 1):
             await asyncio.sleep(arrived - now())
-            one = msgspec.structs.replace(lease(token, start_in=start_in, slack=0.25), leased_at=5000.0 + leased)
-            starts.add([one], asked_at=0.0)
+            one = lease(token, start_in=start_in, slack=0.25)
+            starts.add([msgspec.structs.replace(one, leased_at=5000.0 + leased, asked_at=sum(asked))])
             _, latest = await starts.next()
             left = latest - now()
         return left
@@ -154,6 +153,27 @@ def test_a_process_that_was_frozen_finds_its_moments_passed():
 
 def test_waiting_for_work_is_not_being_under_way():
     assert latest_after((1.0, 1.01), (9.0, 9.01)) == pytest.approx(0.25, abs=0.001)
+
+
+def test_a_first_reply_after_much_waiting_counts_from_the_question_that_it_answers():
+    assert latest_after((9.0, 9.01, 8.99)) == pytest.approx(0.23, abs=0.001)
+
+
+def test_servers_whose_clocks_differ_are_no_later_than_their_replies_were_under_way():
+    assert latest_after((9.0, 9.01, 9.0), (6.0, 9.03, 9.01)) == pytest.approx(0.23, abs=0.001)
+
+
+def test_leases_of_several_replies_each_have_their_own_measure():
+    async def story():
+        await asyncio.sleep(10)
+        starts = Starts()
+        fresh = msgspec.structs.replace(lease(1), asked_at=10.0)
+        starts.add([fresh, msgspec.structs.replace(lease(2), asked_at=1.0, leased_at=fresh.leased_at - 9)])
+        return [latest - now() for _, latest in (await starts.next(), await starts.next())]
+
+    fresh, stale = run_virtual(story())
+    assert fresh == pytest.approx(0.25, abs=0.001)
+    assert stale == pytest.approx(0.25 - 9, abs=0.001)
 
 
 def test_a_first_reply_has_no_measure_and_counts_from_the_question():

@@ -31,6 +31,8 @@ class Lease(msgspec.Struct, frozen=True):
     """The frontier's time: the sighting time of the records that come of it."""
     kills: int = 0
     """Workers that its page has brought down so far."""
+    asked_at: Seconds | None = None
+    """When it was asked for, by your own monotonic clock: the reply is no older. None: nobody took note."""
 
 
 class LaneNews(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ import heapq
 from collections import deque
 
 from trotline.model.lease import Lease
-from trotline.model.moments import Moment, Seconds
+from trotline.model.moments import Seconds
 
 _REPLIES = 64
 """Replies of which the quickest is the measure; not all of them, or a frontier whose clock was set would look late."""
@@ -22,11 +22,13 @@ class Starts:
         self._count = 0
         self._offsets: deque[Seconds] = deque(maxlen=_REPLIES)
 
-    def add(self, leases: list[Lease], asked_at: Seconds | None = None) -> None:
+    def add(self, leases: list[Lease]) -> None:
         """Leases that arrived just now: moments count from here; how long they were under way goes off their slack."""
         now = self._loop.time()
-        late = 0.0 if asked_at is None or not leases else self._under_way(leases[0].leased_at, asked_at, now)
+        asked_at, late = None, 0.0
         for lease in leases:
+            if lease.asked_at != asked_at:
+                asked_at, late = lease.asked_at, self._under_way(lease, now)
             latest = now + lease.start_in + lease.slack - late
             if lease.start_in <= 0:
                 self._ready.put_nowait((lease, latest))
@@ -54,12 +56,14 @@ class Starts:
             self._timer = None
         return ready + waiting
 
-    def _under_way(self, leased_at: Moment, asked_at: Seconds, now: Seconds) -> Seconds:
+    def _under_way(self, lease: Lease, now: Seconds) -> Seconds:
         """How long the reply took. A process that was frozen finds replies that are long out of date: its moments have
         passed. The frontier's clock and ours need not agree: the quickest of the last replies is what one takes."""
-        quickest = min(self._offsets, default=asked_at - leased_at)
-        self._offsets.append(now - leased_at)
-        return max(0.0, min(now - leased_at - quickest, now - asked_at))
+        if lease.asked_at is None:
+            return 0.0
+        quickest = min(self._offsets, default=lease.asked_at - lease.leased_at)
+        self._offsets.append(now - lease.leased_at)
+        return max(0.0, min(now - lease.leased_at - quickest, now - lease.asked_at))
 
     def _wind(self) -> None:
         if self._timer:

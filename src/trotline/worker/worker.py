@@ -51,7 +51,6 @@ class Worker:
         self._finished_visits = 0
         self._rate = 0.0
         self._away = ""
-        self._asked_at = 0.0
 
     @property
     def held_back(self) -> str:
@@ -130,7 +129,7 @@ class Worker:
                 return
             self._leased += len(leases)
             self._held.update(lease.token for lease in leases)
-            self._starts.add(leases, self._asked_at)
+            self._starts.add(leases)
 
     async def _lease_or_starve(self, limit: int) -> list[Lease]:
         leases = await self._lease(limit, 0.0)
@@ -144,7 +143,6 @@ class Worker:
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
-            self._asked_at = asyncio.get_running_loop().time()
             leases = await self._tools.frontier.lease(self.name, limit, wait)
         except FrontierGone:
             raise

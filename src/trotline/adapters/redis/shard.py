@@ -1,5 +1,6 @@
 """One shard of a job: the part of its lanes whose keys live together."""
 
+import asyncio
 import random
 from collections.abc import Collection, Container, Sequence
 from typing import Any
@@ -105,15 +106,16 @@ class Shard:
         lost, name = self._lost.get(worker, ""), self.server.call_name()
         # Until its reply is here, whatever it hands out is lost, also by a cancellation.
         self._lost.setdefault(worker, name)
+        asked_at = asyncio.get_running_loop().time()
         reply = await self.server.run(
             script("lease"), self.key, worker, limit, name, lost, repr(rules.retry_share), repr(rules.give_up),
             self._shards, self._number, "" if upto is None else upto, again=False,
         )  # fmt: skip
-        haul = await self._unpack(worker, reply)
+        haul = await self._unpack(worker, reply, asked_at)
         self._lost.pop(worker, None)
         return haul
 
-    async def _unpack(self, worker: str, reply: list[Any]) -> Haul:
+    async def _unpack(self, worker: str, reply: list[Any], asked_at: Seconds) -> Haul:
         now, wake, token, over, best, line = reply[:_HEAD]
         haul = Haul([], max(0.001, (wake - now) / 1e6) if wake >= 0 else -1.0, bool(over), best, line)
         if len(reply) == _HEAD:
@@ -126,7 +128,8 @@ class Shard:
             for place in range(at + 2, upto, 2):
                 try:
                     task, kills = unpack(reply[place + 1], lane, form)
-                    haul.leases.append(Lease(task, token, reply[place] / 1e6, START_SLACK, leased_at, kills))
+                    start_in = reply[place] / 1e6
+                    haul.leases.append(Lease(task, token, start_in, START_SLACK, leased_at, kills, asked_at))
                 except Undecodable as error:
                     unreadable += [token, str(error)[:200]]
                 token += self._shards

@@ -5,6 +5,7 @@ import contextlib
 import random
 import sqlite3
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from trotline.adapters.sqlite import admitting, host, leasing, settling, workers
 from trotline.adapters.sqlite.console import SqliteConsole
@@ -63,7 +64,8 @@ class SqliteFrontier(SqliteConsole):
             self._news.clear()
             version = await self._db.read(_version)
             # A lease that a power cut forgets is a task that waits: no need to wait for the disk.
-            leases, pause = await self._turn(lambda turn: self._lease(turn, worker, limit), durable=False)
+            lease = partial(self._lease, worker=worker, limit=limit, asked_at=loop.time())
+            leases, pause = await self._turn(lease, durable=False)
             left = until - loop.time()
             if leases or left <= 0 or await self.finished():
                 return leases
@@ -104,8 +106,9 @@ class SqliteFrontier(SqliteConsole):
     async def close(self) -> None:
         await self._db.close()
 
-    def _lease(self, turn: Turn, worker: str, limit: int) -> tuple[list[Lease], Seconds]:
+    def _lease(self, turn: Turn, worker: str, limit: int, asked_at: Seconds) -> tuple[list[Lease], Seconds]:
         """Leases, else how long until there may be some."""
+        turn.asked_at = asked_at
         if turn.now - self._heard.get(worker, 0.0) >= HOUSEKEEPING:
             # Asking for work is a sign of life, too; once a second is enough to write down.
             workers.hear(turn.db, turn.job, worker, turn.now, process=self._process)

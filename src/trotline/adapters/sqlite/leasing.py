@@ -105,6 +105,7 @@ def _hand_out(
                 slack=START_SLACK,
                 leased_at=turn.now,
                 kills=kills,
+                asked_at=turn.asked_at,
             )
         )
     turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)

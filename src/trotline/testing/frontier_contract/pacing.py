@@ -116,6 +116,19 @@ class PacePromises:
                 assert abs(lease.leased_at - bench.now()) < 5
             bench.jump(0.3)
 
+    async def test_f13_a_lease_says_when_it_was_asked_for_however_long_was_waited_for_it(self, bench: Bench) -> None:
+        frontier = await bench.open(steady(50.0))
+        clock = asyncio.get_running_loop().time
+        waiting = asyncio.create_task(frontier.lease("w", 1, 30.0))
+        await asyncio.sleep(0.1)
+        before = clock()
+        await frontier.put(tasks(1))
+
+        [lease] = await waiting
+
+        assert lease.asked_at is not None
+        assert before <= lease.asked_at <= clock(), "the question that was answered, and not the first"
+
     async def test_f13_leases_given_back_still_count_as_starts(self, bench: Bench) -> None:
         frontier = await bench.open(steady(2.0))
         await frontier.put(tasks(20))
