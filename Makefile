@@ -35,9 +35,10 @@ fleet: $(VENV)/.dev
 	@$(BIN)/python -m trotline.testing.fleet_demo
 
 # Machines are shared and noisy, and the end-to-end tests start real processes by the dozen: what fails beside the
-# others is shown, and run once more by itself. What fails alone, fails.
+# others is shown, and run once more by itself. What fails alone, fails. Four at once, also on two cores: many of them
+# mostly wait, for a server to come back or a lease to run out.
 test: $(VENV)/.dev packages lint types imports
-	$(BIN)/pytest -q -n 2 --dist loadgroup || $(BIN)/pytest -q --last-failed --last-failed-no-failures none
+	$(BIN)/pytest -q -n 4 --dist loadgroup || $(BIN)/pytest -q --last-failed --last-failed-no-failures none
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
