@@ -8,10 +8,12 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from redis.asyncio import Redis
+from redis.asyncio.client import PubSub
 from tests.contract import redis_race
 from tests.contract.redis_servers import cluster
 
 from trotline.adapters.redis import RedisFrontier, RedisJobs, connect, open_jobs
+from trotline.adapters.redis.news import News
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
 from trotline.model.job import Job
 from trotline.model.lease import Admission, Lease, Settled, Settlement
@@ -106,6 +108,29 @@ async def test_a_connection_that_is_closed_in_our_hands_is_a_server_that_is_away
     client.execute_command = really  # type: ignore[method-assign]
     assert await frontier.put([task("https://shop.example/1")]) == [Admission.NEW]
     await frontier.close()
+
+
+async def test_listening_goes_on_after_its_connection_was_taken_away(server: RedisServer, operator: Redis) -> None:
+    made: list[Redis] = []
+
+    def make_client() -> Redis:
+        made.append(Redis.from_url(server.url))
+        if len(made) == 1:
+            made[0].pubsub = closed_in_our_hands  # type: ignore[method-assign]
+        return made[-1]
+
+    def closed_in_our_hands(**_: object) -> PubSub:
+        raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+
+    news = News(make_client, ["trotline:test"])
+    await news.listen(10.0)
+    news.forget()
+    await operator.publish("trotline:test", "work")
+    async with asyncio.timeout(10.0):
+        await news.wait(20.0)
+    await news.close()
+
+    assert len(made) == 2
 
 
 async def test_a_flushed_script_cache_is_filled_again_without_a_word(frontier: RedisFrontier, operator: Redis) -> None:

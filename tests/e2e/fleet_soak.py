@@ -2,7 +2,7 @@
 
     python -m tests.e2e.fleet_soak --kills 2000 --pages 20000
 
-Only workers that hold tasks are killed: a child, a supervisor, or both at once. Another takes a dead one's place.
+Workers are killed whatever they do: a child, a supervisor, or both at once. Another takes a dead one's place.
 The database tells which rows there are, the web server's log which pages were fetched and how often, the frontier when
 the others could have what the dead had held. Lost and duplicated rows must be 0.
 """
@@ -141,7 +141,7 @@ class Fleet:
         self.places: dict[int, Running] = {}
         self.over = False
         self._killed: dict[str, tuple[Kind, float]] = {}
-        """Names of the dead, and since when they are."""
+        """Names of the dead, and since when they are. Who held nothing is nobody's to wait for."""
 
     async def keep(self, place: int) -> None:
         """A worker in this place, and another when it is gone, until the job is finished."""
@@ -192,7 +192,7 @@ class Fleet:
             kind = self.account.kinds[who]
             kind.kills += 1
             kind.held += crew[name]
-            self._killed[name] = (kind, time.monotonic())
+            self._killed[name] = (kind if crew[name] else Kind(), time.monotonic())
 
     def _note_returns(self, crew: dict[str, int]) -> None:
         """Who is not in the frontier's list any more has nothing left there either."""

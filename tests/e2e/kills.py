@@ -132,6 +132,7 @@ async def play(case: Case, folder: Path, chance: Random, *, plant: bool = False)
             code = await running.exit_code()
             if code != -signal.SIGKILL:
                 break
+            await _look_at_rows_of_the_finished(account, case, folder, shop)
             # At once: orphans may still be at work, and what the killed ones held must be free.
             orphans.append(running)
             running = await _start(case, shop, folder, doomed=False)
@@ -220,6 +221,17 @@ def _compare_visits(account: Account, shop: DemoShop) -> None:
     account.refetched = visited.total() - len(visited)
 
 
+async def _look_at_rows_of_the_finished(account: Account, case: Case, folder: Path, shop: DemoShop) -> None:
+    """One that was at its very end when it was struck is over, and the same command begins another: what the first
+    one lost would come with the second."""
+    books = await books_of(folder, "shop")
+    if books and books[-1].finished_at is not None:
+        so_far = Account()
+        _compare_rows(so_far, rows_of(folder / case.sink), shop)
+        if so_far.lost:
+            account.troubles.append(f"finished without {so_far.lost} rows")
+
+
 async def _compare_books(account: Account, folder: Path) -> None:
     *earlier, books = await books_of(folder, "shop")
     pages = 1 + PRODUCTS // PER_PAGE + PRODUCTS
@@ -227,7 +239,6 @@ async def _compare_books(account: Account, folder: Path) -> None:
         account.troubles.append(f"the books do not balance: {books}")
     if books.finished_at is None:
         account.troubles.append("the job is not finished")
-    # One that was at its very end when it was struck is over, and the same command begins another.
     if any(one.finished_at is None for one in earlier):
         account.troubles.append("the job was started anew instead of resumed")
 

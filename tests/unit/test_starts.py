@@ -144,7 +144,7 @@ def test_a_reply_that_came_at_once_leaves_the_whole_slack():
 
 
 def test_what_a_reply_was_under_way_is_taken_from_its_slack():
-    assert latest_after((1.0, 1.0), (2.0, 2.1)) == pytest.approx(0.15, abs=0.001)
+    assert latest_after((1.0, 1.0, 1.0), (2.0, 2.1, 2.0)) == pytest.approx(0.15, abs=0.001)
 
 
 def test_a_process_that_was_frozen_finds_its_moments_passed():
@@ -152,7 +152,7 @@ def test_a_process_that_was_frozen_finds_its_moments_passed():
 
 
 def test_waiting_for_work_is_not_being_under_way():
-    assert latest_after((1.0, 1.01), (9.0, 9.01)) == pytest.approx(0.25, abs=0.001)
+    assert latest_after((1.0, 1.01, 1.0), (9.0, 9.01, 2.0)) == pytest.approx(0.25, abs=0.001)
 
 
 def test_a_first_reply_after_much_waiting_counts_from_the_question_that_it_answers():
@@ -176,13 +176,29 @@ def test_leases_of_several_replies_each_have_their_own_measure():
     assert stale == pytest.approx(0.25 - 9, abs=0.001)
 
 
+def test_all_replies_of_one_batch_are_late_when_the_process_was_frozen_before_it_had_any_measure():
+    async def story():
+        await asyncio.sleep(14)
+        starts = Starts()
+        asked = [0.0, 0.02, 0.04]
+        starts.add([msgspec.structs.replace(lease(1), asked_at=each, leased_at=5000.0 + each) for each in asked])
+        return [(await starts.next())[1] - now() for _ in asked]
+
+    assert max(run_virtual(story())) < -13
+
+
+def test_a_reply_that_was_long_under_way_is_no_measure_for_the_next():
+    assert latest_after((0.0, 14.0), (20.0, 25.0, 20.0)) < 0
+    assert latest_after((0.0, 14.0), (20.0, 25.0, 20.0), (30.0, 30.01, 30.0)) == pytest.approx(0.25, abs=0.02)
+
+
 def test_a_first_reply_has_no_measure_and_counts_from_the_question():
     assert latest_after((0.0, 14.0)) < 0
     assert latest_after((0.05, 0.1)) == pytest.approx(0.15, abs=0.001)
 
 
 def test_a_frontier_whose_clock_was_set_back_looks_late_for_a_while_only():
-    steady = [(number / 10, number / 10) for number in range(1, 100)]
-    set_back = [(leased - 3600, arrived + 10) for leased, arrived in steady]
+    steady = [(number / 10, number / 10, number / 10 - 0.1) for number in range(1, 100)]
+    set_back = [(leased - 3600, arrived + 10, asked + 10) for leased, arrived, asked in steady]
 
     assert latest_after(*steady, *set_back) == pytest.approx(0.25, abs=0.001)

@@ -275,7 +275,7 @@ def test_a_child_whose_loop_is_silent_is_killed_and_no_page_blamed():
 
 
 def test_children_that_were_frozen_together_with_their_supervisor_do_not_hang():
-    """Somebody stopped the whole group, or the machine slept."""
+    """Somebody stopped the whole group, or its container was paused."""
     bench = Bench()
 
     async def story(supervisor):

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable, Collection, Sequence
+from math import inf
 from typing import Any
 
 from trotline import Page, Spider
@@ -36,7 +37,8 @@ async def until(what: Callable[[], Any], step: float = 0.01) -> float:
 
 def lease(token: int, *, start_in: float = 0.0, slack: float = 0.25, url: str = "") -> Lease:
     task = Task(url=url or f"http://h.test/{token}", route="page", lane="h.test", fingerprint=token, site="s")
-    return Lease(task=task, token=token, start_in=start_in, slack=slack, leased_at=1000.0)
+    # Asked for just now, whenever that is.
+    return Lease(task=task, token=token, start_in=start_in, slack=slack, leased_at=1000.0, asked_at=inf)
 
 
 def record(key: str) -> Record:

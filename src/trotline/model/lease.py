@@ -29,10 +29,10 @@ class Lease(msgspec.Struct, frozen=True):
     """Start at most that long after it; if you are later, snooze: the lane's next moments belong to others."""
     leased_at: Moment
     """The frontier's time: the sighting time of the records that come of it."""
+    asked_at: Seconds
+    """When it was asked for, by the clock of the worker's own event loop: the reply is no older than that."""
     kills: int = 0
     """Workers that its page has brought down so far."""
-    asked_at: Seconds | None = None
-    """When it was asked for, by your own monotonic clock: the reply is no older. None: nobody took note."""
 
 
 class LaneNews(msgspec.Struct, frozen=True):

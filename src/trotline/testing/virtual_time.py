@@ -56,7 +56,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return self._jumping.now
 
     def freeze(self, seconds: Seconds) -> None:
-        """Nothing runs for so long, as when a process is stopped or its machine sleeps."""
+        """Nothing runs for so long, as when a process is stopped."""
         self._jumping.now += seconds
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 from collections import deque
+from math import inf
 
 from trotline.model.lease import Lease
 from trotline.model.moments import Seconds
@@ -25,11 +26,9 @@ class Starts:
     def add(self, leases: list[Lease]) -> None:
         """Leases that arrived just now: moments count from here; how long they were under way goes off their slack."""
         now = self._loop.time()
-        asked_at, late = None, 0.0
+        late = self._under_way(leases, now)
         for lease in leases:
-            if lease.asked_at != asked_at:
-                asked_at, late = lease.asked_at, self._under_way(lease, now)
-            latest = now + lease.start_in + lease.slack - late
+            latest = now + lease.start_in + lease.slack - late[lease.asked_at]
             if lease.start_in <= 0:
                 self._ready.put_nowait((lease, latest))
             else:
@@ -56,14 +55,19 @@ class Starts:
             self._timer = None
         return ready + waiting
 
-    def _under_way(self, lease: Lease, now: Seconds) -> Seconds:
-        """How long the reply took. A process that was frozen finds replies that are long out of date: its moments have
-        passed. The frontier's clock and ours need not agree: the quickest of the last replies is what one takes."""
-        if lease.asked_at is None:
-            return 0.0
-        quickest = min(self._offsets, default=lease.asked_at - lease.leased_at)
-        self._offsets.append(now - lease.leased_at)
-        return max(0.0, min(now - lease.leased_at - quickest, now - lease.asked_at))
+    def _under_way(self, leases: list[Lease], now: Seconds) -> dict[Seconds, Seconds]:
+        """How long the replies took, by when they were asked for. A process that was frozen finds replies that are long
+        out of date: its moments have passed. The frontier's clock and ours need not agree: the quickest of the replies
+        before these is what one takes, and none took longer than since it was asked for."""
+        replies = {lease.asked_at: lease for lease in leases}
+        quickest = min(self._offsets, default=-inf)
+        for asked_at, lease in replies.items():
+            # A reply that took longer than the slack is no measure for others.
+            self._offsets.append(min(now, asked_at + lease.slack) - lease.leased_at)
+        return {
+            asked_at: max(0.0, min(now - lease.leased_at - quickest, now - asked_at))
+            for asked_at, lease in replies.items()
+        }
 
     def _wind(self) -> None:
         if self._timer:

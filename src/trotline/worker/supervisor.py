@@ -22,6 +22,7 @@ from trotline.model.moments import Seconds
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.rules import kills
 from trotline.worker.marker import Marker
+from trotline.worker.waking import Waking
 
 log = logging.getLogger("trotline.supervisor")
 
@@ -29,8 +30,6 @@ WATCH: Seconds = 0.5
 """How often the children's markers are looked at."""
 LOOP_SILENCE: Seconds = 5.0
 """Beyond the parse budget: a child whose event loop has not turned for that much longer hangs outside of any page."""
-FROZEN: Seconds = 2.0
-"""Who looks so much later than it meant to was stopped itself, and its children most likely with it."""
 RELIEF: Seconds = 1.0
 """Once a page has hung: a child that reads one page for so long (or for half of the parse budget) is relieved."""
 GROWN = 0.75
@@ -226,20 +225,16 @@ class Supervisor:
     async def _watch(self) -> None:
         """Kill children that hang: one page for too long, or a loop that does not turn at all. Replace the grown."""
         # A child's loop and ours read the same clock of this host.
-        woke_at = looked_at = _now()
+        waking = Waking(_now(), 1.5 * WATCH)
         while True:
             await asyncio.sleep(WATCH)
-            now = _now()
-            if now - looked_at > WATCH + FROZEN:
-                # They have had no more time to turn than we had: what they do counts from now on.
-                woke_at = now
-            looked_at = now
+            waking.look(_now())
             for child in self.children:
                 if child.name in self._hung:
                     continue
                 since, alive_at = child.marker.reading_since, child.marker.alive_at
-                reading = now - max(since, woke_at) if since is not None else 0.0
-                silent = now - max(alive_at, woke_at) if alive_at else 0.0
+                reading = waking.lasts(f"{child.name} reads", since) if since is not None else 0.0
+                silent = waking.lasts(f"{child.name} is silent", alive_at) if alive_at else 0.0
                 if reading > self._parse:
                     log.warning("child.hangs name=%s reading one page for %.0f s", child.name, reading)
                 elif silent > self._parse + LOOP_SILENCE:

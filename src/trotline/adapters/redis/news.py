@@ -7,6 +7,7 @@ from typing import Any
 
 from redis import exceptions
 
+from trotline.adapters.redis.server import taken_away
 from trotline.model.moments import Seconds
 
 _PAUSE: Seconds = 1.0
@@ -52,7 +53,9 @@ class News:
         while True:
             try:
                 await self._hear()
-            except (exceptions.RedisError, OSError, RuntimeError):
+            except (exceptions.RedisError, OSError, AttributeError, RuntimeError) as error:
+                if isinstance(error, AttributeError | RuntimeError) and not taken_away(error):
+                    raise
                 # The leases that fail beside it say what is wrong; this only goes on trying.
                 self._listening.clear()
                 self._came.set()

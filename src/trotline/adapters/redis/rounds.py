@@ -7,9 +7,13 @@ from math import ceil
 from trotline.adapters.redis.shard import Haul, Shard
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.lease import Lease
+from trotline.model.moments import Seconds
+from trotline.model.pace import START_SLACK
 
 _ROUNDS = 4
 """Calls per shard at most; what is left then is for the next lease."""
+_LONGEST: Seconds = START_SLACK / 3
+"""The moments of what was leased first pass while others are asked."""
 
 
 class Rounds:
@@ -26,8 +30,10 @@ class Rounds:
         best = {number: haul for number, haul in told.items() if haul.best is not None}
         leases: list[Lease] = []
         parked = 0
+        clock = asyncio.get_running_loop().time
+        until = clock() + _LONGEST
         for _ in range(_ROUNDS * len(self._shards)):
-            if not best or len(leases) >= limit:
+            if not best or len(leases) >= limit or (leases and clock() > until):
                 break
             number, wanted, upto = self._next(best, limit - len(leases))
             try:

@@ -115,10 +115,10 @@ class Server:
             raise
         except (AttributeError, RuntimeError) as error:
             self._ready = False
-            if not any(words in str(error) for words in _TAKEN_AWAY):
+            if not taken_away(error):
                 raise
-            # In a Cluster that changes, the library takes a connection away from who is just making it.
-            raise exceptions.ConnectionError("closed while it was made") from error
+            # In a Cluster that changes, the library takes connections away from who makes or uses them.
+            raise exceptions.ConnectionError("closed while it was in use") from error
 
     async def close(self) -> None:
         if self._under_way:
@@ -156,6 +156,11 @@ def _heard(command: "asyncio.Future[Any]") -> None:
         command.exception()
 
 
+def taken_away(error: AttributeError | RuntimeError) -> bool:
+    """Is this what becomes of a connection that somebody else closed?"""
+    return any(words in str(error) for words in _TAKEN_AWAY)
+
+
 def explained(error: Exception, place: str) -> FrontierError:
     """What is wrong and what to do, in the words of this project. `place` is shown, and has no password in it."""
     text = str(error)
@@ -179,7 +184,8 @@ def explained(error: Exception, place: str) -> FrontierError:
     if isinstance(error, exceptions.BusyLoadingError) or word == "LOADING":
         return FrontierUnreachable(f"{place} is still loading its data", hint="It is tried again.")
     if isinstance(error, exceptions.AskError):  # MovedError is one
-        return FrontierUnreachable(
+        # No use in trying again.
+        return FrontierError(
             f"{place} is a node of a Cluster, and what is asked for is on another",
             hint="Name it as redis+cluster://HOST:PORT: the other nodes are found by themselves.",
         )

@@ -129,7 +129,7 @@ class Shard:
                 try:
                     task, kills = unpack(reply[place + 1], lane, form)
                     start_in = reply[place] / 1e6
-                    haul.leases.append(Lease(task, token, start_in, START_SLACK, leased_at, kills, asked_at))
+                    haul.leases.append(Lease(task, token, start_in, START_SLACK, leased_at, asked_at, kills))
                 except Undecodable as error:
                     unreadable += [token, str(error)[:200]]
                 token += self._shards

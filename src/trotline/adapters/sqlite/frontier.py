@@ -108,7 +108,6 @@ class SqliteFrontier(SqliteConsole):
 
     def _lease(self, turn: Turn, worker: str, limit: int, asked_at: Seconds) -> tuple[list[Lease], Seconds]:
         """Leases, else how long until there may be some."""
-        turn.asked_at = asked_at
         if turn.now - self._heard.get(worker, 0.0) >= HOUSEKEEPING:
             # Asking for work is a sign of life, too; once a second is enough to write down.
             workers.hear(turn.db, turn.job, worker, turn.now, process=self._process)
@@ -117,7 +116,7 @@ class SqliteFrontier(SqliteConsole):
             workers.rescue_dead(turn, self._process)
             self._housekept_at = turn.now
         turn.promote()
-        leases = leasing.serve(turn, worker, limit)
+        leases = leasing.serve(turn, worker, limit, asked_at)
         return leases, 0.0 if leases else max(0.001, turn.next_wake() - turn.now)
 
     def _finished(self, db: sqlite3.Connection) -> bool:

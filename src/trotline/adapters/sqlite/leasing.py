@@ -6,7 +6,7 @@ from trotline.adapters.sqlite.schema import CANCELLED, DEAD, LEASED, PAUSED, WAI
 from trotline.adapters.sqlite.turn import LaneRow, Turn
 from trotline.model import wire
 from trotline.model.lease import Lease
-from trotline.model.moments import Moment
+from trotline.model.moments import Moment, Seconds
 from trotline.model.pace import START_SLACK
 from trotline.ports.frontier import HORIZON
 from trotline.rules import pace
@@ -18,7 +18,7 @@ _Row = tuple[int, int, int, bytes, int, int]
 """id, priority, attempt, body, kills, and whether it is a retry: a death is nobody's fault, and needs no credit"""
 
 
-def serve(turn: Turn, worker: str, limit: int) -> list[Lease]:
+def serve(turn: Turn, worker: str, limit: int, asked_at: Seconds) -> list[Lease]:
     """Level by level: all lanes that may run at the best priority share the batch, then the next priority."""
     [standing, counter] = turn.db.execute("SELECT paused, leases FROM job WHERE id = ?", (turn.job,)).fetchone()
     leases: list[Lease] = []
@@ -33,7 +33,7 @@ def serve(turn: Turn, worker: str, limit: int) -> list[Lease]:
         for lane in lanes:
             wanted = min(share, limit - len(leases))
             if wanted:
-                leases += _serve_lane(turn, lane, worker, wanted, counter + len(leases))
+                leases += _serve_lane(turn, lane, worker, wanted, counter + len(leases), asked_at)
             turn.write_lane(lane)
     if leases:
         turn.db.execute("UPDATE job SET leases = leases + ? WHERE id = ?", (len(leases), turn.job))
@@ -42,7 +42,7 @@ def serve(turn: Turn, worker: str, limit: int) -> list[Lease]:
     return leases
 
 
-def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: int) -> list[Lease]:
+def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: int, asked_at: Seconds) -> list[Lease]:
     patience = turn.rules.give_up
     if pace.given_up(lane.pace, turn.now, patience):
         turn.bury_waiting(lane, f"unreachable: lane given up after {patience:.0f} s of failures only")
@@ -60,7 +60,7 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
         lane.pace, turn.now, fresh=len(rows) - retries, retries=retries, share=turn.rules.retry_share
     )
     lane.turn = counter + 1
-    return _hand_out(turn, lane, worker, rows, starts, counter)
+    return _hand_out(turn, lane, worker, rows, starts, counter, asked_at)
 
 
 def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
@@ -83,7 +83,7 @@ def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
 
 
 def _hand_out(
-    turn: Turn, lane: LaneRow, worker: str, rows: list[_Row], starts: list[Moment], counter: int
+    turn: Turn, lane: LaneRow, worker: str, rows: list[_Row], starts: list[Moment], counter: int, asked_at: Seconds
 ) -> list[Lease]:
     leases, updates = [], []
     for (task_id, _, attempt, body, kills, _), start in zip(rows, starts, strict=True):
@@ -104,8 +104,8 @@ def _hand_out(
                 start_in=start - turn.now,
                 slack=START_SLACK,
                 leased_at=turn.now,
+                asked_at=asked_at,
                 kills=kills,
-                asked_at=turn.asked_at,
             )
         )
     turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)

@@ -18,7 +18,7 @@ from trotline.adapters.sqlite.schema import (
     WAITING,
 )
 from trotline.model.job import LaneRules
-from trotline.model.moments import Moment, Seconds
+from trotline.model.moments import Moment
 from trotline.ports.frontier import HORIZON
 from trotline.rules import pace
 from trotline.rules.tallies import MOST_NAMES, folded
@@ -57,8 +57,6 @@ class Turn:
         self.job = job
         self.rules = rules
         self.now = now
-        self.asked_at: Seconds | None = None
-        """When leases were asked for, by this process's own clock."""
         self.waiting = self.leased = self.done = self.dead = 0
         self.tallies: Counter[str] = Counter()
         self._lanes: dict[int, LaneRow] = {}

@@ -119,6 +119,7 @@ class PacePromises:
     async def test_f13_a_lease_says_when_it_was_asked_for_however_long_was_waited_for_it(self, bench: Bench) -> None:
         frontier = await bench.open(steady(50.0))
         clock = asyncio.get_running_loop().time
+        assert await frontier.lease("w", 1, 0.3) == [], "by now it knows its server, and how to wait"
         waiting = asyncio.create_task(frontier.lease("w", 1, 30.0))
         await asyncio.sleep(0.1)
         before = clock()
