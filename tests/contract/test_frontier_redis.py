@@ -55,7 +55,7 @@ TestValkeyMachine.settings = BOUNDED
 TestValkeyMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
 
 TestShardsMachine = frontier_machine(ShardedBench).TestCase
-TestShardsMachine.settings = BOUNDED
+TestShardsMachine.settings = settings(BOUNDED, max_examples=max(1, HISTORIES // 2))
 TestShardsMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
 
 TestClusterMachine = frontier_machine(ClusterBench).TestCase

@@ -105,3 +105,22 @@ TestSqliteFileMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
 TestSqliteMemoryMachine = frontier_machine(SqliteMemoryBench).TestCase
 TestSqliteMemoryMachine.settings = BOUNDED
 TestSqliteMemoryMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
+
+
+async def test_a_file_that_is_ready_is_opened_while_somebody_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be another connection of this process, which needs the loop to come to its end."""
+    path = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(path)
+    await jobs.start("shop", BRISK)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr("trotline.adapters.sqlite.database.BUSY", 0.1)
+
+    again = SqliteJobs(path)
+
+    assert [job.spider for job in await again.all()] == ["shop"]
+    writer.close()
+    await again.close()
+    await jobs.close()

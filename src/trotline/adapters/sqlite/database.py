@@ -113,6 +113,10 @@ class Database:
             self._thread.shutdown(wait=False)
 
     def _prepare(self) -> None:
+        # Without a lock where there is nothing to write. Another connection of this process may have just been given
+        # the lock, and wait for the loop that we would keep waiting.
+        if self._is_ready():
+            return
         with self._transaction() as db:
             [version] = db.execute("PRAGMA user_version").fetchone()
             if version > schema.VERSION:
@@ -125,6 +129,20 @@ class Database:
             self._add_younger(db)
             self._anchor(db)
 
+    def _is_ready(self) -> bool:
+        db = self.connection
+        [version] = db.execute("PRAGMA user_version").fetchone()
+        if version != schema.VERSION:
+            return False
+        tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if not schema.YOUNGER.keys() <= tables or _missing_columns(db):
+            return False
+        row = db.execute("SELECT boot, offset FROM anchor").fetchone()
+        if not row or row[0] != host.boot():
+            return False
+        self._offset = row[1]
+        return True
+
     def _create(self, db: sqlite3.Connection) -> None:
         if db.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise FrontierUnreachable(
@@ -136,13 +154,10 @@ class Database:
         db.execute(f"PRAGMA user_version = {schema.VERSION}")
 
     def _add_younger(self, db: sqlite3.Connection) -> None:
-        for statement in schema.YOUNGER:
+        for statement in schema.YOUNGER.values():
             db.execute(statement)
-        for table, columns in schema.YOUNGER_COLUMNS.items():
-            there = {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
-            for name, form in columns.items():
-                if name not in there:
-                    db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {form}")
+        for table, name, form in _missing_columns(db):
+            db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {form}")
 
     def _anchor(self, db: sqlite3.Connection) -> None:
         boot = host.boot()
@@ -175,6 +190,15 @@ class Database:
         text = str(error)
         hint = next((hint for part, hint in hints.items() if part in text), "Check it with: trotline doctor")
         return FrontierUnreachable(f"the frontier {self.path} does not answer: {text}", hint=hint)
+
+
+def _missing_columns(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
+    """Table, name and form of each younger column that the file lacks."""
+    missing = []
+    for table, columns in schema.YOUNGER_COLUMNS.items():
+        there = {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
+        missing += [(table, name, form) for name, form in columns.items() if name not in there]
+    return missing
 
 
 def _connect(path: str) -> sqlite3.Connection:

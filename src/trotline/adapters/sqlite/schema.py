@@ -109,8 +109,8 @@ CREATE TABLE reject (
 CREATE TABLE anchor (id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset REAL NOT NULL);
 """
 
-YOUNGER = (
-    """
+YOUNGER = {
+    "example": """
 CREATE TABLE IF NOT EXISTS example (
     job INTEGER NOT NULL,
     name TEXT NOT NULL,
@@ -118,7 +118,7 @@ CREATE TABLE IF NOT EXISTS example (
     PRIMARY KEY (job, name)
 ) WITHOUT ROWID
 """,
-    """
+    "upgrade": """
 CREATE TABLE IF NOT EXISTS upgrade (
     id INTEGER PRIMARY KEY,
     job INTEGER NOT NULL,
@@ -126,8 +126,8 @@ CREATE TABLE IF NOT EXISTS upgrade (
     UNIQUE (job, version)
 )
 """,
-)
-"""Younger than the others, and made whenever a file is opened: older programs of this form do without them."""
+}
+"""Tables that are younger than the others, made where a file lacks them. Older programs of this form need none."""
 
 YOUNGER_COLUMNS = {
     "worker": {
