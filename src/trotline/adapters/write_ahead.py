@@ -21,6 +21,7 @@ def write_ahead(connection: sqlite3.Connection, patience: Seconds) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
+            # The holder is another process, for milliseconds: it needs no loop of ours to come to its end.
             time.sleep(AGAIN)
         else:
             return

@@ -127,7 +127,6 @@ class PacePromises:
 
         [lease] = await waiting
 
-        assert lease.asked_at is not None
         assert before <= lease.asked_at <= clock(), "the question that was answered, and not the first"
 
     async def test_f13_leases_given_back_still_count_as_starts(self, bench: Bench) -> None:
