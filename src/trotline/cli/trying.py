@@ -157,6 +157,7 @@ def _save(trial: "Trial", route: str, file: Path, *, quiet: bool) -> None:
     if not isinstance(answer, Answer):
         raise SettingsError("there is no page to save", hint="The verdict above says why.")
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(answer.body)
     except OSError as error:
         raise SettingsError(f"{file} cannot be written: {error.strerror}", hint="Give another file.") from error

@@ -46,6 +46,7 @@ ENTRIES = (
     Entry("traps", "Endless sites", ("/trap/calendar/2025/01", "/trap/a/", "/trap/session", "/trap/facets")),
     Entry("fates", "Large, empty, missing and gone", ("/large/2", "/large/16", "/empty", "/missing", "/gone")),
     Entry("account", "A page behind a login", ("/login", "/account")),
+    Entry("search", "A form that is sent as POST", ("/search",)),
     Entry("api", "JSON", ("/api/products", "/api/products/T1")),
     Entry("maps", "For robots", ("/robots.txt", "/sitemap.xml", "/sitemap-pages.xml.gz", "/sitemap_index.xml")),
 )

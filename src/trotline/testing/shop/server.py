@@ -19,6 +19,7 @@ from trotline.testing.shop.api import Api
 from trotline.testing.shop.lab import Lab
 from trotline.testing.shop.maps import Maps
 from trotline.testing.shop.oddities import Encoded, Oddities, encodings
+from trotline.testing.shop.search import Search
 from trotline.testing.shop.stock import Order, Product, Quote, stock_up
 from trotline.testing.shop.storefront import Storefront
 from trotline.testing.shop.traps import Traps
@@ -175,6 +176,7 @@ class DemoShop:
             Traps(),
             Maps(self._storefront),
             Api(self._stock),
+            Search(self._stock),
             Lab(),
         )
         application = web.Application(middlewares=[self._remember])

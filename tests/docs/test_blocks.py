@@ -1,0 +1,343 @@
+"""Every Python block of the docs runs, against the demo shop where it speaks of a site.
+
+Hosts and paces are replaced, nothing else: the demo shop is on a free port, and tests do not wait for a pace. A block
+is named by its page and its number among the Python blocks there; `WAYS` says how each is run. The README, the
+tutorials and the page on embedding are run in test_stories.py.
+"""
+
+import ast
+import asyncio
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.console import trotline
+from tests.docs.pages import DOCS, ROOT, Block, all_blocks, blocks
+from trotline import Page, Spider
+from trotline.testing import DemoShop, visit
+from trotline.testing.shop.account import PASSWORD, USER
+
+IN_STORIES = {
+    "README.md",
+    "docs/learn/first-spider.md",
+    "docs/learn/from-laptop-to-fleet.md",
+    "docs/how-to/embed-it.md",
+}
+CATALOG = blocks(ROOT / "README.md", "python")[1].text
+
+
+def names() -> dict[str, Block]:
+    """`docs/how-to/log-in.md 1` -> the first Python block of that page."""
+    found: dict[str, Block] = {}
+    for page in sorted({block.page for block in all_blocks("python")}):
+        for number, block in enumerate(blocks(page, "python"), 1):
+            found[f"{page.relative_to(ROOT)} {number}"] = block
+    return found
+
+
+BLOCKS = {name: block for name, block in names().items() if name.rpartition(" ")[0] not in IN_STORIES}
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[DemoShop]:
+    with DemoShop.in_thread(products=24) as opened:
+        yield opened
+
+
+class Reader:
+    """Somebody who tries a block in an empty folder that has the README's catalog as shop.py."""
+
+    def __init__(self, folder: Path, shop: DemoShop) -> None:
+        self.folder = folder
+        self.shop = shop
+        self.skus = {product.sku for product in shop.truth}
+        self.write("shop.py", CATALOG)
+
+    def here(self, text: str) -> str:
+        """The text for the shop of this test, and without its pace."""
+        host = self.shop.url.removeprefix("http://")
+        text = re.sub(r'pace="\d+/s"', 'pace="200/s"', text)
+        text = re.sub(r'(Spider\(\s*"\w+")(?![^)]*pace=)', r'\1, pace="200/s"', text)
+        text = re.sub(r"https://(?:shop|quotes)\.example/?(?=\")", f"{self.shop.url}/", text)
+        return re.sub(r"https://shop\.example", self.shop.url, text).replace('"shop.example"', f'"{host}"')
+
+    def write(self, name: str, text: str) -> None:
+        (self.folder / name).parent.mkdir(exist_ok=True)
+        (self.folder / name).write_text(self.here(text))
+
+    def crawl(self, text: str) -> list[dict[str, object]]:
+        """The rows of a run of the block."""
+        self.write("spider.py", text)
+        out = self.folder / "rows.jsonl"
+        code, said = trotline(self.folder, "run", "spider.py", "--allow-private", "--out", "rows.jsonl")
+        assert code == 0, said
+        return [json.loads(line) for line in out.read_text().splitlines()]
+
+    def execute(self, text: str, **given: object) -> dict[str, object]:
+        module = {"__name__": "docs_block", **given}
+        exec(compile(self.here(text), "block", "exec"), module)  # noqa: S102 - our own pages
+        return module
+
+    def save(self, path: str, name: str) -> None:
+        """A page of the shop as `trotline try --save` keeps it."""
+        code, said = trotline(
+            self.folder, "try", "shop.py", "product", self.shop.url + path, "--allow-private", "--save", name
+        )
+        assert code == 0, said
+
+    def yields(self, text: str, *before: str) -> list[object]:
+        """What a fragment of a handler yields, on the shop's home page, with other blocks before it."""
+        module = self.execute("\n".join(before))
+        handler = f"async def handler(page):\n{textwrap.indent(text, '    ')}"
+        drafts: list[object] = []
+
+        async def run(page: object) -> None:
+            namespace = dict(module)
+            exec(self.here(handler), namespace)  # noqa: S102 - our own pages
+            made = namespace["handler"]
+            assert callable(made)
+            async for draft in made(page):
+                drafts.append(draft)
+
+        spider = Spider("fragment")
+
+        @spider.page
+        async def start(page: Page) -> object:
+            await run(page)
+            yield {"drafts": len(drafts)}
+
+        harvest = visit(start, "<a href=/>home</a>", url=f"{self.shop.url}/")
+        assert harvest.records, harvest
+        return drafts
+
+
+Way = Callable[[Reader, str], None]
+WAYS: dict[str, Way] = {}
+
+
+def way(name: str) -> Callable[[Way], Way]:
+    def keep(run: Way) -> Way:
+        WAYS[name] = run
+        return run
+
+    return keep
+
+
+def executes(reader: Reader, text: str) -> None:
+    reader.execute(text)
+
+
+def crawls(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == reader.skus
+
+
+def calls_its_functions(reader: Reader, text: str, **given: object) -> None:
+    """Tests of the reader's own: each is called."""
+    reader.save("/p/T1", "pages/tea.html")
+    functions = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    module = reader.execute(text)
+    assert functions
+    for name in functions:
+        test = module[name]
+        assert callable(test)
+        result = test(**given)
+        if isinstance(result, Awaitable):
+            asyncio.run(_awaited(result))
+
+
+async def _awaited(result: Awaitable[object]) -> None:
+    await result
+
+
+for _name in (
+    "docs/explain/url-identity.md 1",
+    "docs/how-to/log-in.md 2",
+    "docs/reference/dns-server.md 1",
+    "docs/reference/limits.md 1",
+    "docs/reference/spider.md 1",
+):
+    WAYS[_name] = executes
+
+for _name in (
+    "docs/how-to/recrawl.md 1",
+    "docs/how-to/schedules-and-coordinator.md 1",
+    "docs/how-to/write-a-spider.md 2",
+    "docs/how-to/send-forms-and-json.md 3",
+):
+    WAYS[_name] = crawls
+
+for _name in (
+    "docs/how-to/test-a-spider.md 1",
+    "docs/how-to/test-a-spider.md 2",
+    "docs/how-to/write-a-spider.md 7",
+    "docs/reference/demo-shop.md 1",
+    "docs/reference/torture-server.md 1",
+):
+    WAYS[_name] = calls_its_functions
+
+
+@way("docs/how-to/debug-a-page.md 1")
+def a_saved_page(reader: Reader, text: str) -> None:
+    reader.save("/p/T1", "page.html")
+    module = reader.execute(text)
+    assert [record.key for record in module["harvest"].records] == ["T1"]  # type: ignore[attr-defined]
+
+
+@way("docs/how-to/get-your-rows.md 1")
+def rows_to_csv(reader: Reader, text: str) -> None:
+    code, said = trotline(reader.folder, "run", "shop.py", "--allow-private", "--out", "rows.db")
+    assert code == 0, said
+    reader.execute(text)
+    assert len((reader.folder / "products.csv").read_text().splitlines()) == 1 + len(reader.skus)
+
+
+@way("docs/how-to/log-in.md 1")
+def a_login(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["number"] for row in rows} == {order.number for order in reader.shop.orders}
+
+
+@way("docs/how-to/secrets.md 1")
+def secrets(reader: Reader, text: str) -> None:
+    (reader.folder / "session.txt").touch(mode=0o600)
+    (reader.folder / "session.txt").write_text("a session\n")
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} <= reader.skus
+    assert rows
+
+
+@way("docs/how-to/send-forms-and-json.md 1")
+def a_search(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == {
+        each.sku for each in reader.shop.truth if each.category == "tea" or "tea" in each.title.lower()
+    }
+
+
+@way("docs/how-to/send-forms-and-json.md 2")
+def a_form_with_a_key(reader: Reader, text: str) -> None:
+    prelude = blocks(DOCS / "how-to" / "send-forms-and-json.md", "python")[0].text
+    assert len(reader.yields(f'url, token = page.url, "t"\n{text}', prelude)) == 1
+
+
+@way("docs/how-to/start-from-a-list.md 1")
+def a_file_of_urls(reader: Reader, text: str) -> None:
+    reader.write("urls.txt", "https://shop.example/p/T1\nhttps://shop.example/p/T2\n")
+    assert {row["sku"] for row in reader.crawl(text)} == {"T1", "T2"}
+
+
+@way("docs/how-to/start-from-a-list.md 2")
+def a_sitemap(reader: Reader, text: str) -> None:
+    crawls(reader, text)
+
+
+@way("docs/how-to/start-from-a-list.md 3")
+def a_database(reader: Reader, text: str) -> None:
+    code, said = trotline(reader.folder, "run", "shop.py", "--allow-private")
+    assert code == 0, said
+    with sqlite3.connect(reader.folder / "shop.db") as db:
+        db.execute("UPDATE records SET seen_at = seen_at - 100000 WHERE key = 'T1'")
+    assert [row["sku"] for row in reader.crawl(text)] == ["T1"]
+
+
+@way("docs/how-to/test-a-spider.md 3")
+def a_whole_spider(reader: Reader, text: str) -> None:
+    """As it stands: it brings a shop of its own, and puts its address into the spider."""
+    spider = CATALOG.replace('pace="2/s"', 'pace="200/s"')
+    module: dict[str, object] = {"SPIDER": spider}
+    exec(text, module)  # noqa: S102 - our own page
+    test = module["test_every_product_is_stored_once"]
+    assert callable(test)
+    test(reader.folder)
+
+
+@way("docs/how-to/use-a-proxy.md 1")
+def a_proxy(reader: Reader, text: str) -> None:
+    main = reader.execute(text)["main"]
+    assert callable(main)
+    asyncio.run(main())
+
+
+@way("docs/how-to/write-a-spider.md 1")
+def the_first_spider(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text.replace("https://quotes.example/", "https://shop.example/quotes/"))
+    assert [row["text"] for row in rows] == [quote.text for quote in reader.shop.quotes]
+
+
+@way("docs/how-to/write-a-spider.md 3")
+def a_model(reader: Reader, text: str) -> None:
+    head, _, _ = CATALOG.partition('@shop.page(key="sku")')
+    crawls(reader, head + text.replace(".sku::text", "[itemprop=sku]::text"))
+
+
+@way("docs/how-to/write-a-spider.md 4")
+def seeds_of_every_kind(reader: Reader, text: str) -> None:
+    reader.write("urls.txt", "https://shop.example/p/T1\n")
+    handler = '    yield {"sku": page.css("[itemprop=sku]::text").get() or page.url}'
+    spider = 'from trotline import Page, Spider\nshop = Spider("shop")\n' + text.replace(" ...", "\n" + handler)
+    assert reader.skus <= {row["sku"] for row in reader.crawl(spider)}
+
+
+@way("docs/how-to/write-a-spider.md 5")
+def a_scope(reader: Reader, text: str) -> None:
+    reader.execute(text, Spider=Spider)
+
+
+@way("docs/how-to/write-a-spider.md 6")
+def tasks_with_bodies(reader: Reader, text: str) -> None:
+    prelude = blocks(DOCS / "how-to" / "send-forms-and-json.md", "python")[0].text
+    assert len(reader.yields(text, prelude)) == 3
+
+
+@way("docs/reference/demo-shop.md 2")
+def a_shop_in_a_thread(reader: Reader, text: str) -> None:
+    reader.execute(text, DemoShop=DemoShop)
+
+
+@way("docs/reference/demo-shop.md 3")
+def a_real_nginx(reader: Reader, text: str) -> None:
+    reader.execute(text, folder=reader.folder)
+
+
+@way("docs/reference/torture-server.md 2")
+def a_bad_certificate(reader: Reader, text: str) -> None:
+    reader.execute(text, folder=reader.folder)
+
+
+def contract(reader: Reader, text: str) -> None:
+    """The blocks on a frontier of one's own build on each other."""
+    page = [block.text for block in blocks(DOCS / "reference" / "frontier-contract.md", "python")]
+    reader.execute("\n".join(each for each in page[: page.index(text) + 1] if "register_assert_rewrite" not in each))
+
+
+for _number in (1, 2, 4, 5):
+    WAYS[f"docs/reference/frontier-contract.md {_number}"] = contract
+
+
+@way("docs/reference/frontier-contract.md 3")
+def a_line_of_conftest(_reader: Reader, text: str) -> None:
+    """In a process of its own: here the suite is imported already."""
+    subprocess.run([sys.executable, "-W", "error", "-c", f"import pytest\n{text}"], check=True)
+
+
+def test_every_block_has_a_way_to_run() -> None:
+    assert set(BLOCKS) == set(WAYS), "say in WAYS how a new block is run"
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "shop", raising=False)
+    for key, value in (("SHOP_USER", USER), ("SHOP_PASSWORD", PASSWORD), ("SHOP_TOKEN", "a token")):
+        monkeypatch.setenv(key, value)
+
+    WAYS[name](Reader(tmp_path, shop), BLOCKS[name].text)
