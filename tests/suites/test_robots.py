@@ -9,7 +9,7 @@ from protego import Protego
 from tests.suites.accounts import check
 from tests.suites.packages import PROTEGO, ROBOTSPY
 from trotline.rules.charset import decode
-from trotline.rules.robots import Prefilter, products_only
+from trotline.rules.robots import Prefilter, for_agent
 
 GIVEN = {"ALLOWED": True, "DISALLOWED": False, "FOOBOT_AGENT": "FooBot"}
 """Names that the suite's missing helper file defines."""
@@ -22,7 +22,7 @@ def allowed(text: str, agent: str, url: str) -> bool:
     parts = urlsplit(url)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     quick = Prefilter(text).surely_allowed(path)
-    closer: bool = Protego.parse(products_only(text)).can_fetch(url, agent)
+    closer: bool = Protego.parse(for_agent(text, agent)).can_fetch(url, agent)
     assert closer or not quick, f"the quick look allows {url}, the matcher does not"
     return closer
 
@@ -62,7 +62,7 @@ def real_files(every: int) -> Iterator[tuple[str, str]]:
 
 def difference_in(site: str, text: str) -> str:
     """Empty if the quick look never allows what the matcher forbids, on the paths that the file itself names."""
-    rules, quick = Protego.parse(products_only(text)), Prefilter(text)
+    rules, quick = Protego.parse(for_agent(text, "trotline")), Prefilter(text)
     paths = ["/", "/index.html", "/search?q=tea&page=2", "/a/b/c.php?id=1"]
     named = [line.partition(":")[2].strip() for line in text.splitlines()[:400] if ":" in line]
     paths += [path.replace("*", "x").replace("$", "") for path in named if path.startswith("/")][:60]

@@ -32,3 +32,9 @@ def test_it_says_what_happened(code: int, hung: bool, words: str) -> None:
 @given(st.integers(-300, 300), st.booleans())
 def test_every_reason_starts_alike_so_that_all_can_be_revived_at_once(code: int, hung: bool) -> None:
     assert why(code, hung).startswith("killed: reading its page ")
+
+
+def test_a_robots_file_is_told_from_a_page() -> None:
+    said = cause(-9, hung=True, parse=10.0, memory=MIB, robots=True)
+
+    assert said == "killed: reading its robots.txt took longer than 10 s"

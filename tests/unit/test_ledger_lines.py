@@ -22,7 +22,7 @@ from trotline.model.answer import Answer, Failure, Trouble
 from trotline.model.lease import Lease
 from trotline.model.record import Record
 from trotline.model.visit_row import VisitRow
-from trotline.ports.robots import Permission
+from trotline.ports.robots import UNMARKED, Marked, Permission
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.tools import Policy
@@ -47,7 +47,7 @@ class Robots:
     def __init__(self, permission: Permission) -> None:
         self.permission = permission
 
-    async def ask(self, url: str) -> Permission:
+    async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
         return self.permission
 
     async def sitemaps(self, url: str) -> list[str]:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from math import isfinite
 
 import pytest
 
@@ -91,3 +92,35 @@ def test_evidence_belongs_to_the_page_that_is_being_read():
     assert marker.evidence == name
     marker.reading(8, 2.0)
     assert marker.evidence == "", "that was another page"
+
+
+def test_a_robots_file_being_read_is_told_from_the_page():
+    marker = Marker()
+    marker.reading_robots(7, 1.0)
+    assert (marker.suspect, marker.reading_since, marker.suspects_robots) == (7, 1.0, True)
+
+    marker.read_robots()
+    assert (marker.suspect, marker.suspects_robots) == (None, False)
+    marker.reading(7, 2.0)
+    assert (marker.suspect, marker.suspects_robots) == (7, False)
+
+
+@pytest.mark.parametrize("byte", [0x00, 0x7F, 0xFF])
+def test_whatever_a_child_wrote_into_its_cell_can_be_read(byte):
+    marker = Marker(bytearray([byte] * SIZE))
+    since, alive = marker.reading_since, marker.alive_at
+
+    assert since is None or isfinite(since)
+    assert isfinite(alive)
+    assert isinstance(marker.evidence, str)
+    assert marker.suspect is None or -(2**63) <= marker.suspect < 2**63
+
+
+@pytest.mark.parametrize("nonsense", [float("nan"), float("inf"), float("-inf")])
+def test_a_time_that_is_none_never_looks_like_life(nonsense):
+    marker = Marker()
+    marker.alive(nonsense)
+    marker.reading(7, nonsense)
+
+    assert marker.alive_at == marker.alive_at != 0.0, "it stands still, so silence is noticed"
+    assert (marker.suspect, marker.reading_since) == (7, None)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from trotline.rules.robots import Prefilter, products_only
+from trotline.rules.robots import Prefilter, for_agent
 
 PATTERNS = st.text("/ab?=*$.%é", max_size=8)
 NAMES = st.sampled_from(
@@ -40,19 +40,59 @@ def test_ordinary_pages_need_no_closer_look() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "read"),
+    ("line", "agent", "ours"),
     [
-        ("User-agent: FooBot", "User-agent: FooBot"),
-        ("User-agent: Foo Bar", "User-agent: Foo"),
-        ("user-agent:FooBot/2.1 (+http://foo.example) # ours", "user-agent:FooBot# ours"),
-        ("USER AGENT: foo-bot_x 7", "USER AGENT: foo-bot_x"),
-        ("  User-agent : Foo Bar\r", "  User-agent : Foo\r"),
-        ("User-agent: *", "User-agent: *"),
-        ("User-agent: * everybody", "User-agent: *"),
-        ("User-agent: 360Spider", "User-agent: 360Spider"),
-        ("User-agent:", "User-agent:"),
-        ("Disallow: /user-agent: a b", "Disallow: /user-agent: a b"),
+        ("User-agent: FooBot", "FooBot/1.0", True),
+        ("User-agent: Foo Bar", "Foo/1", True),
+        ("user-agent:FooBot/2.1 (+http://foo.example) # ours", "FooBot", True),
+        ("USER AGENT: foo-bot_x 7", "foo-bot_x", True),
+        ("user  agent foo", "foo", True),
+        ("useragent foo", "foo", True),
+        ("User-agent foo:bar", "foo", True),
+        ("  User-agent : Foo Bar\r", "Mozilla/5.0 (compatible; foo/1)", True),
+        ("User-agent: *", "foo", True),
+        ("User-agent: * everybody", "foo", True),
+        ("User-agent: *foo", "foo", True),
+        ("User-agent: 360Spider", "360Spider", True),
+        ("User-agent:", "foo", False),
+        ("User-agent: **", "foo", False),
+        ("User-agent: other", "foo", False),
+        ("User-agent: oo", "foo", False),
+        ("Users-agent: foo", "foo", False),
+        ("Disallow: /user-agent: a b", "foo", False),
     ],
 )
-def test_an_agent_is_named_by_its_product_alone(line: str, read: str) -> None:
-    assert products_only(f"{line}\nDisallow: /x y\n") == f"{read}\nDisallow: /x y\n"
+def test_an_agent_is_named_by_its_product_alone(line: str, agent: str, ours: bool) -> None:
+    rules = Protego.parse(for_agent(f"{line}\nDisallow: /x\n", agent))
+
+    assert rules.can_fetch("https://a.example/x", agent) is not ours
+
+
+AGENTS = st.sampled_from(["*", "x", "tea", "tea bot", "teabot", "bot", "Tea*", "", "tea/2"])
+GROUPS = st.lists(
+    st.one_of(
+        st.tuples(st.sampled_from(["User-agent: ", "useragent ", "user agent:", "USER-AGENT:"]), AGENTS).map("".join),
+        st.tuples(st.sampled_from(["Disallow: ", "Allow: "]), st.sampled_from(["/", "/a", "/a/b", ""])).map("".join),
+        st.sampled_from(["", "# note", "Sitemap: /s.xml", "Crawl-delay: 3", "Nonsense: 1"]),
+    ),
+    max_size=12,
+)
+
+
+@given(GROUPS, st.sampled_from(["tea/1.0", "Mozilla/5.0 (compatible; Teabot/1.0)"]))
+def test_what_concerns_others_changes_nothing_for_us(lines: list[str], agent: str) -> None:
+    """The same answers as the matcher gives for the whole file, where names are single tokens already."""
+    whole = "\n".join(lines).replace("tea bot", "tea").replace("tea/2", "tea").replace("Tea*", "tea")
+    ours, theirs = Protego.parse(for_agent("\n".join(lines), agent)), Protego.parse(whole)
+
+    for path in ("/", "/a", "/a/b"):
+        url = f"https://a.example{path}"
+        assert ours.can_fetch(url, agent) == theirs.can_fetch(url, agent), path
+    assert ours.crawl_delay(agent) == theirs.crawl_delay(agent)
+    assert list(ours.sitemaps) == list(theirs.sitemaps)
+
+
+def test_a_file_names_any_number_of_agents_and_the_matcher_keeps_two() -> None:
+    text = "\n".join([*(f"User-agent: a{chr(97 + n % 26)}{'b' * n}" for n in range(200)), "Disallow: /x"])
+
+    assert len(Protego.parse(for_agent(text, "trotline"))._user_agents) <= 2

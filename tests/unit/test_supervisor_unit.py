@@ -8,7 +8,7 @@ from tests.unit.worker_ports import DiaryFrontier, now, until
 
 from trotline.model.job import About
 from trotline.model.limits import MIB
-from trotline.ports.frontier import BEAT
+from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
 from trotline.worker.supervisor import (
@@ -260,18 +260,67 @@ def test_a_child_that_reads_many_pages_quickly_is_left_alone():
     assert bench.born[0].kills == 0
 
 
-def test_a_child_whose_loop_is_silent_is_killed_and_no_page_blamed():
+def test_a_child_whose_loop_is_silent_is_killed_and_every_page_it_held_counts_a_death():
     bench = Bench()
 
     async def story(supervisor):
         bench.born[0].marker.alive(now())
         took = await until(lambda: bench.born[0].kills)
+        beats = bench.frontier.beats.count("w0-0")
+        await asyncio.sleep(2 * DEAD_AFTER)
+        missed = beats == bench.frontier.beats.count("w0-0")
+        bench.born[1].end(FINISHED)
+        return took, missed
+
+    took, missed = bench.run(story)
+
+    assert PARSE + LOOP_SILENCE < took < PARSE + LOOP_SILENCE + 1
+    assert bench.frontier.left == [], "who says nothing for DEAD_AFTER is dead, and what it held counts a death (F5)"
+    assert missed
+
+
+def test_one_crash_for_no_page_costs_nobody_anything_and_those_after_it_count_deaths():
+    bench = Bench()
+
+    async def story(supervisor):
+        for number in range(3):
+            await asyncio.sleep(60)
+            bench.born[number].end(SEGFAULT)
+        await asyncio.sleep(0.1)
+        bench.born[-1].end(FINISHED)
+
+    bench.run(story)
+
+    assert bench.frontier.left == [("w0-0", None)]
+    assert bench.supervisor.deaths.unexplained == 3
+
+
+@pytest.mark.parametrize("nonsense", [float("nan"), float("inf"), 1e300, -1e300])
+def test_a_child_that_writes_nonsense_into_its_cell_hangs_like_any_other(nonsense: float):
+    bench = Bench()
+
+    async def story(supervisor):
+        bench.born[0].marker.alive(nonsense)
+        took = await until(lambda: bench.born[0].kills)
         await asyncio.sleep(0.1)
         bench.born[1].end(FINISHED)
         return took
 
-    assert PARSE + LOOP_SILENCE < bench.run(story) < PARSE + LOOP_SILENCE + 1
-    assert bench.frontier.left == [("w0-0", None)]
+    assert bench.run(story) < PARSE + LOOP_SILENCE + 2
+
+
+def test_a_robots_file_that_hangs_has_a_grave_that_says_so():
+    bench = Bench()
+
+    async def story(supervisor):
+        bench.born[0].marker.reading_robots(4711, now())
+        await until(lambda: len(bench.born) == 2)
+        bench.born[1].end(FINISHED)
+
+    bench.run(story)
+
+    assert bench.frontier.left == [("w0-0", 4711)]
+    assert bench.frontier.graves == [("killed: reading its robots.txt took longer than 10 s", "")]
 
 
 def test_children_that_were_frozen_together_with_their_supervisor_do_not_hang():

@@ -1,10 +1,15 @@
 """What a site's robots.txt says."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import msgspec
 
 from trotline.model.moments import Seconds
+
+Marked = AbstractContextManager[None]
+"""Entered around parsing and matching of the site's text, so that a hang or crash there has a suspect."""
+UNMARKED: Marked = nullcontext()
 
 
 class Permission(msgspec.Struct, frozen=True):
@@ -17,7 +22,7 @@ class Permission(msgspec.Struct, frozen=True):
 
 
 class Robots(Protocol):
-    async def ask(self, url: str) -> Permission:
+    async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
         """May we fetch it? Reads robots.txt at most once per origin and day."""
         ...
 

@@ -2,6 +2,7 @@
 
 import mmap
 import struct
+from math import isfinite
 
 from trotline.model.moments import Seconds
 
@@ -11,9 +12,15 @@ _PARSING = struct.Struct("dq")
 between the two writes, and a token without its time would look like a page that is read since the beginning."""
 _ALIVE = struct.Struct("d")
 _ALIVE_AT = 16
+_ROBOTS = struct.Struct("q")
+"""The token of the lease for which a robots.txt is being read."""
+_ROBOTS_AT = 24
 _KEPT = struct.Struct("q16s")
 """The token of a lease whose page was kept as evidence, and the page's hash."""
 _KEPT_AT = 32
+
+_NONSENSE: Seconds = -1.0
+"""Stands for NaN and infinities: a constant, so that the supervisor sees a loop that does not turn."""
 
 
 class Marker:
@@ -25,6 +32,15 @@ class Marker:
     def reading(self, token: int, now: Seconds) -> None:
         """From now on this page is to blame if the child dies or hangs."""
         _PARSING.pack_into(self._memory, 0, now, token)
+
+    def reading_robots(self, token: int, now: Seconds) -> None:
+        """From now on the robots.txt of this lease's host is to blame."""
+        _ROBOTS.pack_into(self._memory, _ROBOTS_AT, token)
+        self.reading(token, now)
+
+    def read_robots(self) -> None:
+        self.read()
+        _ROBOTS.pack_into(self._memory, _ROBOTS_AT, 0)
 
     def read(self) -> None:
         """The page did no harm."""
@@ -44,9 +60,15 @@ class Marker:
         return token or None
 
     @property
+    def suspects_robots(self) -> bool:
+        """Is it the robots.txt, and not the page?"""
+        [token] = _ROBOTS.unpack_from(self._memory, _ROBOTS_AT)
+        return bool(token) and token == self.suspect
+
+    @property
     def reading_since(self) -> Seconds | None:
         since, token = _PARSING.unpack_from(self._memory, 0)
-        return since if token and since else None
+        return since if token and since and isfinite(since) else None
 
     @property
     def evidence(self) -> str:
@@ -57,4 +79,4 @@ class Marker:
     @property
     def alive_at(self) -> Seconds:
         [at] = _ALIVE.unpack_from(self._memory, _ALIVE_AT)
-        return float(at)
+        return float(at) if isfinite(at) else _NONSENSE

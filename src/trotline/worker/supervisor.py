@@ -2,7 +2,8 @@
 
 The supervisor keeps the children's heartbeat, so a busy event loop never loses its leases. It kills a child that
 reads one page for longer than the parse budget, restarts whatever dies, and gives the dead child's leases
-back at once: none of its other pages pays for the guilty one. Where a page has hung, the next child that reads one for
+back at once: none of its other pages pays for the guilty one. Without a suspect, every lease of a hung child counts a
+death, so that the crash loop ends. Where a page has hung, the next child that reads one for
 long is relieved: another takes its place before it is known whether it hangs. A child that has slowly grown towards
 its memory cap is asked to finish, and replaced.
 """
@@ -69,6 +70,8 @@ class Deaths(msgspec.Struct):
     """What the supervisor had to do."""
 
     restarts: int = 0
+    unexplained: int = 0
+    """Children that died with no suspect in their marker."""
     hung: int = 0
     grown: int = 0
     """Children that were replaced because they had grown large."""
@@ -188,15 +191,13 @@ class Supervisor:
         guilty = None if self._hurried else child.marker.suspect
         if not self._stopping.is_set():
             log.warning("child.died name=%s code=%s guilty=%s", child.name, code, guilty)
-        why = kills.cause(code, hung=child.name in self._hung, parse=self._parse, memory=self._memory)
-        kept = child.marker.evidence
-        detail = f"its body is kept in {self._evidence.format(kept)}" if kept and self._evidence else ""
-        try:
-            await self._frontier.leave(child.name, guilty, why, detail)
-        except FrontierError as error:
-            # Nothing is lost: without a heartbeat its leases go back a little later.
-            log.warning("leave.failed name=%s %s", child.name, error.what)
         self.deaths.restarts += 1
+        if guilty is None and code != FAILED and not self._stopping.is_set() and self._may_come_again(child):
+            # No leave(): the missing heartbeat returns its leases after DEAD_AFTER and counts a death for each (F5), so
+            # the task that causes this is buried after ten. Until then the new child works on other tasks.
+            log.warning("child.unexplained name=%s its leases expire, each counts a death", child.name)
+        else:
+            await self._give_back(child, code, guilty)
         if code == FAILED:
             self._give_up("a worker process could not start; its message is above")
         elif guilty is None and not self._stopping.is_set():
@@ -204,6 +205,22 @@ class Supervisor:
             self._crashes.append(now)
             if len(self._crashes) == CRASHES and now - self._crashes[0] < CRASH_WINDOW:
                 self._give_up(f"worker processes died {CRASHES} times in {CRASH_WINDOW:.0f} s (last exit code {code})")
+
+    def _may_come_again(self, child: Child) -> bool:
+        """Is one of its leases the likely cause, although no suspect is marked? A single crash may be an operator's
+        `kill`; a blocked event loop, or a second crash, will repeat as long as its task is leased again."""
+        self.deaths.unexplained += 1
+        return child.name in self._hung or self.deaths.unexplained > 1
+
+    async def _give_back(self, child: Child, code: int, guilty: int | None) -> None:
+        robots, kept = child.marker.suspects_robots, child.marker.evidence
+        why = kills.cause(code, hung=child.name in self._hung, parse=self._parse, memory=self._memory, robots=robots)
+        detail = f"its body is kept in {self._evidence.format(kept)}" if kept and self._evidence else ""
+        try:
+            await self._frontier.leave(child.name, guilty, why, detail)
+        except FrontierError as error:
+            # Nothing is lost: without a heartbeat its leases go back a little later.
+            log.warning("leave.failed name=%s %s", child.name, error.what)
 
     def _give_up(self, why: str) -> None:
         self.failure = self.failure or why

@@ -45,7 +45,7 @@ class Visitor:
     async def visit(self, lease: Lease) -> Visit:
         delay = 0.0
         if self._tools.robots is not None:
-            permission = await self._tools.robots.ask(lease.task.url)
+            permission = await self._tools.robots.ask(lease.task.url, _RobotsMarked(self._tools.marker, lease.token))
             if not permission.allowed:
                 return self._not_allowed(lease, permission)
             delay = permission.delay
@@ -59,13 +59,14 @@ class Visitor:
         asked = task if self._tools.validators is None else await self._conditional(task, route)
         answer = await self._tools.fetcher.fetch(asked)
         took = clock() - started
-        verdict = judge(
-            asked,
-            answer,
-            limits=self._limits,
-            now=lease.leased_at,
-            wanted_statuses=route.status if route else (),
-        )
+        with self._marked(lease):
+            verdict = judge(
+                asked,
+                answer,
+                limits=self._limits,
+                now=lease.leased_at,
+                wanted_statuses=route.status if route else (),
+            )
         news = LaneNews(kind=verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay)
         visit = await self._judged(lease, route, answer, verdict, news)
         return msgspec.structs.replace(visit, request=request_of(answer, verdict, took))
@@ -205,6 +206,18 @@ class _Marked:
 
     def __exit__(self, *_: object) -> None:
         self._marker.read()
+
+
+class _RobotsMarked(_Marked):
+    """The same while the host's robots.txt is parsed or matched."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        self._marker.reading_robots(self._token, asyncio.get_running_loop().time())
+
+    def __exit__(self, *_: object) -> None:
+        self._marker.read_robots()
 
 
 def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:

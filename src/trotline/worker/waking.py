@@ -28,6 +28,7 @@ class Waking:
         """How long `what` has been so, which began at `since`, by the clock of the looks."""
         known = self._before.get(what)
         if known is None or known[0] != since:
-            known = since, self._awake - min(self._looked_at - since, self._most)
+            # Clamped at 0: `since` comes from a child's marker and may be in the future.
+            known = since, self._awake - min(max(0.0, self._looked_at - since), self._most)
         self._seen[what] = known
         return self._awake - known[1]

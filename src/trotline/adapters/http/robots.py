@@ -19,10 +19,10 @@ from trotline.model.moments import Seconds
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
 from trotline.ports.clock import Clock
-from trotline.ports.robots import Permission
+from trotline.ports.robots import UNMARKED, Marked, Permission
 from trotline.ports.shelf import Shelf
 from trotline.rules.charset import decode
-from trotline.rules.robots import Prefilter, products_only
+from trotline.rules.robots import Prefilter, for_agent
 from trotline.rules.urls import resolve
 from trotline.rules.verdicts import judge
 
@@ -36,8 +36,6 @@ MOST_TEXT = 16 * 1024 * 1024
 """Bytes of all the files whose rules are remembered."""
 WAIT_FOR_OTHERS: Seconds = 30.0
 """Whoever fetches it for all may have died."""
-_LARGE = 64 * 1024
-"""Beyond this, parsing goes to a thread: a file of 500 KiB of rules takes seconds."""
 _SITEMAPS = 1_000
 
 _DISALLOWED = Permission(False, why="robots.txt")
@@ -91,12 +89,12 @@ class RobotsTxt:
         """Bytes of the files behind the words."""
         self._asking: dict[str, asyncio.Task[_Word]] = {}
 
-    async def ask(self, url: str) -> Permission:
+    async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
         origin = _origin(url)
         now = self._now()
         word = self._words.get(origin)
         if word is None or word.until <= now:
-            word = await self._learn(origin)
+            word = await self._learn(origin, marked)
         if word.unreadable:
             wait = max(1.0, word.until - self._now())
             return Permission(False, ask_again=wait, why=f"robots.txt: {word.unreadable}")
@@ -105,7 +103,9 @@ class RobotsTxt:
         path = url[len(origin) :] or "/"
         if word.prefilter is not None and word.prefilter.surely_allowed(path):
             return word.allowed
-        if word.rules.can_fetch(url, self._agent):
+        with marked:
+            allowed = word.rules.can_fetch(url, self._agent)
+        if allowed:
             return word.allowed
         return msgspec.structs.replace(_DISALLOWED, delay=word.allowed.delay)
 
@@ -113,22 +113,21 @@ class RobotsTxt:
         origin = _origin(url)
         word = self._words.get(origin)
         if word is None or word.until <= self._now():
-            word = await self._learn(origin)
+            word = await self._learn(origin, UNMARKED)
         return list(word.sitemaps)
 
-    async def _learn(self, origin: str) -> _Word:
+    async def _learn(self, origin: str, marked: Marked) -> _Word:
         """Read it, or wait for whoever is reading it already."""
         asking = self._asking.get(origin)
         if asking is None:
-            asking = self._asking[origin] = asyncio.create_task(self._read(origin))
+            asking = self._asking[origin] = asyncio.create_task(self._read(origin, marked))
             asking.add_done_callback(lambda _: self._asking.pop(origin, None))
         # Shielded: one caller that is cancelled must not take the answer from the others.
         return await asyncio.shield(asking)
 
-    async def _read(self, origin: str) -> _Word:
-        word = await self._heard(self._shelf, origin) if self._shelf is not None else None
-        if word is None:
-            word = await self._ask_the_site(origin)
+    async def _read(self, origin: str, marked: Marked) -> _Word:
+        told = await self._heard(self._shelf, origin) if self._shelf is not None else None
+        word = await self._ask_the_site(origin, marked) if told is None else self._repeated(origin, *told, marked)
         self._forget(origin)
         while self._words and (len(self._words) >= ORIGINS or self._text + word.size > MOST_TEXT):
             self._forget(next(iter(self._words)))
@@ -140,16 +139,17 @@ class RobotsTxt:
         word = self._words.pop(origin, None)
         self._text -= word.size if word else 0
 
-    async def _heard(self, shelf: Shelf, origin: str) -> _Word | None:
-        """What another worker was told; None if we have to ask the site ourselves."""
+    async def _heard(self, shelf: Shelf, origin: str) -> tuple[_Told, Seconds] | None:
+        """What another worker was told, and for how long it holds; None if we have to ask the site ourselves."""
         kept = await shelf.find(origin, WAIT_FOR_OTHERS)
         told = _unpacked(kept.value) if kept is not None else None
-        if kept is None or told is None:
-            return None
-        word = await self._understand(origin, told.status, told.body)
-        return msgspec.structs.replace(word, until=self._now() + kept.left)
+        return None if kept is None or told is None else (told, kept.left)
 
-    async def _ask_the_site(self, origin: str) -> _Word:
+    def _repeated(self, origin: str, told: _Told, left: Seconds, marked: Marked) -> _Word:
+        word = self._understand(origin, told, marked)
+        return msgspec.structs.replace(word, until=self._now() + left)
+
+    async def _ask_the_site(self, origin: str, marked: Marked) -> _Word:
         shared = False
         try:
             answer = await self._fetch(origin)
@@ -159,7 +159,7 @@ class RobotsTxt:
             told = (
                 _Told(answer.status, answer.body if 200 <= answer.status < 300 else b"") if answer else _Told(404, b"")
             )
-            word = await self._understand(origin, told.status, told.body)
+            word = self._understand(origin, told, marked)
             if self._shelf is not None:
                 await self._shelf.put(origin, _packed(told), max(1.0, word.until - self._now()))
                 shared = True
@@ -194,13 +194,14 @@ class RobotsTxt:
         tells = verdict.final or verdict.of_proxy
         return _Word(now + FIRST_WAIT) if tells else self._unreadable(origin, failure.why, now)
 
-    async def _understand(self, origin: str, status: int, body: bytes) -> _Word:
+    def _understand(self, origin: str, told: _Told, marked: Marked) -> _Word:
         now = self._now()
-        if status == 429 or status >= 500:
-            return self._unreadable(origin, str(status), now)
-        if not 200 <= status < 300:
+        if told.status == 429 or told.status >= 500:
+            return self._unreadable(origin, str(told.status), now)
+        if not 200 <= told.status < 300:
             return _Word(now + GOOD_FOR)
-        return await self._parse(origin, body, now)
+        with marked:
+            return self._parse(origin, told.body, now)
 
     def _unreadable(self, origin: str, why: str, now: Seconds) -> _Word:
         before = self._words.get(origin)
@@ -208,12 +209,12 @@ class RobotsTxt:
         wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 10))
         return _Word(now + wait, unreadable=why, failures=failures)
 
-    async def _parse(self, origin: str, body: bytes, now: Seconds) -> _Word:
+    def _parse(self, origin: str, body: bytes, now: Seconds) -> _Word:
         text = decode(body, None)[0].lstrip("\ufeff \t\r\n")
         if text[:1] == "<":
             # A page instead of rules: servers that answer everything with 200.
             return _Word(now + GOOD_FOR)
-        rules = await asyncio.to_thread(_rules, text) if len(text) > _LARGE else _rules(text)
+        rules = Protego.parse(for_agent(text, self._agent))
         delay = rules.crawl_delay(self._agent) or 0.0
         prefilter = Prefilter(text)
         return _Word(
@@ -237,10 +238,6 @@ def _unpacked(value: bytes) -> _Told | None:
     with suppress(zlib.error, msgspec.MsgspecError):
         return msgspec.msgpack.decode(zlib.decompress(value[1:]), type=_Told)
     return None
-
-
-def _rules(text: str) -> Protego:
-    return Protego.parse(products_only(text))
 
 
 def _origin(url: str) -> str:

@@ -21,6 +21,8 @@ from trotline.testing.frontier_contract.bench import (
 
 RESCUED_WITHIN = 20.0
 """F5's number."""
+MOST_DEATHS = 11
+"""Workers that may die with a task in their hands before it is buried: ten are counted, the next is one too many."""
 PATIENCE = 20.0
 """Real seconds that a test gives to what should happen at once, before it calls it hung."""
 
@@ -39,6 +41,18 @@ class LivePromises:
         assert sorted(urls(saved)) == sorted(urls(lost))
         assert [lease.task.attempt for lease in saved] == [1, 1, 1]
         assert await end(frontier, "dead", lost[0], Done()) == Settled.STALE
+
+    async def test_f5_a_task_that_is_held_by_ever_more_dead_workers_is_buried(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put(tasks(1))
+
+        for number in range(MOST_DEATHS):
+            assert len(await lease_all(frontier, f"dead {number}")) == 1
+            bench.jump(RESCUED_WITHIN)
+
+        assert await lease_all(frontier, "alive") == []
+        [grave] = await frontier.graves()
+        assert grave.why == "killed: 10 workers died while they held it"
 
     async def test_f5_a_worker_that_beats_keeps_its_leases(self, bench: Bench) -> None:
         frontier, other = await bench.open(), await bench.again()
