@@ -95,9 +95,12 @@ class RedisServer:
             self._process.wait()
             self._process = None
 
-    def command(self, *words: str) -> bytes:
-        """One plain command on a connection of its own; the raw answer."""
+    def command(self, *words: str, login: str = "") -> bytes:
+        """One plain command on a connection of its own, after a login with that password; the raw answer."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=_STOP_WITHIN) as line:
+            if login:
+                line.sendall(_packed(("AUTH", login)))
+                line.recv(64)
             line.sendall(_packed(words))
             return line.recv(65_536)
 

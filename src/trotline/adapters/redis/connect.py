@@ -13,8 +13,9 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from redis.asyncio import Redis
 from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.connection import ConnectionPool
 from redis.asyncio.retry import Retry
-from redis.asyncio.sentinel import Sentinel
+from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
 from trotline.adapters.redis.greetings import Greetings
@@ -98,26 +99,31 @@ async def worry(url: str) -> str:
 
 
 def listener(client: Client) -> Redis:
-    """A client of its own for the same server, that may listen for long. In a Cluster every node hears all news."""
+    """A client of its own for the same server, that may listen for long. In a Cluster every node hears all news.
+
+    It takes over everything that says how a connection is made: one word less, and the password goes without TLS.
+    """
     if isinstance(client, RedisCluster):
         node = client.get_default_node()
-        kwargs = {name: value for name, value in node.connection_kwargs.items() if name in _FOR_LISTENER}
-        return Redis(host=node.host, port=int(node.port), **kwargs)
+        patient = _patient(node.connection_kwargs)
+        # Its news are no reason to believe that the server is another one.
+        patient.pop("redis_connect_func", None)
+        return Redis.from_pool(ConnectionPool(connection_class=node.connection_class, **patient))
     pool = client.connection_pool
-    fresh = type(pool)(**_pool_arguments(pool))
-    return Redis.from_pool(fresh)
+    patient = {"connection_class": pool.connection_class, **_patient(pool.connection_kwargs)}
+    if isinstance(pool, SentinelConnectionPool):
+        # The pool that these connections belong to is the new one.
+        patient.pop("connection_pool", None)
+        fresh: Any = SentinelConnectionPool
+        return Redis.from_pool(fresh(pool.service_name, pool.sentinel_manager, **patient))
+    return Redis.from_pool(type(pool)(**patient))
+
+
+def _patient(kwargs: dict[str, Any]) -> dict[str, Any]:
+    return {**kwargs, "socket_timeout": None, "health_check_interval": 0}
 
 
 _FOR_SENTINEL = ("socket_connect_timeout", "socket_timeout", "retry", "ssl", "ssl_ca_certs")
-_FOR_LISTENER = ("username", "password", "ssl", "socket_connect_timeout", "socket_keepalive", "client_name")
-
-
-def _pool_arguments(pool: Any) -> dict[str, Any]:
-    kwargs = {**pool.connection_kwargs, "socket_timeout": None, "health_check_interval": 0}
-    if hasattr(pool, "service_name"):
-        kwargs.pop("connection_pool", None)
-        return {"service_name": pool.service_name, "sentinel_manager": pool.sentinel_manager, **kwargs}
-    return {"connection_class": pool.connection_class, **kwargs}
 
 
 def _client(

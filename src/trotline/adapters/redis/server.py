@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from redis import exceptions
 from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
-from redis.asyncio.sentinel import MasterNotFoundError
+from redis.asyncio.connection import SSLConnection
 
 from trotline.adapters.redis.greetings import greetings
 from trotline.adapters.redis.scripts import Script
-from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
+from trotline.adapters.redis.troubles import AWAY, LOST, explained
 from trotline.model.moments import Moment, Seconds
 
 T = TypeVar("T")
@@ -22,11 +22,8 @@ Client = Redis | RedisCluster
 
 _AGAIN: Seconds = 0.05
 _END_WITHIN: Seconds = 1.0
-_LOST = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
-"""No reply: whether the command had its effect, nobody knows."""
 _TAKEN_AWAY = ("'NoneType' object", "the handler is closed")
 """What the library, or the loop beneath it, says of a connection that was closed in the hands of who uses it."""
-_AWAY = (*_LOST, exceptions.ClusterError, exceptions.RedisClusterException)
 
 
 class Server:
@@ -35,6 +32,7 @@ class Server:
     def __init__(self, client: Client, *, now: Callable[[], Moment] | None = None) -> None:
         self.client: Any = client
         self.place = _place(client)
+        self._tls = _by_tls(client)
         self.name = secrets.token_hex(6)
         """No other client has this name."""
         self._now = now
@@ -95,7 +93,7 @@ class Server:
     async def _tried(self, deed: Callable[[], Awaitable[T]], again: bool) -> T:
         try:
             return await self._prepared(deed)
-        except _LOST:
+        except LOST:
             if not again:
                 raise
             await asyncio.sleep(_AGAIN)
@@ -110,7 +108,7 @@ class Server:
                     await self.client.initialize()
                     self._ready = True
             return await deed()
-        except _AWAY:
+        except AWAY:
             self._ready = False
             raise
         except (AttributeError, RuntimeError) as error:
@@ -147,7 +145,7 @@ class Server:
         try:
             yield
         except (exceptions.RedisError, exceptions.RedisClusterException, OSError) as error:
-            raise explained(error, self.place) from error
+            raise explained(error, self.place, tls=self._tls) from error
 
 
 def _heard(command: "asyncio.Future[Any]") -> None:
@@ -161,57 +159,6 @@ def taken_away(error: AttributeError | RuntimeError) -> bool:
     return any(words in str(error) for words in _TAKEN_AWAY)
 
 
-def explained(error: Exception, place: str) -> FrontierError:
-    """What is wrong and what to do, in the words of this project. `place` is shown, and has no password in it."""
-    text = str(error)
-    word = text.partition(" ")[0]
-    if "NOJOB" in text:
-        return FrontierGone(f"{place} has no such job", hint="See which there are: trotline jobs")
-    if isinstance(error, exceptions.OutOfMemoryError) or word == "OOM":
-        return FrontierUnreachable(
-            f"{place} has used up its memory and takes no more tasks",
-            hint="Raise maxmemory, or wait until workers have made room. What it took is safe.",
-        )
-    if isinstance(error, exceptions.AuthenticationError) or word in ("NOAUTH", "WRONGPASS"):
-        return FrontierUnreachable(f"{place} wants another user or password", hint="Check the frontier's URL.")
-    if isinstance(error, exceptions.NoPermissionError) or word == "NOPERM":
-        return FrontierUnreachable(
-            f"{place} does not allow this user to do that",
-            hint="It needs the keys trotline:*, the channels trotline:* and the scripting commands.",
-        )
-    if isinstance(error, exceptions.ReadOnlyError) or word == "READONLY":
-        return FrontierUnreachable(f"{place} is a replica", hint="Name the primary, or use redis+sentinel://.")
-    if isinstance(error, exceptions.BusyLoadingError) or word == "LOADING":
-        return FrontierUnreachable(f"{place} is still loading its data", hint="It is tried again.")
-    if isinstance(error, exceptions.AskError):  # MovedError is one
-        # No use in trying again.
-        return FrontierError(
-            f"{place} is a node of a Cluster, and what is asked for is on another",
-            hint="Name it as redis+cluster://HOST:PORT: the other nodes are found by themselves.",
-        )
-    if isinstance(error, MasterNotFoundError):
-        return FrontierUnreachable(
-            f"no sentinel answers for {place}, or none knows it", hint="Check the sentinels' addresses and the name."
-        )
-    if isinstance(error, exceptions.ClusterError) or word in (
-        "MISCONF",
-        "NOREPLICAS",
-        "MASTERDOWN",
-        "CLUSTERDOWN",
-        "BUSY",
-    ):
-        return FrontierUnreachable(f"{place} takes no writes now: {text[:200]}", hint="See the server's log.")
-    if isinstance(error, _AWAY):
-        return FrontierUnreachable(
-            f"cannot reach the frontier at {place}: {_short(text)}", hint="Is the server running, and is the URL right?"
-        )
-    return FrontierError(f"{place} answered: {text[:300]}")
-
-
-def _short(text: str) -> str:
-    return (text.splitlines() or ["no answer"])[0][:200]
-
-
 def _place(client: Client) -> str:
     """Host and port, and nothing secret."""
     if isinstance(client, RedisCluster):
@@ -223,3 +170,9 @@ def _place(client: Client) -> str:
     if service:
         return f"redis {service} (by sentinel)"
     return f"redis {kwargs.get('host', 'localhost')}:{kwargs.get('port', 6379)}"
+
+
+def _by_tls(client: Client) -> bool:
+    if isinstance(client, RedisCluster):
+        return issubclass(client.connection_kwargs["connection_class"], SSLConnection)
+    return issubclass(client.connection_pool.connection_class, SSLConnection)

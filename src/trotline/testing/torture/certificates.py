@@ -17,18 +17,18 @@ class Authority:
         self._folder = folder
         self._command = str(need("openssl", "openssl"))
         usage = ["-addext", "keyUsage=critical,keyCertSign"]
-        self._openssl("req", "-x509", *self._new_key("ca", "Torture Authority"), *usage, "-out", self._path("ca.pem"))
+        self._openssl("req", "-x509", *self._new_key("ca", "Torture Authority"), *usage, "-out", self.path("ca.pem"))
 
     def trust(self) -> ssl.SSLContext:
         """A client's side that believes this authority and nobody else."""
-        return ssl.create_default_context(cafile=self._path("ca.pem"))
+        return ssl.create_default_context(cafile=self.path("ca.pem"))
 
     def server(self, kind: str = "good", *, weak: bool = False) -> ssl.SSLContext:
-        """A server's side with a certificate of that kind for `localhost`; `weak` speaks nothing newer than TLS 1.1."""
+        """A server's side with a certificate of that kind for `localhost` and 127.0.0.1; `weak` speaks TLS 1.1 at most."""
         if not (self._folder / f"{kind}.pem").exists():
             self._issue(kind, "elsewhere.example" if kind == "wrong-host" else "localhost")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.load_cert_chain(self._path(f"{kind}.pem"), self._path(f"{kind}.key"))
+        context.load_cert_chain(self.path(f"{kind}.pem"), self.path(f"{kind}.key"))
         if weak:
             context.set_ciphers("ALL:@SECLEVEL=0")
             with warnings.catch_warnings(action="ignore"):
@@ -37,22 +37,24 @@ class Authority:
         return context
 
     def _issue(self, kind: str, host: str) -> None:
-        request, extensions = self._path(f"{kind}.csr"), self._folder / f"{kind}.ext"
-        extensions.write_text(f"subjectAltName=DNS:{host}\nauthorityKeyIdentifier=keyid\n")
+        request, extensions = self.path(f"{kind}.csr"), self._folder / f"{kind}.ext"
+        names = f"DNS:{host},IP:127.0.0.1" if host == "localhost" else f"DNS:{host}"
+        extensions.write_text(f"subjectAltName={names}\nauthorityKeyIdentifier=keyid\n")
         self._openssl("req", *self._new_key(kind, host), "-out", request)
-        signer = ["-signkey", self._path(f"{kind}.key")]
+        signer = ["-signkey", self.path(f"{kind}.key")]
         if kind != "self-signed":
-            signer = ["-CA", self._path("ca.pem"), "-CAkey", self._path("ca.key"), "-CAcreateserial"]
+            signer = ["-CA", self.path("ca.pem"), "-CAkey", self.path("ca.key"), "-CAcreateserial"]
         days = "-1" if kind == "expired" else "2"
-        made = ["-extfile", str(extensions), "-days", days, "-out", self._path(f"{kind}.pem")]
+        made = ["-extfile", str(extensions), "-days", days, "-out", self.path(f"{kind}.pem")]
         self._openssl("x509", "-req", "-in", request, *signer, *made)
 
     def _new_key(self, name: str, owner: str) -> list[str]:
         curve = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
-        return [*curve, "-keyout", self._path(f"{name}.key"), "-subj", f"/CN={owner}"]
+        return [*curve, "-keyout", self.path(f"{name}.key"), "-subj", f"/CN={owner}"]
 
     def _openssl(self, *words: str) -> None:
         subprocess.run([self._command, *words], check=True, capture_output=True)  # noqa: S603 - our own words
 
-    def _path(self, name: str) -> str:
+    def path(self, name: str) -> str:
+        """Where a file of the authority's is: `ca.pem`, or KIND.pem and KIND.key once `server` was asked for it."""
         return str(self._folder / name)
