@@ -1,4 +1,4 @@
-"""Redis and Valkey under contract: one server for all tests of a build, and a new job for each of them."""
+"""Redis and Valkey under contract: one server for all tests of a build. Each begins with it empty: jobs share lanes."""
 
 import atexit
 import random
@@ -10,7 +10,7 @@ from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment, Seconds
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
-from trotline.testing.redis_server import DEBIAN, WHEEL, RedisServer, redis, redis_cluster
+from trotline.testing.redis_server import DEBIAN, WHEEL, RedisCluster, RedisServer, redis, redis_cluster
 
 _running = ExitStack()
 atexit.register(_running.close)
@@ -36,6 +36,7 @@ class RedisBench:
         self.clock = ServerClock()
 
     def place(self) -> str:
+        server(self.build).command("FLUSHALL")
         return server(self.build).url
 
     async def open(self, rules: LaneRules = BRISK) -> RedisFrontier:
@@ -77,9 +78,13 @@ class ShardedBench(RedisBench):
 
 
 @lru_cache
+def nodes() -> RedisCluster:
+    """A Cluster with three primaries and their replicas; it lives as long as the tests do."""
+    return _running.enter_context(redis_cluster())
+
+
 def cluster() -> str:
-    """The URL of a Cluster with three primaries and their replicas; it lives as long as the tests do."""
-    return _running.enter_context(redis_cluster()).url
+    return nodes().url
 
 
 class ClusterBench(RedisBench):
@@ -88,4 +93,6 @@ class ClusterBench(RedisBench):
     shards = 4
 
     def place(self) -> str:
+        for node in nodes().primaries:
+            node.command("FLUSHALL")
         return cluster()

@@ -341,15 +341,15 @@ async def test_done_work_leaves_the_memory(frontier: RedisFrontier, operator: Re
         await finish(frontier, "w", leases)
     await frontier.leave("w")
     assert await frontier.announce_finish()
-    left = [key.decode() async for key in operator.scan_iter(f"*{frontier.job.id}*", count=1000)]
+    left = [key.decode() async for key in operator.scan_iter(f"*:{frontier.job.id}:*", count=1000)]
     used = sum([await operator.memory_usage(key, samples=0) for key in left])
 
-    kinds = {key.split("}:")[1].split(":")[0] for key in left}
+    kinds = {key.split(f"{frontier.job.id}:")[1].split(":")[0] for key in left}
     assert kinds <= {"s", "job", "tallies", "forms", "put", "lanes"}
     assert used / count < 24, "fingerprints, and what is the same for any number of tasks"
 
     jobs = RedisJobs(connect(server.url))
     await jobs.forget(frontier.job.id)
     await jobs.close()
-    left = [key.decode() async for key in operator.scan_iter(f"*{frontier.job.id}*", count=1000)]
+    left = [key.decode() async for key in operator.scan_iter(f"*:{frontier.job.id}:*", count=1000)]
     assert [key for key in left if ":put:" not in key] == [], "what is put there expires by itself"

@@ -115,7 +115,7 @@ class _FleetCrawl(Crawl):
         chance = random.Random(self.seed)
         while self.web.rude:
             await asyncio.sleep(chance.uniform(1, 10))
-            prefix = keys.home(self._job, chance.randrange(SHARDS))
+            prefix = keys.part(chance.randrange(SHARDS))
             had = {key: _connection().dump(key) for key in sorted(_connection().scan_iter(_matching(prefix)))}
             await asyncio.sleep(chance.uniform(0, _LAG))
             if (await self.frontier.progress()).done > self.web.tasks // 2:

@@ -41,7 +41,7 @@ class Recall:
     def __init__(self, url: str, job: Job) -> None:
         self.redis: Any = Redis.from_url(url)
         self.job = job
-        self.prefix = keys.home(job, 0)
+        self.prefix = keys.prefix(job.id, 0)
         lua = files("trotline.adapters.redis") / "lua"
         parts = [(lua / f"{name}.lua").read_text() for name in ("job", *pieces(job.memory))]
         text = "\n".join([*parts, f'local LINK = "{_LINK.decode()}"'])

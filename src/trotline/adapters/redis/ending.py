@@ -36,7 +36,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 async def look(server: Server, job: Job) -> Look:
-    books = [keys.job(keys.home(job, shard)) for shard in range(job.shards)]
+    books = [keys.job(keys.prefix(job.id, shard)) for shard in range(job.shards)]
     told = await asyncio.gather(*(server.ask("HMGET", key, "books", "sealed", "state") for key in books))
     if any(packed is None for packed, _, _ in told):
         raise FrontierError(f"no job {job.id} at {server.place}", hint="See which there are: trotline jobs")
@@ -64,7 +64,7 @@ async def ended_with(server: Server, job: Job) -> int | None:
 
 async def ending(server: Server, job: Job) -> tuple[Moment | None, bool]:
     """When the job ended, if it has, and whether that was announced."""
-    first = keys.job(keys.home(job, 0))
+    first = keys.job(keys.prefix(job.id, 0))
     finished_at, announced, told = await server.ask("HMGET", first, "finished_at", "announced", "finished_with")
     if finished_at is None:
         return None, False

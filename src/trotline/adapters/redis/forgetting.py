@@ -13,11 +13,10 @@ _BUCKETS = 9
 
 
 async def forget(server: Server, job: str) -> None:
-    for first, home in enumerate(keys.homes(job, 0)):
-        shards = int(await server.ask("HGET", keys.job(home), "shards") or 1)
-        # The first one last: it knows how many there are, should this be interrupted.
-        for number in reversed(range(shards)):
-            await _forget(server, keys.homes(job, number)[first])
+    shards = int(await server.ask("HGET", keys.job(keys.prefix(job, 0)), "shards") or 1)
+    # The first one last: it knows how many there are, should this be interrupted.
+    for number in reversed(range(shards)):
+        await _forget(server, keys.prefix(job, number))
 
 
 async def _forget(server: Server, prefix: str) -> None:

@@ -4,6 +4,7 @@ trotline:{jobs}:count        how many were ever started
 trotline:{jobs}:order        list of their ids, the oldest first
 trotline:{jobs}:all          hash id -> the job as it was started, JSON
 trotline:{jobs}:latest       hash spider -> id of its last one
+trotline:{jobs}:shards       in how many parts the lanes of all jobs are kept
 trotline:{jobs}:upgrades:ID  zset of code versions that were let in -> when
 """
 
@@ -21,7 +22,9 @@ from trotline.model.job import Job, LaneRules
 from trotline.model.memory import Memory
 from trotline.model.moments import Moment
 
-_COUNT, _ORDER, _ALL, _LATEST = (f"{keys.JOBS}{name}" for name in ("count", "order", "all", "latest"))
+_COUNT, _ORDER, _ALL, _LATEST, _SHARDS = (
+    f"{keys.JOBS}{name}" for name in ("count", "order", "all", "latest", "shards")
+)
 
 
 class RedisJobs:
@@ -35,8 +38,9 @@ class RedisJobs:
         memory: Memory | None = None,
         shards: int = 0,
     ) -> None:
-        """`memory`: how the jobs that are started here remember what they have seen. `shards`: in how many parts their
-        lanes are kept; 0: one, and on a Cluster two for each of its primaries."""
+        """`memory`: how the jobs that are started here remember what they have seen. `shards`: in how many parts the
+        server keeps its lanes, chosen with its first job; 0: what it has, or one, and on a Cluster two for each of its
+        primaries."""
         self._server = Server(client, now=now)
         self._memory = memory or Memory()
         self._shards = shards
@@ -51,6 +55,7 @@ class RedisJobs:
 
     async def prepare(self, spider: str, rules: LaneRules, version: str = "") -> Job:
         """A new job's books. Nobody can find it until it is named in the lists."""
+        shards = await self._parts()
         number = await self._server.ask("INCR", _COUNT)
         now = await self._server.now()
         job = Job(
@@ -60,14 +65,29 @@ class RedisJobs:
             rules=rules,
             version=version,
             memory=self._memory,
-            shards=self._shards or self._server.parts(),
+            shards=shards,
         )
         for shard in range(job.shards):
-            books = keys.job(keys.home(job, shard))
+            books = keys.job(keys.prefix(job.id, shard))
             await self._server.run_timeless(script("start"), books, repr(now), job.shards)
-            if more := memory.fields(job.memory, job.shards):
+            if more := memory.fields(job, shard):
                 await self._server.ask("HSET", books, *more)
         return job
+
+    async def _parts(self) -> int:
+        """The first job chooses: jobs share their lanes, so all of them must find a lane in the same place."""
+        known = await self._server.ask("GET", _SHARDS)
+        if known is None:
+            # Asked after the server was: a Cluster's primaries are known then.
+            await self._server.ask("SET", _SHARDS, self._shards or self._server.parts(), "NX")
+            known = await self._server.ask("GET", _SHARDS)
+        kept = int(known)
+        if self._shards and kept != self._shards:
+            raise FrontierError(
+                f"{self._server.place} keeps its lanes in {kept} parts, and the URL asks for {self._shards}",
+                hint=f"Write shards={kept} or leave it out; another number needs a server that has had no job yet.",
+            )
+        return kept
 
     async def latest(self, spider: str) -> Job | None:
         name = await self._server.ask("HGET", _LATEST, spider)

@@ -3,10 +3,9 @@
 import re
 
 from trotline.errors import FrontierError
-from trotline.model.job import Job
 
 JOBS = "trotline:{jobs}:"
-"""Prefix of what belongs to the server, not to one job."""
+"""Prefix of what belongs to the server, not to one of its parts."""
 
 _JOB_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -17,29 +16,24 @@ PLAIN = (
 """Keys that a shard has once, beside `job`."""
 
 
+def part(shard: int) -> str:
+    """What all keys of one shard begin with, whichever job they belong to: in a Cluster they share one slot, so that a
+    script reaches a job's tasks and the lanes that all jobs share."""
+    return f"trotline:{{{shard}}}:"
+
+
 def prefix(job: str, shard: int) -> str:
-    """What all keys of one shard of a job begin with: in a Cluster they share one slot."""
+    """What all keys of one shard of a job begin with."""
     if not _JOB_ID.fullmatch(job):
         raise FrontierError(
             f"{job[:40]!r} cannot be a job's id", hint="Letters, digits, dots, dashes and underscores, 128 at most."
         )
-    return f"trotline:{{{job}.{shard}}}:"
+    return f"{part(shard)}{job}:"
 
 
 def site(spider: str, shard: int) -> str:
     """What the keys begin with that the jobs of a spider share. `=` is in no job's id."""
-    return f"trotline:{{site={spider}.{shard}}}:"
-
-
-def home(job: Job, shard: int) -> str:
-    """The prefix of a job's shard. Jobs that share a memory live beside it: a script reaches one slot only."""
-    own = prefix(job.id, shard)
-    return own if job.memory.scope == "job" else f"{site(job.spider, shard)}{job.id}:"
-
-
-def homes(job: str, shard: int) -> tuple[str, str]:
-    """Where the keys of a job may be of which only the id is known."""
-    return prefix(job, shard), f"{site(job.rpartition('-')[0], shard)}{job}:"
+    return f"{part(shard)}site={spider}:"
 
 
 def job(prefix: str) -> str:

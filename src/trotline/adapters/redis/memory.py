@@ -109,12 +109,14 @@ def pieces(memory: Memory) -> tuple[str, ...]:
     return ("seen_exact",) if memory.scope == "job" else ("seen_exact", "memory_exact", "seen_site")
 
 
-def fields(memory: Memory, shards: int = 1) -> list[Any]:
-    """What the books of a new job say of it, flat."""
+def fields(job: Job, shard: int) -> list[Any]:
+    """What the books of a new job's shard say of it, flat."""
+    memory, shards = job.memory, job.shards
     told: list[Any] = []
     if memory.kind == "bloom":
         told += ["plan", msgspec.msgpack.encode(plan(memory, shards))]
     if memory.scope == "site":
+        told += ["site", keys.site(job.spider, shard)]
         told += ["span", repr(memory.forget / SLICES), "window", repr(memory.forget)]
         if memory.kind == "bloom":
             told += ["slices", msgspec.msgpack.encode(slice_plan(memory, shards))]

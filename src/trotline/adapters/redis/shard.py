@@ -62,7 +62,7 @@ class Haul(msgspec.Struct):
 class Shard:
     def __init__(self, server: Server, job: Job, number: int, shards: int, chance: random.Random) -> None:
         self.server = server
-        self.prefix = keys.home(job, number)
+        self.prefix = keys.prefix(job.id, number)
         self.key = keys.job(self.prefix)
         self.codec = Codec(job.started_at)
         self.forms = Forms(server, self.prefix)

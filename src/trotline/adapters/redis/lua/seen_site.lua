@@ -3,7 +3,8 @@
 --   P s:...              what this job has admitted
 --   SITE slices          hash  number of a slice -> until when it takes fingerprints, and its memory;  "last" -> number
 --   SITE NUMBER:...      the memory of a slice
---   P job span window    how long a slice takes fingerprints, and how long they are remembered;  slices: plan of Bloom
+--   P job site           the prefix SITE: what the jobs of a spider share in this shard
+--         span window    how long a slice takes fingerprints, and how long they are remembered;  slices: plan of Bloom
 --
 -- A slice takes what is admitted for some time, then the next one does. It is forgotten when everything in it is older
 -- than the window: entry by entry but for the length of a slice, never all at once.
@@ -13,7 +14,7 @@
 
 -- A block of its own: a script has room for 200 local names. It puts itself in the place of the job's own memory.
 do
-  local SITE = string.match(P, "^trotline:{.-}:") .. "seen:" .. KIND .. ":"
+  local SITE
   local DEPTH = 14
   local REMOVED = 20
 
@@ -23,8 +24,8 @@ do
 
   local function read_slices()
     if slices then return end
-    local told = call("HMGET", JOB, "span", "window")
-    span, window = tonumber(told[1]), tonumber(told[2])
+    local told = call("HMGET", JOB, "span", "window", "site")
+    span, window, SITE = tonumber(told[1]), tonumber(told[2]), told[3] .. "seen:" .. KIND .. ":"
     slices, expired = {}, {}
     local flat = call("HGETALL", SITE .. "slices")
     for i = 1, #flat, 2 do
