@@ -6,10 +6,12 @@ import msgspec
 import pytest
 from tests.unit.worker_ports import Diary, DiaryFrontier, DiarySink, tools, until, visit
 
+from trotline.errors import FrontierError
+from trotline.model.outcome import Done
 from trotline.model.task import Task
 from trotline.model.validator import Validator
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.commit import Committer
+from trotline.worker.commit import MOST_DEFECTS, Committer
 from trotline.worker.tools import Policy
 from trotline.worker.visited import without
 
@@ -276,18 +278,84 @@ def test_closing_an_idle_committer_ends_it():
     assert bench.diary == []
 
 
-def test_an_error_that_is_no_trouble_of_the_place_is_not_swallowed():
+class BrokenSink(DiarySink):
+    """Meets a defect of its own with some records."""
+
+    def __init__(self, diary, broken):
+        super().__init__(diary)
+        self.broken = set(broken)
+
+    async def write(self, batch):
+        for record in batch:
+            if record.key in self.broken:
+                raise TypeError(f"cannot store {record.key}")
+        await super().write(batch)
+
+
+class BrokenFrontier(DiaryFrontier):
+    """Meets a defect of its own, or an error that its server answers, with some leases that are to be done."""
+
+    def __init__(self, diary, broken, error):
+        super().__init__(diary)
+        self.broken = set(broken)
+        self.error = error
+
+    async def settle(self, worker, settlements):
+        if any(one.lease.token in self.broken and isinstance(one.outcome, Done) for one in settlements):
+            raise self.error
+        return await super().settle(worker, settlements)
+
+
+def test_a_page_that_a_defect_keeps_from_being_stored_is_buried_alone():
     bench = Bench()
-
-    async def broken(batch):
-        raise TypeError("a sink with a defect")
-
-    bench.sink.write = broken  # type: ignore[method-assign]
+    bench.sink = BrokenSink(bench.diary, ["2", "5"])
+    bench.tools = tools(bench.frontier, bench.sink)
 
     async def story(committer):
-        committer.add(visit(1, records=["a"]))
-        await asyncio.sleep(1)
+        for token in range(1, 9):
+            committer.add(visit(token, records=[str(token)], children=[child(f"of {token}")]))
 
-    with pytest.raises(TypeError, match="a sink with a defect"):
+    bench.run(story)
+
+    settled = bench.frontier.settled
+    assert sorted(settled) == list(range(1, 9))
+    assert bench.sink.rows == {"1", "3", "4", "6", "7", "8"}
+    for token in (2, 5):
+        assert settled[token].outcome.why == f"defect: TypeError: cannot store {token}"
+        assert "in write" in settled[token].outcome.detail
+        # Its links come back with the page, when it is revived.
+        assert settled[token].children == ()
+    assert all(settled[token].outcome == Done() and settled[token].children for token in (1, 3, 4, 6, 7, 8))
+
+
+@pytest.mark.parametrize("error", [OverflowError("too large"), FrontierError("redis answered: too many results")])
+def test_a_page_that_a_defect_keeps_from_being_settled_is_buried_alone(error):
+    bench = Bench()
+    bench.frontier = BrokenFrontier(bench.diary, [3], error)
+    bench.tools = tools(bench.frontier, bench.sink)
+
+    async def story(committer):
+        for token in range(1, 7):
+            committer.add(visit(token, records=[str(token)]))
+
+    bench.run(story)
+
+    settled = bench.frontier.settled
+    assert sorted(settled) == list(range(1, 7))
+    assert settled[3].outcome.why == f"defect: {type(error).__name__}: {error}"
+    assert all(settled[token].outcome == Done() for token in (1, 2, 4, 5, 6))
+
+
+def test_a_defect_of_every_page_is_not_the_pages_fault_and_buries_few_of_them():
+    bench = Bench()
+    bench.sink = BrokenSink(bench.diary, [str(token) for token in range(1, 1000)])
+    bench.tools = tools(bench.frontier, bench.sink)
+
+    async def story(committer):
+        for token in range(1, 1000):
+            committer.add(visit(token, records=[str(token)]))
+        await asyncio.sleep(5)
+
+    with pytest.raises(TypeError, match="cannot store"):
         bench.run(story)
-    assert bench.frontier.settled == {}
+    assert len(bench.frontier.settled) <= MOST_DEFECTS

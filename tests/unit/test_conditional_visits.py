@@ -222,7 +222,7 @@ def test_a_task_that_cannot_be_kept_buries_the_page_that_made_it(meta):
     visit, _ = visited(spider(gives=gives), None)
 
     assert isinstance(visit.outcome, Bury)
-    assert visit.outcome.why.startswith("handler: a task for http://h.test/next cannot be kept")
+    assert visit.outcome.why.startswith("handler: OddValue: a task's meta is {'x': ")
     assert visit.sifted.tasks == []
 
 

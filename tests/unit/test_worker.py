@@ -17,8 +17,9 @@ from tests.unit.worker_ports import (
 )
 
 from trotline.model.answer import Answer
-from trotline.model.outcome import Bury, Done, Snooze
+from trotline.model.outcome import Done, Snooze
 from trotline.testing.virtual_time import run_virtual
+from trotline.worker.commit import MOST_DEFECTS
 from trotline.worker.tools import Policy
 from trotline.worker.worker import Worker
 
@@ -202,7 +203,9 @@ def test_a_visit_that_raises_is_buried_as_a_defect_and_its_slot_lives(caplog):
 
     outcomes = {token: one.outcome for token, one in bench.frontier.settled.items()}
     assert len(outcomes) == 30
-    assert all(outcomes[token] == Bury(why="defect: RuntimeError: a defect of ours") for token in range(1, 31, 2))
+    for token in range(1, 31, 2):
+        assert outcomes[token].why == "defect: RuntimeError: a defect of ours"
+        assert "Traceback" in outcomes[token].detail
     assert all(outcomes[token] == Done() for token in range(2, 31, 2))
     assert "visit.failed http://h.test/1" in caplog.text
 
@@ -262,7 +265,7 @@ def test_a_sink_with_a_defect_ends_the_worker_instead_of_leaving_it_to_wait_for_
 
     with pytest.raises(TypeError, match="a sink with a defect"):
         bench.run()
-    assert bench.frontier.settled == {}
+    assert len(bench.frontier.settled) <= MOST_DEFECTS
 
 
 def test_a_lease_that_missed_its_moment_does_not_count_as_a_page():

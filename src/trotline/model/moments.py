@@ -13,6 +13,9 @@ Seconds = float
 Moment = float
 """A point in time: seconds since 1970 UTC, as the frontier's clock tells it."""
 
+LAST_MOMENT: Moment = 253_370_764_800.0
+"""The year 9999: later is no time at all."""
+
 
 def iso(moment: Moment) -> str:
     """The moment as people and JSON read it: `2026-03-01T12:00:00Z`."""

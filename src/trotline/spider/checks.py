@@ -11,6 +11,8 @@ from trotline.model.pace import Pace, Rate
 from trotline.model.schedule import Overlap, Schedule
 from trotline.model.secret import Secret
 from trotline.rules import media, schedules
+from trotline.rules.fields import MOST_RETRIES as MOST_RETRIES
+from trotline.rules.fields import said, shown
 from trotline.rules.scope import Scope
 
 T = TypeVar("T")
@@ -22,22 +24,23 @@ _BREAKS = re.compile(r"[\r\n\0\ud800-\udfff]")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|[0-9a-f:]+")
 _USUAL_SLOWEST = Pace().slowest
 MOST_AT_ONCE = 10_000
-MOST_RETRIES = 1_000
 
 
 def name(given: Any) -> str:
     if not isinstance(given, str) or not _NAME.fullmatch(given):
-        raise SpiderRefused(f"{given!r} cannot be a spider's name", hint=f'{_NAME_HINT} For example Spider("shop").')
-    return given
+        raise SpiderRefused(
+            f"{shown(given)} cannot be a spider's name", hint=f'{_NAME_HINT} For example Spider("shop").'
+        )
+    return str.__str__(given)
 
 
 def route_name(spider: str, given: Any) -> str:
     if not isinstance(given, str) or not _NAME.fullmatch(given):
         raise SpiderRefused(
-            f"spider {spider!r}: {given!r} cannot be a route's name",
+            f"spider {spider!r}: {shown(given)} cannot be a route's name",
             hint=f'{_NAME_HINT} Name the function, or write page(name="product").',
         )
-    return given
+    return str.__str__(given)
 
 
 class Checks:
@@ -52,34 +55,35 @@ class Checks:
     def number(self, field: str, given: Any, *, least: int, most: int | None = None) -> int:
         if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= (most or given):
             upto = "on" if most is None else f"to {most:,}"
-            raise self.refuse(f"{field} is {given!r}", f"Give a whole number from {least} {upto}.")
+            raise self.refuse(f"{field} is {shown(given)}", f"Give a whole number from {least} {upto}.")
         return given
 
     def instance(self, field: str, given: Any, kind: type[T]) -> T:
         if not isinstance(given, kind):
-            raise self.refuse(f"{field} is {given!r}", f"Give a {kind.__name__}.")
+            raise self.refuse(f"{field} is {shown(given)}", f"Give a {kind.__name__}.")
         return given
 
     def text(self, field: str, given: Any) -> str:
         if not isinstance(given, str) or _BREAKS.search(given):
-            raise self.refuse(f"{field} is {given!r}", "Give it as text in one line.")
-        return given
+            raise self.refuse(f"{field} is {shown(given)}", "Give it as text in one line.")
+        return str.__str__(given)
 
     def scope(self, hosts: Any, include: Any, exclude: Any, max_depth: int) -> Scope:
         try:
             return Scope(hosts=hosts, include=include, exclude=exclude, max_depth=max_depth)
-        except (ValueError, TypeError) as error:
-            raise self.refuse(str(error), 'For example hosts=["shop.example"], include=[r"/product/"].') from error
+        except Exception as error:
+            # Also what somebody's own class raises when it is asked for its text.
+            raise self.refuse(said(error), 'For example hosts=["shop.example"], include=[r"/product/"].') from error
 
     def headers(self, field: str, given: Any) -> dict[str, str | Secret]:
         """Values may be secrets, so no message shows one."""
         if not isinstance(given, Mapping):
             raise self.refuse(f"{field} is a {type(given).__name__}", f'Give a dict: {field}={{"name": "value"}}.')
         for name, value in given.items():
-            shown = value.reveal() if isinstance(value, Secret) else value
-            if not isinstance(name, str) or not isinstance(shown, str) or not name or _BREAKS.search(name + shown):
+            text = value.reveal() if isinstance(value, Secret) else value
+            if not isinstance(name, str) or not isinstance(text, str) or not name or _BREAKS.search(name + text):
                 raise self.refuse(
-                    f"the value of {name!r} in {field} is not a text in one line, or its name is not",
+                    f"the value of {shown(name)} in {field} is not a text in one line, or its name is not",
                     "Names and values are texts without line breaks; a value may be Secret.env(...).",
                 )
         return dict(given)
@@ -87,7 +91,7 @@ class Checks:
     def names(self, field: str, given: Any) -> tuple[str, ...]:
         names = None if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
         if names is None or not all(isinstance(one, str) and one for one in names):
-            raise self.refuse(f"{field} is {given!r}", f'Give a list of names: {field}=["ticket"].')
+            raise self.refuse(f"{field} is {shown(given)}", f'Give a list of names: {field}=["ticket"].')
         return tuple(one.lower() for one in names)
 
     def hosts(self, field: str, given: Any) -> frozenset[str]:
@@ -101,8 +105,10 @@ class Checks:
     def rate(self, field: str, given: Any) -> Rate:
         if isinstance(given, Rate):
             return given
+        if not isinstance(given, str):
+            raise self.refuse(f"{field} is {shown(given)}", 'It is text: write it like "2/s", "30/m" or "500/h".')
         try:
-            return Rate.parse(given)
+            return Rate.parse(str.__str__(given))
         except ValueError as error:
             raise self.refuse(f"{field}: {error}", 'For example pace="2/s": two pages a second and host.') from error
 
@@ -119,9 +125,17 @@ class Checks:
             rate=rate, concurrency=self.number("concurrency", concurrency, least=1, most=MOST_AT_ONCE), slowest=least
         )
 
+    def lanes(self, given: Any, concurrency: Any, slowest: Any) -> dict[str, Pace]:
+        if not isinstance(given, Mapping):
+            raise self.refuse(f"lanes is {shown(given)}", 'Give a dict: lanes={"shop.example": "1/s"}.')
+        return {
+            self.text("a lane's name", lane): self.pace(f"lanes[{shown(lane)}]", own, concurrency, slowest)
+            for lane, own in given.items()
+        }
+
     def patience(self, field: str, given: Any) -> Seconds:
         if not isinstance(given, timedelta) or given <= timedelta(0):
-            raise self.refuse(f"{field} is {given!r}", f"Give a length of time: {field}=timedelta(minutes=30).")
+            raise self.refuse(f"{field} is {shown(given)}", f"Give a length of time: {field}=timedelta(minutes=30).")
         return given.total_seconds()
 
     def schedule(self, cron: Any, timezone: Any, overlap: Any) -> Schedule | None:
@@ -130,7 +144,7 @@ class Checks:
                 raise self.refuse("timezone or overlap without a schedule", 'Give one: schedule="0 3 * * *".')
             return None
         if overlap not in list(Overlap):
-            raise self.refuse(f"overlap is {overlap!r}", 'Give "skip" or "wait".')
+            raise self.refuse(f"overlap is {shown(overlap)}", 'Give "skip" or "wait".')
         schedule = Schedule(
             " ".join(self.text("schedule", cron).split()), self.text("timezone", timezone), Overlap(overlap)
         )
@@ -145,7 +159,9 @@ class Checks:
         validators = (given,) if callable(given) else tuple(given) if isinstance(given, Iterable) else (given,)
         for validator in validators:
             if not callable(validator):
-                raise self.refuse(f"{field} has {validator!r}", f"Give a function of a page: {field}=looks_blocked.")
+                raise self.refuse(
+                    f"{field} has {shown(validator)}", f"Give a function of a page: {field}=looks_blocked."
+                )
         return validators
 
     def key(self, given: Any) -> Any:
@@ -155,12 +171,16 @@ class Checks:
         if given is None or callable(given):
             return given
         if not isinstance(fields, tuple) or not fields or not all(isinstance(one, str) and one for one in fields):
-            raise self.refuse(f"key is {given!r}", 'Give a field ("sku"), several (("shop", "sku")), or a function.')
+            raise self.refuse(
+                f"key is {shown(given)}", 'Give a field ("sku"), several (("shop", "sku")), or a function.'
+            )
         return given
 
     def model(self, given: Any) -> Any:
         if given is not None and not isinstance(given, type):
-            raise self.refuse(f"model is {given!r}", "Give a class: a dataclass, msgspec.Struct, TypedDict or model.")
+            raise self.refuse(
+                f"model is {shown(given)}", "Give a class: a dataclass, msgspec.Struct, TypedDict or model."
+            )
         return given
 
     def types(self, field: str, given: Any) -> tuple[str, ...]:
@@ -177,5 +197,5 @@ class Checks:
         statuses = (given,) if isinstance(given, int) else tuple(given)
         for status in statuses:
             if not isinstance(status, int) or not 100 <= status <= 599:
-                raise self.refuse(f"status has {status!r}", "Give HTTP statuses: status=(404, 410).")
+                raise self.refuse(f"status has {shown(status)}", "Give HTTP statuses: status=(404, 410).")
         return frozenset(statuses)

@@ -1,9 +1,7 @@
 """Tasks as authors write them: drafts, which the gate completes."""
 
-import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from math import isfinite
 from typing import Any, TypedDict
 from urllib.parse import urlencode
 
@@ -12,10 +10,20 @@ import msgspec
 from trotline.model.moments import Moment
 from trotline.model.secret import Secret
 from trotline.model.task import Task
+from trotline.rules.fields import (
+    LEAST_PRIORITY,
+    MOST_PRIORITY,
+    PLAIN,
+    body,
+    checked,
+    headers,
+    method,
+    moment,
+    said,
+    shown,
+)
 
 Pairs = Mapping[str, str] | Iterable[tuple[str, str]]
-_BREAKS = re.compile(r"[\r\n\0\ud800-\udfff]")
-"""Line breaks, and halves of characters: neither can be sent in a header."""
 FORM = "application/x-www-form-urlencoded"
 JSON = "application/json"
 
@@ -49,11 +57,6 @@ class Draft(TypedDict, total=False):
     site: str
 
 
-_PLAIN: dict[str, type] = {
-    "priority": int, "key": str, "depth": int, "session": str, "chain": str, "meta": dict, "retries": int,
-    "lane": str, "pool": str, "site": str,
-}  # fmt: skip
-"""What goes into a task as it is."""
 _REQUEST = frozenset(("method", "headers", "body", "form", "json", "not_before"))
 
 
@@ -61,52 +64,59 @@ def draft(url: str, route: str, fields: Mapping[str, Any]) -> Task:
     """A draft for an absolute URL; ValueError or TypeError say what is wrong with it."""
     if type(url) is not str or not url.startswith(("http://", "https://")):
         url = _absolute(url)
-    # A listing makes a hundred of these: what is plainly right is not looked at twice.
+    if not fields:
+        return Task(url=url, route=route)
+    given: dict[str, Any] = {}
+    request = False
     for name, value in fields.items():
-        if type(value) is not _PLAIN.get(name):
-            return Task(url=url, route=route, **_checked(fields))
-    return Task(url=url, route=route, **fields)
+        check = PLAIN.get(name)
+        if value is None:
+            _known(name)
+        elif check is None:
+            request = _known(name)
+        elif type(value) is int and name == "priority" and LEAST_PRIORITY <= value <= MOST_PRIORITY:
+            # A listing makes a hundred of these, and this is what nearly all of them are given.
+            given[name] = value
+        else:
+            given[name] = checked(f"a task's {name}", value, check)
+    return Task(url=url, route=route, **given, **(_request(fields) if request else {}))
 
 
-def _checked(fields: Mapping[str, Any]) -> dict[str, Any]:
-    given = {name: value for name, value in fields.items() if value is not None}
-    for name, value in given.items():
-        if name not in _PLAIN and name not in _REQUEST:
-            raise TypeError(f"a task has no {name!r}; it takes {', '.join(Draft.__annotations__)}")
-        if name in _PLAIN and not isinstance(value, _PLAIN[name]):
-            raise TypeError(f"a task's {name} is {_PLAIN[name].__name__}, not {value!r}")
-    plain = {name: value for name, value in given.items() if name in _PLAIN}
-    return plain if len(plain) == len(given) else plain | _request(given)
+def _known(name: str) -> bool:
+    """TypeError if a task has no such field."""
+    if name not in PLAIN and name not in _REQUEST:
+        raise TypeError(f"a task has no {name!r}; it takes {', '.join(Draft.__annotations__)}")
+    return True
 
 
 def _absolute(url: Any) -> str:
-    if isinstance(url, str) and url.strip()[:8].lower().startswith(("http://", "https://")):
-        return url.strip()
+    if isinstance(url, str) and str.strip(url)[:8].lower().startswith(("http://", "https://")):
+        return str.strip(url)
     hint = "page.task(href) and page.follow(query) take relative ones" if isinstance(url, str) else "a task needs text"
-    raise ValueError(f"{url!r} is no absolute http(s) URL; {hint}")
+    raise ValueError(f"{shown(url)} is no absolute http(s) URL; {hint}")
 
 
 def _request(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Method, headers, body and start time, where they differ from a plain GET."""
     body, content_type = _body(fields)
-    headers = _pairs(fields.get("headers") or ())
+    headers = _pairs(fields.get("headers"))
     if content_type and not any(name.lower() == "content-type" for name, _ in headers):
         headers = (*headers, ("content-type", content_type))
     request: dict[str, Any] = {"headers": headers, "body": body}
-    request["method"] = (fields.get("method") or ("POST" if content_type else "GET")).upper()
+    given = fields.get("method")
+    request["method"] = checked("a task's method", given, method) if given else "POST" if content_type else "GET"
     not_before = fields.get("not_before")
     if not_before is not None:
-        request["not_before"] = _moment(not_before)
+        request["not_before"] = checked("a task's not_before", _seconds(not_before), moment)
     return request
 
 
-def _moment(given: Moment | datetime) -> Moment:
-    if isinstance(given, datetime) and given.tzinfo is None:
+def _seconds(given: Any) -> Any:
+    if not isinstance(given, datetime):
+        return given
+    if given.tzinfo is None:
         raise ValueError(f"not_before {given} has no time zone; write datetime.now(UTC) + timedelta(hours=1)")
-    moment = given.timestamp() if isinstance(given, datetime) else float(given)
-    if not isfinite(moment):
-        raise ValueError(f"not_before is {moment}; give a moment: seconds since 1970, or a datetime with a time zone")
-    return moment
+    return given.timestamp()
 
 
 def _body(fields: Mapping[str, Any]) -> tuple[bytes, str]:
@@ -117,11 +127,26 @@ def _body(fields: Mapping[str, Any]) -> tuple[bytes, str]:
         return b"", ""
     value = fields[given[0]]
     if given == ["form"]:
-        _no_secrets("form", value.items() if isinstance(value, Mapping) else value)
-        return urlencode(value, doseq=True).encode(), FORM
+        return _form(value), FORM
     if given == ["json"]:
-        return msgspec.json.encode(value), JSON
-    return (value.encode() if isinstance(value, str) else bytes(value)), ""
+        try:
+            return msgspec.json.encode(value), JSON
+        except Exception as error:
+            # Also what somebody's own class raises when it is asked for its fields.
+            raise TypeError(f"a task's json is {shown(value)}; give plain values ({said(error)})") from error
+    return checked("a task's body", value.encode() if isinstance(value, str) else value, body), ""
+
+
+def _form(value: Any) -> bytes:
+    pairs = value.items() if isinstance(value, Mapping) else value
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise TypeError(f"a task's form is {shown(value)}; give a dict of names and values")
+    listed = list(pairs)
+    try:
+        _no_secrets("form", listed)
+        return urlencode(listed, doseq=True).encode()
+    except (ValueError, UnicodeError) as error:
+        raise ValueError(f"a task's form is {shown(value)}; give names and values that are text ({error})") from error
 
 
 def _no_secrets(field: str, pairs: Iterable[tuple[str, Any]]) -> None:
@@ -134,11 +159,11 @@ def _no_secrets(field: str, pairs: Iterable[tuple[str, Any]]) -> None:
             )
 
 
-def _pairs(headers: Pairs) -> tuple[tuple[str, str], ...]:
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
-    _no_secrets("headers", pairs)
-    checked = tuple((str(name), str(value)) for name, value in pairs)
-    for name, value in checked:
-        if not name or _BREAKS.search(name + value):
-            raise ValueError(f"header {name!r} cannot be sent; names and values have no line breaks")
-    return checked
+def _pairs(given: Any) -> tuple[tuple[str, str], ...]:
+    if given is None:
+        return ()
+    pairs = list(given.items()) if isinstance(given, Mapping) else given
+    if isinstance(pairs, list | tuple):
+        _no_secrets("headers", [(pair[0], pair[1]) for pair in pairs if isinstance(pair, tuple) and len(pair) == 2])
+    found: tuple[tuple[str, str], ...] = checked("a task's headers", pairs, headers)
+    return found

@@ -5,17 +5,27 @@ from collections.abc import AsyncIterable, Awaitable, Coroutine, Iterable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from trotline.errors import SpiderError
 from trotline.model.harvest import Follow, Harvest
 from trotline.model.lease import Reject
 from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.task import Task
+from trotline.rules.fields import shown
 from trotline.spider.page import Page
-from trotline.spider.places import one_line
-from trotline.spider.records import Unfit, converted, is_typed, key_of, plain, snake, text_of
+from trotline.spider.places import line_of, one_line
+from trotline.spider.records import (
+    Unfit,
+    converted,
+    is_typed,
+    key_of,
+    named,
+    own_data,
+    own_key,
+    plain,
+    snake,
+    text_of,
+)
 
 if TYPE_CHECKING:
     from trotline.spider.route import Route
@@ -33,7 +43,7 @@ def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Mo
     """The harvest of a page by a plain handler: a generator, or a function that returns None, one thing or many."""
     basket = Basket(spider, route, page, site, seen_at)
     try:
-        given = route.handler(page.of(route))
+        basket.source = given = route.handler(page.of(route))
         for item in _each(given):
             basket.put(item)
     except KeyboardInterrupt:
@@ -48,7 +58,7 @@ async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str,
     """The same for async generators and coroutine functions."""
     basket = Basket(spider, route, page, site, seen_at)
     try:
-        given = route.handler(page.of(route))
+        basket.source = given = route.handler(page.of(route))
         if isinstance(given, AsyncIterable):
             async for item in given:
                 basket.put(item)
@@ -104,6 +114,8 @@ class Basket:
         self._follows: list[Follow] = []
         self._rejects: list[Reject] = []
         self._counts: dict[str, int] = {}
+        self.source: object = None
+        """What the handler gave: a generator knows at which line it stands."""
 
     def put(self, item: Any) -> None:
         if item is None:
@@ -124,24 +136,24 @@ class Basket:
         return Harvest(records=self._records, tasks=self._tasks, follows=self._follows, rejects=self._rejects)
 
     def _check_route(self, name: str) -> None:
-        if name not in self._spider.routes:
+        if not isinstance(name, str) or name not in self._spider.routes:
             known = ", ".join(self._spider.routes)
-            raise LookupError(f"spider {self._spider.name!r} has no route {name!r}; it has {known}")
+            raise LookupError(f"spider {self._spider.name!r} has no route {shown(name)}; it has {known}")
 
     def _put_explicit(self, record: Record) -> None:
         try:
             # Whatever the author wrote, the sighting is the lease's: a stale worker must lose to a newer one.
-            filled = msgspec.structs.replace(
-                record,
-                data=plain(record.data),
-                url=record.url or self._page.url,
-                site=record.site or self._site,
+            filled = Record(
+                kind=named("kind", record.kind),
+                key=own_key(record.key),
+                data=plain(own_data(record.data)),
+                url=named("url", record.url or self._page.url),
+                site=named("site", record.site or self._site),
                 seen_at=self._seen_at,
             )
-            if not record.kind or not record.key:
-                raise Unfit("a record needs a kind and a key")
         except Unfit as error:
-            self._reject(record.kind, error, record.data)
+            kind = record.kind if isinstance(record.kind, str) and record.kind else self._route.name
+            self._reject(kind, Unfit(f"{error}, at {line_of(self.source, self._route.handler)}"), record.data)
         else:
             self._records.append(filled)
 

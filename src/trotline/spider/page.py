@@ -13,6 +13,8 @@ from trotline.model.harvest import Follow
 from trotline.model.record import Record
 from trotline.model.task import NORMAL, Task
 from trotline.rules import charset, urls
+from trotline.rules.fields import PLAIN, checked, shown
+from trotline.rules.fields import url as url_text
 from trotline.spider import embedded
 from trotline.spider.drafts import Draft, draft
 from trotline.spider.headers import Headers
@@ -152,15 +154,15 @@ class Page:
         return Follow(
             route=name,
             urls=self.links(query),
-            priority=usual if priority is None else priority,
-            meta={} if meta is None else meta,
+            priority=usual if priority is None else checked("priority of follow", priority, PLAIN["priority"]),
+            meta={} if meta is None else checked("meta of follow", meta, PLAIN["meta"]),
         )
 
     def task(self, href: str, to: "Route | str | None" = None, **fields: Unpack[Draft]) -> Task:
         """One task, its URL relative to this page, for this route or the route `to`."""
-        absolute = urls.join_all(self.base, [href])
+        absolute = urls.join_all(self.base, [checked("the link of a task", href, url_text)])
         if not absolute:
-            raise ValueError(f"{href!r} on {self.url} is no link that can be fetched")
+            raise ValueError(f"{shown(href)} on {self.url} is no link that can be fetched")
         route = self._named(to)
         if isinstance(route, str):
             return draft(absolute[0], route, fields)
@@ -172,6 +174,8 @@ class Page:
 
     def _named(self, to: "Route | str | None") -> "Route | str":
         """The route that is meant, with its priority and retries; its name alone where no spider is at hand."""
+        if to is not None and not isinstance(to, str) and not hasattr(to, "spider"):
+            raise TypeError(f"to is {shown(to)}; give a route, or its name")
         if self._route is None:
             return to or self._task.route
         if isinstance(to, str):
@@ -239,7 +243,10 @@ class Page:
         return [node.text() for node in (self._tree or self._parsed()).css(query)]
 
     def record(self, kind: str, key: str, data: dict[str, Any]) -> Record:
-        """A record with a kind and key of your own; site and time are filled in when the page is harvested."""
+        """A record with a kind and key of your own; site and time are filled in when the page is harvested.
+
+        What is wrong with it is said there, too: it is rejected, and the page's other records are stored.
+        """
         return Record(kind=kind, key=key, data=data, url=self.url, site=self._task.site, seen_at=0.0)
 
     def __repr__(self) -> str:

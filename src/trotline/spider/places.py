@@ -7,18 +7,30 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from trotline.rules.fields import said, shown
+
 _LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 _NOT_THEIRS = ("<", *(folder + os.sep for folder in [*_LIBRARIES, str(Path(__file__).parent.parent)]))
+_COMPILED = (".pyx", ".pxi")
+"""Sources of compiled libraries, which name them without a folder."""
 _LONGEST = 300
 
 
 def one_line(error: BaseException, handler: Callable[..., Any]) -> str:
     """`ValueError: no price at shop.py:31 in product`: the error and the author's last line on the way to it."""
-    said = " ".join(str(error).split())
-    if len(said) > _LONGEST:
-        said = said[:_LONGEST] + "..."
-    what = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    text = " ".join(said(error).split())
+    if len(text) > _LONGEST:
+        text = text[:_LONGEST] + "..."
+    what = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return f"{what} at {_place(error, handler)}"
+
+
+def line_of(given: object, handler: Callable[..., Any]) -> str:
+    """`shop.py:31 in product`: where a generator stands, just after it gave something; else where its function is."""
+    frame = getattr(given, "gi_frame", None) or getattr(given, "ag_frame", None)
+    if frame is not None:
+        return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return _first_line(handler)
 
 
 def _place(error: BaseException, handler: Callable[..., Any]) -> str:
@@ -28,10 +40,13 @@ def _place(error: BaseException, handler: Callable[..., Any]) -> str:
     for frame in reversed(frames):
         if frame.filename == mine or _is_authors(frame.filename):
             return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
-    if code is not None:
-        return f"{Path(mine).name}:{code.co_firstlineno} in {code.co_name}"
-    return repr(handler)
+    return _first_line(handler)
+
+
+def _first_line(handler: Callable[..., Any]) -> str:
+    code = getattr(handler, "__code__", None)
+    return shown(handler) if code is None else f"{Path(code.co_filename).name}:{code.co_firstlineno} in {code.co_name}"
 
 
 def _is_authors(file: str) -> bool:
-    return not file.startswith(_NOT_THEIRS)
+    return not file.startswith(_NOT_THEIRS) and not file.endswith(_COMPILED)

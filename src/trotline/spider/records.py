@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from trotline.rules.fields import LONGEST_KEY, said, shown
+
 _AT = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<field>[^`]*)`$", re.DOTALL)
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _encode = msgspec.json.Encoder().encode
@@ -45,6 +47,9 @@ def converted(item: dict[Any, Any], model: type) -> Any:
         raise Unfit(_reason(str(error))) from error
     except ValueError as error:
         raise Unfit(_pydantic_reason(error)) from error
+    except Exception as error:
+        # Whatever somebody's own class, or a key that is no text, raises when it is asked: the dict does not fit.
+        raise Unfit(f"does not fit {model.__name__}: {type(error).__name__}: {said(error)}") from error
 
 
 def plain(item: Any) -> dict[str, Any]:
@@ -75,8 +80,11 @@ def text_of(item: Any) -> str:
     if _writable(item):
         text = _encode(item).decode()
     else:
-        shown = {str(name): value if _writable(value) else repr(value) for name, value in _fields(item).items()}
-        text = json.dumps(shown or repr(item), default=str)
+        fields = {
+            name if isinstance(name, str) else shown(name): value if _writable(value) else shown(value)
+            for name, value in _fields(item).items()
+        }
+        text = json.dumps(fields or shown(item), default=shown)
     return text if len(text) <= LONGEST_REJECT else text[:LONGEST_REJECT] + "..."
 
 
@@ -103,10 +111,37 @@ def _key_text(value: Any, name: str) -> str:
         raise Unfit(f"{name}: the key is missing")
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise Unfit(f"{name}: a {type(value).__name__} cannot be a key")
-    text = str(value).strip()
+    try:
+        text = (str.__str__(value) if isinstance(value, str) else str(value)).strip()
+    except Exception as error:
+        # A number too long to be written, or somebody's own __str__.
+        raise Unfit(f"{name}: {shown(value)} cannot be a key ({said(error)})") from error
     if not text:
         raise Unfit(f"{name}: the key is empty")
+    if len(text) > LONGEST_KEY:
+        raise Unfit(f"{name}: the key has {len(text):,} characters; give at most {LONGEST_KEY:,}")
     return text
+
+
+def named(field: str, given: Any) -> str:
+    """The record's own kind, site or URL: text; Unfit names the field, what was given and what may be."""
+    if not isinstance(given, str) or not given or len(given) > LONGEST_KEY:
+        raise Unfit(f"{field} is {shown(given)}; give text, from 1 to {LONGEST_KEY:,} characters")
+    return str.__str__(given)
+
+
+def own_key(given: Any) -> str:
+    """The key of a record that its author made; numbers are welcome, as they are in a route's key field."""
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        raise Unfit(f"key is {shown(given)}; give text or a number")
+    return _key_text(given, "key")
+
+
+def own_data(given: Any) -> Any:
+    """The data of such a record: anything with named fields."""
+    if not isinstance(given, dict) and not is_typed(given):
+        raise Unfit(f"data is {shown(given)}; give a dict")
+    return given
 
 
 @lru_cache(maxsize=256)
@@ -154,9 +189,9 @@ def _culprit(item: Any, error: Exception) -> str:
     """Which field it was that could not be written as JSON."""
     for name, value in _fields(item).items():
         if not isinstance(name, str):
-            return f"{name!r}: a field's name must be text"
+            return f"{shown(name)}: a field's name must be text"
         try:
             _encode(value)
         except Exception as cause:
-            return f"{name}: a {type(value).__name__} cannot be written as JSON ({cause})"
-    return f"cannot be written as JSON ({error})"
+            return f"{name}: a {type(value).__name__} cannot be written as JSON ({said(cause)})"
+    return f"cannot be written as JSON ({said(error)})"

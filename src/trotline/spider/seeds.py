@@ -17,6 +17,8 @@ import msgspec
 from trotline.errors import SpiderRefused
 from trotline.model import wire
 from trotline.model.task import Task
+from trotline.rules import fields
+from trotline.rules.fields import shown
 
 if TYPE_CHECKING:
     from trotline.spider.route import Route
@@ -91,14 +93,14 @@ def _each(route: "Route", seeds: Seeds) -> Iterable[Seed]:
     if isinstance(given, Seed):
         return (given,)
     if not isinstance(given, Iterable):
-        raise _refused(route, f"{given!r} is no list of seeds")
+        raise _refused(route, f"{shown(given)} is no list of seeds")
     return given
 
 
 def _task(route: "Route", seed: object, place: str) -> Task:
-    if isinstance(seed, Task):
-        return seed if seed.route else msgspec.structs.replace(seed, route=route.name)
     try:
+        if isinstance(seed, Task):
+            return fields.task(seed if seed.route else msgspec.structs.replace(seed, route=route.name))
         return route.task(seed)  # type: ignore[arg-type]  # whatever it is, the draft says what is wrong with it
     except ValueError as error:
         raise _refused(route, f"{place}: {error}") from error
@@ -138,7 +140,7 @@ def parse_line(route: "Route", line: str, priority: int | None = None) -> Task:
         return route.task(line) if priority is None else route.task(line, priority=priority)
     defaults = route.seed_defaults() | ({} if priority is None else {"priority": priority})
     try:
-        return wire.from_seed(defaults | msgspec.json.decode(line, type=dict))
+        return fields.task(wire.from_seed(defaults | msgspec.json.decode(line, type=dict)))
     except (TypeError, RecursionError) as error:
         raise ValueError(str(error)) from error
 

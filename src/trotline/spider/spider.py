@@ -13,6 +13,7 @@ from trotline.model.pace import Pace, Rate
 from trotline.model.secret import Secret
 from trotline.model.task import NORMAL
 from trotline.rules import media, redaction
+from trotline.rules.fields import LEAST_PRIORITY, MOST_PRIORITY
 from trotline.rules.reach import Reach
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapRules
@@ -68,15 +69,13 @@ class Spider:
         overlap: Literal["skip", "wait"] = "skip",
     ) -> None:
         self.name = checks.name(name)
-        check = checks.Checks(f"spider {name!r}")
+        check = checks.Checks(f"spider {self.name!r}")
         self.retries = check.number("retries", retries, least=0, most=checks.MOST_RETRIES)
         self.max_depth = check.number("max_depth", max_depth, least=0)
         self.max_pages = None if max_pages is None else check.number("max_pages", max_pages, least=1)
         self.rules = LaneRules(
             default=check.pace("pace", pace, concurrency, slowest),
-            lanes={
-                lane: check.pace(f"lanes[{lane!r}]", own, concurrency, slowest) for lane, own in (lanes or {}).items()
-            },
+            lanes=check.lanes({} if lanes is None else lanes, concurrency, slowest),
             give_up=check.patience("give_up", give_up),
             redact=check.names("redact", redact),
         )
@@ -154,7 +153,7 @@ class Spider:
                 seeds=(seeds, *_sitemaps(sitemap)),
                 key=check.key(key),
                 model=check.model(model),
-                priority=check.number("priority", priority, least=0),
+                priority=check.number("priority", priority, least=LEAST_PRIORITY, most=MOST_PRIORITY),
                 status=check.statuses(status),
                 conditional=check.instance("conditional", conditional, bool),
             )

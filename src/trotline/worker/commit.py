@@ -7,23 +7,28 @@ visited again, and both sink and frontier ignore the repeat.
 import asyncio
 import contextlib
 import logging
+import traceback
 from collections import deque
 
-from trotline.errors import FrontierError, FrontierGone, SinkError, SinkRejects, ValidatorsError
+from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, SinkError, SinkRejects, ValidatorsError
 from trotline.model.lease import Settled
 from trotline.model.moments import Seconds
+from trotline.model.outcome import Done
 from trotline.model.record import Record
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
 from trotline.ports.validators import Validators
+from trotline.rules import redaction
 from trotline.worker.tools import Policy, Tools
-from trotline.worker.visited import Visit, without
+from trotline.worker.visited import Visit, buried_for_defect, without
 
 log = logging.getLogger("trotline.commit")
 
 _FIRST_WAIT: Seconds = 0.5
 _LONGEST_WAIT: Seconds = 3.0
 """A server that is back is used within seconds, however long it was away."""
+MOST_DEFECTS = 20
+"""Pages in a row that may be buried for a defect of storing or settling. After so many it is not the pages."""
 
 
 class Committer:
@@ -44,6 +49,8 @@ class Committer:
         self.room = asyncio.Event()
         """Set while leasing may go on."""
         self.room.set()
+        self._defects = 0
+        """Pages in a row that were buried because storing or settling them met a defect."""
         self.stale = 0
         """Settles that were refused: somebody else has those tasks now."""
         self.trouble = ""
@@ -102,9 +109,20 @@ class Committer:
         return [self._waiting.popleft() for _ in range(count)]
 
     async def _commit(self, batch: list[Visit]) -> None:
-        await self._settle(await self._store(batch))
+        await self._settle(await self._stored(batch))
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
+
+    async def _stored(self, batch: list[Visit]) -> list[Visit]:
+        """The batch as it was stored. If storing it meets a defect, visit by visit: one page pays, and not the crew."""
+        try:
+            return await self._store(batch)
+        except Exception as error:
+            log.error("store.failed %s", redaction.text(traceback.format_exc()))
+            if len(batch) == 1:
+                # Not even its line for the ledger: that may be what cannot be stored.
+                return [self._culprit(batch[0], error)]
+            return [stored for visit in batch for stored in await self._stored([visit])]
 
     async def _store(self, batch: list[Visit]) -> list[Visit]:
         """The batch as it was stored: without the records that can never be, which are reported with their page."""
@@ -133,21 +151,45 @@ class Committer:
         return records, [visit.line(self._tools.job, self._worker) for visit in batch]
 
     async def _settle(self, batch: list[Visit]) -> None:
+        try:
+            await self._settle_all(batch)
+        except FrontierGone:
+            # Its rows are stored. There is nothing left that could be told, or waited for.
+            raise
+        except Exception as error:
+            log.error("settle.failed %s", redaction.text(traceback.format_exc()))
+            if len(batch) > 1:
+                for visit in batch:
+                    await self._settle([visit])
+            else:
+                await self._settle_all([self._culprit(batch[0], error)], grave=True)
+
+    def _culprit(self, visit: Visit, error: Exception) -> Visit:
+        """What is left of a visit that cannot be stored or settled: its grave. Whoever meets a defect with page after
+        page, and never anything else, does not bury them all: it is not the pages, and they are worth another try."""
+        self._defects += 1
+        if self._defects > MOST_DEFECTS:
+            raise error
+        return buried_for_defect(visit.lease, error, visit.request)
+
+    async def _settle_all(self, batch: list[Visit], *, grave: bool = False) -> None:
         settlements = [visit.settlement() for visit in batch]
         wait = _FIRST_WAIT
         while True:
             generation = self._tools.frontier.generation
             try:
                 answers = await self._tools.frontier.settle(self._worker, settlements)
-            except FrontierGone:
-                # Its rows are stored. There is nothing left that could be told, or waited for.
-                raise
             except FrontierError as error:
+                # Whoever answers with an error is not away: something in this batch may be what it cannot take.
+                if isinstance(error, FrontierGone) or not (grave or isinstance(error, FrontierUnreachable)):
+                    raise
                 wait = await self._wait_for("frontier", error.what, wait)
             else:
                 self.trouble = ""
                 break
         self._held.difference_update(visit.lease.token for visit in batch)
+        if any(isinstance(visit.outcome, Done) for visit in batch):
+            self._defects = 0
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
         if generation == self._tools.frontier.generation:

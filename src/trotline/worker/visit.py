@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Sequence
 
 import msgspec
 
@@ -20,10 +19,12 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
-from trotline.rules import conditions, redirects, retries
+from trotline.rules import conditions, fields, redirects, retries
+from trotline.rules.fields import OddValue
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page, visible_text
+from trotline.spider.places import one_line
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.marker import Marker
@@ -114,10 +115,14 @@ class Visitor:
         except harvest.HandlerFailed as failed:
             self._end_if_out_of_memory(lease, failed)
             return Visit(lease=lease, outcome=Bury(why=f"handler: {failed.what}"), news=news)
-        with self._marked(lease):
-            sifted = self._sift(lease, page, got)
-        if unfit := _unfit(sifted.tasks):
-            return Visit(lease=lease, outcome=Bury(why=f"handler: {unfit}"), news=news)
+        try:
+            with self._marked(lease):
+                sifted = self._sift(lease, page, got)
+            sifted.tasks = [_checked(task) for task in sifted.tasks]
+        except Exception as error:
+            if not (odd := _odd(got, error)):
+                raise
+            return Visit(lease=lease, outcome=Bury(why=f"handler: {one_line(odd, route.handler)}"), news=news)
         return Visit(
             lease=lease,
             outcome=Done(),
@@ -228,12 +233,29 @@ def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, 
     return None if validator is None else (conditions.page_of(task), validator)
 
 
-def _unfit(tasks: Sequence[Task]) -> str:
-    """Why one of these tasks cannot be kept; empty if all can. Judged here, where one page pays for it: in the
-    committer it would be the whole batch."""
-    for task in tasks:
-        try:
-            wire.encode(task)
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:
-            return f"a task for {task.url} cannot be kept, has its meta plain values? {type(error).__name__}: {error}"
-    return ""
+def _checked(task: Task) -> Task:
+    """The task with its values plain; OddValue says why it cannot be kept. Judged here, where one page pays for it: in
+    the committer it would be the whole batch. Only what is new is looked at: nearly all links of a page are known."""
+    plain = fields.task(task)
+    try:
+        wire.encode(plain)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise OddValue(f"a task for {plain.url} cannot be kept: {fields.said(error)}") from error
+    return plain
+
+
+def _odd(got: Harvest, error: Exception) -> OddValue | None:
+    """What the handler gave that made this error; None if it is no fault of the handler."""
+    if isinstance(error, OddValue):
+        return error
+    try:
+        for task in got.tasks:
+            if fields.task(task) is not task:
+                return OddValue(
+                    f"a task for {fields.shown(task.url)} has values of classes of its own; give plain ones"
+                )
+        for follow in got.follows:
+            fields.links(follow)
+    except OddValue as odd:
+        return odd
+    return None

@@ -1,5 +1,6 @@
 """A visit that is over: what is to be stored, admitted and settled for it, and its line for the ledger."""
 
+import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -18,6 +19,7 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Verdict
 from trotline.model.visit_row import VisitRow
 from trotline.rules import redaction
+from trotline.rules.fields import said
 from trotline.spider.records import text_of
 
 _READ = Done()
@@ -37,6 +39,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NOT_SENT = Request()
+LONGEST_REASON = 500
+LONGEST_STORY = 8_000
+"""Characters of a traceback in a grave; its end says most."""
 
 
 class Visit(msgspec.Struct, frozen=True, kw_only=True):
@@ -141,6 +146,16 @@ def _without(visit: Visit, bad: Mapping[int, str]) -> Visit:
 
 def _reject(record: Record, why: str) -> Reject:
     return Reject(record.kind, f"refused by the sink: {why}", text_of(record.data))
+
+
+def buried_for_defect(lease: Lease, error: BaseException, request: Request = _NOT_SENT) -> Visit:
+    """A defect of ours: the page's grave says what and where, and nothing else of the visit is kept."""
+    story = "".join(traceback.format_exception(error))[-LONGEST_STORY:]
+    return Visit(
+        lease=lease,
+        outcome=Bury(why=f"defect: {type(error).__name__}: {said(error)[:LONGEST_REASON]}", detail=story),
+        request=request,
+    )
 
 
 def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Request:

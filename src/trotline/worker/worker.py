@@ -10,14 +10,13 @@ from typing import Any
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 from trotline.model.lease import Lease
 from trotline.model.moments import Seconds
-from trotline.model.outcome import Bury
 from trotline.rules import redaction
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
 from trotline.worker.starts import Starts
 from trotline.worker.tools import Policy, Tools
 from trotline.worker.visit import Visitor
-from trotline.worker.visited import Visit
+from trotline.worker.visited import Visit, buried_for_defect
 
 log = logging.getLogger("trotline.worker")
 
@@ -217,7 +216,7 @@ class Worker:
             # A defect of ours: it must not take the slot down, nor the page's fate with it.
             story = redaction.text(traceback.format_exc(), about=lease.task)
             log.error("visit.failed %s\n%s", redaction.url(lease.task.url), story)
-            return Visit(lease=lease, outcome=Bury(why=f"defect: {type(error).__name__}: {error}"))
+            return buried_for_defect(lease, error)
 
 
 async def _end(tasks: "Sequence[asyncio.Task[Any]]") -> None:

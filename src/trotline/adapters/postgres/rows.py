@@ -10,15 +10,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from trotline.model.moments import Moment
+from trotline.model.moments import LAST_MOMENT, Moment
 from trotline.model.record import Record
 from trotline.model.row import REPLACEMENT, Row, Unstorable, row_of, whole
 from trotline.model.visit_row import VisitRow
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
-_LAST_MOMENT = 253_370_764_800.0
-"""The year 9999: later is no time at all."""
 _MOST_TEXT = 4 * 1024 * 1024
 """Characters of JSON in one statement."""
 _LARGEST = 2**63 - 1
@@ -153,4 +151,4 @@ def _small(number: int) -> int:
 
 def moment(at: Moment) -> Moment:
     """A time that exists; what is none becomes the first one."""
-    return at if isfinite(at) and 0.0 <= at < _LAST_MOMENT else 0.0
+    return at if isfinite(at) and 0.0 <= at < LAST_MOMENT else 0.0
