@@ -34,13 +34,13 @@ async def test_migrations_are_numbered_without_a_gap():
 async def test_older_tables_are_left_alone_until_they_are_upgraded(anywhere):
     sink = PostgresSink(anywhere)
     await sink.open()
-    await ask(anywhere, "DROP TABLE {s}.visits; DELETE FROM {s}.schema_version WHERE version > 1")
+    await ask(anywhere, "DROP TABLE {s}.visits, {s}.row_counts; DELETE FROM {s}.schema_version WHERE version > 1")
     late = PostgresSink(anywhere)
     with pytest.raises(SinkTooOld) as told:
         await late.open()
     assert "trotline db upgrade --sink" in told.value.hint
 
-    assert (await late.upgrade()).applied == ("002 visits",)
+    assert (await late.upgrade()).applied == ("002 visits", "003 row_counts")
     await late.open()
     await sink.close()
     await late.close()

@@ -102,7 +102,7 @@ async def _open_frontier(orders: Orders) -> wiring.AnyFrontier:
 async def _work(orders: Orders, spider: Spider) -> int:
     marker = Marker(mmap.mmap(orders.marker, SIZE))
     frontier = await _open_frontier(orders)
-    sink = wiring.open_sink(orders.sink, orders.job.id)
+    sink = wiring.open_sink(orders.sink, orders.job.id, orders.job.started_at)
     fetcher = wiring.open_fetcher(
         spider,
         allow_private=orders.allow_private,

@@ -49,7 +49,7 @@ async def run(
     job, resumed = await open_job(plan.frontier, spider, code_version(plan.ref), fresh=plan.fresh)
     frontier = await wiring.open_frontier(plan.frontier, job)
     await wiring.check_validators(plan.frontier, job, plan.sink, spider, rows=wiring.has_rows(plan.sink))
-    sink = wiring.open_sink(plan.sink, job.id)
+    sink = wiring.open_sink(plan.sink, job.id, job.started_at)
     try:
         await wiring.check_sink(sink)
         run_ = _Run(plan, spider, resumed, frontier, launched)

@@ -10,6 +10,7 @@ from trotline.app.places import POSTGRES, REDIS, is_file, path_of, public, schem
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.limits import Limits
+from trotline.model.moments import Moment
 from trotline.model.proxy import Proxy
 from trotline.ports.console import Console
 from trotline.ports.frontier import Frontier
@@ -107,30 +108,31 @@ def this_process() -> str:
     return process_name()
 
 
-def open_sink(sink_url: str, job: str = "") -> "Sink":
-    """The sink behind the URL; SinkUnreachable or SinkTooNew says why not. `job` is whose records it will get."""
+def open_sink(sink_url: str, job: str = "", started_at: Moment = 0.0) -> "Sink":
+    """The sink behind the URL; SinkUnreachable or SinkTooNew says why not. `job` is whose records it will get, and with
+    its start the name under which they are counted."""
     path = path_of(sink_url)
     match scheme_of(sink_url):
         case "sqlite":
             from trotline.adapters.sqlite.sink import SqliteSink
 
-            return SqliteSink(path)
+            return SqliteSink(path, job=job, started_at=started_at)
         case "jsonl":
             from trotline.adapters.files.jsonl import JsonlSink
 
-            return JsonlSink(path)
+            return JsonlSink(path, job=job, started_at=started_at)
         case "csv":
             from trotline.adapters.files.tables import CsvSink
 
-            return CsvSink(path)
+            return CsvSink(path, job=job, started_at=started_at)
         case "parquet":
             from trotline.adapters.files.tables import ParquetSink
 
-            return ParquetSink(path)
+            return ParquetSink(path, job=job, started_at=started_at)
         case scheme if scheme in POSTGRES:
             with _extra("postgres"):
                 from trotline.adapters.postgres.sink import PostgresSink
-            return PostgresSink(sink_url, job=job)
+            return PostgresSink(sink_url, job=job, started_at=started_at)
         case scheme if scheme in REDIS:
             with _extra("redis"):
                 from trotline.adapters.redis.outbox import OutboxSink

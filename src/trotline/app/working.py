@@ -175,7 +175,7 @@ class _Member:
         try:
             rows = wiring.has_rows(plan.sink)
             await wiring.check_validators(plan.frontier, frontier.job, plan.sink, self._spider, rows=rows)
-            sink = wiring.open_sink(plan.sink, frontier.job.id)
+            sink = wiring.open_sink(plan.sink, frontier.job.id, frontier.job.started_at)
             try:
                 await wiring.check_sink(sink)
             except SinkUnreachable as error:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from trotline.model.record import Record
+from trotline.model.stored import Stored
 from trotline.model.visit_row import VisitRow
 
 
@@ -13,6 +14,7 @@ class Sink(Protocol):
     S3 a batch is stored whole or not at all; when `write` returns, it is durable
     S4 an empty batch is harmless
     S5 one (site, kind, key) is one row, however many workers write at once
+    S6 what is counted is what is there: rows, and how many of a job's records were new, changed or seen again
     """
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
@@ -25,3 +27,11 @@ class Sink(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class CountingSink(Sink, Protocol):
+    """A sink that can say what it holds. One that cannot has no `count`, and is not asked."""
+
+    async def count(self, *, rows: bool = True) -> Stored:
+        """What became of this job's records; with `rows` also how many rows there are now, which takes longer."""
+        ...

@@ -1,4 +1,4 @@
-"""The promises of a sink (S1 to S5), as tests that any sink can inherit:
+"""The promises of a sink (S1 to S6), as tests that any sink can inherit:
 
     class TestFolderSink(SinkContract):
         @pytest.fixture
@@ -165,6 +165,62 @@ class SinkContract:
         await sink.close()
         if other is not sink:
             await other.close()
+
+    def _counting(self, sink: Any) -> Any:
+        if not hasattr(sink, "count"):
+            pytest.skip("this sink has no `count`: summaries say how many records were found, not what is stored")
+        return sink
+
+    async def test_s6_what_is_counted_is_what_is_there(self, sink: Sink) -> None:
+        counting = self._counting(sink)
+        await sink.write([product("T1", title="Tea"), product("T2"), product("T3", kind="offer")])
+        # New, changed, the same again, and twice in one batch.
+        await sink.write(
+            [
+                product("T4", seen_at=1_001.0),
+                product("T1", seen_at=1_001.0, title="Green tea"),
+                product("T2", seen_at=1_001.0),
+                product("T5", seen_at=1_001.0, title="one"),
+                product("T5", seen_at=1_001.0, title="two"),
+            ]
+        )
+        # Older than the row: nothing changes.
+        await sink.write([product("T1", seen_at=999.0, title="Black tea")])
+
+        counted = await counting.count()
+        assert counted.rows == {"product": 4, "offer": 1}
+        assert sum(counted.rows.values()) == len(await self._held(sink))
+        assert (counted.new, counted.changed, counted.again) == (5, 1, 3)
+        assert (await counting.count(rows=False)).rows is None
+        await sink.close()
+
+    async def test_s6_a_batch_that_is_repeated_is_seen_again_and_not_new(self, sink: Sink) -> None:
+        counting = self._counting(sink)
+        batch = [product(f"T{number}") for number in range(200)]
+        await sink.write(batch)
+        await sink.write(batch)
+
+        counted = await counting.count()
+        assert (counted.new, counted.changed, counted.again) == (200, 0, 200)
+        assert counted.rows == {"product": 200}
+        await sink.close()
+
+    async def test_s6_writers_of_one_job_are_counted_together(self, sink: Sink) -> None:
+        counting = self._counting(sink)
+        other = self.second(sink) or sink
+        await asyncio.gather(*(one.write([product(f"T{n}") for n in range(50)]) for one in (sink, other)))
+
+        counted = await counting.count()
+        assert (counted.new, counted.changed, counted.again) == (50, 0, 50)
+        await sink.close()
+        if other is not sink:
+            await other.close()
+
+    async def test_s6_an_empty_sink_counts_nothing(self, sink: Sink) -> None:
+        counted = await self._counting(sink).count()
+
+        assert (counted.new, counted.changed, counted.again, sum(counted.rows.values())) == (0, 0, 0, 0)
+        await sink.close()
 
     async def test_odd_text_does_not_cost_the_row(self, sink: Sink) -> None:
         await sink.write(

@@ -20,12 +20,16 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from trotline.adapters.files.export import line_of
 from trotline.adapters.files.place import Place, sync_folder, write_durably
 from trotline.adapters.files.sidecar import Sidecar, groups
 from trotline.errors import SinkUnreachable
+from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.row import Row
+from trotline.model.stored import Stored
 from trotline.model.visit_row import VisitRow
 from trotline.rules.storable import newest_rows
 
@@ -41,8 +45,12 @@ _TABLES = (
     "CREATE TABLE state (length INTEGER, adopted INTEGER NOT NULL, dead INTEGER NOT NULL, pending INTEGER NOT NULL)",
     "INSERT INTO state VALUES (NULL, 0, 0, 0)",
 )
+ADOPTED = "(lines from before)"
+"""What a count calls the lines that were in the file before the first crawl: their kind is unknown."""
 _AT_ONCE = 64
 _PAGE = 1000
+_OF_DATA = 8
+"""Bytes of a digest that stand for the data."""
 
 Identity = tuple[str, str, str]
 Line = tuple[int, int, str, str, str, float, bytes]
@@ -54,10 +62,10 @@ class JsonlSink:
     A line is the record's data and nothing else; `envelope` adds `_site`, `_kind`, `_key`, `_url`, `_seen_at`.
     """
 
-    def __init__(self, path: str | Path, *, envelope: bool = False) -> None:
+    def __init__(self, path: str | Path, *, envelope: bool = False, job: str = "", started_at: Moment = 0.0) -> None:
         self.place = Place(path)
         self._envelope = envelope
-        self._sidecar = Sidecar(self.place, _TABLES, APPLICATION, born=self._look)
+        self._sidecar = Sidecar(self.place, _TABLES, APPLICATION, self._look, (job, started_at))
 
     async def open(self) -> None:
         """Open or make the file now rather than at the first write: its errors show before any page is fetched."""
@@ -67,6 +75,9 @@ class JsonlSink:
         """Store the batch. A file of rows keeps no visits."""
         if batch:
             await self._sidecar.do(lambda: self._write(batch))
+
+    async def count(self, *, rows: bool = True) -> Stored:
+        return await self._sidecar.do(lambda: self._count(rows=rows))
 
     async def finish(self) -> None:
         """One line per record: replaced lines go away. May be called many times."""
@@ -80,19 +91,22 @@ class JsonlSink:
         rows = newest_rows(batch)
         with self._sidecar.transaction() as index:
             length = self._recovered(index)
+            counts = Stored()
             for begin in range(0, len(rows), _AT_ONCE):
-                length = self._append(index, rows[begin : begin + _AT_ONCE], length)
+                length, counted = self._append(index, rows[begin : begin + _AT_ONCE], length)
+                counts += counted
             index.execute("UPDATE state SET length = ?", (length,))
+            self._sidecar.add(counts + Stored(again=len(batch) - len(rows)))
 
-    def _append(self, index: sqlite3.Connection, rows: list[Row], length: int) -> int:
-        """Append what is new in `rows`; answers the file's new length."""
+    def _append(self, index: sqlite3.Connection, rows: list[Row], length: int) -> tuple[int, Stored]:
+        """Append what is new in `rows`; answers the file's new length, and what became of the rows."""
         known = _known_lines(index, rows)
         noted: list[Line] = []
         text: list[bytes] = []
-        start, replaced = length, 0
+        start, replaced, changed = length, 0, 0
         for row in rows:
             line = line_of(row, self._envelope)
-            digest = blake2b(line, digest_size=16).digest()
+            digest = _digest_of(line, row, self._envelope)
             old = known.get(row[:3])
             if old is not None and row.seen_at < old[5]:
                 continue
@@ -100,7 +114,9 @@ class JsonlSink:
                 if row.seen_at > old[5]:
                     noted.append((*old[:5], row.seen_at, digest))
                 continue
-            replaced += old is not None
+            if old is not None:
+                replaced += 1
+                changed += digest[-_OF_DATA:] != old[6][-_OF_DATA:]
             noted.append((start, len(line), row.site, row.kind, row.key, row.seen_at, digest))
             text.append(line)
             start += len(line)
@@ -114,7 +130,19 @@ class JsonlSink:
             )
         if replaced:
             index.execute("UPDATE state SET dead = dead + ?", (replaced,))
-        return start
+        new = len(text) - replaced
+        return start, Stored(new=new, changed=changed, again=len(rows) - new - changed)
+
+    def _count(self, *, rows: bool) -> Stored:
+        index = self._sidecar.opened()
+        found = self._sidecar.counted()
+        if not rows:
+            return found
+        kinds = dict(index.execute("SELECT kind, count(*) FROM lines GROUP BY kind ORDER BY min(start)"))
+        [adopted] = index.execute("SELECT adopted FROM state").fetchone()
+        if adopted and (others := _lines_in(self.place.file, adopted)):
+            kinds[ADOPTED] = others
+        return msgspec.structs.replace(found, rows=kinds)
 
     def _settle(self) -> None:
         with self._sidecar.transaction() as index:
@@ -194,6 +222,12 @@ class JsonlSink:
         return at
 
 
+def _digest_of(line: bytes, row: Row, envelope: bool) -> bytes:
+    """Of the line, and then of its data: in an envelope the time of the sighting is part of the line."""
+    digest = blake2b(line, digest_size=16).digest()
+    return digest + blake2b(row.data.encode(), digest_size=_OF_DATA).digest() if envelope else digest
+
+
 def _known_lines(index: sqlite3.Connection, rows: list[Row]) -> dict[Identity, Line]:
     # CROSS JOIN keeps this order: each wanted key is looked up. The other way round reads the whole index.
     found = index.execute(
@@ -202,6 +236,16 @@ def _known_lines(index: sqlite3.Connection, rows: list[Row]) -> dict[Identity, L
         [value for row in rows for value in row[:3]],
     )
     return {line[2:5]: line for line in found}
+
+
+def _lines_in(path: Path, length: int) -> int:
+    """How many lines the first bytes of the file have."""
+    found = 0
+    with path.open("rb") as lines:
+        while length and (piece := lines.read(min(length, 1 << 20))):
+            found += piece.count(b"\n")
+            length -= len(piece)
+    return found
 
 
 def _append_durably(path: Path, text: bytes, length: int) -> None:

@@ -7,22 +7,32 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
+from trotline.adapters import row_counts
 from trotline.adapters.files.place import Place, plain_errors
 from trotline.adapters.write_ahead import write_ahead
 from trotline.errors import SinkTooNew, SinkUnreachable
-from trotline.model.moments import Seconds
+from trotline.model.moments import Moment, Seconds
+from trotline.model.stored import Stored
 
 T = TypeVar("T")
 VERSION = 1
 
 
 class Sidecar:
-    """Opened at the first use. `application` marks what the tables are for; `born` may refuse to make them."""
+    """Opened at the first use. `application` marks what the tables are for; `born` may refuse to make them. `job` and
+    its start say whose records are counted."""
 
     def __init__(
-        self, place: Place, tables: Sequence[str], application: int, born: Callable[[], None], patience: Seconds = 30.0
+        self,
+        place: Place,
+        tables: Sequence[str],
+        application: int,
+        born: Callable[[], None],
+        job: tuple[str, Moment] = ("", 0.0),
+        patience: Seconds = 30.0,
     ) -> None:
         self.place = place
+        self._job = job
         self._tables = tables
         self._application = application
         self._born = born
@@ -55,6 +65,13 @@ class Sidecar:
                 connection.execute("ROLLBACK")
             raise
         connection.execute("COMMIT")
+
+    def add(self, counts: Stored) -> None:
+        """Count the job's records, inside the transaction that stores them."""
+        row_counts.add(self.opened(), *self._job, counts)
+
+    def counted(self) -> Stored:
+        return row_counts.read(self.opened(), *self._job)
 
     def opened(self) -> sqlite3.Connection:
         if self._connection is None:
@@ -98,6 +115,7 @@ class Sidecar:
             connection.execute(f"PRAGMA user_version = {VERSION}")
         elif application != self._application:
             raise self._damaged()
+        connection.execute(row_counts.TABLE)
         connection.execute("COMMIT")
 
     def _guarded(self, deed: Callable[[], T]) -> T:

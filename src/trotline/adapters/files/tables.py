@@ -5,12 +5,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
+import msgspec
+
 from trotline.adapters.files.export import need_pyarrow, to_csv, to_parquet
 from trotline.adapters.files.place import Place, write_durably
 from trotline.adapters.files.sidecar import Sidecar, groups
 from trotline.errors import SinkUnreachable
+from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.row import Row
+from trotline.model.stored import Stored
 from trotline.model.visit_row import VisitRow
 from trotline.rules.storable import newest_rows
 
@@ -44,10 +48,10 @@ class Spool:
 class SpooledSink:
     """Keeps rows in a spool beside the file at `path`; `finish` writes the file, whole, from all of them."""
 
-    def __init__(self, path: str | Path, writer: Writer) -> None:
+    def __init__(self, path: str | Path, writer: Writer, job: tuple[str, Moment] = ("", 0.0)) -> None:
         self.place = Place(path)
         self._writer = writer
-        self._sidecar = Sidecar(self.place, _TABLES, APPLICATION, born=self._look)
+        self._sidecar = Sidecar(self.place, _TABLES, APPLICATION, self._look, job)
 
     async def open(self) -> None:
         """Open or make the spool now rather than at the first write: its errors show before any page is fetched."""
@@ -57,6 +61,9 @@ class SpooledSink:
         """Store the batch. A file of rows keeps no visits."""
         if batch:
             await self._sidecar.do(lambda: self._write(batch))
+
+    async def count(self, *, rows: bool = True) -> Stored:
+        return await self._sidecar.do(lambda: self._count(rows=rows))
 
     async def finish(self) -> None:
         """Write the file from everything stored so far. May be called many times."""
@@ -69,13 +76,27 @@ class SpooledSink:
     def _write(self, batch: Sequence[Record]) -> None:
         rows = newest_rows(batch)
         with self._sidecar.transaction() as spool:
+            new = changed = 0
             for begin in range(0, len(rows), _AT_ONCE):
                 chunk = rows[begin : begin + _AT_ONCE]
+                known = _known_rows(spool, chunk)
+                new += len(chunk) - len(known)
+                changed += sum(
+                    row.seen_at >= known[row[:3]][0] and row.data != known[row[:3]][1]
+                    for row in chunk
+                    if row[:3] in known
+                )
                 spool.execute(
                     f"INSERT INTO rows VALUES {groups(len(chunk), 6)} {_UPSERT}",  # noqa: S608
                     [value for row in chunk for value in row],
                 )
             spool.execute("UPDATE state SET revision = revision + 1")
+            self._sidecar.add(Stored(new=new, changed=changed, again=len(batch) - new - changed))
+
+    def _count(self, *, rows: bool) -> Stored:
+        found = self._sidecar.counted()
+        asked = "SELECT kind, count(*) FROM rows GROUP BY kind ORDER BY min(rowid)"
+        return msgspec.structs.replace(found, rows=dict(self._sidecar.opened().execute(asked)) if rows else None)
 
     def _finish(self) -> None:
         self._sidecar.opened()
@@ -98,16 +119,35 @@ class SpooledSink:
             )
 
 
+def _known_rows(spool: sqlite3.Connection, rows: Sequence[Row]) -> dict[tuple[str, str, str], tuple[Moment, str]]:
+    """(site, kind, key) -> when it was seen and its data, of those that are there already."""
+    # CROSS JOIN keeps this order: each wanted key is looked up. The other way round reads the whole spool.
+    found = spool.execute(
+        f"SELECT rows.* FROM (VALUES {groups(len(rows), 3)}) AS wanted CROSS JOIN rows"  # noqa: S608
+        " ON site = wanted.column1 AND kind = wanted.column2 AND key = wanted.column3",
+        [value for row in rows for value in row[:3]],
+    )
+    return {line[:3]: line[4:] for line in found}
+
+
 class CsvSink(SpooledSink):
     """One CSV table, UTF-8. `raw` leaves cells that look like formulas as they are; `envelope` adds `_key` and such."""
 
-    def __init__(self, path: str | Path, *, envelope: bool = False, raw: bool = False) -> None:
-        super().__init__(path, lambda rows, out: to_csv(rows, out, envelope=envelope, raw=raw))
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        envelope: bool = False,
+        raw: bool = False,
+        job: str = "",
+        started_at: Moment = 0.0,
+    ) -> None:
+        super().__init__(path, lambda rows, out: to_csv(rows, out, envelope=envelope, raw=raw), (job, started_at))
 
 
 class ParquetSink(SpooledSink):
     """One Parquet table with typed columns; needs `trotline[parquet]`."""
 
-    def __init__(self, path: str | Path, *, envelope: bool = False) -> None:
+    def __init__(self, path: str | Path, *, envelope: bool = False, job: str = "", started_at: Moment = 0.0) -> None:
         need_pyarrow()
-        super().__init__(path, lambda rows, out: to_parquet(rows, out, envelope=envelope))
+        super().__init__(path, lambda rows, out: to_parquet(rows, out, envelope=envelope), (job, started_at))

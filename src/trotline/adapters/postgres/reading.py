@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.adapters.postgres import migrate
+from trotline.adapters.postgres import migrate, statements
 from trotline.adapters.postgres.address import Address, parse
 from trotline.adapters.postgres.pool import Connection, dial, end
 from trotline.adapters.postgres.trouble import plain_errors
@@ -58,8 +58,7 @@ class Snapshot:
     def counts(self) -> dict[str, int]:
         """How many rows of each kind, whatever was chosen; an error if there are too many to count them in time."""
         self._hand.do(self._connection.execute(f"SET LOCAL statement_timeout = {_COUNT_WITHIN * 1000}"))
-        asked = f"SELECT kind, count(*) FROM {self._schema}.records GROUP BY kind ORDER BY min(first_seen_at), kind"
-        return dict(self._hand.do(self._connection.fetch(asked)))
+        return dict(self._hand.do(self._connection.fetch(statements.rows_by_kind(self._schema))))
 
     async def _cursor(self) -> Any:
         return await self._connection.cursor(

@@ -1,6 +1,7 @@
 """Records and visits in PostgreSQL: one row per (site, kind, key), every older version, and one line per visit."""
 
 import logging
+import secrets
 import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -24,14 +25,18 @@ from trotline.adapters.postgres.rows import (
 )
 from trotline.adapters.postgres.trouble import is_of_a_row, plain_errors
 from trotline.errors import SinkRejects
-from trotline.model.moments import Moment
+from trotline.model.moments import Moment, Seconds
 from trotline.model.record import Record
 from trotline.model.row import Row
+from trotline.model.stored import Stored
 from trotline.model.visit_row import VisitRow
 
 log = logging.getLogger("trotline.postgres")
 
 _LEASED_AT = list(VISIT_TYPES).index("leased_at")
+_COUNT_WITHIN: Seconds = 20.0
+"""A table that cannot be counted in this time is not counted."""
+_COUNTS_KEPT: Seconds = 90 * 86400.0
 
 
 class PostgresSink:
@@ -42,9 +47,11 @@ class PostgresSink:
 
     keeps_visits: ClassVar[bool] = True
 
-    def __init__(self, url: str | Address, *, job: str = "") -> None:
+    def __init__(self, url: str | Address, *, job: str = "", started_at: Moment = 0.0) -> None:
         self.address = parse(url) if isinstance(url, str) else url
         self._job = job
+        self._started_at = started_at
+        self._writer = secrets.token_hex(8)
         self._connections = Connections(self.address)
         self._partitions = Partitions(self._connections, self.address)
         self._fields = Fields(self._connections, self.address)
@@ -76,7 +83,17 @@ class PostgresSink:
             await self._prepare()
             await self._fields.remember(batch)
             await self._partitions.cover(line[_LEASED_AT] for line in lines)
-            await self._store(rows, lines, self._job or (visits[0].job if visits else ""))
+            await self._store(rows, lines, self._job or (visits[0].job if visits else ""), len(batch))
+
+    async def count(self, *, rows: bool = True) -> Stored:
+        with plain_errors(self.address, "count rows in"):
+            if not self._ready and not await migrate.has_tables(self._connections, self.address):
+                return Stored(rows={} if rows else None)
+            async with self._connections.transaction(within=_COUNT_WITHIN) as connection:
+                asked = statements.counts(self.address.quoted)
+                new, changed, again = await connection.fetchrow(asked, self._job, self._started_at)
+            kinds = await self._rows_by_kind() if rows else None
+        return Stored(new=new, changed=changed, again=again, rows=kinds)
 
     async def log(self, visits: Sequence[VisitRow]) -> None:
         await self.write((), visits)
@@ -94,7 +111,10 @@ class PostgresSink:
         """Make partitions ahead and retire those whose time is over. For the coordinator, once in a while."""
         with plain_errors(self.address, "maintain"):
             await self._prepare()
-            return await self._partitions.maintain(now)
+            maintained = await self._partitions.maintain(now)
+            async with self._connections.transaction() as connection:
+                await connection.execute(statements.forget_counts(self.address.quoted), now - _COUNTS_KEPT)
+            return maintained
 
     async def upgrade(self) -> admin.Upgraded:
         """Make the tables, or bring them up to date; may be repeated, and done while others write."""
@@ -132,8 +152,16 @@ class PostgresSink:
             log.info("postgres.partitions.not_ours %s", self.address.public)
         self._ready = True
 
-    async def _store(self, rows: list[Placed], lines: list[tuple[Any, ...]], job: str) -> None:
-        others = (job, self.address.freshness)
+    async def _rows_by_kind(self) -> dict[str, int] | None:
+        """None: there are too many to count them in time."""
+        try:
+            async with self._connections.transaction(within=_COUNT_WITHIN) as connection:
+                return dict(await connection.fetch(statements.rows_by_kind(self.address.quoted)))
+        except asyncpg.QueryCanceledError:
+            return None
+
+    async def _store(self, rows: list[Placed], lines: list[tuple[Any, ...]], job: str, records: int) -> None:
+        others = (job, self.address.freshness, self._started_at, self._writer, records)
         try:
             await self._put(rows, lines, others)
         except (asyncpg.PostgresError, asyncpg.InterfaceError) as error:
@@ -148,9 +176,12 @@ class PostgresSink:
     async def _put(self, rows: list[Placed], lines: list[tuple[Any, ...]], others: tuple[Any, ...]) -> None:
         """One transaction, whatever the size: the batch is stored whole or not at all."""
         parts = pieces(rows)
+        *given, records = others
+        repeats = records - len(rows)
         async with self._connections.transaction(statements=len(parts) + bool(lines)) as connection:
             for part in parts:
-                await connection.execute(self._upsert, *columns_of_rows(part), *others)
+                await connection.execute(self._upsert, *columns_of_rows(part), *given, len(part) + repeats)
+                repeats = 0
             if lines:
                 await connection.execute(self._log, *zip(*lines, strict=True))
 

@@ -4,12 +4,15 @@ from trotline.adapters.postgres.rows import VISIT_TYPES
 
 
 def upsert(schema: str) -> str:
-    """$1 to $7: the columns of the rows; $8: the job; $9: the freshness in seconds.
+    """$1 to $7: the columns of the rows; $8: the job; $9: the freshness in seconds; $10: when the job started; $11: the
+    writer; $12: how many records the rows came of.
 
     The newest sighting wins; of two equally new ones that differ, the one that comes last. Unchanged data is not
-    written again: `stored.data` keeps what lies outside of the row where it is.
+    written again: `stored.data` keeps what lies outside of the row where it is. What became of the records is counted
+    by the same statement: a row that was inserted has no xmax, one that was changed was changed by this sighting.
     """
     return f"""
+        WITH written AS (
         INSERT INTO {schema}.records AS stored
             (site, kind, key, data, url, host, seen_at, first_seen_at, changed_at, job)
         SELECT site, kind, key, data::jsonb, url, host, at, at, at, $8::text
@@ -26,7 +29,35 @@ def upsert(schema: str) -> str:
             WHEN stored.data <> excluded.data THEN true
             WHEN excluded.seen_at = stored.seen_at THEN false
             ELSE excluded.seen_at >= stored.seen_at + make_interval(secs => $9::float8) END
+        RETURNING xmax = 0 AS is_new, changed_at = seen_at AS is_changed
+        )
+        INSERT INTO {schema}.row_counts AS known (job, started_at, writer, new, changed, again)
+        SELECT $8::text, $10::float8, $11::text, news, changes, $12::bigint - news - changes
+        FROM (
+            SELECT count(*) FILTER (WHERE is_new) AS news, count(*) FILTER (WHERE is_changed AND NOT is_new) AS changes
+            FROM written
+        ) AS counted
+        ON CONFLICT (job, started_at, writer) DO UPDATE SET
+            new = known.new + excluded.new, changed = known.changed + excluded.changed,
+            again = known.again + excluded.again, counted_at = now()
     """
+
+
+def counts(schema: str) -> str:
+    """$1: the job, $2: when it started."""
+    return f"""
+        SELECT coalesce(sum(new), 0)::bigint, coalesce(sum(changed), 0)::bigint, coalesce(sum(again), 0)::bigint
+        FROM {schema}.row_counts WHERE job = $1 AND started_at = $2
+    """
+
+
+def rows_by_kind(schema: str) -> str:
+    return f"SELECT kind, count(*) FROM {schema}.records GROUP BY kind ORDER BY min(first_seen_at), kind"
+
+
+def forget_counts(schema: str) -> str:
+    """$1: the moment before which they are of no use."""
+    return f"DELETE FROM {schema}.row_counts WHERE counted_at < to_timestamp($1::float8)"
 
 
 def log(schema: str) -> str:

@@ -7,12 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
+from trotline.adapters import row_counts
 from trotline.adapters.sqlite import sink_visits
 from trotline.adapters.sqlite.sink_file import connect, count_records, plain_errors, prepare, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, view_name, view_sql
-from trotline.model.moments import Seconds
+from trotline.model.moments import Moment, Seconds
 from trotline.model.record import Record
 from trotline.model.row import Row, whole
+from trotline.model.stored import Stored
 from trotline.model.visit_row import VisitRow
 from trotline.rules.storable import newest_rows
 
@@ -25,6 +29,9 @@ _TAIL = """ ON CONFLICT (site, kind, key) DO UPDATE SET
     url = excluded.url, seen_at = excluded.seen_at, data = excluded.data,
     changed_at = CASE WHEN data <> excluded.data THEN excluded.seen_at ELSE changed_at END
     WHERE excluded.seen_at > seen_at OR (excluded.seen_at = seen_at AND excluded.data <> data)"""
+_LAST = "SELECT (SELECT coalesce(max(rowid), 0) FROM records), (SELECT coalesce(max(rowid), 0) FROM history)"
+"""The numbers of the last row and of the last old version: within a transaction they grow by what was added."""
+_COUNT = "SELECT kind, count(*) FROM records GROUP BY kind ORDER BY min(rowid)"
 _AT_ONCE = 64
 _MOST_SHAPES = 4096
 
@@ -34,13 +41,21 @@ class SqliteSink:
 
     All SQLite work happens in one thread of the sink's own, so that an fsync never stops the event loop;
     `inline` does it in the caller's thread instead (a simulation must be deterministic). A Ledger too, unless `visits`
-    is False: then it keeps none, and still tells those that it has.
+    is False: then it keeps none, and still tells those that it has. `job` and `started_at` say whose records these are.
     """
 
     def __init__(
-        self, path: str | Path, *, patience: Seconds = 30.0, inline: bool = False, visits: bool = True
+        self,
+        path: str | Path,
+        *,
+        job: str = "",
+        started_at: Moment = 0.0,
+        patience: Seconds = 30.0,
+        inline: bool = False,
+        visits: bool = True,
     ) -> None:
         self.path = Path(path)
+        self._job = (job, started_at)
         self.keeps_visits = visits
         self._patience = patience
         self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-sink")
@@ -56,6 +71,9 @@ class SqliteSink:
         kept = visits if self.keeps_visits else ()
         if batch or kept:
             await self._do(lambda: self._write(batch, kept))
+
+    async def count(self, *, rows: bool = True) -> Stored:
+        return await self._do(lambda: self._count(rows=rows))
 
     async def log(self, visits: Sequence[VisitRow]) -> None:
         await self.write((), visits)
@@ -113,9 +131,8 @@ class SqliteSink:
         connection = self._opened()
         new_shapes = self._new_shapes(batch)
         connection.execute("BEGIN IMMEDIATE")
-        for start in range(0, len(rows), _AT_ONCE):
-            chunk = rows[start : start + _AT_ONCE]
-            connection.execute(_upsert(len(chunk)), [value for row in chunk for value in row])
+        if rows:
+            row_counts.add(connection, *self._job, _stored(connection, rows, len(batch)))
         sink_visits.insert(connection, visits)
         for kind, *names in new_shapes:
             _remember_fields(connection, kind, names)
@@ -128,11 +145,27 @@ class SqliteSink:
         """Kinds with their field names that this sink has not met yet: nearly always none."""
         return {(record.kind, *record.data) for record in batch} - self._shapes
 
+    def _count(self, *, rows: bool) -> Stored:
+        connection = self._opened()
+        found = row_counts.read(connection, *self._job)
+        return msgspec.structs.replace(found, rows=dict(connection.execute(_COUNT)) if rows else None)
+
     def _finish(self) -> None:
         connection = self._opened()
         _refresh_views(connection)
         # Best effort by nature: a reader or another writer may keep the log busy, and nothing is lost then.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _stored(connection: sqlite3.Connection, rows: Sequence[Row], records: int) -> Stored:
+    """Store the rows, which came of so many records."""
+    last_row, last_version = connection.execute(_LAST).fetchone()
+    for start in range(0, len(rows), _AT_ONCE):
+        chunk = rows[start : start + _AT_ONCE]
+        connection.execute(_upsert(len(chunk)), [value for row in chunk for value in row])
+    row, version = connection.execute(_LAST).fetchone()
+    new, changed = row - last_row, version - last_version
+    return Stored(new=new, changed=changed, again=records - new - changed)
 
 
 _statements: dict[int, str] = {}

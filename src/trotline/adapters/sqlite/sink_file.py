@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
+from trotline.adapters import row_counts
 from trotline.adapters.sqlite.sink_visits import TABLE
 from trotline.adapters.write_ahead import write_ahead
 from trotline.errors import SinkTooNew, SinkUnreachable
@@ -55,10 +56,11 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
     if _known(connection, path):
         connection.execute(TABLE)
+        connection.execute(row_counts.TABLE)
         connection.execute("COMMIT")
         return
     # executescript would commit first and let another process make the tables at the same time.
-    for statement in (*_statements_of(_SCHEMA), TABLE):
+    for statement in (*_statements_of(_SCHEMA), TABLE, row_counts.TABLE):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
     connection.execute(f"PRAGMA user_version = {VERSION}")

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 MOST_COLUMNS = 200
 LONGEST_NAME = 100
-_TAKEN = {"records", "history", "fields", "visits"}
+_TAKEN = {"records", "history", "fields", "visits", "row_counts"}
 _ENVELOPE = {
     "_site": "site",
     "_key": "key",

@@ -1,0 +1,35 @@
+"""How many records of a job were new, changed or seen again, in the SQLite files of sinks.
+
+Counted in the transaction that stores the rows: a worker that is killed between storing and settling has counted its
+new rows, and the second visit counts them as seen again.
+"""
+
+import sqlite3
+
+from trotline.model.moments import Moment
+from trotline.model.stored import Stored
+
+# started_at belongs to the name of a job: whoever removes the frontier's file and keeps the rows has a second `shop-1`.
+TABLE = """
+    CREATE TABLE IF NOT EXISTS row_counts (
+        job TEXT NOT NULL, started_at REAL NOT NULL,
+        new INTEGER NOT NULL, changed INTEGER NOT NULL, again INTEGER NOT NULL,
+        PRIMARY KEY (job, started_at)) WITHOUT ROWID
+"""
+"""Made whenever a file is opened to be written: files of older programs lack it."""
+
+
+def add(connection: sqlite3.Connection, job: str, started_at: Moment, counts: Stored) -> None:
+    connection.execute(
+        "INSERT INTO row_counts VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET"
+        " new = new + excluded.new, changed = changed + excluded.changed, again = again + excluded.again",
+        (job, started_at, counts.new, counts.changed, counts.again),
+    )
+
+
+def read(connection: sqlite3.Connection, job: str, started_at: Moment) -> Stored:
+    found = connection.execute(
+        "SELECT new, changed, again FROM row_counts WHERE job = ? AND started_at = ?", (job, started_at)
+    ).fetchone()
+    new, changed, again = found or (0, 0, 0)
+    return Stored(new=new, changed=changed, again=again)
