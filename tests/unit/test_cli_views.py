@@ -15,6 +15,7 @@ from trotline.cli.run import CODES
 from trotline.cli.summary import HEADLINES, Summary, lines, next_steps, summarise
 from trotline.cli.views import JsonLines, Lines
 from trotline.model.job import Job, LaneView, Progress
+from trotline.model.stored import Stored
 from trotline.rules.eta import Range, Unknown
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0)
@@ -26,7 +27,7 @@ RESTING = LaneView(
 def report(elapsed: float = 0.0, done: int = 0, **more: Any) -> Report:
     progress = Progress(waiting=1000 - done, leased=16, done=done, dead=4, tallies=more.pop("tallies", {}))
     fields: dict[str, Any] = {
-        "lanes": [], "errors": {}, "held_back": "", "workers": 2, "resumed": False, "records": done,
+        "lanes": [], "errors": {}, "held_back": "", "workers": 2, "resumed": False, "found": done,
         "pages_per_second": 18.2,
     }  # fmt: skip
     return Report(job=JOB, progress=progress, elapsed=elapsed, **(fields | more))
@@ -34,8 +35,10 @@ def report(elapsed: float = 0.0, done: int = 0, **more: Any) -> Report:
 
 def summary(**more: Any) -> Summary:
     fields: dict[str, Any] = {
-        "ending": "finished", "spider": "shop", "job": "shop-3", "pages": 120, "records": 100, "seconds": 60.0,
-        "waiting": 0, "dead": 0, "sink": "sqlite:shop.db", "command": "trotline run shop.py", "kinds": {"product": 100},
+        "ending": "finished", "spider": "shop", "job": "shop-3", "pages": 120, "records": 100, "found": 100,
+        "seconds": 60.0,
+        "waiting": 0, "dead": 0, "sink": "sqlite:shop.db", "command": "trotline run shop.py",
+        "stored": Stored(new=100, rows={"product": 100}),
     }  # fmt: skip
     return Summary(**(fields | more))
 
@@ -154,11 +157,13 @@ def test_a_finished_run_says_where_the_rows_are_and_how_to_look():
     [("jsonl:out/a b.jsonl", "head 'out/a b.jsonl'"), ("csv:a.csv", "head a.csv"), ("parquet:a.parquet", "pyarrow")],
 )
 def test_each_sink_has_its_way_to_look(sink: str, look: str):
-    assert look in said(summary(sink=sink, kinds={}))
+    assert look in said(summary(sink=sink, stored=Stored(new=100, rows={})))
 
 
 def test_a_kind_that_is_no_plain_name_is_not_put_into_a_query():
-    assert "select kind, key, data from records" in said(summary(kinds={'x"; drop table records; --': 3}))
+    assert "select kind, key, data from records" in said(
+        summary(stored=Stored(new=3, rows={'x"; drop table records; --': 3}))
+    )
 
 
 def test_the_dead_are_grouped_and_the_commands_are_given():
@@ -175,7 +180,7 @@ def test_an_interrupted_run_says_how_to_go_on():
 
 
 def test_an_empty_run_points_to_try():
-    text = said(summary(ending="empty", records=0, command="trotline run shop.py --slots 4"))
+    text = said(summary(ending="empty", records=0, found=0, stored=None, command="trotline run shop.py --slots 4"))
     assert "no record was stored" in text
     assert "trotline try shop.py" in text
 
@@ -198,3 +203,33 @@ def test_what_was_left_out_is_counted_with_its_reason():
 def test_a_resumed_run_counts_only_its_own_pages():
     made = summarise(report(10, 100), ending="finished", sink="csv:a.csv", command="x", ended_before=60)
     assert made.pages == 44
+
+
+@pytest.mark.parametrize(
+    ("found", "stored", "text"),
+    [
+        (100, Stored(new=100, rows={"product": 100}), "100 in shop.db"),
+        (
+            130,
+            Stored(new=90, changed=10, again=30, rows={"product": 100}),
+            "100 in shop.db: 90 new, 10 changed, 30 seen again",
+        ),
+        (5, Stored(new=5, rows={"product": 4_000}), "4,000 in shop.db: 5 new"),
+        (5, Stored(new=3, again=2, rows=None), "3 new, 2 seen again in shop.db (too many rows to count)"),
+        (5, None, "5 found, sent to shop.db"),
+        (5, Stored(rows={"product": 7}), "5 found, none of them in shop.db: do the workers store elsewhere?"),
+        (0, Stored(rows={"product": 7}), "7 in shop.db: 0 new"),
+        (0, None, "0"),
+    ],
+)
+def test_the_number_of_records_is_the_sinks_own(found: int, stored: Stored | None, text: str):
+    made = summarise(
+        report(10, found=found, stored=stored), ending="finished", sink="sqlite:shop.db", command="x", ended_before=0
+    )
+    [line] = [line for line in lines(made) if line.startswith("  records")]
+    assert line == f"  records   {text}"
+
+
+def test_several_kinds_are_counted_one_by_one():
+    made = summary(stored=Stored(new=23, rows={"listing": 3, "product": 20}))
+    assert "23 in shop.db\n            20 product, 3 listing" in said(made)

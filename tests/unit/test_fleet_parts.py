@@ -262,7 +262,7 @@ def test_the_table_of_jobs_names_every_state():
 def whole(elapsed: float, **more: object) -> Report:
     crew = [worker(silent_for=more.pop("silent_for", 1.0))]
     return Report(
-        job=JOB, progress=books(sealed=True, **more), lanes=[], pages_per_second=1.0, records=0, errors={},
+        job=JOB, progress=books(sealed=True, **more), lanes=[], pages_per_second=1.0, found=0, errors={},
         held_back="", workers=1, resumed=False, elapsed=elapsed, whole=True, crew=crew,
     )  # fmt: skip
 

@@ -7,16 +7,21 @@ from enum import StrEnum
 
 import msgspec
 
+from trotline.app.counting import ask
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneView, Progress, State, WorkerView
 from trotline.model.moments import Seconds
+from trotline.model.stored import Stored
+from trotline.ports.sink import Sink
 
 SHOW_EVERY: Seconds = 0.5
 _RATE_WINDOW = 20
 """Reports over which the rate is taken."""
 _SELDOM = 19
 """Times as long as looking at the lanes took, nobody looks again."""
+COUNT_EVERY: Seconds = 1.0
+"""How often a sink is asked at most."""
 _ERRORS = ("retry: ", "dead: ")
 _UNCHANGED = "dropped: unchanged: 304"
 """The tally of pages whose rows are still good."""
@@ -29,7 +34,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     progress: Progress
     lanes: list[LaneView]
     pages_per_second: float
-    records: int
+    found: int
+    """Records that handlers gave; one that was met twice counts twice."""
     errors: dict[str, int]
     held_back: str
     """Why leasing stopped; empty when it did not."""
@@ -41,6 +47,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     crew: list[WorkerView] = []
     ours: int = 0
     """Processes of the command that reports: they live, even if the frontier has not heard of them yet."""
+    stored: Stored | None = None
+    """What became of those records in the sink; None if nobody here can ask it."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 
@@ -68,8 +76,12 @@ def ending_of(progress: Progress) -> Ending | None:
 class Reporter:
     """Makes reports of one job; remembers enough for a rate."""
 
-    def __init__(self, frontier: AnyFrontier, *, resumed: bool = False, whole: bool = False) -> None:
+    def __init__(
+        self, frontier: AnyFrontier, *, resumed: bool = False, whole: bool = False, sink: Sink | None = None
+    ) -> None:
         self._frontier = frontier
+        self._sink = sink
+        """Asked how many rows there are; None: nobody counts them."""
         self._resumed = resumed
         self._whole = whole
         """The whole job with all its workers, from its beginning; else what this process sees of it."""
@@ -78,6 +90,8 @@ class Reporter:
         self._last: Report | None = None
         self._lanes: list[LaneView] = []
         self._lanes_due: Seconds = 0.0
+        self._stored: Stored | None = None
+        self._stored_due: Seconds = 0.0
 
     async def report(self, held_back: str = "", workers: int = 0) -> Report:
         progress = await self._frontier.progress()
@@ -89,7 +103,8 @@ class Reporter:
             progress=progress,
             lanes=await self._lanes_now(),
             pages_per_second=self._rate(progress, since_job_began),
-            records=progress.tallies.get("records", 0),
+            found=progress.tallies.get("records", 0),
+            stored=await self._stored_now(),
             errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
             held_back=held_back,
             workers=len(crew) if self._whole else workers,
@@ -110,6 +125,14 @@ class Reporter:
             self._lanes = await self._frontier.lanes()
             self._lanes_due = _now() + _SELDOM * (_now() - started)
         return self._lanes
+
+    async def _stored_now(self) -> Stored | None:
+        """As seldom as the lanes: a hundred workers that look must not keep a database busy."""
+        started = _now()
+        if self._sink is not None and started >= self._stored_due:
+            self._stored = await ask(self._sink, rows=False) or self._stored
+            self._stored_due = _now() + max(COUNT_EVERY, _SELDOM * (_now() - started))
+        return self._stored
 
     async def show(
         self,

@@ -8,6 +8,7 @@ import msgspec
 
 from trotline.app import wiring
 from trotline.app.code_version import code_version
+from trotline.app.counting import ask
 from trotline.app.crew import Crew, Plan
 from trotline.app.jobs import open_job
 from trotline.app.launching import Launched
@@ -18,6 +19,7 @@ from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import TrotlineError
 from trotline.model.moments import Seconds
+from trotline.ports.sink import Sink
 from trotline.spider.spider import Spider
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
@@ -52,13 +54,13 @@ async def run(
     sink = wiring.open_sink(plan.sink, job.id, job.started_at)
     try:
         await wiring.check_sink(sink)
-        run_ = _Run(plan, spider, resumed, frontier, launched)
+        run_ = _Run(plan, spider, resumed, frontier, sink, launched)
         ending = await run_.until_end(show)
         await wiring.finish_sink(sink)
         if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
             # Last of all: after a crash before this line the same command comes back and finishes the sink.
             await frontier.announce_finish()
-        return ending, await run_.report()
+        return ending, msgspec.structs.replace(await run_.report(), stored=await ask(sink, rows=True))
     finally:
         await sink.close()
         await frontier.close()
@@ -68,14 +70,20 @@ class _Run:
     """The crew, the seeding beside it, and what is told about both."""
 
     def __init__(
-        self, plan: RunPlan, spider: Spider, resumed: bool, frontier: AnyFrontier, launched: Sequence[Launched]
+        self,
+        plan: RunPlan,
+        spider: Spider,
+        resumed: bool,
+        frontier: AnyFrontier,
+        sink: Sink,
+        launched: Sequence[Launched],
     ) -> None:
         self._plan = plan
         self._spider = spider
         self._frontier = frontier
         self._interrupted = False
         self._crew = Crew(plan, spider, frontier, launched)
-        self._reporter = Reporter(frontier, resumed=resumed)
+        self._reporter = Reporter(frontier, resumed=resumed, sink=sink)
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
         working = asyncio.create_task(self._crew.run())

@@ -9,6 +9,7 @@ import msgspec
 from trotline.app import wiring
 from trotline.app.code_version import code_version
 from trotline.app.coordinating import Post, look_after
+from trotline.app.counting import count_rows
 from trotline.app.feeding import HIGH_WATER, open_feed
 from trotline.app.jobs import open_job
 from trotline.app.places import MEMORY
@@ -102,6 +103,8 @@ class _Start:
                 await asyncio.gather(*tasks, return_exceptions=True)
         found = Ending.INTERRUPTED if ending.cancelled() else ending.result()
         report = await self._reporter.report()
+        stored = await count_rows(self._plan.sink, self._frontier.job)
+        report = msgspec.structs.replace(report, stored=stored)
         reasons = await self._frontier.reasons() if report.progress.dead else {}
         return Started(ending=found, report=report, reasons=reasons, seeded=self._seeded, announced=self._announced)
 

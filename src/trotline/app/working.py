@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.counting import ask
 from trotline.app.crew import Crew, Plan
 from trotline.app.joining import Found, Search
 from trotline.app.launching import Launched
@@ -194,7 +195,7 @@ class _Member:
             await frontier.close()
 
     async def _take_part(self, frontier: AnyFrontier, sink: Sink) -> Ending | None:
-        reporter = Reporter(frontier, whole=True)
+        reporter = Reporter(frontier, whole=True, sink=sink)
         if (await frontier.progress()).finished_at is None:
             await self._work(frontier, reporter)
         ending = await self._patiently(lambda: self._ending(frontier))
@@ -206,6 +207,7 @@ class _Member:
             await wiring.finish_sink(sink)
             announced = await self._patiently(frontier.announce_finish)
         report = await self._patiently(reporter.report)
+        report = msgspec.structs.replace(report, stored=await ask(sink, rows=announced))
         reasons = await self._patiently(frontier.reasons) if announced else {}
         self._search.look_back()
         self._left = None

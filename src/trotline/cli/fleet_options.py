@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from trotline.app.exporting import kinds
 from trotline.app.places import is_file, public
 from trotline.app.settings import Settings
 from trotline.cli.summary import Summary, lines, summarise
@@ -41,8 +40,8 @@ def note_what_is_missing(spider: "Spider", frontier: str) -> None:
 def summary_of(report: "Report", ending: str, settings: Settings, command: str, reasons: dict[str, int]) -> Summary:
     """The end of a job, whoever did its work."""
     sink = settings.sink_of(report.job.spider)
-    summary = summarise(report, ending=ending, sink=sink, command=command, ended_before=0)
-    return msgspec.structs.replace(summary, kinds=kinds(sink), reasons=reasons or summary.reasons)
+    summary = summarise(report, ending=ending, sink=sink, command=command)
+    return msgspec.structs.replace(summary, reasons=reasons or summary.reasons)
 
 
 def tell(summary: Summary, *, announced: bool, json: bool) -> None:

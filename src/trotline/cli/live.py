@@ -9,6 +9,7 @@ from rich.text import Text
 
 from trotline.cli.crew_view import crew_table
 from trotline.cli.outlook import Outlook
+from trotline.cli.records_view import gains
 from trotline.cli.text import by_number, clock, count, eta, length, rate, rest, safe
 from trotline.model.job import LaneView, State
 from trotline.rules.eta import Range, Unknown
@@ -112,7 +113,12 @@ def _flow(report: "Report") -> Text:
     else:
         workers = f"{report.workers} process" + ("" if report.workers == 1 else "es")
     return Text.assemble(
-        (rate(report.pages_per_second), "bold"), "   ", (count(report.records), "bold"), " records   ", workers
+        (rate(report.pages_per_second), "bold"),
+        "   ",
+        "records ",
+        (gains(report.found, report.stored), "bold"),
+        "   ",
+        workers,
     )
 
 

@@ -8,7 +8,6 @@ import click
 import msgspec
 
 from trotline.app.descriptors import check_descriptors
-from trotline.app.exporting import kinds
 from trotline.app.launching import Launched
 from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
@@ -145,7 +144,6 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched]
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
     summary = summarise(report, ending=str(ending), sink=plan.sink, command=_again(), ended_before=before)
-    summary = msgspec.structs.replace(summary, kinds=kinds(plan.sink))
     if plan.frontier != MEMORY and summary.dead:
         summary = msgspec.structs.replace(summary, reasons=wait_for(_reasons(plan, report)))
     _tell(summary, quiet=quiet, json=json)

@@ -8,9 +8,11 @@ from urllib.parse import parse_qsl
 import click
 import msgspec
 
-from trotline.app.places import POSTGRES, REDIS, path_of, public, scheme_of, shown
+from trotline.app.places import POSTGRES, REDIS, path_of, public, scheme_of
+from trotline.cli import records_view
 from trotline.cli.text import by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
+from trotline.model.stored import Stored
 
 if TYPE_CHECKING:
     from trotline.app.reporting import Report
@@ -31,14 +33,17 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     pages: int
     records: int
+    """Rows in the sink now; what was found, where the sink cannot count them."""
+    found: int
+    """Records that handlers gave; one that was met twice counts twice."""
     seconds: Seconds
     waiting: int
     dead: int
     sink: str
     command: str
     """What was typed: the same command goes on."""
-    kinds: dict[str, int] = {}
-    """Rows by kind that are in the sink now."""
+    stored: Stored | None = None
+    """What became of the records, by the sink's own count; None if it has none."""
     reasons: dict[str, int] = {}
     """Why tasks are buried."""
     dropped: dict[str, int] = {}
@@ -85,7 +90,7 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
     """(what for, command) of what the author will want now."""
     steps: list[tuple[str, str]] = []
     if summary.records:
-        steps.append(("look", look_command(summary.sink, summary.kinds)))
+        steps.append(("look", look_command(summary.sink, _kinds(summary.stored))))
     if summary.ending == "empty":
         steps.append(("look", f"trotline try {_file(summary.command)}"))
     if summary.dead:
@@ -122,11 +127,15 @@ def look_command(sink: str, kinds: dict[str, int]) -> str:
 
 
 def _records(summary: Summary) -> list[str]:
-    where = f" in {safe(shown(summary.sink))}" if summary.records else ""
-    rows = [_row("records", count(summary.records) + where)]
+    told = records_view.told(summary.found, summary.stored, summary.sink)
+    rows = [_row("records" if place == 0 else "", text) for place, text in enumerate(told)]
     if summary.waiting:
         rows.append(_row("waiting", count(summary.waiting)))
     return rows
+
+
+def _kinds(stored: Stored | None) -> dict[str, int]:
+    return dict(sorted(((stored and stored.rows) or {}).items(), key=lambda item: -item[1]))
 
 
 def _reasons(title: str, reasons: dict[str, int]) -> list[str]:
@@ -158,15 +167,17 @@ def _file(command: str) -> str:
     return next((shlex.quote(word) for word in words[2:] if not word.startswith("-")), "FILE")
 
 
-def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_before: int) -> Summary:
-    """The summary, without what has to be asked elsewhere: `reasons` and `kinds`."""
+def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_before: int = 0) -> Summary:
+    """The summary, without what has to be asked elsewhere: `reasons`."""
     progress = report.progress
     return Summary(
         ending=ending,
         spider=report.job.spider,
         job=report.job.id,
         pages=max(0, progress.done + progress.dead - ended_before),
-        records=report.records,
+        records=records_view.total(report.found, report.stored),
+        found=report.found,
+        stored=report.stored,
         seconds=report.elapsed,
         waiting=progress.waiting + progress.leased,
         dead=progress.dead,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from trotline.cli.outlook import Outlook
+from trotline.cli.records_view import gains
 from trotline.cli.text import clock, count, eta, json_line, rate, rest, safe
 from trotline.model.job import State
 from trotline.model.moments import Seconds
@@ -89,10 +90,10 @@ def line(report: "Report", found: Range | Unknown) -> str:
             ("leased", progress.leased),
             ("done", progress.done),
             ("dead", progress.dead),
-            ("records", report.records),
         )
     )
     held = f"  ({safe(report.held_back, 100)})" if report.held_back else ""
+    numbers += f"  records {gains(report.found, report.stored)}"
     return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}{held}"
 
 
@@ -142,7 +143,8 @@ def facts(report: "Report") -> dict[str, Any]:
         "leased": progress.leased,
         "done": progress.done,
         "dead": progress.dead,
-        "records": report.records,
+        "found": report.found,
+        "stored": report.stored,
         "pages_per_second": round(report.pages_per_second, 3),
         "workers": report.workers,
         "held_back": report.held_back,

@@ -7,6 +7,7 @@ from trotline.cli.crew_view import crew_table
 from trotline.cli.fleet_options import place_option
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.outlook import Outlook, is_alive
+from trotline.cli.records_view import gains
 from trotline.cli.status import state
 from trotline.cli.target import Target, find
 from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
@@ -91,7 +92,7 @@ def _portrait(target: Target) -> list[str]:
     lines = [
         f"{safe(report.job.id)}  {stands}{share}, {clock(report.elapsed)} since its start",
         f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}"
-        f"  records {count(report.records)}",
+        f"  records {gains(report.found, report.stored)}",
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
     lines += _unwritten(report.unwritten)

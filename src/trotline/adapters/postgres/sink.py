@@ -40,7 +40,7 @@ _COUNTS_KEPT: Seconds = 90 * 86400.0
 
 
 class PostgresSink:
-    """A sink (S1 to S5) and a ledger (V1 to V3) behind a URL: address.py says what may stand in it.
+    """A sink (S1 to S6) and a ledger (V1 to V3) behind a URL: address.py says what may stand in it.
 
     `job` is written beside the records; without it, the job of the visits that come with them is.
     """
