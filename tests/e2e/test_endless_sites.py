@@ -7,6 +7,7 @@ import pytest
 from aiohttp import web
 from tests.e2e.running import call, progress_of, rows_of
 
+from trotline.rules.cuts import cuts
 from trotline.testing.servers import listen
 from trotline.testing.shop import DemoShop
 
@@ -14,7 +15,7 @@ SPIDER = """
 from trotline import Page, Spider, TrapRules
 
 few = TrapRules(query_variants=40, calendar_pages=30, same_text=80, soft_404=5)
-site = Spider("site", pace="1000/s", concurrency=64, max_depth=500, robots=False, retries=0, traps=few)
+site = Spider("site", pace="1000/s", concurrency=64, robots=False, retries=0, traps=few)
 
 
 @site.page(key="url", seeds=["{seed}"])
@@ -33,11 +34,13 @@ async def test_the_shops_traps_end_and_each_is_shown_with_an_example(shop: DemoS
     assert (books.waiting, books.leased) == (0, 0), "the crawl is finite"
     caught = {name.removeprefix("links refused: trap: ") for name in books.examples if "trap: " in name}
     assert caught >= {"endless calendar", "query variants", "repeated segments", "same text"}
-    for name, example in books.examples.items():
-        assert books.tallies[name] > 0
+    told = [(cut.what, cut.example) for cut in cuts(books, {})]
+    told += [(name, example) for name, example in books.examples.items() if name.startswith("pages alike: ")]
+    assert len(told) == len(books.examples)
+    for what, example in told:
         assert example.startswith(shop.url), example
-        assert name in ended.out, "the summary names every trap"
-        assert name in status.out, "and so does the status"
+        assert what in ended.out, "the summary names every trap"
+        assert what in status.out, "and so does the status"
         assert example[:60] in ended.out
     assert books.done < 900
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.frontier.gate import TOO_MANY, Gate
+from trotline.frontier.gate import CUTS_OF_A_PAGE, TOO_MANY, Gate
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.task import Task
@@ -250,12 +250,14 @@ def test_b19_no_text_makes_reading_raise(text: str) -> None:
     join_all(HERE, [text])
 
 
-def test_b20_of_a_million_links_the_first_five_thousand_are_taken_and_the_rest_counted() -> None:
+def test_b20_of_a_million_links_the_first_are_taken_and_the_rest_counted() -> None:
     links = [f"https://shop.example/p/{number}" for number in range(1_000_000)]
-    sifted = gate().sift([], [Follow(route="r", urls=links)], PARENT, HERE, 0.0)
+    sifted = gate(limits=Limits(links=5_000)).sift([], [Follow(route="r", urls=links)], PARENT, HERE, 0.0)
     assert len(sifted.tasks) == 5_000
     assert sifted.tasks[-1].url == "https://shop.example/p/4999"
     assert sifted.refused == {TOO_MANY: 995_000}
+    assert sifted.examples == {TOO_MANY: HERE}
+    assert len(sifted.cut) == CUTS_OF_A_PAGE
 
 
 # What may be allowed all the same

@@ -21,7 +21,7 @@ from trotline.cli.outlook import Outlook
 from trotline.cli.status import Look
 from trotline.cli.target import Target
 from trotline.errors import FrontierUnreachable, SettingsError
-from trotline.model.job import About, Job, Progress, State, WorkerView
+from trotline.model.job import About, Job, LaneRules, Progress, State, WorkerView
 from trotline.model.lease import Admission
 from trotline.model.task import Task
 from trotline.rules.eta import Range, Unknown
@@ -47,10 +47,13 @@ def books(**more: object) -> Progress:
         (books(done=1, dead=1, finished_at=9.0, tallies={"records": 1}), Ending.FINISHED_WITH_DEAD),
         (books(done=1, finished_at=9.0, tallies={"records": 1, "records rejected": 1}), Ending.FINISHED_WITH_DEAD),
         (books(done=1, finished_at=9.0, tallies={"records": 1}, state=State.CANCELLED), Ending.FINISHED),
+        (books(done=1, finished_at=9.0, tallies={"records": 1, "links refused: trap: same text": 1}), Ending.CUT),
+        (books(done=1, finished_at=9.0, tallies={"records": 1, "links refused: depth": 1}), Ending.FINISHED),
+        (books(done=1, finished_at=9.0, tallies={"links refused: trap: same text": 1}), Ending.EMPTY),
     ],
 )
 def test_how_a_job_ended_stands_in_its_books(progress: Progress, ending: Ending | None):
-    assert ending_of(progress) is ending
+    assert ending_of(progress, LaneRules(own_limits={"max_depth": 3})) is ending
 
 
 # The job that is meant

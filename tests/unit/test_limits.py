@@ -12,7 +12,7 @@ def test_the_defaults_are_the_documented_ones():
 
     assert (limits.wire_body, limits.decoded_body, limits.expansion) == (10 * MIB, 32 * MIB, 100)
     assert (limits.connect, limits.total, limits.parse, limits.redirects) == (10.0, 60.0, 10.0, 10)
-    assert (limits.url, limits.seed_url, limits.depth, limits.links) == (2_083, 8_192, 20, 5_000)
+    assert (limits.url, limits.seed_url, limits.links) == (2_083, 8_192, 200_000)
 
 
 @pytest.mark.parametrize("value", [0, -1, float("nan"), float("inf")])

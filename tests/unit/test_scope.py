@@ -14,9 +14,13 @@ def at(url: str) -> Address:
     return address
 
 
-def test_no_rules_admit_everything_down_to_depth_20() -> None:
-    assert why_out(Scope(), at("http://any.example/"), 20) is None
-    assert why_out(Scope(), at("http://any.example/"), 21) == "depth"
+def test_no_rules_admit_everything_at_any_depth() -> None:
+    assert why_out(Scope(), at("http://any.example/"), 1_000_000) is None
+
+
+def test_max_depth_counts_links_from_a_seed() -> None:
+    assert why_out(Scope(max_depth=20), at("http://any.example/"), 20) is None
+    assert why_out(Scope(max_depth=20), at("http://any.example/"), 21) == "depth"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from trotline.cli.text import json_line
 from trotline.cli.trace_view import Where, facts_of, lines
-from trotline.model.job import Job, LaneView, Progress, State, Whereabouts
+from trotline.model.job import Job, LaneRules, LaneView, Progress, State, Whereabouts
 from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
 from trotline.rules.story import Facts, Identity
@@ -172,13 +172,31 @@ def test_a_changed_file_is_mentioned_where_its_gate_is_quoted():
         ("host", "a.example", "The spider visits a.example. Add shop.example to its hosts=[...]."),
         ("excluded", "/p/", "exclude has the pattern /p/"),
         ("not included", "/x", "patterns of its include is found in this URL: /x."),
-        ("depth", "3", "more than max_depth=3 links away"),
+        ("depth", "3", "Raise max_depth in the spider"),
         ("trap: session id", "", "The trap rules keep it out"),
         ("too long", "", "never entered: it is too long"),
     ],
 )
 def test_every_refusal_says_what_to_change(refusal, rule, said):
     assert said in told(refusal=refusal, rule=rule)
+
+
+def test_a_link_that_a_limit_left_out_is_told_with_its_page_and_the_limit():
+    rules = LaneRules(own_limits={"max_depth": 2})
+    where = msgspec.structs.replace(WHERE, job=msgspec.structs.replace(JOB, rules=rules))
+    out = told(visit(outcome="refused", why="depth", depth=3, status=0, verdict=""), where=where)
+
+    assert "refused: depth, links deeper than max_depth=2 (raise max_depth) at https://shop.example/c" in out
+    assert "refused  depth, on https://shop.example/c, 3 links from a seed" in out
+    assert "no page" not in out
+
+
+def test_a_link_that_is_not_kept_by_name_may_be_one_of_those_left_out():
+    cut = msgspec.structs.replace(RUNNING, tallies={"links refused: trap: same text": 40})
+    out = told(progress=cut)
+
+    assert "links on pages that all have the same text: 40 (raise TrapRules(same_text))" in out
+    assert "no page that was read" not in out
 
 
 def test_a_task_can_be_put_in_while_the_job_runs_and_into_the_next_one_afterwards():

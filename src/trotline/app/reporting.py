@@ -10,10 +10,11 @@ import msgspec
 from trotline.app.counting import ask
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import FrontierError
-from trotline.model.job import Job, LaneView, Progress, State, WorkerView
+from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView
 from trotline.model.moments import Seconds
 from trotline.model.stored import Stored
 from trotline.ports.sink import Sink
+from trotline.rules.cuts import cuts, unwanted
 
 SHOW_EVERY: Seconds = 0.5
 _RATE_WINDOW = 20
@@ -59,18 +60,22 @@ class Ending(StrEnum):
     INTERRUPTED = "interrupted"
     STOPPED_AT_LIMIT = "stopped at limit"
     CANCELLED = "cancelled"
+    CUT = "finished, but cut by limits"
+    """All that was admitted was visited; links were left out by a limit or a trap that the spider did not set."""
     EMPTY = "empty"
     """Finished, and not a single record: something is wrong with the spider, or with the site."""
 
 
-def ending_of(progress: Progress) -> Ending | None:
-    """How the job ended; None if it did not."""
+def ending_of(progress: Progress, rules: LaneRules) -> Ending | None:
+    """How the job ended; None if it did not. `rules`: of the job."""
     if progress.finished_at is None:
         return Ending.CANCELLED if progress.state is State.CANCELLED else None
     if progress.dead or progress.tallies.get("records rejected"):
         return Ending.FINISHED_WITH_DEAD
     some = progress.tallies.get("records") or progress.tallies.get(_UNCHANGED)
-    return Ending.FINISHED if some else Ending.EMPTY
+    if not some:
+        return Ending.EMPTY
+    return Ending.CUT if unwanted(cuts(progress, rules.own_limits)) else Ending.FINISHED
 
 
 class Reporter:

@@ -145,4 +145,4 @@ class _Run:
             raise TrotlineError(self._crew.failure, hint="What is stored is stored; the same command goes on.")
         if self._interrupted:
             return Ending.INTERRUPTED
-        return ending_of(await self._frontier.progress()) or Ending.STOPPED_AT_LIMIT
+        return ending_of(await self._frontier.progress(), self._frontier.job.rules) or Ending.STOPPED_AT_LIMIT

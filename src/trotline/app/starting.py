@@ -137,7 +137,7 @@ class _Start:
             return None
         while True:
             # What is shown is as good as what we would ask for ourselves.
-            if self._last is not None and (found := ending_of(self._last.progress)) is not None:
+            if self._last is not None and (found := ending_of(self._last.progress, self._last.job.rules)) is not None:
                 return found
             await asyncio.sleep(0.1)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from trotline.frontier.gate import Gate
+from trotline.frontier.gate import TOO_MANY, Gate
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
 from trotline.model.limits import Limits
@@ -54,6 +54,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What the handler raised, and where."""
     links: list[Link] = []
     links_on_page: int = 0
+    own_limits: dict[str, float] = {}
+    """Limits that the spider sets itself."""
 
     @property
     def verdict(self) -> Verdict:
@@ -110,7 +112,13 @@ class Trier:
 
     async def _read(self, route: Route, task: Task, answer: Answer, hops: list[Hop], now: Moment) -> Trial:
         page = Page(task, answer, route)
-        facts = Trial(hops=hops, encoding=page.encoding, title=page.title or "", links_on_page=len(page.links()))
+        facts = Trial(
+            hops=hops,
+            encoding=page.encoding,
+            title=page.title or "",
+            links_on_page=len(page.links()),
+            own_limits=self._spider.rules.own_limits,
+        )
         site = task.site or self._spider.name
         try:
             if route.is_async:
@@ -125,9 +133,11 @@ class Trier:
         given = list(got.tasks)
         given += [Task(url=url, route=follow.route) for follow in got.follows for url in follow.urls]
         seen: set[tuple[str, str]] = set()
-        for draft in given:
+        for place, draft in enumerate(given):
             said = self._gate.explain(draft, task, now)
             refused = "" if said.verdict == "admitted" else said.verdict.removeprefix("refused: ")
+            if place >= self._gate.most_links:
+                refused = TOO_MANY
             if not refused and (draft.route, said.identity) in seen:
                 refused = "twice on the page"
             seen.add((draft.route, said.identity))

@@ -39,7 +39,7 @@ async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> 
 
     def shown(report: Report) -> None:
         show(msgspec.structs.replace(report, unwritten=waiting))
-        if ending_of(report.progress) is not None:
+        if ending_of(report.progress, report.job.rules) is not None:
             enough.set()
 
     try:

@@ -264,7 +264,9 @@ class _Member:
                 await frontier.cancel()
 
     async def _ending(self, frontier: AnyFrontier) -> Ending | None:
-        return Ending.INTERRUPTED if self._stopped.is_set() else ending_of(await frontier.progress())
+        return (
+            Ending.INTERRUPTED if self._stopped.is_set() else ending_of(await frontier.progress(), frontier.job.rules)
+        )
 
     async def _patiently(self, deed: Callable[[], Awaitable[T]]) -> T:
         """A frontier that is away at the end of a job is asked again, until somebody stops us."""

@@ -8,10 +8,12 @@ from rich.live import Live
 from rich.text import Text
 
 from trotline.cli.crew_view import crew_table
+from trotline.cli.cuts_view import cut_lines
 from trotline.cli.outlook import Outlook
 from trotline.cli.records_view import gains
 from trotline.cli.text import by_number, clock, count, eta, length, rate, rest, safe
 from trotline.model.job import LaneView, State
+from trotline.rules.cuts import cuts
 from trotline.rules.eta import Range, Unknown
 
 if TYPE_CHECKING:
@@ -49,6 +51,10 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
     rows = [_title(report, width), _bar(report, found, width), _counts(report), _flow(report)]
     if report.held_back:
         rows.append(Text(safe(report.held_back, 200), style="yellow"))
+    rows += [
+        Text(f"cut: {text}", style="yellow")
+        for text in cut_lines(cuts(report.progress, report.job.rules.own_limits)[:3])
+    ]
     if report.progress.seen:
         rows.append(Text(f"seen: {safe(report.progress.seen, 200)}", style="dim"))
     room = height - len(rows) - _FRAME

@@ -18,6 +18,7 @@ UNEXPECTED = 1
 CANNOT_START = 2
 FINISHED_WITH_DEAD = 3
 EMPTY = 4
+CUT = 5
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 """Exit codes: docs/reference/exit-codes.md."""

@@ -12,7 +12,7 @@ from trotline.app.launching import Launched
 from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
 from trotline.cli.fleet_options import note_what_is_missing
-from trotline.cli.main import EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
+from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
     examples,
@@ -38,6 +38,7 @@ CODES = {
     "stopped at limit": FINISHED,
     "finished with dead": FINISHED_WITH_DEAD,
     "empty": EMPTY,
+    "finished, but cut by limits": CUT,
     "interrupted": INTERRUPTED,
     "cancelled": INTERRUPTED,
 }

@@ -6,12 +6,14 @@ import click
 import msgspec
 
 from trotline.app.places import public
+from trotline.cli.cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
-from trotline.cli.summary import traps
+from trotline.cli.summary import alike
 from trotline.cli.target import Target, console_of, find, jobs_here
 from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe
 from trotline.model.job import LaneView, Progress, State
 from trotline.model.moments import iso
+from trotline.rules.cuts import cuts
 
 if TYPE_CHECKING:
     from trotline.app.settings import Settings
@@ -101,13 +103,14 @@ def portrait(look: Look) -> list[str]:
         f"{safe(job.id)}  {state(p)}, started {_age(p)} ago",
         f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}",
     ]
+    lines += [f"cut: {text}" for text in cut_lines(cuts(p, job.rules.own_limits))]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     if p.tallies:
         ordered = by_number(p.tallies, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
-    if p.examples:
-        lines += ["", "traps, and pages that are alike", *(f"{'':>4}{text}" for text in traps(p.tallies, p.examples))]
+    if same := alike(p.tallies, p.examples):
+        lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in same)]
     if look.lanes:
         lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
     if look.reasons:
@@ -142,6 +145,7 @@ def facts(look: Look) -> dict[str, object]:
         "seen": p.seen,
         "tallies": p.tallies,
         "examples": p.examples,
+        "cuts": cuts(p, look.target.job.rules.own_limits),
         "lanes": look.lanes,
         "reasons": look.reasons,
     }

@@ -10,9 +10,12 @@ import msgspec
 
 from trotline.app.places import POSTGRES, REDIS, path_of, public, scheme_of
 from trotline.cli import records_view
+from trotline.cli.cuts_view import cut_lines
 from trotline.cli.text import by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
 from trotline.model.stored import Stored
+from trotline.rules.cuts import Cut, cuts, is_cut
+from trotline.rules.twins import ALIKE_PAGES
 
 if TYPE_CHECKING:
     from trotline.app.reporting import Report
@@ -20,7 +23,20 @@ if TYPE_CHECKING:
 _MOST = 6
 _DEAD = "dead: "
 """How the frontier counts burials."""
-_WORDS = {"links known": "links to what was known already"}
+_WORDS = {
+    "links known": "duplicate links",
+    "links refused: host": "links to other hosts",
+    "links refused: another host": "links to other hosts",
+    "links refused: excluded": "links that match exclude",
+    "links refused: not included": "links that match no include pattern",
+    "links refused: scheme": "links that are not http or https",
+    "links refused: not a URL": "links that are not URLs",
+    "links refused: bad host": "links with a host name that DNS cannot resolve",
+    "links refused: user-info": "links with a user name or password",
+    "dropped: refused: robots.txt": "disallowed by robots.txt",
+    "dropped: gone: 404": "404 not found",
+    "dropped: gone: 410": "410 gone",
+}
 _ROWS_OF = "select * from {} limit 5"
 _ANY_ROWS = "select kind, key, data from records limit 5"
 
@@ -47,9 +63,11 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     reasons: dict[str, int] = {}
     """Why tasks are buried."""
     dropped: dict[str, int] = {}
-    """Why pages were not read, or links not followed."""
+    """Why pages were not read, or links not followed, when no limit did it."""
+    cuts: list[Cut] = []
+    """What limits and traps left out."""
     examples: dict[str, str] = {}
-    """Of traps, and of pages that are alike: a URL each."""
+    """Of cuts, and of pages that are alike: a URL each."""
     numbers: dict[str, int] = {}
     """How many there were of each of those."""
 
@@ -61,13 +79,14 @@ HEADLINES = {
     "interrupted": ("interrupted; nothing is lost", "yellow"),
     "cancelled": ("cancelled; what waits is kept", "yellow"),
     "empty": ("finished, but no record was stored", "red"),
+    "finished, but cut by limits": ("finished, but cut by limits", "yellow"),
 }
 
 
 def dropped(tallies: dict[str, int]) -> dict[str, int]:
-    """Of all that was counted: what was left out, and why."""
+    """Of all that was counted: what was skipped, and why. What limits left out stands elsewhere: `cuts`."""
     starts = ("gone", "refused", "links", "duplicate", "out of scope", "dropped", "moved", "too ")
-    chosen = {name: number for name, number in tallies.items() if number and name.startswith(starts)}
+    chosen = {name: n for name, n in tallies.items() if n and name.startswith(starts) and not is_cut(name)}
     return dict(sorted(chosen.items(), key=lambda item: -item[1]))
 
 
@@ -76,10 +95,11 @@ def lines(summary: Summary) -> list[str]:
     speed = rate(summary.pages / summary.seconds) if summary.seconds > 0 else ""
     parts = [
         click.style(f"{safe(summary.spider)}: {text}", fg=colour, bold=True),
+        *(_row("cut" if place == 0 else "", text) for place, text in enumerate(cut_lines(summary.cuts))),
         _row("pages", f"{count(summary.pages)} in {length(summary.seconds)}" + (f", {speed}" if speed else "")),
         *_records(summary),
-        *_reasons("left out", {why: n for why, n in summary.dropped.items() if why not in summary.examples}),
-        *_traps(summary),
+        *_reasons("skipped", summary.dropped),
+        *_alike(summary),
         *_reasons("dead", summary.reasons or ({"see trotline dead": summary.dead} if summary.dead else {})),
     ]
     steps = next_steps(summary)
@@ -147,14 +167,15 @@ def _reasons(title: str, reasons: dict[str, int]) -> list[str]:
     return [_row(title if place == 0 else "", text) for place, text in enumerate(shown)]
 
 
-def _traps(summary: Summary) -> list[str]:
-    """Never in silence: each kind with an example, however few there were."""
-    shown = traps(summary.numbers, summary.examples)
-    return [_row("traps" if place == 0 else "", text) for place, text in enumerate(shown)]
+def _alike(summary: Summary) -> list[str]:
+    shown = alike(summary.numbers, summary.examples)
+    return [_row("alike" if place == 0 else "", text) for place, text in enumerate(shown)]
 
 
-def traps(numbers: dict[str, int], examples: dict[str, str]) -> list[str]:
-    ordered = sorted(examples.items(), key=lambda item: -numbers.get(item[0], 0))
+def alike(numbers: dict[str, int], examples: dict[str, str]) -> list[str]:
+    """Pages that have the same text: they are stored, but somebody may want to know."""
+    named = {name: url for name, url in examples.items() if name.startswith(ALIKE_PAGES)}
+    ordered = sorted(named.items(), key=lambda item: -numbers.get(item[0], 0))
     return [f"{count(numbers.get(name, 0))}  {safe(name, 90)}, such as {safe_url(url, 200)}" for name, url in ordered]
 
 
@@ -185,6 +206,7 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         command=command,
         reasons=_burials(progress.tallies) if progress.dead else {},
         dropped=dropped(progress.tallies),
+        cuts=cuts(progress, report.job.rules.own_limits),
         examples=progress.examples,
         numbers={name: progress.tallies.get(name, 0) for name in progress.examples},
     )

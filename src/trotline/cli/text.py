@@ -139,10 +139,10 @@ def by_number(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
 
 _REASONS = {
     "host": "its host is not one of the spider's hosts",
-    "excluded": "the spider's exclude says no",
-    "not included": "the spider's include does not have it",
-    "depth": "too many links away from a seed",
-    "known": "known already",
+    "another host": "it is on another host than the page, and the spider names no hosts",
+    "excluded": "it matches a pattern of the spider's exclude",
+    "not included": "it matches no pattern of the spider's include",
+    "known": "duplicate",
 }
 
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 import msgspec
 
 from trotline.app.places import public
+from trotline.cli.cuts_view import line
 from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
 from trotline.model.job import Job, State
+from trotline.rules.cuts import cuts
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
 from trotline.rules.story import Facts, Fate, Story
 
@@ -66,7 +68,7 @@ def _now(facts: Facts, story: Story, where: Where) -> Iterator[str]:
         case Fate.DEAD:
             yield "It lies in the graveyard and is not tried again by itself."
         case Fate.REFUSED:
-            yield _keeps_out(facts)
+            yield _keeps_out(facts, story.why)
         case Fate.NEVER:
             yield _never(facts, where)
 
@@ -100,9 +102,9 @@ def _waiting(facts: Facts, where: Where) -> Iterator[str]:
         yield "Nobody works on this job now."
 
 
-def _keeps_out(facts: Facts) -> str:
+def _keeps_out(facts: Facts, why: str) -> str:
     rule = safe(facts.rule)
-    match facts.refusal:
+    match why:
         case why if why == HOST:
             return f"The spider visits {rule or 'other hosts'}. Add {safe(facts.lane)} to its hosts=[...]."
         case why if why == EXCLUDED:
@@ -110,7 +112,9 @@ def _keeps_out(facts: Facts) -> str:
         case why if why == NOT_INCLUDED:
             return f"None of the patterns of its include is found in this URL: {rule}."
         case why if why == DEPTH:
-            return f"It would be more than max_depth={rule} links away from a seed."
+            return "Raise max_depth in the spider, or leave it out, and run it again: a new job finds the link anew."
+        case "too many links":
+            return "Raise links in limits=Limits(links=...) of the spider, and run it again."
         case why if why.startswith("trap: "):
             return (
                 "The trap rules keep it out, since crawls of such URLs do not end: traps=TrapRules(...) in the spider."
@@ -126,6 +130,9 @@ def _never(facts: Facts, where: Where) -> str:
         return "Neither the frontier nor the ledger knows it under this very URL."
     if facts.progress.state is State.DRAINING:
         return "The gate would let it in, but the job is draining: nothing new is admitted."
+    if left_out := cuts(facts.progress, where.job.rules.own_limits):
+        told = "; ".join(map(line, left_out))
+        return f"It may be one of the links that were left out, of which only some are kept by name. Cut: {told}."
     return (
         "The gate would let it in, but no page that was read so far led to it. Try the page that should link to it: "
         "is the link in its HTML, and does the handler follow it?"

@@ -15,6 +15,7 @@ from trotline.cli.trace_advice import Where, now_and_next, refusal
 from trotline.model.job import LaneView, Progress
 from trotline.model.moments import Moment, iso
 from trotline.model.visit_row import VisitRow
+from trotline.rules.cuts import cut_by
 from trotline.rules.story import Event, Facts, Fate, Life, Story, What, tell
 
 __all__ = ["Where", "facts_of", "lines"]
@@ -65,7 +66,7 @@ def _wrapped(text: str, indent: str, width: int, first: str | None = None) -> li
 
 
 def _headline(facts: Facts, story: Story, where: Where, width: int) -> list[str]:
-    said = click.style(_fate(facts, story), fg=_COLOURS[story.fate], bold=True)
+    said = click.style(_fate(facts, story, where), fg=_COLOURS[story.fate], bold=True)
     about = [f"job {safe(where.job.id)}"]
     if story.identity is not None:
         about += [f"route {safe(story.identity.route)}", f"id {story.identity.id}"]
@@ -74,7 +75,13 @@ def _headline(facts: Facts, story: Story, where: Where, width: int) -> list[str]
     return [said, *_wrapped(", ".join(about), "  ", width)]
 
 
-def _fate(facts: Facts, story: Story) -> str:
+def _limit(why: str, where: Where) -> str:
+    """The limit that left a link out, as the summary of the run names it."""
+    cut = cut_by(why, where.job.rules.own_limits)
+    return refusal(why) if cut is None else f"{refusal(why)}, {cut.what} ({cut.advice})"
+
+
+def _fate(facts: Facts, story: Story, where: Where) -> str:
     there = story.identity.whereabouts if story.identity else None
     match story.fate:
         case Fate.READ:
@@ -89,6 +96,8 @@ def _fate(facts: Facts, story: Story) -> str:
             return f"waiting: due in {length(there.due_in)}" if there else "waiting"
         case Fate.LEASED:
             return "being visited now"
+        case Fate.REFUSED if story.last is not None:
+            return f"refused: {_limit(story.why, where)} at {safe_url(story.last.parent, _LONG)}"
         case Fate.REFUSED:
             return f"never entered: {refusal(story.why)}"
         case Fate.ENDED:
@@ -136,7 +145,7 @@ def _time(at: Moment, form: str) -> str:
 
 def _event(event: Event, shown: set[str], width: int) -> Iterator[str]:
     at = _time(event.at, "%H:%M:%S.%f")[:12] if event.at else ""
-    if event.visit is None:
+    if event.visit is None or event.what is What.REFUSED:
         yield from _wrapped(_said(event), _MARGIN, width, f"  {at:<12}  {event.what:<8} ")
         return
     visit = event.visit
@@ -164,6 +173,9 @@ def _said(event: Event) -> str:
         case What.FOUND if event.parent:
             depth = f", {count(event.depth, 'link')} from a seed" if event.depth else ""
             return f"on {safe_url(event.parent, _LONG)}{depth}"
+        case What.REFUSED:
+            why = refusal(event.visit.why) if event.visit else ""
+            return f"{why}, on {safe_url(event.parent, _LONG)}, {count(event.depth, 'link')} from a seed"
         case What.FOUND:
             return "as a seed, or pushed"
         case What.REVIVED:

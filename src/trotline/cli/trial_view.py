@@ -16,6 +16,7 @@ from trotline.model.lease import Reject
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redaction
+from trotline.rules.cuts import cut_by
 from trotline.rules.redaction import is_secret_header
 
 _RECORDS = 5
@@ -154,9 +155,15 @@ def _links(trial: Trial, everything: bool) -> list[str]:
         rows.append(f"  to {route}: {count(number)}")
         rows += _some([link for link in admitted if link.route == route], everything)
     for why, number in Counter(link.refused for link in refused).most_common():
-        rows.append(click.style(f"  refused, {reason(why)}: {count(number)}", fg="yellow"))
+        rows.append(click.style(f"  refused, {_why(why, trial)}: {count(number)}", fg="yellow"))
         rows += _some([link for link in refused if link.refused == why], everything)
     return rows
+
+
+def _why(why: str, trial: Trial) -> str:
+    """In the words of a run's summary."""
+    cut = cut_by(why, trial.own_limits)
+    return reason(why) if cut is None else f"{cut.what} ({cut.advice})"
 
 
 def _some(links: list[Link], everything: bool) -> list[str]:

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from trotline.cli.cuts_view import line as cut_line
 from trotline.cli.outlook import Outlook
 from trotline.cli.records_view import gains
 from trotline.cli.text import clock, count, eta, json_line, rate, rest, safe
 from trotline.model.job import State
 from trotline.model.moments import Seconds
+from trotline.rules.cuts import cuts
 from trotline.rules.eta import Range, Unknown
 
 if TYPE_CHECKING:
@@ -104,6 +106,9 @@ def _state(report: "Report") -> dict[str, str]:
         found["held back"] = safe(report.held_back)
     if (state := report.progress.state) is not State.RUNNING:
         found[f"the job is {state}"] = f"the job is {state}"
+    for cut in cuts(report.progress, report.job.rules.own_limits):
+        # Told when it begins: a crawl of hours must not keep it for its end.
+        found[f"cut: {cut.what}"] = f"cut: {cut_line(cut)}"
     for lane in report.lanes:
         name = f"lane {safe(lane.lane, 100)}"
         if lane.state is not State.RUNNING:
@@ -154,6 +159,7 @@ def facts(report: "Report") -> dict[str, Any]:
         "errors": report.errors,
         "seen": progress.seen,
         "tallies": progress.tallies,
+        "cuts": cuts(progress, report.job.rules.own_limits),
     } | ({"crew": report.crew, "unwritten": report.unwritten} if report.whole else {})
 
 

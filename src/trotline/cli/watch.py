@@ -1,9 +1,12 @@
 """`trotline watch`: a job with all its workers, live."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from trotline.app.settings import Settings
 from trotline.cli.crew_view import crew_table
+from trotline.cli.cuts_view import cut_lines
 from trotline.cli.fleet_options import place_option
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.outlook import Outlook, is_alive
@@ -12,7 +15,11 @@ from trotline.cli.status import state
 from trotline.cli.target import Target, find
 from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
 from trotline.cli.views import choose, eta_facts, facts
+from trotline.rules.cuts import cuts
 from trotline.rules.eta import Range
+
+if TYPE_CHECKING:
+    from trotline.app.reporting import Report
 
 _HINT = "Ctrl-C ends the view; the job goes on."
 _MOST = 10
@@ -54,7 +61,7 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
             f"{target.job.id}: {stands}; waiting {count(p.waiting)}, leased {count(p.leased)},"
             f" done {count(p.done)}, dead {count(p.dead)}"
         )
-        for line in _unwritten(last.unwritten):
+        for line in [*_cut(last), *_unwritten(last.unwritten)]:
             click.echo(line)
 
 
@@ -69,6 +76,10 @@ def _look_json(target: Target) -> str:
 
     report = wait_for(look(target.frontier, target.job))
     return json_line({"event": "progress", **facts(report), "eta": eta_facts(Outlook().update(report))})
+
+
+def _cut(report: "Report") -> list[str]:
+    return [f"cut: {text}" for text in cut_lines(cuts(report.progress, report.job.rules.own_limits))]
 
 
 def _unwritten(parcels: int) -> list[str]:
@@ -95,7 +106,7 @@ def _portrait(target: Target) -> list[str]:
         f"  records {gains(report.found, report.stored)}",
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
-    lines += _unwritten(report.unwritten)
+    lines += [*_cut(report), *_unwritten(report.unwritten)]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     if report.lanes:

@@ -16,11 +16,26 @@ from trotline.model.task import Task
 from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, why_out
 from trotline.rules.traps import TrapWatch
 from trotline.rules.twins import Twins, TwinWatch
-from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, read, task_identity
+from trotline.rules.urls import TOO_LONG, Address, Refusal, UrlRules, fingerprint, read, task_identity
 
 TOO_MANY = "too many links"
 TRAP = "trap: "
 """How reasons of the trap rules begin."""
+CUTS_OF_A_PAGE = 200
+"""Links left out that are told one by one; further ones of the page are only counted."""
+CUTS_OF_A_PROCESS = 50_000
+"""The same for all pages of one gate: an endless site must not fill the ledger."""
+
+
+class CutLink(msgspec.Struct, frozen=True):
+    """A link that a limit or a trap left out, for the ledger: so that `trace` can tell where it ended."""
+
+    url: str
+    route: str
+    fingerprint: int
+    lane: str
+    why: str
+    depth: int
 
 
 class Sifted(msgspec.Struct):
@@ -31,13 +46,18 @@ class Sifted(msgspec.Struct):
     """Reason -> count."""
     examples: dict[str, str] = {}
     """Of what is never left out in silence: its name -> a URL."""
+    cut: list[CutLink] = []
+    """Links that a limit or a trap left out; of very many only some."""
     alike: str = ""
     """The page reads like many others: how that is counted; empty if it does not."""
     known: int = 0
     """Known to this gate, or twice on the page. What it does not know the frontier still may."""
 
-    def refuse(self, why: str, count: int = 1) -> None:
+    def refuse(self, why: str, count: int = 1, example: str = "") -> None:
+        """With an example if a limit or a trap did it: that is never silent."""
         self.refused[why] = self.refused.get(why, 0) + count
+        if example and why not in self.examples:
+            self.examples[why] = example
 
 
 class Explained(msgspec.Struct, frozen=True):
@@ -66,24 +86,26 @@ class Gate:
         self._site = site
         self._retries = retries
         self._pool = pool
-        self._links = limits.links
+        self.most_links = limits.links
         self._known = Known()
+        self._cuts_left = CUTS_OF_A_PROCESS
 
     def sift(
         self, harvest_tasks: Sequence[Task], follows: Sequence[Follow], parent: Task, page_url: str, now: Moment
     ) -> Sifted:
         """The new tasks of one page: its handler's drafts, and the links it follows."""
         visit = _Visit(page_url, parent.depth + 1, now)
-        room = self._links
+        room = self.most_links
         for draft in harvest_tasks[:room]:
             self._sift_draft(draft, visit)
         found = len(harvest_tasks)
         for follow in follows:
-            room = max(0, self._links - found)
+            room = max(0, self.most_links - found)
             self._sift_follow(follow, follow.urls if len(follow.urls) <= room else follow.urls[:room], visit)
+            self._cut_off(follow.route, follow.urls[room:], TOO_MANY, visit)
             found += len(follow.urls)
-        if found > self._links:
-            visit.sifted.refuse(TOO_MANY, found - self._links)
+        if found > self.most_links:
+            visit.sifted.refuse(TOO_MANY, found - self.most_links, page_url)
         return visit.sifted
 
     def recognise(self, lane: str, page_url: str, text: Callable[[], bytes | None]) -> Twins | None:
@@ -106,10 +128,12 @@ class Gate:
         if not twins.refused:
             sifted = self.sift(harvest_tasks, follows, parent, url, now)
         else:
-            sifted = Sifted()
+            visit = _Visit(url, parent.depth + 1, now)
+            sifted = visit.sifted
             if count := len(harvest_tasks) + sum(len(follow.urls) for follow in follows):
-                sifted.refuse(twins.refused, count)
-                sifted.examples[twins.refused] = url
+                sifted.refuse(twins.refused, count, url)
+            for follow in follows:
+                self._cut_off(follow.route, follow.urls, twins.refused, visit)
         sifted.alike = twins.tally
         sifted.examples[twins.tally] = url
         return sifted
@@ -189,7 +213,7 @@ class Gate:
             elif number in self._known:
                 visit.sifted.known += 1
                 self._known.add_text(follow.route, url)
-            elif self._inside(url, address, visit.depth, visit):
+            elif self._inside(url, address, visit.depth, visit, follow.route, number):
                 visit.add(self._task(follow, address, number, visit))
 
     def _sift_draft(self, draft: Task, visit: "_Visit") -> None:
@@ -203,7 +227,7 @@ class Gate:
         number = fingerprint(draft.route, task_identity(draft, address))
         if number in visit.fresh or number in self._known:
             visit.sifted.known += 1
-        elif self._inside(draft.url, address, draft.depth or visit.depth, visit):
+        elif self._inside(draft.url, address, draft.depth or visit.depth, visit, draft.route, number):
             visit.add(self._filled(draft, address, number, visit))
 
     def _read(self, url: str, sifted: Sifted) -> Address | None:
@@ -214,10 +238,23 @@ class Gate:
                 return address
             why = address.why
             self._known.add_refusal(url, why)
-        sifted.refuse(why)
+        sifted.refuse(why, example=url if why == TOO_LONG.why else "")
         return None
 
-    def _inside(self, url: str, address: Address, depth: int, visit: "_Visit") -> bool:
+    def _cut_off(self, route: str, urls: Sequence[str], why: str, visit: "_Visit") -> None:
+        """Links that were not even looked at: a few are, so that they can be told one by one."""
+        for url in urls[:CUTS_OF_A_PAGE] if self._cuts_left else ():
+            address = read(url, self._urls)
+            if isinstance(address, Address):
+                number = fingerprint(route, address.identity)
+                self._tell_cut(CutLink(address.url, route, number, address.lane, why, visit.depth), visit)
+
+    def _tell_cut(self, link: CutLink, visit: "_Visit") -> None:
+        if self._cuts_left and len(visit.sifted.cut) < CUTS_OF_A_PAGE:
+            self._cuts_left -= 1
+            visit.sifted.cut.append(link)
+
+    def _inside(self, url: str, address: Address, depth: int, visit: "_Visit", route: str, number: int) -> bool:
         why = why_out(self.scope, address, depth)
         if why is None and self.scope.same_host and address.host != visit.host:
             why = OTHER_HOST
@@ -225,9 +262,10 @@ class Gate:
             why = self.traps.why(address, visit.now)
         if why is None:
             return True
-        visit.sifted.refuse(why)
-        if why.startswith(TRAP):
-            visit.sifted.examples.setdefault(why, address.url)
+        by_limit = why == DEPTH or why.startswith(TRAP)
+        visit.sifted.refuse(why, example=address.url if by_limit else "")
+        if by_limit:
+            self._tell_cut(CutLink(address.url, route, number, address.lane, why, depth), visit)
         # From a page nearer to the seeds, or on its own host, the same link may be inside; other reasons stand.
         if why not in (DEPTH, OTHER_HOST):
             self._known.add_refusal(url, why)

@@ -11,7 +11,7 @@ from trotline.model.pace import Pace
 
 class LaneRules(msgspec.Struct, frozen=True):
     """What a job keeps of its spider's settings: which pace a lane gets when its first task arrives, how patient we
-    are with a lane that only fails, and what is not shown of a URL."""
+    are with a lane that only fails, what is not shown of a URL, and which limits are the author's own."""
 
     default: Pace = Pace()
     lanes: dict[str, Pace] = {}
@@ -21,6 +21,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """A lane that has only failed for this long is given up: what waits in it is buried, ready to be revived."""
     redact: tuple[str, ...] = ()
     """Query keys whose values no output of the job shows, beside the usual ones."""
+    own_limits: dict[str, int | float] = {}
+    """Limits and trap rules that the spider sets itself; what they cut is wanted. The others have their defaults."""
 
     def pace(self, lane: str) -> Pace:
         return self.lanes.get(lane, self.default)

@@ -28,8 +28,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     slow_after: Seconds = 10.0
     url: int = 2_083
     seed_url: int = 8_192
-    depth: int = 20
-    links: int = 5_000
+    links: int = 200_000
+    """Links of one page: what a page of `wire_body` can hold (a link of 52 bytes each), and `parse` can take in."""
     parse: Seconds = 10.0
     robots: int = 512 * 1024
     sitemap: int = 50 * MIB

@@ -4,6 +4,9 @@ import msgspec
 
 from trotline.model.moments import Moment, Seconds
 
+REFUSED = "refused"
+"""The outcome of a link that was never visited: a limit or a trap left it out of the page in `parent`."""
+
 
 class VisitRow(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at one task: the ledger's line, written in bulk with the records of its batch.
@@ -36,7 +39,7 @@ class VisitRow(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the body."""
     verdict: str = ""
     outcome: str = ""
-    """"done", "retry", "snooze" or "bury"."""
+    """"done", "retry", "snooze" or "bury"; "refused" is no visit but a link that a limit or a trap left out."""
     why: str = ""
     records: int = 0
     children: int = 0

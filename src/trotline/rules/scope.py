@@ -27,15 +27,15 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """Regular expressions searched in the URL: at least one must be found. None: any URL."""
     exclude: Sequence[str] = ()
     """Regular expressions searched in the URL: none may be found. They win over `include`."""
-    max_depth: int = 20
-    """Links from a seed; the seed is 0."""
+    max_depth: int | None = None
+    """Links from a seed; the seed is 0. None: as deep as the links lead."""
 
     def __post_init__(self) -> None:
         for name in ("hosts", "include", "exclude"):
             value = getattr(self, name)
             if isinstance(value, str):
                 raise ValueError(f"scope {name} is one text; write a list: {name}=[{value!r}]")
-        if self.max_depth < 0:
+        if self.max_depth is not None and self.max_depth < 0:
             raise ValueError(f"scope max_depth is {self.max_depth}; write 0 for the seeds alone, or more")
         msgspec.structs.force_setattr(self, "hosts", frozenset(map(_host, self.hosts)))
         for name in ("include", "exclude"):
@@ -51,7 +51,7 @@ def why_out(scope: Scope, address: Address, depth: int) -> str | None:
         return EXCLUDED
     if scope.include and not _found(scope.include, address.url):
         return NOT_INCLUDED
-    return DEPTH if depth > scope.max_depth else None
+    return DEPTH if scope.max_depth is not None and depth > scope.max_depth else None
 
 
 def admits(hosts: Collection[str], address: Address) -> bool:

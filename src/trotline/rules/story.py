@@ -9,7 +9,7 @@ import msgspec
 from trotline.model.job import LaneView, Progress, Whereabouts
 from trotline.model.moments import Moment
 from trotline.model.row import Row
-from trotline.model.visit_row import VisitRow
+from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED, Scope
 
 UNKNOWN = Whereabouts(state="unknown")
@@ -78,6 +78,8 @@ class Fate(StrEnum):
 
 class What(StrEnum):
     FOUND = "found"
+    REFUSED = "refused"
+    """A limit or a trap left the link out."""
     VISIT = "visit"
     LOST = "lost"
     """Attempts that were not settled: their worker died with them."""
@@ -137,28 +139,33 @@ def _foremost(identities: Sequence[Identity]) -> Identity | None:
 def _fate(facts: Facts, identity: Identity | None) -> tuple[Fate, str, VisitRow | None]:
     if identity is not None and identity.whereabouts.state in _LIVING:
         return Fate(identity.whereabouts.state), identity.whereabouts.why, None
-    ended = [visit for visit in facts.visits if visit.outcome in ("done", "bury")]
+    visits = [visit for visit in facts.visits if visit.outcome != REFUSED]
+    ended = [visit for visit in visits if visit.outcome in ("done", "bury")]
     own = [visit for visit in ended if identity and (visit.job, visit.fingerprint) == (facts.job, identity.fingerprint)]
     if ended:
         last = (own or ended)[-1]
         if last.outcome == "bury":
             return Fate.DEAD, last.why, last
         return (Fate.DROPPED, last.why, last) if last.why else (Fate.READ, "", last)
-    if identity is not None or facts.visits:
+    if identity is not None or visits:
         return Fate.ENDED, "", None
+    if facts.visits:
+        return Fate.REFUSED, facts.visits[-1].why, facts.visits[-1]
     return (Fate.REFUSED, facts.refusal, None) if facts.refusal else (Fate.NEVER, "", None)
 
 
 def _lives(facts: Facts, identity: Identity | None) -> list[Life]:
     grouped: dict[tuple[str, int, str], list[VisitRow]] = {}
     for visit in facts.visits:
-        grouped.setdefault((visit.job, visit.fingerprint, visit.route), []).append(visit)
+        if visit.outcome != REFUSED:
+            grouped.setdefault((visit.job, visit.fingerprint, visit.route), []).append(visit)
     lives = [
         Life(route=route, fingerprint=number, job=job, events=tuple(_events(visits, whole=not facts.earlier)))
         for (job, number, route), visits in grouped.items()
     ]
     if identity is not None and (facts.job, identity.fingerprint, identity.route) not in grouped:
         lives += _unvisited(identity, facts.job)
+    lives += [_left_out(visit) for visit in facts.visits if visit.outcome == REFUSED]
     return sorted(lives, key=lambda life: life.events[0].at)
 
 
@@ -169,6 +176,11 @@ def _unvisited(identity: Identity, job: str) -> list[Life]:
         return []
     found = Event(what=What.FOUND, at=there.created_at, parent=there.parent)
     return [Life(route=identity.route, fingerprint=identity.fingerprint, job=job, events=(found,))]
+
+
+def _left_out(link: VisitRow) -> Life:
+    event = Event(what=What.REFUSED, at=link.found_at, parent=link.parent, depth=link.depth, visit=link)
+    return Life(route=link.route, fingerprint=link.fingerprint, job=link.job, events=(event,))
 
 
 def _events(visits: Sequence[VisitRow], *, whole: bool) -> list[Event]:

@@ -14,8 +14,9 @@ import xxhash
 
 from trotline.rules.traps import TrapRules
 
-ALIKE = "pages alike: same text"
-SOFT_404 = "pages alike: soft 404"
+ALIKE_PAGES = "pages alike: "
+ALIKE = ALIKE_PAGES + "same text"
+SOFT_404 = ALIKE_PAGES + "soft 404"
 SAME_TEXT = "trap: same text"
 NOT_FOUND = "trap: soft 404"
 

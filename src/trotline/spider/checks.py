@@ -68,7 +68,7 @@ class Checks:
             raise self.refuse(f"{field} is {shown(given)}", "Give it as text in one line.")
         return str.__str__(given)
 
-    def scope(self, hosts: Any, include: Any, exclude: Any, max_depth: int) -> Scope:
+    def scope(self, hosts: Any, include: Any, exclude: Any, max_depth: int | None) -> Scope:
         try:
             return Scope(hosts=hosts, include=include, exclude=exclude, max_depth=max_depth)
         except Exception as error:

@@ -13,6 +13,7 @@ from trotline.model.pace import Pace, Rate
 from trotline.model.secret import Secret
 from trotline.model.task import NORMAL
 from trotline.rules import media, redaction
+from trotline.rules.cuts import own_limits
 from trotline.rules.fields import LEAST_PRIORITY, MOST_PRIORITY
 from trotline.rules.reach import Reach
 from trotline.rules.scope import Scope
@@ -50,7 +51,7 @@ class Spider:
         hosts: Iterable[str] = (),
         include: Iterable[str] = (),
         exclude: Iterable[str] = (),
-        max_depth: int = 20,
+        max_depth: int | None = None,
         max_pages: int | None = None,
         headers: Mapping[str, str | Secret] | None = None,
         cookies: Mapping[str, str | Secret] | None = None,
@@ -71,15 +72,19 @@ class Spider:
         self.name = checks.name(name)
         check = checks.Checks(f"spider {self.name!r}")
         self.retries = check.number("retries", retries, least=0, most=checks.MOST_RETRIES)
-        self.max_depth = check.number("max_depth", max_depth, least=0)
+        self.max_depth = None if max_depth is None else check.number("max_depth", max_depth, least=0)
         self.max_pages = None if max_pages is None else check.number("max_pages", max_pages, least=1)
+        self.urls = None if urls is None else check.instance("urls", urls, UrlRules)
+        self.traps = None if traps is None else check.instance("traps", traps, TrapRules)
+        self.limits = None if limits is None else check.instance("limits", limits, Limits)
         self.rules = LaneRules(
             default=check.pace("pace", pace, concurrency, slowest),
             lanes=check.lanes({} if lanes is None else lanes, concurrency, slowest),
             give_up=check.patience("give_up", give_up),
             redact=check.names("redact", redact),
+            own_limits=own_limits(self.max_depth, self.limits, self.traps),
         )
-        """Which pace each lane gets."""
+        """Which pace each lane gets, and what else a job keeps of the spider."""
         self.pool = check.text("pool", pool)
         self._scope = check.scope(hosts, include, exclude, self.max_depth)
         given = check.headers("headers", headers or {})
@@ -96,9 +101,6 @@ class Spider:
         """Hosts whose certificates are not checked."""
         self.types = check.types("types", types)
         """Content types that are read; others are dropped before their body."""
-        self.urls = None if urls is None else check.instance("urls", urls, UrlRules)
-        self.traps = None if traps is None else check.instance("traps", traps, TrapRules)
-        self.limits = None if limits is None else check.instance("limits", limits, Limits)
         self.blocked = check.validators("blocked", blocked)
         self.schedule = check.schedule(schedule, timezone, overlap)
         """When `trotline coordinate` starts a job by itself."""

@@ -148,7 +148,7 @@ class Committer:
         # A sink that knows nothing of visits is not handed any: its `write` may take one argument only.
         if not self._policy.visits or not getattr(self._tools.sink, "keeps_visits", False):
             return (records,)
-        return records, [visit.line(self._tools.job, self._worker) for visit in batch]
+        return records, [line for visit in batch for line in visit.lines(self._tools.job, self._worker)]
 
     async def _settle(self, batch: list[Visit]) -> None:
         try:

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from trotline.frontier.gate import Sifted
+from trotline.frontier.gate import CutLink, Sifted
 from trotline.model.answer import Answer, Failure
 from trotline.model.lease import LaneNews, Lease, Reject, Settlement
 from trotline.model.moments import Seconds
@@ -17,7 +17,7 @@ from trotline.model.row import whole
 from trotline.model.task import Task
 from trotline.model.validator import Validator
 from trotline.model.verdict import Verdict
-from trotline.model.visit_row import VisitRow
+from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules import redaction
 from trotline.rules.fields import said
 from trotline.spider.records import text_of
@@ -56,6 +56,30 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     seen: tuple[int, Validator] | None = None
     """What to ask with when the page is visited again; to be remembered after the settle was accepted."""
     request: Request = _NOT_SENT
+
+    def lines(self, job: str, worker: str) -> list[VisitRow]:
+        """The visit, and the links on its page that a limit or a trap left out."""
+        visit = self.line(job, worker)
+        return [visit, *(self._cut(visit, link) for link in self.sifted.cut)] if self.sifted.cut else [visit]
+
+    def _cut(self, visit: VisitRow, link: CutLink) -> VisitRow:
+        return VisitRow(
+            job=visit.job,
+            # It has no lease; with the moment of its page its own number names it.
+            token=link.fingerprint,
+            site=visit.site,
+            url=redaction.url(link.url),
+            fingerprint=link.fingerprint,
+            route=link.route,
+            lane=link.lane,
+            worker=visit.worker,
+            leased_at=visit.leased_at,
+            depth=link.depth,
+            parent=visit.url,
+            found_at=visit.leased_at,
+            outcome=REFUSED,
+            why=link.why,
+        )
 
     def line(self, job: str, worker: str) -> VisitRow:
         """The visit as the ledger keeps it: without what must not be shown."""

@@ -137,7 +137,7 @@ async def _wire(
     """
     length = response.headers.get(hdrs.CONTENT_LENGTH)
     if length is not None and not cut and response.method != hdrs.METH_HEAD and int(length) > most:
-        raise Cut(Trouble.TOO_LARGE, f"body of {length} bytes announced, the limit is {_size(most)}")
+        raise Cut(Trouble.TOO_LARGE, f"body over {_size(most)} (announced)")
     content = response.content
     chunk = await content.readany()
     size = len(chunk)

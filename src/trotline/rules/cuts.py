@@ -1,0 +1,137 @@
+"""What a crawl left out because of a limit or a trap: how much, an example, and the setting that did it.
+
+One function for every output: the summary, `status`, `watch`, `--json`, `try` and `trace`. What is out of scope,
+forbidden by robots.txt or not found is not a cut: no limit of ours did it, and raising one brings nothing back.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from trotline.model.job import Progress
+from trotline.model.limits import MIB, Limits
+from trotline.rules.traps import TrapRules
+
+LINKS = "links refused: "
+"""How tallies of refused links begin."""
+
+
+class Cut(msgspec.Struct, frozen=True, kw_only=True):
+    """One kind of thing that a limit left out."""
+
+    name: str
+    """The tally that counted it."""
+    count: int
+    what: str
+    """"links deeper than max_depth=20"."""
+    setting: str
+    """"max_depth", "Limits(links)", "TrapRules(same_text)"."""
+    advice: str
+    """"raise max_depth"."""
+    example: str = ""
+    own: bool = False
+    """The spider set this limit itself, so the cut is wanted."""
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    """A limit, and how it is counted."""
+
+    tally: str
+    """How the names of its tallies begin."""
+    what: str
+    """With {value} for the limit."""
+    limit: str
+    """Its name in `Limits` or `TrapRules`, or `max_depth`."""
+
+
+_KINDS = (
+    _Kind("links refused: depth", "links deeper than max_depth={value}", "max_depth"),
+    _Kind("links refused: too many links", "links after the first {value} of a page", "links"),
+    _Kind("links refused: too long", "links longer than {value} characters", "url"),
+    _Kind("links refused: trap: deep path", "links with more than {value} path segments", "segments"),
+    _Kind("links refused: trap: repeated segments", "links whose path repeats itself", "same_segment"),
+    _Kind("links refused: trap: endless calendar", "links into an endless calendar", "calendar_pages"),
+    _Kind("links refused: trap: query variants", "links that only combine query parameters anew", "query_variants"),
+    _Kind("links refused: trap: session id", "links to the same page under new session ids", "session_variants"),
+    _Kind("links refused: trap: same text", "links on pages that all have the same text", "same_text"),
+    _Kind("links refused: trap: soft 404", 'links on pages that all say "not found"', "soft_404"),
+    _Kind("dead: refused: body over", "pages with a body over {value}", "wire_body"),
+    _Kind("dead: refused: decoded body", "pages with a decompressed body over {value}", "decoded_body"),
+    _Kind("dead: refused: body expands", "pages that decompress to more than {value} times their size", "expansion"),
+    _Kind("dead: refused: head over", "answers with headers over {value}", "header_bytes"),
+    _Kind("dead: refused: more than", "pages behind more than {value} redirects", "redirects"),
+)
+_DEAD = "dead: "
+_LIMITS, _TRAPS = Limits(), TrapRules()
+_BYTES = frozenset({"wire_body", "decoded_body", "header_bytes"})
+
+
+def cuts(progress: Progress, own: Mapping[str, float]) -> list[Cut]:
+    """What limits and traps left out of a job, the most first. `own`: the limits that its spider set itself."""
+    # What was buried and revived stays counted: it is told only while something is dead.
+    counted = {n: c for n, c in progress.tallies.items() if c and (progress.dead or not n.startswith(_DEAD))}
+    found: dict[str, Cut] = {}
+    for name, count in counted.items():
+        kind = next((kind for kind in _KINDS if name.startswith(kind.tally)), None)
+        if kind is None:
+            continue
+        before = found.get(kind.tally)
+        found[kind.tally] = _cut(
+            kind,
+            own,
+            count=count + (before.count if before else 0),
+            example=progress.examples.get(name, "") or (before.example if before else ""),
+        )
+    return sorted(found.values(), key=lambda cut: -cut.count)
+
+
+def cut_by(reason: str, own: Mapping[str, float], *, count: int = 1, example: str = "") -> Cut | None:
+    """What a refusal of the gate ("depth", "trap: session id") means; None if no limit did it."""
+    kind = next((kind for kind in _KINDS if kind.tally == LINKS + reason), None)
+    return None if kind is None else _cut(kind, own, count=count, example=example)
+
+
+def is_cut(tally: str) -> bool:
+    return any(tally.startswith(kind.tally) for kind in _KINDS)
+
+
+def unwanted(found: list[Cut]) -> bool:
+    """Is there a cut that the spider's author did not ask for?"""
+    return any(not cut.own for cut in found)
+
+
+def own_limits(max_depth: int | None, limits: Limits | None, traps: TrapRules | None) -> dict[str, float]:
+    """The limits that a spider sets to something else than the default."""
+    own: dict[str, float] = {} if max_depth is None else {"max_depth": max_depth}
+    for given, default in ((limits, _LIMITS), (traps, _TRAPS)):
+        for name in default.__struct_fields__ if given is not None else ():
+            if getattr(given, name) != getattr(default, name):
+                own[name] = getattr(given, name)
+    return own
+
+
+def _cut(kind: _Kind, own: Mapping[str, float], *, count: int, example: str) -> Cut:
+    limit = kind.limit
+    value = own.get(limit, getattr(_LIMITS, limit, None) or getattr(_TRAPS, limit, None))
+    setting = _setting(limit)
+    return Cut(
+        name=kind.tally,
+        count=count,
+        what=kind.what.format(value="?" if value is None else _shown(limit, value)),
+        setting=setting,
+        advice=f"raise {setting}",
+        example=example,
+        own=limit in own,
+    )
+
+
+def _setting(limit: str) -> str:
+    if limit in _LIMITS.__struct_fields__:
+        return f"Limits({limit})"
+    return f"TrapRules({limit})" if limit in _TRAPS.__struct_fields__ else limit
+
+
+def _shown(limit: str, value: float) -> str:
+    if limit in _BYTES and value % 1024 == 0:
+        return f"{value // MIB:,} MiB" if value % MIB == 0 else f"{value // 1024:,} KiB"
+    return f"{value:,}"

@@ -1,0 +1,102 @@
+"""What a limit leaves out is told first, with the setting that did it, and a default that cuts ends with code 5."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from tests.e2e.running import call, rows_of
+
+from trotline.testing.servers import listen
+
+PAGES = 60
+SPIDER = """
+from trotline import Limits, Page, Spider
+
+site = Spider("site", pace="1000/s", robots=False, retries=0{more})
+
+
+@site.page(key="url", seeds=["{seed}"])
+def page(page: Page):
+    yield {{"url": page.url}}
+    yield page.follow()
+"""
+
+
+async def _page(request: web.Request) -> web.Response:
+    """Page after page, each with one link to the next; /long has a link that no URL limit lets through."""
+    if request.path == "/long":
+        return web.Response(text=f'<p>words</p><a href="/{"x" * 3_000}">long</a>', content_type="text/html")
+    number = int(request.match_info["number"])
+    following = f'<a href="/page/{number + 1}">next</a>' if number < PAGES else ""
+    return web.Response(text=f"<h1>Page {number}</h1>{following}", content_type="text/html")
+
+
+@pytest.fixture
+async def url() -> AsyncIterator[str]:
+    [socket] = listen(["127.0.0.1"])
+    application = web.Application()
+    application.router.add_get("/long", _page)
+    application.router.add_get(r"/page/{number:\d+}", _page)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.SockSite(runner, socket).start()
+    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
+    await runner.cleanup()
+
+
+async def test_next_links_are_followed_to_the_end_by_default(url: str, tmp_path: Path):
+    (tmp_path / "site.py").write_text(SPIDER.format(seed=f"{url}/page/1", more=""))
+    ended = await call(tmp_path, "run", "site.py", "--allow-private")
+
+    assert (ended.code, len(rows_of(tmp_path / "site.db"))) == (0, PAGES), ended.out
+    assert "cut" not in ended.out
+
+
+async def test_a_depth_limit_is_told_first_and_traced_to_the_page_where_it_struck(url: str, tmp_path: Path):
+    (tmp_path / "site.py").write_text(SPIDER.format(seed=f"{url}/page/1", more=", max_depth=20"))
+    ended = await call(tmp_path, "run", "site.py", "--allow-private")
+    cut = f"links deeper than max_depth=20: 1, e.g. {url}/page/22 (raise max_depth)"
+
+    assert ended.code == 0, "the spider asked for it"
+    assert cut in ended.out.split("site: finished")[1].splitlines()[1]
+    status, watched, traced = await asyncio.gather(
+        call(tmp_path, "status", "site"),
+        call(tmp_path, "watch", "site", "--once"),
+        call(tmp_path, "trace", f"{url}/page/22"),
+    )
+    assert cut in status.out
+    assert cut in watched.out
+    assert "refused: depth, links deeper than max_depth=20 (raise max_depth)" in traced.out
+    assert f"{url}/page/21" in traced.out
+    assert "no page" not in traced.out
+
+
+async def test_a_default_limit_that_cuts_ends_run_and_work_with_code_5(url: str, tmp_path: Path):
+    (tmp_path / "site.py").write_text(SPIDER.format(seed=f"{url}/long", more=""))
+    cut = "links longer than 2,083 characters: 1, e.g. "
+    ended = await call(tmp_path, "run", "site.py", "--allow-private")
+
+    assert ended.code == 5, ended
+    assert "site: finished, but cut by limits" in ended.out
+    assert cut in ended.out.split("cut by limits")[1].splitlines()[1]
+    assert "(raise Limits(url))" in ended.out
+
+    started = await call(tmp_path, "start", "site.py", "--fresh", "--detach", "--allow-private")
+    assert started.code == 0, started
+    worked = await call(tmp_path, "work", "site.py", "--until-finished", "--allow-private", "--json")
+    assert (worked.code, worked.summary["ending"]) == (5, "finished, but cut by limits"), worked
+    [told] = worked.summary["cuts"]
+    assert (told["count"], told["setting"], told["own"]) == (1, "Limits(url)", False)
+
+    tried = await call(tmp_path, "try", "site.py", "page", f"{url}/long", "--allow-private")
+    assert "links longer than 2,083 characters (raise Limits(url)): 1" in tried.out
+
+
+async def test_a_limit_of_the_spiders_own_cuts_and_ends_well(url: str, tmp_path: Path):
+    (tmp_path / "site.py").write_text(SPIDER.format(seed=f"{url}/long", more=", limits=Limits(url=2_000)"))
+    ended = await call(tmp_path, "run", "site.py", "--allow-private")
+
+    assert ended.code == 0, ended
+    assert "links longer than 2,000 characters: 1" in ended.out

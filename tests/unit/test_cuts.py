@@ -1,0 +1,90 @@
+"""What limits and traps left out: named, counted, with an example and the setting that did it."""
+
+import pytest
+
+from trotline.frontier.gate import TOO_MANY
+from trotline.model.job import Progress
+from trotline.model.limits import Limits
+from trotline.rules import scope, traps, twins, urls
+from trotline.rules.cuts import cut_by, cuts, is_cut, own_limits, unwanted
+from trotline.rules.traps import TrapRules
+
+
+def books(tallies: dict[str, int], examples: dict[str, str] | None = None, dead: int = 0) -> Progress:
+    return Progress(waiting=0, leased=0, done=9, dead=dead, tallies=tallies, examples=examples or {})
+
+
+def test_a_cut_says_what_how_many_where_and_which_setting():
+    [cut] = cuts(
+        books({"links refused: depth": 37}, {"links refused: depth": "https://a.example/p/21"}), {"max_depth": 20}
+    )
+
+    assert (cut.what, cut.count, cut.example) == ("links deeper than max_depth=20", 37, "https://a.example/p/21")
+    assert (cut.setting, cut.advice, cut.own) == ("max_depth", "raise max_depth", True)
+
+
+def test_what_no_limit_did_is_no_cut():
+    tallies = {"ok": 9, "links known": 5, "links refused: host": 3, "dropped: gone: 404": 2, "retry: broken: 503": 1}
+
+    assert cuts(books(tallies | {"dropped: refused: robots.txt": 4, "dead: broken: 503": 1}, dead=1), {}) == []
+
+
+REASONS = [
+    scope.DEPTH, TOO_MANY, urls.TOO_LONG.why, traps.DEEP, traps.REPEATED, traps.CALENDAR, traps.VARIANTS, traps.SESSION,
+    twins.SAME_TEXT, twins.NOT_FOUND,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_every_limit_of_the_gate_is_a_cut_with_a_setting_that_exists(reason: str):
+    cut = cut_by(reason, {})
+
+    assert cut is not None
+    assert is_cut(f"links refused: {reason}")
+    name = cut.setting.rpartition("(")[2].removesuffix(")")
+    assert name == "max_depth" or name in (*Limits.__struct_fields__, *TrapRules.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("why", "what"),
+    [
+        ("body over 10 MiB", "pages with a body over 10 MiB"),
+        ("body over 10 MiB (announced)", "pages with a body over 10 MiB"),
+        ("decoded body over 32 MiB", "pages with a decompressed body over 32 MiB"),
+        ("body expands more than 100:1", "pages that decompress to more than 100 times their size"),
+        ("head over the limit of 65536 bytes", "answers with headers over 64 KiB"),
+        ("more than 10 redirects", "pages behind more than 10 redirects"),
+    ],
+)
+def test_pages_refused_by_a_limit_are_cuts_while_they_are_dead(why: str, what: str):
+    tallies = {f"dead: refused: {why}": 2}
+
+    assert [cut.what for cut in cuts(books(tallies, dead=2), {})] == [what]
+    assert cuts(books(tallies, dead=0), {}) == [], "they were revived"
+
+
+def test_one_limit_is_one_line_whatever_its_reasons_say():
+    [cut] = cuts(
+        books({"dead: refused: body over 10 MiB": 2, "dead: refused: body over 10 MiB (announced)": 3}, dead=5), {}
+    )
+
+    assert cut.count == 5
+
+
+def test_the_most_come_first():
+    found = cuts(books({"links refused: depth": 1, "links refused: too long": 5}), {"max_depth": 1})
+
+    assert [cut.count for cut in found] == [5, 1]
+
+
+def test_only_what_the_spider_did_not_set_itself_is_unwanted():
+    own = own_limits(3, Limits(links=10), TrapRules(same_text=7))
+    assert own == {"max_depth": 3, "links": 10, "same_text": 7}
+
+    wanted = books({f"links refused: {why}": 1 for why in (scope.DEPTH, TOO_MANY, twins.SAME_TEXT)})
+    assert not unwanted(cuts(wanted, own))
+    assert unwanted(cuts(wanted, own_limits(3, None, None)))
+
+
+def test_limits_written_out_as_they_are_anyway_are_not_the_spiders_own():
+    assert own_limits(None, Limits(), TrapRules()) == {}
