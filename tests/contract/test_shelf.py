@@ -137,13 +137,12 @@ async def test_h3_a_shelf_that_is_away_is_an_empty_one() -> None:
 
 
 async def test_robots_txt_is_read_once_for_all_workers_and_all_obey_it(shelves: Open) -> None:
-    rules = b"User-agent: *\nDisallow: /admin/\nCrawl-delay: 2\nSitemap: /map.xml\n"
+    rules = b"User-agent: *\nDisallow: /admin/\nCrawl-delay: 2\n"
     async with site(ok(rules)) as there, fetcher() as ours:
         workers = [RobotsTxt(ours, agent="test", limits=Limits(), shelf=shelves()) for _ in range(8)]
         for path, allowed in (("/", True), ("/admin/", False)):
             found = await asyncio.gather(*(worker.ask(there.url(path)) for worker in workers))
             assert {(one.allowed, one.delay) for one in found} == {(allowed, 2.0)}
-        assert [await worker.sitemaps(there.url("/")) for worker in workers] == [[there.url("/map.xml")]] * 8
         assert len(there.requests) == 1
 
 

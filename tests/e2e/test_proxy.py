@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.e2e.raw_site import Site, fetcher, ok, site, task
+from tests.e2e.sitemap_crawl import SitemapCrawl
 
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.adapters.http.robots import RobotsTxt
-from trotline.adapters.http.sitemaps import read_sitemap
 from trotline.model.answer import Answer, Failure, Trouble
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Retry, Snooze
@@ -130,7 +130,7 @@ async def test_robots_files_and_sitemaps_go_the_same_way() -> None:
     async with site(reply) as shop, ForwardProxy() as proxy, through(proxy) as fetch:
         robots = RobotsTxt(fetch, agent="test", limits=Limits())
         assert not (await robots.ask(shop.url("/no"))).allowed
-        assert [entry.url async for entry in read_sitemap(fetch, shop.url("/map.xml"))] == [shop.url("/p")]
+        assert (await SitemapCrawl(fetch).of(shop.url("/map.xml"))).urls == [shop.url("/p")]
         assert {asked.target for asked in proxy.asked} == {f"127.0.0.1:{shop.port}"}
         assert shop.connections <= len(proxy.asked)
 

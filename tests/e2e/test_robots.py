@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 from tests.e2e.raw_site import Reply, Site, fetcher, ok, site
+from tests.e2e.sitemap_crawl import SitemapCrawl
 
+from trotline import RobotsSitemaps
 from trotline.adapters.http.robots import FIRST_WAIT, GOOD_FOR, LONGEST_WAIT, RobotsTxt
-from trotline.adapters.http.sitemaps import Report, SitemapReader, read_sitemap
 from trotline.model.limits import Limits
 
 
@@ -177,11 +178,6 @@ async def test_strange_files_are_read_as_far_as_they_make_sense(body: bytes, all
         assert allowed is (await ours.ask(there.url("/x"))).allowed
 
 
-async def test_sitemaps_are_named_with_their_whole_address() -> None:
-    async with robots(ok(RULES)) as (ours, there, _):
-        assert [there.url("/sitemap.xml"), "https://shop.example/more.xml"] == await ours.sitemaps(there.url("/x"))
-
-
 # Sitemaps
 
 
@@ -220,12 +216,11 @@ async def test_an_index_leads_to_its_sitemaps_and_foreign_pages_are_dropped() ->
     )
     async with site(serve) as there, fetcher() as ours:
         where.append(there)
-        reader = SitemapReader(ours, Limits())
-        found = [(entry.url, entry.lastmod) async for entry in reader.read(there.url("/sitemap.xml"))]
-    assert [(there.url("/1"), "2026-01-01"), (there.url("/4"), "2026-01-01")] == found
-    report = reader.report
-    assert (report.files, report.entries, report.off_host, report.dropped) == (3, 2, 1, 1)
-    assert [f"{there.url('/gone.xml')}: gone: 404"] == report.troubles
+        crawl = await SitemapCrawl(ours).of(there.url("/sitemap.xml"))
+    assert {there.url("/1"), there.url("/4")} == set(crawl.urls)
+    assert crawl.files == 3
+    assert crawl.cut == {"sitemap URLs of another host": 1, "sitemap entries that are not http(s) URLs": 1}
+    assert crawl.buried == {there.url("/gone.xml"): "gone: 404"}
 
 
 async def test_an_index_of_itself_ends() -> None:
@@ -239,25 +234,39 @@ async def test_an_index_of_itself_ends() -> None:
     )
     async with site(serve) as there, fetcher() as ours:
         where.append(there)
-        reader = SitemapReader(ours, Limits())
-        assert [entry async for entry in reader.read(there.url("/0"))] == []
-    assert len(there.requests) == 3
-    assert reader.report.too_deep == 1
+        crawl = await SitemapCrawl(ours).of(there.url("/0"))
+    assert (crawl.urls, len(there.requests)) == ([], 3)
+    assert crawl.cut == {"sitemaps below sitemap_depth=2 indexes": 1}
 
 
-async def test_a_sitemap_that_is_not_there_is_a_trouble_and_not_an_error() -> None:
+async def test_a_sitemap_that_cannot_be_read_now_is_tried_again_like_a_page() -> None:
     async with site(ok(b"", status="500 Oops")) as there, fetcher() as ours:
-        reader = SitemapReader(ours, Limits())
-        assert [entry async for entry in reader.read(there.url("/sitemap.xml"))] == []
-    assert [f"{there.url('/sitemap.xml')}: broken: 500"] == reader.report.troubles
+        crawl = await SitemapCrawl(ours).of(there.url("/sitemap.xml"))
+    assert crawl.again == {there.url("/sitemap.xml"): "broken: 500"}
 
 
-async def test_a_sitemap_elsewhere_can_speak_for_a_host() -> None:
-    report = Report()
+async def test_robots_txt_names_sitemaps_and_its_pace_holds_for_them() -> None:
     pages = urlset("https://www.shop.example/1", "https://shop.example/2", "https://evil.example/3")
-    async with site(ok(pages)) as there, fetcher() as ours:
-        found = [
-            entry.url async for entry in read_sitemap(ours, there.url("/s.xml"), host="shop.example", report=report)
-        ]
-    assert found == ["https://www.shop.example/1", "https://shop.example/2"]
-    assert report.off_host == 1
+    robots = b"User-agent: *\nDisallow: /\nCrawl-delay: 7\nsitemap : /s.xml # all of them\n"
+    serve, where = files({"/robots.txt": lambda here: ok(robots), "/s.xml": lambda here: ok(pages)})
+    async with site(serve) as there, fetcher() as ours:
+        where.append(there)
+        rules = RobotsTxt(ours, agent="test", limits=Limits())
+        crawl = await SitemapCrawl(ours, robots=rules).of(RobotsSitemaps(there.url("/any/page")))
+    assert (crawl.urls, crawl.files) == ([], 2)
+    assert crawl.cut == {"sitemap URLs of another host": 3}
+    assert crawl.intervals == {7.0}
+
+
+async def test_a_robots_file_that_names_no_sitemap_is_no_silent_end() -> None:
+    async with site(ok(b"User-agent: *\nAllow: /\n")) as there, fetcher() as ours:
+        crawl = await SitemapCrawl(ours).of(RobotsSitemaps(there.url("/")))
+    assert crawl.buried == {there.url("/robots.txt"): "sitemap: robots.txt names none"}
+
+
+async def test_a_sitemap_waits_until_robots_txt_can_be_read() -> None:
+    async with site(ok(b"", status="503 Later")) as there, fetcher() as ours:
+        rules = RobotsTxt(ours, agent="test", limits=Limits())
+        crawl = await SitemapCrawl(ours, robots=rules).of(there.url("/s.xml"))
+    assert crawl.again == {there.url("/s.xml"): "robots.txt cannot be read"}
+    assert len(there.requests) == 1

@@ -34,7 +34,6 @@ class Served:
 
 async def ask(body: bytes, url: str = PAGE) -> Permission:
     robots = RobotsTxt(Served(body), agent="trotline", limits=Limits())  # type: ignore[arg-type]
-    await robots.sitemaps(url)
     return await robots.ask(url)
 
 

@@ -50,9 +50,6 @@ class Robots:
     async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
         return self.permission
 
-    async def sitemaps(self, url: str) -> list[str]:
-        return []
-
 
 def line(answer: Any = None, *, one: Lease | None = None, robots: Permission | None = None, blocked: str = ""):
     spider = one_page_spider()

@@ -29,7 +29,7 @@ async def seeded(seeds: Any, place: Place | None = None, told: Callable[[Seeded]
     spider = Spider("shop", hosts=["shop.example"])
     spider.page(seeds=seeds)(_page)
     gate = wiring.open_gate(spider)
-    return await seed(spider, place or Place(), gate, 0.0, extra=None, allow_private=False, told=told)
+    return await seed(spider, place or Place(), gate, 0.0, extra=None, told=told)
 
 
 def _page(page: Any) -> Iterator[dict[str, str]]:

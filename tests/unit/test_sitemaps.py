@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.model.limits import Limits
-from trotline.rules.sitemaps import Entry, Sitemap, parse
+from trotline.rules.sitemaps import Entry, Sitemap, named_in_robots, parse
 
 SPACE = (
     'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"'
@@ -68,7 +68,7 @@ def test_gzip_is_known_by_its_first_bytes() -> None:
 
 def test_a_gzip_bomb_stops_at_the_limit() -> None:
     found = read(gzip.compress(b"<urlset>" + b" " * 3_000_000), sitemap=1_000_000)
-    assert "cut at 1000000 bytes" in found.notes[0]
+    assert list(found.cuts) == ["files longer than sitemap=1000000 bytes"]
 
 
 def test_broken_gzip_is_an_empty_sitemap() -> None:
@@ -109,7 +109,9 @@ def test_only_so_many_are_read(form: str) -> None:
     text = "".join(form.format(number) for number in range(20))
     found = read(f"<urlset>{text}</urlset>" if form.startswith("<") else text, sitemap_urls=5)
     assert len(found.entries) == 5
-    assert "cut at 5 URLs" in found.notes[0]
+    [(what, cut)] = found.cuts.items()
+    assert (what, cut.count) == ("URLs after the first sitemap_urls=5 of a file", 15)
+    assert cut.example == "https://a.example/5"
 
 
 def test_what_is_no_web_address_is_dropped_and_counted() -> None:
@@ -123,3 +125,9 @@ def test_what_is_no_web_address_is_dropped_and_counted() -> None:
 @given(st.one_of(st.binary(max_size=400), st.text(max_size=200).map(lambda text: f"<urlset>{text}".encode())))
 def test_no_bytes_are_too_strange(body: bytes) -> None:
     parse(body, Limits())
+
+
+def test_a_robots_file_names_sitemaps_relative_or_whole() -> None:
+    text = b"\xef\xbb\xbfSitemap: /map.xml\nUser-agent: *\n sitemap :https://b.example/m.xml # of b\nSitemap:\nSitemap: ftp://x/\n"
+    found = named_in_robots(text, "https://a.example/robots.txt", Limits())
+    assert found.children == ["https://a.example/map.xml", "https://b.example/m.xml"]

@@ -260,13 +260,13 @@ def test_seeds_come_in_the_order_in_which_they_are_written(tmp_path, monkeypatch
         ("https://shop.example/1", "listing"),
         ("https://shop.example/2", "listing"),
         ("https://shop.example/3", "other"),
-        ("https://shop.example/", "listing"),
-        ("https://shop.example/sitemap.xml", "listing"),
+        ("https://shop.example/robots.txt", "sitemap.xml"),
+        ("https://shop.example/sitemap.xml", "sitemap.xml"),
         ("https://shop.example/p/0", "other"),
         ("https://shop.example/p/1", "other"),
     ]
-    assert [seed.retries for seed in seeds if isinstance(seed, Task)] == [1, 1, 9, 1, 1, 1]
-    assert isinstance(seeds[4], RobotsSitemaps)
+    assert [seed.retries for seed in seeds] == [1, 1, 9, 1, 1, 1, 1, 1]
+    assert [seed.meta["route"] for seed in seeds[4:6]] == ["listing", "listing"]
     assert list(spider.seeds()) == seeds
 
 
@@ -339,10 +339,29 @@ def test_seeds_in_another_encoding_are_refused(tmp_path):
         list(spider.seeds())
 
 
-def test_a_sitemap_takes_the_urls_that_match():
-    assert Sitemap("https://shop.example/s.xml").wants("https://shop.example/about")
-    assert not Sitemap("https://shop.example/s.xml", match=r"/p/\d+").wants("https://shop.example/about")
-    assert RobotsSitemaps("https://shop.example/", match=re.compile("/p/")).wants("https://shop.example/p/1")
+def test_two_seeds_may_want_different_pages_of_one_sitemap():
+    spider = Spider("shop")
+    place = "https://shop.example/s.xml"
+
+    @spider.page(sitemap=[Sitemap(place, match="/p/"), Sitemap(place, match=re.compile("/P/", re.IGNORECASE))])
+    def listing(page: Page): ...
+
+    one, two = spider.seeds()
+    assert one.key != two.key
+    assert re.compile(two.meta["match"], two.meta["flags"]).search("https://shop.example/p/1")
+
+
+@pytest.mark.parametrize(
+    "sitemap", [Sitemap("shop.example/s.xml"), Sitemap("https://shop.example/s.xml", match="("), RobotsSitemaps("/")]
+)
+def test_a_sitemap_that_cannot_work_is_refused(sitemap: Sitemap | RobotsSitemaps):
+    spider = Spider("shop")
+
+    @spider.page(sitemap=sitemap)
+    def listing(page: Page): ...
+
+    with pytest.raises(SpiderRefused, match="sitemap"):
+        list(spider.seeds())
 
 
 def test_without_hosts_the_seeds_hosts_are_the_scope():

@@ -81,16 +81,7 @@ class App:
         frontier = await self._frontier(job)
         now = (await frontier.progress()).now
         gate = wiring.open_gate(spider)
-        await seed(
-            spider,
-            frontier,
-            gate,
-            now,
-            extra=None,
-            allow_private=self._allow_private,
-            allow=self._allow,
-            proxy=self._proxy,
-        )
+        await seed(spider, frontier, gate, now, extra=None)
         await frontier.seal()
         return job
 

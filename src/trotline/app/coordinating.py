@@ -22,7 +22,6 @@ from trotline.coordinator.tools import Charge, Client, Leads, News, Policy, Tool
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.moments import Moment, Seconds
-from trotline.model.proxy import Proxy
 from trotline.ports.leadership import Leadership
 from trotline.spider.spider import Spider
 
@@ -57,9 +56,6 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     keep: Seconds = Policy().keep
     """Jobs that ended longer ago are forgotten."""
     high_water: int = HIGH_WATER
-    allow_private: bool = False
-    allow: tuple[str, ...] = ()
-    proxy: Proxy | None = None
 
 
 def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
@@ -161,9 +157,6 @@ class SpiderDuties:
             wiring.open_gate(spider),
             (await frontier.progress()).now,
             extra=None,
-            allow_private=self._plan.allow_private,
-            allow=self._plan.allow,
-            proxy=self._plan.proxy,
             told=_now_and_then(say),
         )
         say(_so_far(seeded))

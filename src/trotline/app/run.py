@@ -120,9 +120,6 @@ class _Run:
             gate,
             progress.now,
             extra=self._plan.seeds_file,
-            allow_private=self._plan.allow_private,
-            allow=self._plan.allow,
-            proxy=self._plan.proxy,
         )
         await self._frontier.seal()
 

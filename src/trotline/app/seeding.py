@@ -1,30 +1,23 @@
-"""Seeds, in batches, through the gate, into the frontier."""
+"""Seeds, in batches, through the gate, into the frontier. Nothing is fetched: sitemaps are tasks (decision 073)."""
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import msgspec
 
-from trotline.app import wiring
 from trotline.app.lines import pieces
 from trotline.errors import SpiderRefused
-from trotline.frontier.gate import Gate
+from trotline.frontier.gate import Gate, Sifted
 from trotline.model.lease import Admission
-from trotline.model.limits import Limits
-from trotline.model.proxy import Proxy
+from trotline.model.sitemap_seed import ROUTE as SITEMAP
 from trotline.model.task import Task
 from trotline.rules import redaction
-from trotline.rules.urls import Address, read
-from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Start, expand, read_lines
+from trotline.spider.seeds import FileSeeds, expand, read_lines
 from trotline.spider.spider import Spider
-
-if TYPE_CHECKING:
-    from trotline.adapters.http.fetcher import HttpFetcher
 
 BATCH = 500
 
@@ -50,9 +43,6 @@ async def seed(
     now: float,
     *,
     extra: str | None,
-    allow_private: bool,
-    allow: Sequence[str] = (),
-    proxy: Proxy | None = None,
     told: Callable[[Seeded], None] = lambda _: None,
 ) -> Seeded:
     """Put every seed; `told` hears how far it is after each batch.
@@ -61,9 +51,8 @@ async def seed(
     """
     seeded = Seeded()
     batch: list[Task] = []
-    fetcher = partial(wiring.open_fetcher, spider, allow_private=allow_private, allow=allow, proxy=proxy)
-    async for task in _tasks(spider, extra, fetcher):
-        if task.route not in spider.routes:
+    async for task in _tasks(spider, extra):
+        if task.route not in spider.routes and task.route != SITEMAP:
             known = ", ".join(spider.routes)
             raise SpiderRefused(
                 f"the seed {redaction.url(task.url)} is for a route {task.route!r} that spider {spider.name!r} has not",
@@ -84,7 +73,7 @@ async def seed(
 async def _put(frontier: Puts, gate: Gate, drafts: list[Task], now: float, seeded: Seeded) -> None:
     if not drafts:
         return
-    sifted = gate.seeds(drafts, now)
+    sifted = _sifted(gate, drafts, now)
     for admission in await frontier.put(sifted.tasks):
         if admission is Admission.NEW:
             seeded.new += 1
@@ -94,25 +83,25 @@ async def _put(frontier: Puts, gate: Gate, drafts: list[Task], now: float, seede
             seeded.duplicate += 1
     seeded.refused.update(sifted.refused)
     if sifted.refused and not seeded.example:
-        seeded.example = redaction.url(drafts[0].url)
+        seeded.example = redaction.url(next(iter(sifted.examples.values()), drafts[0].url))
 
 
-async def _tasks(spider: Spider, extra: str | None, open_fetcher: "Callable[[], HttpFetcher]") -> AsyncIterator[Task]:
-    fetched: list[Start] = []
-    async for start in _pulled(spider.seeds()):
-        if isinstance(start, Task):
-            yield start
-        else:
-            fetched.append(start)
+def _sifted(gate: Gate, drafts: list[Task], now: float) -> Sifted:
+    """A sitemap may be kept where the spider reads no pages: scope is for pages."""
+    sifted = gate.seeds([draft for draft in drafts if draft.route != SITEMAP], now)
+    sifted.add(gate.seeds([draft for draft in drafts if draft.route == SITEMAP], now, scoped=False))
+    return sifted
+
+
+async def _tasks(spider: Spider, extra: str | None) -> AsyncIterator[Task]:
+    async for task in _pulled(spider.seeds()):
+        yield task
     if extra is not None:
         for task in await _from_lines(spider, extra):
             yield task
-    if fetched:
-        async for task in _from_sitemaps(spider, fetched, open_fetcher):
-            yield task
 
 
-async def _pulled(starts: Iterator[Start]) -> AsyncIterator[Start]:
+async def _pulled(starts: Iterator[Task]) -> AsyncIterator[Task]:
     """In one thread of their own: seeds may be an author's function that takes its time (a query, a large file), and
     meanwhile signals must be heard and a coordinator must keep its office."""
     loop = asyncio.get_running_loop()
@@ -130,37 +119,9 @@ async def _from_lines(spider: Spider, extra: str) -> list[Task]:
     if route is None:
         raise SpiderRefused(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
     if extra != "-":
-        return [task for task in expand(route, FileSeeds(extra)) if isinstance(task, Task)]
+        return list(expand(route, FileSeeds(extra)))
     text = b"".join([piece async for piece in pieces("-")]).decode("utf-8-sig", "replace")
     return list(read_lines(route, text.splitlines(), "standard input"))
-
-
-async def _from_sitemaps(
-    spider: Spider, starts: list[Start], open_fetcher: "Callable[[], HttpFetcher]"
-) -> AsyncIterator[Task]:
-    from trotline.adapters.http.sitemaps import SitemapReader
-
-    fetcher = open_fetcher()
-    try:
-        robots = wiring.open_robots(fetcher, spider)
-        reader = SitemapReader(fetcher, spider.limits or Limits())
-        for start in starts:
-            if isinstance(start, Task):
-                continue
-            route = spider.route(start.route)
-            places = await robots.sitemaps(start.url) if isinstance(start, RobotsSitemaps) else [start.url]
-            for place in places:
-                # A sitemap may live on another host than the site it speaks for.
-                async for entry in reader.read(place, _host(start.url)):
-                    if start.wants(entry.url):
-                        yield route.task(entry.url)
-    finally:
-        await fetcher.close()
-
-
-def _host(url: str) -> str | None:
-    address = read(url)
-    return address.host if isinstance(address, Address) else None
 
 
 def _nothing_to_do(spider: Spider, seeded: Seeded) -> SpiderRefused:

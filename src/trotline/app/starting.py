@@ -20,7 +20,6 @@ from trotline.app.wiring import AnyFrontier
 from trotline.coordinator.tools import News
 from trotline.errors import SettingsError, TrotlineError
 from trotline.model.moments import Seconds
-from trotline.model.proxy import Proxy
 from trotline.spider.spider import Spider
 
 ALONE: Seconds = 3.0
@@ -40,9 +39,6 @@ class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Seed it and leave."""
     seeds_file: str | None = None
     high_water: int = HIGH_WATER
-    allow_private: bool = False
-    allow: tuple[str, ...] = ()
-    proxy: Proxy | None = None
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,9 +169,6 @@ class _Start:
             wiring.open_gate(self._spider),
             progress.now,
             extra=self._plan.seeds_file,
-            allow_private=self._plan.allow_private,
-            allow=self._plan.allow,
-            proxy=self._plan.proxy,
         )
         await self._frontier.seal()
         self._seeded = True

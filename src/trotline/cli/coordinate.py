@@ -8,11 +8,9 @@ import click
 
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
-    allow_option,
     examples,
     frontier_option,
     json_option,
-    proxy_option,
     settings_of,
     sink_option,
     wait_for,
@@ -45,9 +43,6 @@ _ALARMS = ("alert.raised", "job.trouble", "coordinator.trouble")
     metavar="N",
     help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
 )
-@click.option("--allow-private", is_flag=True, default=None, help="Sitemaps may be on private addresses too.")
-@allow_option
-@proxy_option
 @click.option("--quiet", "-q", is_flag=True, help="Show alerts and trouble only.")
 @json_option
 def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -64,9 +59,6 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
         posts=posts_of(spiders, settings),
         keep=_keep(keep),
         high_water=high_water,
-        allow_private=settings.allow_private,
-        allow=settings.allow,
-        proxy=settings.way_out,
     )
     wait_for(coordinate(plan, _teller(quiet=quiet, json=as_json)))
     return FINISHED

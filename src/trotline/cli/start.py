@@ -8,11 +8,9 @@ import click
 from trotline.cli.fleet_options import summary_of, tell, where
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
-    allow_option,
     examples,
     frontier_option,
     json_option,
-    proxy_option,
     settings_of,
     wait_for,
 )
@@ -46,9 +44,6 @@ _HINT = "Ctrl-C leaves the job to its workers; come back with:  trotline watch"
     metavar="N",
     help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
 )
-@click.option("--allow-private", is_flag=True, default=None, help="Sitemaps may be on private addresses too.")
-@allow_option
-@proxy_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -81,9 +76,6 @@ def command(
         detach=detach,
         seeds_file=seeds,
         high_water=high_water,
-        allow_private=settings.allow_private,
-        allow=settings.allow,
-        proxy=settings.way_out,
     )
     there = where(flags.get("frontier"))
     if not quiet and (found_wanting := wait_for(worry(plan.frontier))):

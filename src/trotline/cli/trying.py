@@ -113,7 +113,7 @@ def choose(spider: "Spider", words: tuple[str, ...]) -> "tuple[Route, Task]":
 
 def _first_seed(spider: "Spider", route: "Route | None") -> "tuple[Route, Task]":
     for start in spider.seeds():
-        if isinstance(start, Task) and (route is None or start.route == route.name):
+        if start.route in spider.routes and (route is None or start.route == route.name):
             return spider.route(start.route), start
     whose = f"route {route.name!r}" if route else f"spider {spider.name!r}"
     raise SettingsError(
@@ -125,7 +125,7 @@ def _route_for(spider: "Spider", url: str) -> "Route":
     if len(spider.routes) == 1:
         return next(iter(spider.routes.values()))
     for start in spider.seeds():
-        if isinstance(start, Task) and start.url == url:
+        if start.route in spider.routes and start.url == url:
             return spider.route(start.route)
     raise SettingsError(
         f"which route is to read {safe_url(url, 100)}?",

@@ -59,6 +59,14 @@ class Sifted(msgspec.Struct):
         if example and why not in self.examples:
             self.examples[why] = example
 
+    def add(self, more: "Sifted") -> None:
+        """What the same page led to beside."""
+        self.tasks += more.tasks
+        self.known += more.known
+        self.examples = {**more.examples, **self.examples}
+        for why, count in more.refused.items():
+            self.refuse(why, count)
+
 
 class Explained(msgspec.Struct, frozen=True):
     """Why a link would or would not be admitted."""
@@ -138,15 +146,18 @@ class Gate:
         sifted.examples[twins.tally] = url
         return sifted
 
-    def seeds(self, tasks: Iterable[Task], now: Moment) -> Sifted:
-        """The drafts that start a job. Scope holds for them too; traps do not: somebody wrote them down."""
+    def seeds(self, tasks: Iterable[Task], now: Moment, *, scoped: bool = True) -> Sifted:
+        """The drafts that start a job. Scope holds for them too, unless they only list pages (sitemaps); traps do not:
+        somebody wrote them down."""
         visit = _Visit("", 0, now)
         for draft in tasks:
             address = read(draft.url, self._seed_urls)
             if isinstance(address, Refusal):
                 visit.sifted.refuse(address.why)
-            elif (why := why_out(self.scope, address, draft.depth)) is not None:
+                visit.sifted.examples.setdefault(address.why, draft.url)
+            elif scoped and (why := why_out(self.scope, address, draft.depth)) is not None:
                 visit.sifted.refuse(why)
+                visit.sifted.examples.setdefault(why, draft.url)
             else:
                 number = fingerprint(draft.route, task_identity(draft, address))
                 if number in visit.fresh:

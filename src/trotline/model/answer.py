@@ -6,6 +6,9 @@ import msgspec
 
 from trotline.model.moments import Seconds
 
+CUT_SHORT = "body cut short"
+"""How the note of an answer begins whose body is longer than was asked for."""
+
 
 class Timing(msgspec.Struct, frozen=True):
     """Seconds by phase; 0 where a phase did not happen (a kept-alive connection resolves and connects nothing)."""

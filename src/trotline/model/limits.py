@@ -35,6 +35,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     sitemap: int = 50 * MIB
     sitemap_urls: int = 50_000
     sitemap_depth: int = 2
+    sitemap_files: int = 50_000
+    """Files that one seed may lead to: an index shares them out among the files that it lists."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

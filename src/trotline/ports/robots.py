@@ -25,7 +25,3 @@ class Robots(Protocol):
     async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
         """May we fetch it? Reads robots.txt at most once per origin and day."""
         ...
-
-    async def sitemaps(self, url: str) -> list[str]:
-        """The Sitemap: lines of the origin's robots.txt."""
-        ...

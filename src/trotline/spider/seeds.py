@@ -1,13 +1,13 @@
 """Where a crawl starts: URLs and tasks written in code, files, sitemaps.
 
-Files are read here, line by line. A sitemap has to be fetched, so it stays a value until somebody who can fetch
-meets it.
+Files are read here, line by line. A sitemap has to be fetched, so it becomes a task of the built-in route that reads
+sitemaps.
 """
 
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -16,9 +16,11 @@ import msgspec
 
 from trotline.errors import SpiderRefused
 from trotline.model import wire
-from trotline.model.task import Task
+from trotline.model.sitemap_seed import SitemapSeed
+from trotline.model.task import SOON, Task
 from trotline.rules import fields
 from trotline.rules.fields import shown
+from trotline.rules.urls import Address, read, resolve
 
 if TYPE_CHECKING:
     from trotline.spider.route import Route
@@ -34,9 +36,6 @@ class Sitemap:
     route: str = ""
     """Filled in by the spider."""
 
-    def wants(self, url: str) -> bool:
-        return self.match is None or re.search(self.match, url) is not None
-
 
 @dataclass(frozen=True, slots=True)
 class RobotsSitemaps:
@@ -46,9 +45,6 @@ class RobotsSitemaps:
     """Any URL of the site."""
     match: str | re.Pattern[str] | None = None
     route: str = ""
-
-    def wants(self, url: str) -> bool:
-        return self.match is None or re.search(self.match, url) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +56,15 @@ class FileSeeds:
 
 Seed = str | Task | Sitemap | RobotsSitemaps | FileSeeds
 Seeds = Seed | Iterable[Seed] | Callable[[], Iterable[Seed]]
-Start = Task | Sitemap | RobotsSitemaps
-"""What a spider's seeds come to: tasks, and sitemaps that somebody has to fetch."""
 
 
-def expand(route: "Route", seeds: Seeds) -> Iterator[Start]:
+def expand(route: "Route", seeds: Seeds) -> Iterator[Task]:
     """The seeds of one route, in order; SpiderRefused names the one that cannot work."""
     for seed in _each(route, seeds):
         if isinstance(seed, FileSeeds):
             yield from _from_file(route, seed.path)
         elif isinstance(seed, Sitemap | RobotsSitemaps):
-            yield replace(seed, route=seed.route or route.name)
+            yield _sitemap_task(route, seed)
         else:
             yield _task(route, seed, f"seeds of route {route.name!r}")
 
@@ -104,6 +98,26 @@ def _task(route: "Route", seed: object, place: str) -> Task:
         return route.task(seed)  # type: ignore[arg-type]  # whatever it is, the draft says what is wrong with it
     except ValueError as error:
         raise _refused(route, f"{place}: {error}") from error
+
+
+def _sitemap_task(route: "Route", seed: Sitemap | RobotsSitemaps) -> Task:
+    address = read(seed.url)
+    if not isinstance(address, Address):
+        raise _refused(route, f"the sitemap {seed.url!r} cannot be fetched: {address.why}")
+    robots = isinstance(seed, RobotsSitemaps)
+    try:
+        pattern = re.compile(seed.match or "")
+    except re.error as error:
+        raise _refused(route, f"match={seed.match!r} of a sitemap is not a regular expression: {error}") from error
+    wanted = SitemapSeed(
+        route=seed.route or route.name,
+        host=address.host.removeprefix("www."),
+        match=pattern.pattern,
+        flags=pattern.flags if pattern.pattern else 0,
+        robots=robots,
+    )
+    url = resolve(address.url, "/robots.txt") if robots else address.url
+    return wanted.task(url or address.url, priority=SOON, retries=route.spider.retries)
 
 
 def _from_file(route: "Route", path: str | PathLike[str]) -> Iterator[Task]:

@@ -11,7 +11,7 @@ from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.pace import Pace, Rate
 from trotline.model.secret import Secret
-from trotline.model.task import NORMAL
+from trotline.model.task import NORMAL, Task
 from trotline.rules import media, redaction
 from trotline.rules.cuts import own_limits
 from trotline.rules.fields import LEAST_PRIORITY, MOST_PRIORITY
@@ -25,7 +25,7 @@ from trotline.spider.harvest import HandlerFailed
 from trotline.spider.page import Page
 from trotline.spider.places import one_line
 from trotline.spider.route import Handler, Key, Route
-from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, Start, expand, written_urls
+from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, expand, written_urls
 
 _ANY = "*"
 """As the only host: the crawl may go anywhere."""
@@ -180,8 +180,8 @@ class Spider:
             raise SpiderRefused(f"spider {self.name!r} has no route {name!r}", hint=f"It has: {known}.")
         return found
 
-    def seeds(self) -> Iterator[Start]:
-        """Task drafts, and sitemaps that have to be fetched, in the order in which they are written."""
+    def seeds(self) -> Iterator[Task]:
+        """Task drafts, also those that read sitemaps, in the order in which they are written."""
         for route in self.routes.values():
             for seeds in route.seeds:
                 yield from expand(route, seeds)

@@ -63,7 +63,7 @@ def _fleet(folder: Path, products: int) -> int:
         print(f"Valkey is up on port {queue.port}, PostgreSQL on port {database.port}, the demo shop at {shop}.")
         print("Every command below finds the two in TROTLINE_FRONTIER and TROTLINE_SINK.\n", flush=True)
         with _workers(places, folder):
-            code = _call(places, "start", short(SPIDER), "--allow-private")
+            code = _call(places, "start", short(SPIDER))
         if code == INTERRUPTED:
             raise KeyboardInterrupt
         if code:

@@ -27,7 +27,9 @@ from trotline.spider.page import Page, visible_text
 from trotline.spider.places import one_line
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
+from trotline.worker import sitemaps
 from trotline.worker.marker import Marker
+from trotline.worker.sitemaps import SitemapVisitor
 from trotline.worker.steps import each_step
 from trotline.worker.tools import Tools
 from trotline.worker.visited import Request, Visit, request_of
@@ -42,15 +44,19 @@ class Visitor:
         self._spider = spider
         self._limits = spider.limits or Limits()
         self._tools = tools
+        self._sitemaps = SitemapVisitor(spider, tools, self._marked)
 
     async def visit(self, lease: Lease) -> Visit:
         delay = 0.0
+        of_sitemap = sitemaps.is_for(lease.task)
         if self._tools.robots is not None:
             permission = await self._tools.robots.ask(lease.task.url, _RobotsMarked(self._tools.marker, lease.token))
-            if not permission.allowed:
+            # A site offers its sitemaps to robots: what robots.txt says about pages does not hold for them. But its
+            # pace does, and while nobody knows it, nothing is fetched.
+            if not permission.allowed and (permission.ask_again or not of_sitemap):
                 return self._not_allowed(lease, permission)
             delay = permission.delay
-        return await self._ask(lease, delay)
+        return await (self._sitemaps.visit(lease, delay) if of_sitemap else self._ask(lease, delay))
 
     async def _ask(self, lease: Lease, delay: Seconds) -> Visit:
         task = lease.task

@@ -84,9 +84,9 @@ class BadEncoding(Exception):
     """The bytes are not what Content-Encoding says."""
 
 
-def room_for(wire_bytes: int, limits: Limits) -> int:
-    """How many bytes a body of that many wire bytes may become."""
-    return min(limits.decoded_body, max(MIB, limits.expansion * wire_bytes))
+def room_for(wire_bytes: int, limits: Limits, most: int | None = None) -> int:
+    """How many bytes a body of that many wire bytes may become; `most` instead of the limit for pages."""
+    return min(most or limits.decoded_body, max(MIB, limits.expansion * wire_bytes))
 
 
 def codings(header: str, limits: Limits) -> list[str]:

@@ -11,7 +11,7 @@ from aiohttp import hdrs
 from trotline.adapters.http.again import Reply
 from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, room_for, undo
 from trotline.adapters.http.failures import Cut
-from trotline.model.answer import Trouble
+from trotline.model.answer import CUT_SHORT, Trouble
 from trotline.model.limits import MIB, Limits
 
 REDIRECT_BODY = 64 * 1024
@@ -64,18 +64,18 @@ async def body(
     wire = await _wire(response, limits, most, cut=cut_at is not None, look=look)
     notes: tuple[str, ...] = ()
     if len(wire) > most:
-        wire, notes = wire[:most], (f"body cut short at {most} bytes",)
+        wire, notes = wire[:most], (f"{CUT_SHORT} at {most} bytes",)
     if not chain or not wire:
         return wire, len(wire), notes
-    room = cut_at or room_for(len(wire), limits)
+    room = room_for(len(wire), limits, cut_at)
     try:
         plain, odd = await (_undo_small if len(wire) <= _LARGE else _undo_large)(wire, chain, room, turn)
     except OverLimit as error:
-        start = error.start(cut_at or 0)
+        start = error.start(room if cut_at else 0)
         if cut_at is None:
             # Without its frames: they hold the decoder and all that came out of it.
             raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(room, limits)) from error.with_traceback(None)
-        return start, len(wire), (f"body cut short at {cut_at} bytes",)
+        return start, len(wire), (f"{CUT_SHORT} at {room} bytes",)
     return plain, len(wire), notes + odd
 
 

@@ -23,7 +23,6 @@ from trotline.ports.robots import UNMARKED, Marked, Permission
 from trotline.ports.shelf import Shelf
 from trotline.rules.charset import decode
 from trotline.rules.robots import Prefilter, for_agent
-from trotline.rules.urls import resolve
 from trotline.rules.verdicts import judge
 
 GOOD_FOR: Seconds = 24 * 3600.0
@@ -36,7 +35,6 @@ MOST_TEXT = 16 * 1024 * 1024
 """Bytes of all the files whose rules are remembered."""
 WAIT_FOR_OTHERS: Seconds = 30.0
 """Whoever fetches it for all may have died."""
-_SITEMAPS = 1_000
 
 _DISALLOWED = Permission(False, why="robots.txt")
 
@@ -49,7 +47,6 @@ class _Word(msgspec.Struct):
     rules: Protego | None = None
     """None: nothing is disallowed."""
     prefilter: Prefilter | None = None
-    sitemaps: tuple[str, ...] = ()
     unreadable: str = ""
     """Why it could not be read: everything is disallowed until it can."""
     failures: int = 0
@@ -108,13 +105,6 @@ class RobotsTxt:
         if allowed:
             return word.allowed
         return msgspec.structs.replace(_DISALLOWED, delay=word.allowed.delay)
-
-    async def sitemaps(self, url: str) -> list[str]:
-        origin = _origin(url)
-        word = self._words.get(origin)
-        if word is None or word.until <= self._now():
-            word = await self._learn(origin, UNMARKED)
-        return list(word.sitemaps)
 
     async def _learn(self, origin: str, marked: Marked) -> _Word:
         """Read it, or wait for whoever is reading it already."""
@@ -222,7 +212,6 @@ class RobotsTxt:
             allowed=Permission(True, delay=float(delay)),
             rules=None if prefilter.empty else rules,
             prefilter=prefilter,
-            sitemaps=_absolute(origin, list(rules.sitemaps)[:_SITEMAPS]),
             size=len(body),
         )
 
@@ -243,8 +232,3 @@ def _unpacked(value: bytes) -> _Told | None:
 def _origin(url: str) -> str:
     end = url.find("/", 8)
     return url if end < 0 else url[:end]
-
-
-def _absolute(origin: str, lines: list[str]) -> tuple[str, ...]:
-    found = (resolve(f"{origin}/", line) for line in lines)
-    return tuple(dict.fromkeys(url for url in found if url and url.startswith(("http://", "https://"))))

@@ -56,6 +56,29 @@ def _burst(mib: int) -> bytes:
     return gzip.compress(b"<urlset>" + (b" " * (_MIB - 1) + b"\n") * mib + b"</urlset>", 9)
 
 
+@sitemaps.add("spread", "an index of N indexes, each of N more, for ever, or /sitemap/spread/N")
+async def spread(call: Call) -> None:
+    wide = int(call.number(100))
+    place = "/".join(["/sitemap/spread", str(wide), *call.rest[1:]])
+    below = (f"{call.origin}{place}/{number}" for number in range(wide))
+    await call.send(answer(index(*below), _XML))
+
+
+@sitemaps.add("nested-gzip", "a gzip of 51 KB: 17 million elements inside each other")
+async def nested_gzip(call: Call) -> None:
+    await call.send(answer(_elements_inside(), "Content-Type: application/gzip"))
+
+
+@sitemaps.add("nested-encoding", "the same with Content-Encoding: gzip")
+async def nested_encoding(call: Call) -> None:
+    await call.send(answer(_elements_inside(), _XML, "Content-Encoding: gzip"))
+
+
+@lru_cache(maxsize=1)
+def _elements_inside() -> bytes:
+    return gzip.compress(b"<urlset>" + b"<a>" * 17_000_000, 9)
+
+
 @sitemaps.add("large", "a page, and then 51 MiB of comments, or /sitemap/large/MIB")
 async def large(call: Call) -> None:
     head = f"HTTP/1.1 200 OK\r\n{_XML}\r\nConnection: close\r\n\r\n<urlset><url><loc>{call.origin}/p/1</loc></url>"

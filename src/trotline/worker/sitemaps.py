@@ -1,0 +1,197 @@
+"""The built-in route that reads sitemaps: a file is a task like any page.
+
+So it waits for its moment in the lane of its host, is tried again when the host is away, survives a crash, and is
+parsed in a process with a memory cap that is replaced if the file brings it down (decision 073).
+"""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
+
+import msgspec
+
+from trotline.frontier.gate import Gate, Sifted
+from trotline.model.answer import CUT_SHORT, Answer, Failure
+from trotline.model.lease import LaneNews, Lease
+from trotline.model.limits import Limits
+from trotline.model.moments import Seconds
+from trotline.model.outcome import Bury, Done, Outcome, Snooze
+from trotline.model.sitemap_seed import ROUTE, SitemapSeed
+from trotline.model.task import LATER, Task
+from trotline.model.verdict import Kind, Verdict
+from trotline.rules import redirects, retries
+from trotline.rules.sitemaps import Sitemap, cut_at, named_in_robots, parse
+from trotline.rules.urls import Address, read
+from trotline.rules.verdicts import judge
+from trotline.spider.route import Route
+from trotline.spider.spider import Spider
+from trotline.worker.tools import Tools
+from trotline.worker.visited import Visit, request_of
+
+_SLICE = 500
+"""URLs that go through the gate before other visits have a turn."""
+OTHER_HOST = "sitemap URLs of another host"
+NOT_WEB = "sitemap entries that are not http(s) URLs"
+
+Marked = Callable[[Lease], AbstractContextManager[None]]
+"""While it lasts, the supervisor knows which task this process is busy with."""
+
+
+def is_for(task: Task) -> bool:
+    return task.route == ROUTE
+
+
+class SitemapVisitor:
+    """Visits sitemaps for one spider; what they list goes through the gate as seeds do."""
+
+    def __init__(self, spider: Spider, tools: Tools, marked: Marked) -> None:
+        self._spider = spider
+        self._limits = spider.limits or Limits()
+        self._tools = tools
+        self._marked = marked
+
+    async def visit(self, lease: Lease, delay: Seconds) -> Visit:
+        """`delay`: robots.txt asks for so much between two starts."""
+        task = lease.task
+        try:
+            seed = SitemapSeed.of(task.meta)
+            wants = _wants(seed)
+        except (ValueError, re.error) as error:
+            return Visit(lease=lease, outcome=Bury(why="sitemap: its task cannot be read", detail=str(error)))
+        route = self._spider.routes.get(seed.route)
+        if route is None:
+            return Visit(lease=lease, outcome=Bury(why=f"handler: no route {seed.route!r}"))
+        most = self._limits.robots if seed.robots else self._limits.sitemap
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        answer = await self._tools.fetcher.fetch_start(task, most)
+        took = clock() - started
+        with self._marked(lease):
+            verdict = judge(task, answer, limits=self._limits, now=lease.leased_at)
+        news = LaneNews(kind=verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay)
+        if verdict.kind is Kind.OK and isinstance(answer, Answer):
+            outcome, sifted = await self._read(lease, seed, answer, _Pages(route, wants, self._tools.gate))
+        else:
+            outcome, sifted = self._failed(lease, answer, verdict), Sifted()
+        silent = verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final)
+        return Visit(
+            lease=lease,
+            outcome=outcome,
+            sifted=sifted,
+            news=None if silent else news,
+            request=request_of(answer, verdict, took),
+        )
+
+    def _failed(self, lease: Lease, answer: Answer | Failure, verdict: Verdict) -> Outcome:
+        if verdict.kind is Kind.MOVED and isinstance(answer, Answer):
+            address = read(verdict.location)
+            if not isinstance(address, Address):
+                return Bury(why=f"sitemap: moved to {address.why}")
+            return Snooze(
+                wait=0.0, why="moved", task=redirects.moved(lease.task, answer.status, address.url, address.lane)
+            )
+        outcome = retries.plan(lease.task, verdict, self._tools.chance)
+        # A page that is gone is no news; a list of pages that is gone is a part of the crawl that will be missing.
+        return Bury(why=outcome.why) if isinstance(outcome, Done) else outcome
+
+    async def _read(self, lease: Lease, seed: SitemapSeed, answer: Answer, pages: "_Pages") -> tuple[Outcome, Sifted]:
+        sifted, url = Sifted(), lease.task.url
+        with self._marked(lease):
+            found = _parsed(seed, answer, self._limits)
+            children = self._children(seed, found, url)
+            _report(sifted, found, url)
+        await pages.sift(found, seed.host, lease, sifted, self._marked)
+        # A sitemap may be kept where the spider reads no pages.
+        sifted.add(self._tools.gate.seeds(children, lease.leased_at, scoped=False))
+        if not found.entries and not found.children and (seed.robots or found.notes or found.cuts):
+            nothing = "robots.txt names none" if seed.robots else "nothing could be read from it"
+            return Bury(why=f"sitemap: {nothing}", detail="; ".join([*found.notes, *found.cuts])[:500]), sifted
+        return Done(), sifted
+
+    def _children(self, seed: SitemapSeed, found: Sitemap, url: str) -> list[Task]:
+        """The files below this one, each with its share of those that may be read."""
+        limits = self._limits
+        budget = limits.sitemap_files - 1 if seed.files < 0 else seed.files
+        level = seed.level if seed.robots else seed.level + 1
+        children = list(dict.fromkeys(child for child in found.children if child != url))
+        if level > limits.sitemap_depth:
+            for child in children:
+                found.cut(f"sitemaps below sitemap_depth={limits.sitemap_depth} indexes", child)
+            return []
+        for child in children[budget:]:
+            found.cut(f"sitemaps after the first sitemap_files={limits.sitemap_files} of a seed", child)
+        children = children[:budget]
+        share = (budget - len(children)) // max(1, len(children))
+        below = msgspec.structs.replace(seed, level=level, files=share, robots=False)
+        return [
+            msgspec.structs.replace(below.task(child, priority=LATER, retries=self._spider.retries), parent=url)
+            for child in children
+        ]
+
+
+class _Pages:
+    """Makes tasks of the URLs that a seed wants."""
+
+    def __init__(self, route: Route, wants: Callable[[str], bool], gate: Gate) -> None:
+        self._route = route
+        self._wants = wants
+        self._gate = gate
+
+    async def sift(self, found: Sitemap, host: str, lease: Lease, sifted: Sifted, marked: Marked) -> None:
+        """In slices: 50,000 URLs take a second, and other visits wait meanwhile."""
+        seen: set[int] = set()
+        urls = (entry.url for entry in found.entries)
+        while some := list(islice(urls, _SLICE)):
+            # The author's own pattern may never come back from a URL.
+            with marked(lease):
+                drafts = list(self._drafts(some, host, lease.task.url, sifted))
+            new = self._gate.seeds(drafts, lease.leased_at)
+            new.tasks = [task for task in new.tasks if task.fingerprint not in seen]
+            seen |= {task.fingerprint for task in new.tasks}
+            sifted.add(new)
+            await asyncio.sleep(0)
+
+    def _drafts(self, urls: Iterable[str], host: str, parent: str, sifted: Sifted) -> Iterator[Task]:
+        own = tuple(f"{scheme}://{www}{host}/" for scheme in ("https", "http") for www in ("", "www."))
+        for url in urls:
+            if not url.startswith(own) and bare_host(url) != host:
+                sifted.refuse(OTHER_HOST)
+                sifted.examples.setdefault(OTHER_HOST, url)
+            elif self._wants(url):
+                yield msgspec.structs.replace(self._route.task(url), parent=parent)
+
+
+def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> Sitemap:
+    if seed.robots:
+        return named_in_robots(answer.body, answer.url, limits)
+    found = parse(answer.body, limits, answer.wire_bytes)
+    for note in answer.notes:
+        if note.startswith(CUT_SHORT):
+            found.cut(cut_at(len(answer.body), limits))
+        else:
+            found.notes.append(note)
+    return found
+
+
+def _report(sifted: Sifted, found: Sitemap, url: str) -> None:
+    for what, cut in found.cuts.items():
+        sifted.refuse(what, cut.count)
+        sifted.examples.setdefault(what, cut.example or url)
+    if found.dropped:
+        sifted.refuse(NOT_WEB, found.dropped)
+        sifted.examples.setdefault(NOT_WEB, url)
+
+
+def _wants(seed: SitemapSeed) -> Callable[[str], bool]:
+    if not seed.match:
+        return lambda url: True
+    pattern = re.compile(seed.match, seed.flags)
+    return lambda url: pattern.search(url) is not None
+
+
+def bare_host(url: str) -> str:
+    """www.shop.example and shop.example are one site to everybody but DNS."""
+    address = read(url)
+    return address.host.removeprefix("www.") if isinstance(address, Address) else ""
