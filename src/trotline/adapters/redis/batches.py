@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Container, Sequence
+from math import isfinite
 from typing import Any
 
 import msgspec
@@ -19,6 +20,10 @@ encode = msgspec.msgpack.Encoder().encode
 
 _LONGEST_TALLY = 100
 _LONGEST_EXAMPLE = 500
+_LONGEST_LANE = 8192
+"""Four times as many bytes at most: parcels keep its length in two."""
+_MOST_COUNTED = 2**50
+"""Of one name in one call. Lua counts in doubles, and spells larger ones as the server's counters do not read them."""
 _CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED, Kind.REFUSED})
 """News that need no chance."""
 _DONE, _RETRY, _SNOOZE, _BURY, _LEFT = range(5)
@@ -63,6 +68,8 @@ class Batch:
         """The lane's number in this batch."""
         place = self._places.get(name)
         if place is None:
+            if len(name) > _LONGEST_LANE:
+                raise ValueError(f"the lane {name[:40]}... is {len(name):,} characters long; {_LONGEST_LANE:,} can be")
             self.names.append(name)
             place = self._places[name] = len(self.names)
             if name in self._special:
@@ -76,11 +83,20 @@ class Batch:
         for task, form in zip(tasks, forms, strict=True):
             blob = raw(pack(task, numbers[form], form.scheme))
             mark = task.fingerprint
+            if task.not_before:
+                _checked("not_before", task.not_before)
             put((str(mark), spread(mark), self.lane(task.lane), level_of(task), task.not_before, blob))
 
     async def blob(self, task: Task) -> bytes:
         form = form_of(task)
         return self._codec.pack(task, (await self._forms.learn([form]))[form], form.scheme)
+
+
+def _checked(name: str, value: float) -> float:
+    """The value, if a script can keep it: one that cannot be must not be found out half-way."""
+    if not isfinite(value):
+        raise ValueError(f"{name} is {value}, which is no time")
+    return value
 
 
 def moved(settlement: Settlement) -> Task | None:
@@ -125,6 +141,7 @@ async def endings(
             told: tuple[float, float, float] = (0, 0, 0)
         else:
             flat += (news.kind.value, news.took)
+            _checked("took", news.took + news.rest + news.interval)
             told = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
         if more or tallies or any(told):
             flat.append([*told, tallies, *(more or _NOTHING)])
@@ -139,9 +156,10 @@ async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[in
     if isinstance(outcome, Done):
         return _DONE, f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok", []
     if isinstance(outcome, Retry):
-        return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [outcome.wait, "", "", 0, ""]
+        return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [_checked("wait", outcome.wait), "", "", 0, ""]
     if isinstance(outcome, Snooze):
         name = f"snooze: {outcome.why}"[:_LONGEST_TALLY]
+        _checked("wait", outcome.wait)
         task = moved(settlement)
         if task is None or left:
             return _LEFT if left else _SNOOZE, name, [outcome.wait, "", "", 0, ""]
@@ -151,6 +169,9 @@ async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[in
 
 
 def _tallies(settlement: Settlement) -> list[Any]:
+    for name, count in settlement.tallies.items():
+        if not isinstance(count, int) or not -_MOST_COUNTED <= count <= _MOST_COUNTED:
+            raise ValueError(f"{count!r:.40} of {name[:40]!r} is no count")
     return [part for name, count in settlement.tallies.items() for part in (name[:_LONGEST_TALLY], count)]
 
 

@@ -49,6 +49,12 @@ _SCHEMES = {"https": "https://", "http": "http://", "": ""}
 _encode = msgspec.msgpack.Encoder().encode
 
 
+_SHARED_PRIORITIES = range(101)
+"""Those that a form names. Forms are counted, priorities need not be: any other one travels with its task."""
+_ELSEWHERE = 0
+"""What the form says of those."""
+
+
 class Form(msgspec.Struct, frozen=True, array_like=True):
     """What many tasks of a job share."""
 
@@ -68,7 +74,8 @@ decode_form = msgspec.msgpack.Decoder(Form).decode
 def form_of(task: Task) -> Form:
     url = task.url
     scheme = "https" if url.startswith("https://") else "http" if url.startswith("http://") else ""
-    return Form(task.route, task.site, task.pool, task.priority, task.retries, task.method, scheme)
+    priority = task.priority if task.priority in _SHARED_PRIORITIES else _ELSEWHERE
+    return Form(task.route, task.site, task.pool, priority, task.retries, task.method, scheme)
 
 
 def level_of(task: Task) -> int:
@@ -99,6 +106,8 @@ class Codec:
         text = url.encode()
         created = self._created(task.created_at)
         attempt, depth = task.attempt, task.depth
+        if task.priority not in _SHARED_PRIORITIES:
+            rest["p"] = task.priority
         if not created and task.created_at:
             rest["c"] = task.created_at
         if not 0 <= attempt <= _MOST_ATTEMPTS:
@@ -177,6 +186,7 @@ class Codec:
             "parent": start + parent.decode() if flags & _PARENT_SHORT else parent.decode(),
             "created_at": self._epoch + (created - 1) / 1000 if created else 0.0,
             "depth": depth,
+            "priority": shared.priority,
         }
         if rest is not None:
             attempt += rest.attempts
@@ -185,7 +195,6 @@ class Codec:
             route=shared.route,
             site=shared.site,
             pool=shared.pool,
-            priority=shared.priority,
             retries=shared.retries,
             method=shared.method,
             lane=lane,
@@ -213,7 +222,7 @@ class Codec:
 class _Rest(
     msgspec.Struct,
     forbid_unknown_fields=True,
-    rename={**_RARE, "attempts": "a", "created_at": "c", "depth": "d", "url": "u", "parent": "q"},
+    rename={**_RARE, "attempts": "a", "created_at": "c", "depth": "d", "url": "u", "parent": "q", "priority": "p"},
 ):
     """What the rest may be made of."""
 
@@ -228,6 +237,7 @@ class _Rest(
     meta: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     created_at: float | msgspec.UnsetType = msgspec.UNSET
     depth: int | msgspec.UnsetType = msgspec.UNSET
+    priority: int | msgspec.UnsetType = msgspec.UNSET
     url: str | msgspec.UnsetType = msgspec.UNSET
     parent: str | msgspec.UnsetType = msgspec.UNSET
 

@@ -14,6 +14,7 @@ from trotline.adapters.redis.ending import ended_with, look
 from trotline.adapters.redis.forgetting import pairs
 from trotline.adapters.redis.graveyard import Graveyard
 from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
 from trotline.adapters.redis.shard import Shard
@@ -102,7 +103,10 @@ class RedisConsole:
             while cursor != "0":
                 told, *lanes = await self._server.run(script("lanes_view"), shard.key, cursor or "0", _PAGE)
                 for name, packed, waiting in zip(*[iter(lanes)] * 3, strict=True):
-                    yield read_lane(packed).view(name.decode(errors="replace"), waiting, now)
+                    lane, record = name.decode(errors="replace"), read_lane(packed)
+                    if record.more:
+                        waiting += await waiting_in_more(self._server, shard.prefix, lane, record)
+                    yield record.view(lane, waiting, now)
                 cursor = told.decode()
 
     async def pause(self, lane: str | None = None) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from trotline.adapters.redis import keys, memory
 from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.levels import levels_of
 from trotline.adapters.redis.server import Server
 
 _STEP = 500
@@ -42,9 +43,12 @@ async def _lanes(server: Server, prefix: str) -> None:
         cursor, flat = await server.ask("HSCAN", f"{prefix}lanes", cursor, "COUNT", _STEP)
         doomed = []
         for name, packed in pairs(flat):
-            lane = name.decode()
-            doomed += [keys.queue(prefix, lane, level) for level in read_lane(packed).levels]
-            doomed.append(keys.late(prefix, lane))
+            lane, record = name.decode(), read_lane(packed)
+            async for levels in levels_of(server, prefix, lane, record):
+                await server.ask(
+                    "UNLINK", keys.late(prefix, lane), *(keys.queue(prefix, lane, each) for each in levels)
+                )
+            doomed += [keys.more(prefix, lane, parity) for parity in record.more]
         if doomed:
             await server.ask("UNLINK", *doomed)
         if int(cursor) == 0:

@@ -37,7 +37,7 @@ class Forms:
                 if not number:
                     raise FrontierError(
                         "too many kinds of tasks in one job",
-                        hint="Routes, sites, pools and priorities make kinds, 58,500 at most. Use fewer priorities.",
+                        hint="Routes, sites, pools and numbers of retries make kinds, 58,500 at most. Use fewer sites.",
                     )
                 self._numbers[form] = number
                 self._forms[number] = form

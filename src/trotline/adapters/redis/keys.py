@@ -57,6 +57,11 @@ def late(prefix: str, lane: str) -> str:
     return f"{prefix}d:{lane}"
 
 
+def more(prefix: str, lane: str, parity: int) -> str:
+    """Levels of a lane that its own string has no room for."""
+    return f"{prefix}m:{parity}:{lane}"
+
+
 def held(prefix: str, worker: str) -> str:
     return f"{prefix}held:{worker}"
 

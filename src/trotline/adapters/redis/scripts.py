@@ -1,4 +1,15 @@
-"""The Lua scripts: one file per command, with the shared pieces that it names put in front of it."""
+"""The Lua scripts: one file per command, with the shared pieces that it names put in front of it.
+
+A script that fails in the middle is not undone: what it wrote stays, and the rest is lost. So in every one of them
+
+- whatever can fail comes before the first write: reading what was asked, and every check of it. What a number or a name
+  may be is checked in Python, before anything is sent (batches.py);
+- nothing grows with the data that has a limit in Lua: `unpack` always says how far, and never beyond 1,000 values;
+- a call's name is recorded last: a repeat of a call that failed half-way is not answered as if it had been done;
+- the elements of one call are bounded, here or by its caller: no call takes a tenth of a second.
+
+tests/contract/test_redis_scripts.py goes over all of them; docs/decisions/060-scripts-fail-before-they-write.md.
+"""
 
 import re
 from functools import lru_cache

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.compact import open_grave, spread, unwrap
+from trotline.adapters.redis.compact import level_of, open_grave, spread, unwrap
 from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.levels import levels_of
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
 from trotline.model.job import Whereabouts
@@ -88,13 +89,26 @@ async def _delayed(shard: Shard, task: Task) -> Found | None:
 
 async def _waiting(shard: Shard, task: Task) -> Found | None:
     packed = await shard.server.ask("HGET", f"{shard.prefix}lanes", task.lane)
-    for level in read_lane(packed).levels if packed else ():
-        queue, start = keys.queue(shard.prefix, task.lane, level), 0
-        while blobs := await shard.server.ask("LRANGE", queue, start, start + _STEP - 1):
-            for blob in blobs:
-                if _is(blob, task):
-                    return Whereabouts(state="waiting"), blob, task.lane
-            start += len(blobs)
+    if packed is None:
+        return None
+    # Where it began is where it most likely is: a lane may have a hundred thousand levels.
+    likely = [level_of(task)]
+    async for levels in levels_of(shard.server, shard.prefix, task.lane, read_lane(packed)):
+        for level in likely + levels:
+            blob = await _in_queue(shard, task, keys.queue(shard.prefix, task.lane, level))
+            if blob is not None:
+                return Whereabouts(state="waiting"), blob, task.lane
+        likely = []
+    return None
+
+
+async def _in_queue(shard: Shard, task: Task, queue: str) -> bytes | None:
+    start = 0
+    while blobs := await shard.server.ask("LRANGE", queue, start, start + _STEP - 1):
+        for blob in blobs:
+            if _is(blob, task):
+                return bytes(blob)
+        start += len(blobs)
     return None
 
 

@@ -24,7 +24,7 @@ class Authority:
         return ssl.create_default_context(cafile=self.path("ca.pem"))
 
     def server(self, kind: str = "good", *, weak: bool = False) -> ssl.SSLContext:
-        """A server's side with a certificate of that kind for `localhost` and 127.0.0.1; `weak` speaks TLS 1.1 at most."""
+        """A server's side with a certificate of that kind for `localhost` and 127.0.0.1; `weak`: TLS 1.1 at most."""
         if not (self._folder / f"{kind}.pem").exists():
             self._issue(kind, "elsewhere.example" if kind == "wrong-host" else "localhost")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

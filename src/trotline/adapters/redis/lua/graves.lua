@@ -43,16 +43,18 @@ end
 
 -- Bury what waits in a lane, up to a limit. How many that were.
 local function bury_waiting(lane, why, limit)
-  local buried, name = 0, "dead: " .. why
+  local buried, looks, name = 0, 0, "dead: " .. why
   touch(lane)
-  while lane[LEVELS] > 0 and buried < limit do
+  -- A level may be empty, so looks are limited too.
+  while lane[LEVELS] > 0 and buried < limit and looks < limit do
+    looks = looks + 1
     local level = lane[LEVELS + 1]
     local blobs = call("LPOP", queue(lane, level), limit - buried) or {}
     for i = 1, #blobs do bury(lane[NAME], level, blobs[i], why, "", name) end
     buried = buried + #blobs
     if buried < limit then close_level(lane, LEVELS + 1) end
   end
-  if buried < limit then
+  if buried < limit and lane[LEVELS] == 0 then
     local late = call("ZPOPMIN", LATE .. lane[NAME], limit - buried)
     for i = 1, #late, 2 do
       local level = unpack_("<i4", late[i])

@@ -5,6 +5,7 @@
 --                         need credit
 --   P d:LANE        zset  tasks that are not due yet (level and task) -> due
 --   P due           zset  lane -> due time of its first delayed task
+--   P m:0:LANE      zset  even levels with tasks for which the packed lane has no room; P m:1:LANE the odd ones
 --   P r:LEVEL       list  lanes that may be served in this level, who waited longest first: stamp (4 bytes) and name
 --   P levels        zset  the levels that have such a list
 --   P rest          zset  level (4 bytes), stamp and name of a lane that will stand in line -> from when on, in
@@ -14,24 +15,27 @@
 -- beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has to be
 -- searched for, and who has rested joins the line without being looked at. Stamp 0: it does not stand there.
 
--- A packed lane: its kind, how many levels, (level, stamp) for each, and then as much of the pace as its kind needs.
+-- A packed lane: its kind, how many levels, which sets of more levels there are (1 even, 2 odd, 3 both), (level, stamp)
+-- for each level, and then as much of the pace as its kind needs. Its best even and its best odd level are always among
+-- them, and there are more in the sets only while it is full.
 -- Most lanes were never visited, or have only good answers; it is they that a broad crawl has by the hundred thousand.
 local WHOLE, CALM, FRESH = 0, 1, 2
-local LEVEL_AT = 4
+local LEVEL_AT, MOST_LEVELS = 4, 16
 local PARTS = {[WHOLE] = "<BI4dddI4dddI4dI4ddddd", [CALM] = "<I4dddI4dddddd", [FRESH] = "<ddI4"}
 local PAIRS = {[0] = "<", "<i4I4", "<i4I4i4I4", "<i4I4i4I4i4I4"}
 local RUNNING, PAUSED, DRAINING = 0, 1, 2
-local LANES, QUEUE, LATE, LINE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:"
+local LANES, QUEUE, LATE, LINE, MORE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:", P .. "m:"
 
 local lanes, touched, touches, not_before = {}, {}, 0, {}
+-- Which sets of more levels a lane has; most have none.
+local more_of = {}
 
 local function pairs_of(levels)
   return PAIRS[levels] or "<" .. string.rep("i4I4", levels)
 end
 
 local function read_lane(name, packed)
-  local kind, low, high = byte(packed, 1, 3)
-  local levels = low + 256 * high
+  local kind, levels, more = byte(packed, 1, 3)
   local at = LEVEL_AT + 8 * levels
   -- Room for three levels from the start; what stands behind the last one means nothing.
   local l1, s1, l2, s2, l3, s3 = unpack_(pairs_of(min(levels, 3)), packed, LEVEL_AT)
@@ -55,6 +59,7 @@ local function read_lane(name, packed)
     lane[LEVELS + 2 * i - 1], lane[LEVELS + 2 * i] = unpack_("<i4I4", packed, LEVEL_AT + 8 * i - 8)
   end
   lanes[name] = lane
+  if more > 0 then more_of[lane] = more end
   return lane
 end
 
@@ -70,7 +75,8 @@ local function pack_lane(lane)
     return pack_("<BHi4I4I4dddI4dddddd", CALM, 1, lane[LEVELS + 1], lane[LEVELS + 2], lane[LEASED], lane[WAKE], lane[FLOOR],
       lane[CEILING], lane[CONCURRENCY], lane[INTERVAL], lane[NEXT], lane[REST], lane[SLOWED], lane[LATENCY], lane[USUAL])
   end
-  local head = pack_("<BH", kind, levels) .. pack_(pairs_of(levels), unpack(lane, LEVELS + 1, LEVELS + 2 * levels))
+  local head = pack_("<BBB", kind, levels, more_of[lane] or 0)
+    .. pack_(pairs_of(levels), unpack(lane, LEVELS + 1, LEVELS + 2 * levels))
   if kind == CALM then
     return head .. pack_(PARTS[CALM], lane[LEASED], lane[WAKE], lane[FLOOR], lane[CEILING], lane[CONCURRENCY],
       lane[INTERVAL], lane[NEXT], lane[REST], lane[SLOWED], lane[LATENCY], lane[USUAL])
@@ -96,8 +102,7 @@ local function has_level(packed, level)
     needle = pack_("<i4", level)
     needles[level] = needle
   end
-  local low, high = byte(packed, 2, 3)
-  local last = LEVEL_AT + 8 * (low + 256 * high)
+  local last = LEVEL_AT + 8 * byte(packed, 2)
   local at = find(packed, needle, LEVEL_AT, true)
   -- The same bytes may stand across a level and a stamp.
   while at and at < last and (at - LEVEL_AT) % 8 ~= 0 do at = find(packed, needle, at + 1, true) end
@@ -144,18 +149,64 @@ local function find_level(lane, level)
   return nil
 end
 
+local function more_key(lane, parity)
+  return MORE .. parity .. ":" .. lane[NAME]
+end
+
+-- The lane is full: the worst level that is not the best of its parity goes to the others. It loses its place in line,
+-- which it had for later. Gives where there is room for this level now, or nil if it went there itself.
+local function make_room(lane, level)
+  local best = {[level % 2] = level}
+  for at = LEVELS + 1, LEVELS + 2 * MOST_LEVELS, 2 do
+    local parity = lane[at] % 2
+    if not best[parity] or lane[at] < best[parity] then best[parity] = lane[at] end
+  end
+  local worst, worst_at = best[level % 2] ~= level and level or nil, nil
+  for at = LEVELS + 1, LEVELS + 2 * MOST_LEVELS, 2 do
+    if lane[at] ~= best[lane[at] % 2] and (not worst or lane[at] > worst) then worst, worst_at = lane[at], at end
+  end
+  local parity, more = worst % 2, more_of[lane] or 0
+  call("ZADD", more_key(lane, parity), worst, worst)
+  if more % (2 * parity + 2) < parity + 1 then more_of[lane] = more + parity + 1 end
+  return worst_at
+end
+
 local function open_level(lane, level)
   if find_level(lane, level) then return end
   local at = LEVELS + 2 * lane[LEVELS] + 1
+  if lane[LEVELS] >= MOST_LEVELS then
+    at = make_room(lane, level)
+    if not at then return end
+    call("ZREM", more_key(lane, level % 2), level)
+  else
+    lane[LEVELS] = lane[LEVELS] + 1
+  end
   lane[at], lane[at + 1] = level, 0
-  lane[LEVELS] = lane[LEVELS] + 1
+end
+
+-- There is room again: the best of the others comes in, of this parity if there is one.
+local function take_in(lane, parity)
+  for _ = 1, 2 do
+    if more_of[lane] % (2 * parity + 2) >= parity + 1 then
+      local level = tonumber(call("ZPOPMIN", more_key(lane, parity))[1])
+      if level then
+        local at = LEVELS + 2 * lane[LEVELS] + 1
+        lane[at], lane[at + 1] = level, 0
+        lane[LEVELS] = lane[LEVELS] + 1
+        return
+      end
+      more_of[lane] = more_of[lane] - parity - 1
+    end
+    parity = 1 - parity
+  end
 end
 
 local function close_level(lane, at)
-  local last = LEVELS + 2 * lane[LEVELS]
+  local last, parity = LEVELS + 2 * lane[LEVELS], lane[at] % 2
   lane[at], lane[at + 1] = lane[last - 1], lane[last]
   lane[last - 1], lane[last] = nil, nil
   lane[LEVELS] = lane[LEVELS] - 1
+  if more_of[lane] then take_in(lane, parity) end
 end
 
 local ends = {}
@@ -174,10 +225,15 @@ local function queue(lane, level)
   return QUEUE .. lane[NAME] .. end_of(level)
 end
 
+-- How many wait in the lane, but for those in more levels: they are counted by pages (more_levels.lua).
 local function waiting_in(lane)
   local sum = call("ZCARD", LATE .. lane[NAME])
   for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do sum = sum + call("LLEN", queue(lane, lane[at])) end
   return sum
+end
+
+local function has_waiting(lane)
+  return lane[LEVELS] > 0 or call("EXISTS", LATE .. lane[NAME]) == 1
 end
 
 -- A task waits at the end of its queue, or (due) until its time has come.

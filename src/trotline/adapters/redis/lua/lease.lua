@@ -143,7 +143,7 @@ end
 local function serve(lane, at, wanted)
   if lane[FAILURES] > 0 and given_up(lane, patience) then
     bury_waiting(lane, string.format("unreachable: lane given up after %.0f s of failures only", patience), BURIED)
-    if waiting_in(lane) == 0 then forgive(lane) end
+    if not has_waiting(lane) then forgive(lane) end
     not_before[lane] = now + 0.001
     return
   end
@@ -187,7 +187,7 @@ local function serve_level(level)
   end
   local names, count = {}, #line
   for i = 1, count do names[i] = sub(line[i], 5) end
-  local packed = call("HMGET", LANES, unpack(names))
+  local packed = call("HMGET", LANES, unpack(names, 1, count))
   popped, popped_at, visited = {}, level, visited + count
   for i = 1, count do
     local name = names[i]
@@ -242,14 +242,15 @@ if book.state == "running" or book.state == "draining" then
 end
 reply[1] = floor(now * 1e6 + 0.5)
 reply[3] = (book.leases + 1) * shards + shard
+local handed_out
 if served > 0 then
   many("HSET", HELD .. worker, held)
-  call("HSET", P .. "calls", "l" .. worker, this_call .. " " .. held[1] .. held[2 * served - 1])
+  handed_out = held[1] .. held[2 * served - 1]
   book.leases = book.leases + served
   book.leased = book.leased + served
   book.waiting = book.waiting - served
 else
-  if lost_call ~= "" then call("HSET", P .. "calls", "l" .. worker, this_call .. " ") end
+  if lost_call ~= "" then handed_out = "" end
   reply[2] = next_wake()
   call("HSET", JOB, "idle", "1")
 end
@@ -257,6 +258,7 @@ write_lanes(true)
 -- What was promoted or rescued is news for others only if something of it is left.
 woke = woke and served == limit
 close_books()
+if handed_out then call("HSET", P .. "calls", "l" .. worker, this_call .. " " .. handed_out) end
 local empty = book.sealed and book.waiting + book.leased == 0
 if book.state == "cancelled" or (whole and book.finished_at) or (not whole and empty) then reply[4] = 1 end
 return reply

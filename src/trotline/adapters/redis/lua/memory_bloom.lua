@@ -50,7 +50,7 @@ do
       local place = floor(at / 8) + 1
       bytes[place] = bor(bytes[place], MASKS[at % 8])
     end
-    return string.char(unpack(bytes))
+    return string.char(unpack(bytes, 1, BLOCK))
   end
 
   local function layer_has(keys, layer, fingerprint, spread)

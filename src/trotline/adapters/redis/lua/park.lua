@@ -9,11 +9,12 @@ for i = 3, #ARGV, 2 do
   whys[tonumber(ARGV[i])] = ARGV[i + 1]
 end
 local held = {}
-for i, parcel in ipairs(call("HMGET", HELD .. ARGV[2], unpack(fields))) do
+for i = 1, #fields do
+  local parcel = call("HGET", HELD .. ARGV[2], fields[i])
   if not parcel then break end
   held[i] = {tonumber(ARGV[1 + 2 * i]), parcel}
 end
-call("HDEL", HELD .. ARGV[2], unpack(fields))
+many("HDEL", HELD .. ARGV[2], fields)
 give_back(held, function(token, lane, level, blob)
   bury(lane, level, blob, "undecodable: " .. whys[token], "", "dead: undecodable")
   return nil

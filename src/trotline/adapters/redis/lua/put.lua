@@ -13,7 +13,7 @@ if kept and sub(kept, 1, #ARGV[3] + 1) == ARGV[3] .. " " then return sub(kept, #
 
 local asked = cmsgpack.unpack(ARGV[4])
 local answers = table.concat(admit(asked[1], asked[2], asked[3]))
-call("SET", last, ARGV[3] .. " " .. answers, "EX", 120)
 write_lanes()
 close_books()
+call("SET", last, ARGV[3] .. " " .. answers, "EX", 120)
 return answers

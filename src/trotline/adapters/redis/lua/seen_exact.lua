@@ -36,7 +36,7 @@ local function seen_split()
         local at = floor((low + high) / 2)
         if tonumber(members[at]) < middle then low = at + 1 else high = at end
       end
-      upper = {unpack(members, low)}
+      for i = low, #members do upper[#upper + 1] = members[i] end
     else
       for i = 1, #members do
         if tonumber(members[i]) >= middle then upper[#upper + 1] = members[i] end

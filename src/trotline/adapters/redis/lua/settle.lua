@@ -147,8 +147,8 @@ if endeds > 0 then
   if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
   if endeds > done then call("HINCRBY", P .. "figures", "f" .. worker, endeds - done) end
   if #children > 0 then admit(names, paces, children, owners, live) end
-  call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)
   write_lanes()
   close_books()
+  call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)
 end
 return letters

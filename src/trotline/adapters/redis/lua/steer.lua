@@ -29,7 +29,7 @@ if verb == "pace" then
   repace(lane, pace)
 elseif verb == "cancelled" then
   buried = bury_waiting(lane, "cancelled", BURIED)
-  if waiting_in(lane) > 0 then more = 1 end
+  if has_waiting(lane) then more = 1 end
 else
   if lane[STATE] == DRAINING then book.draining = book.draining - 1 end
   if verb == "draining" then book.draining = book.draining + 1 end

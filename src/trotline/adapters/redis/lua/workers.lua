@@ -21,7 +21,7 @@ local function give_back(held, changed)
   end
   load_lanes(names)
   for i = 1, #held do
-    local token, _, level, name, blob = unpack(held[i])
+    local token, level, name, blob = held[i][1], held[i][3], held[i][4], held[i][5]
     local lane = lanes[name]
     touch(lane)
     lane[LEASED] = lane[LEASED] - 1
