@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from trotline.app import wiring
+from trotline.app.budgeting import give_budget
 from trotline.app.places import frontier_url, sink_url
 from trotline.app.processes import worker_name
 from trotline.app.seeding import seed
@@ -83,6 +84,8 @@ class App:
         gate = wiring.open_gate(spider)
         await seed(spider, frontier, gate, now, extra=None)
         await frontier.seal()
+        if spider.max_pages is not None:
+            await give_budget(frontier, spider, None, None)
         return job
 
     async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:

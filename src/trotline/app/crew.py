@@ -31,7 +31,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     sink: str
     processes: int = 1
     slots: int = 16
+    prefetch: int | None = None
     max_pages: int | None = None
+    """Of the job: whoever visits them, they count."""
+    max_bytes: int | None = None
+    max_time: Seconds | None = None
+    """Of this command."""
     allow_private: bool = False
     allow: tuple[str, ...] = ()
     proxy: Proxy | None = None
@@ -61,8 +66,6 @@ class Crew:
         self._version = code_version(plan.ref)
         self._strict = strict
         self._nursery: Nursery | None = None
-        self._ended_before: int | None = None
-        """Pages that had ended when the first child started."""
         self._supervisor = Supervisor(
             self._spawn,
             frontier,
@@ -72,8 +75,6 @@ class Crew:
             memory=plan.memory,
             evidence=wiring.evidence_path(plan.frontier),
             about=self._about,
-            # What the relieved one has under way is not counted yet, and its successor would go beyond the limit.
-            relieve=plan.max_pages is None,
         )
 
     async def run(self) -> None:
@@ -103,7 +104,8 @@ class Crew:
 
     async def _spawn(self, place: int) -> Child:
         plan = self._plan
-        share = 0 if self._is_replaced() else await self._share(place)
+        # One that is started only to be stopped takes nothing.
+        pages = 0 if self._is_replaced() else None
         return start_child(
             Orders(
                 name=worker_name(place),
@@ -112,7 +114,12 @@ class Crew:
                 sink=plan.sink,
                 job=self._frontier.job,
                 policy=Policy(
-                    slots=plan.slots, max_pages=share, grace=plan.grace, memory=plan.memory, visits=plan.visits
+                    slots=plan.slots,
+                    prefetch=plan.prefetch,
+                    max_pages=pages,
+                    grace=plan.grace,
+                    memory=plan.memory,
+                    visits=plan.visits,
                 ),
                 allow_private=plan.allow_private,
                 allow=plan.allow,
@@ -132,19 +139,6 @@ class Crew:
         if not self._supervisor.stopping:
             self._supervisor.stop()
         return True
-
-    async def _share(self, place: int) -> int | None:
-        """How many pages the child in this place may visit; one that replaces a dead one gets what is left."""
-        pages = self._plan.max_pages
-        if pages is None:
-            return None
-        progress = await self._frontier.progress()
-        ended = progress.done + progress.dead
-        if self._ended_before is None:
-            self._ended_before = ended
-        left = max(0, pages - (ended - self._ended_before))
-        processes = self._plan.processes
-        return min(left, pages // processes + (place < pages % processes))
 
     def _ready_child(self) -> Launched | None:
         """A process that is warm already, if there is one. Where a child has died others may follow."""

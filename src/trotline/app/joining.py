@@ -82,10 +82,11 @@ class Search:
         return found
 
     async def _taken_up(self, job: Job) -> AnyFrontier | None:
-        """The job's frontier; None if the job was cancelled."""
+        """The job's frontier; None if the job was cancelled, or has reached its limit."""
         frontier = await wiring.open_frontier(self._frontier, job)
         try:
-            cancelled = (await frontier.progress()).state is State.CANCELLED
+            progress = await frontier.progress()
+            cancelled = progress.state is State.CANCELLED or bool(progress.spent)
         except BaseException:
             await frontier.close()
             raise

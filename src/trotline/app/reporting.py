@@ -69,6 +69,8 @@ class Ending(StrEnum):
 def ending_of(progress: Progress, rules: LaneRules) -> Ending | None:
     """How the job ended; None if it did not. `rules`: of the job."""
     if progress.finished_at is None:
+        if progress.spent:
+            return Ending.STOPPED_AT_LIMIT
         return Ending.CANCELLED if progress.state is State.CANCELLED else None
     if progress.dead or progress.tallies.get("records rejected"):
         return Ending.FINISHED_WITH_DEAD

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.budgeting import give_budget
 from trotline.app.code_version import code_version
 from trotline.app.counting import ask
 from trotline.app.crew import Crew, Plan
@@ -18,7 +19,6 @@ from trotline.app.seeding import seed
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import TrotlineError
-from trotline.model.moments import Seconds
 from trotline.ports.sink import Sink
 from trotline.spider.spider import Spider
 
@@ -28,7 +28,6 @@ __all__ = ["Ending", "Report", "RunPlan", "run"]
 class RunPlan(Plan, frozen=True, kw_only=True):
     """What the command line asked for."""
 
-    max_time: Seconds | None = None
     fresh: bool = False
     """Start a new job even if an unfinished one could be resumed."""
     seeds_file: str | None = None
@@ -46,10 +45,9 @@ async def run(
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
             kept = msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db")
             return await run(kept, spider, show, launched)
-    if plan.max_pages is None:
-        plan = msgspec.structs.replace(plan, max_pages=spider.max_pages)
     job, resumed = await open_job(plan.frontier, spider, code_version(plan.ref), fresh=plan.fresh)
     frontier = await wiring.open_frontier(plan.frontier, job)
+    await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
     await wiring.check_validators(plan.frontier, job, plan.sink, spider, rows=wiring.has_rows(plan.sink))
     sink = wiring.open_sink(plan.sink, job.id, job.started_at)
     try:

@@ -43,7 +43,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     processes: int = 1
     slots: int = 16
     """Concurrent visits of one process."""
+    prefetch: int | None = None
+    """Tasks that a process holds ready beyond its slots; None: as many as its speed asks for."""
     max_pages: int | None = None
+    max_bytes: int | None = None
     max_time: Seconds | None = None
     grace: Seconds = 30.0
     """How long a stop may take."""
@@ -88,6 +91,15 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str], folder: Path)
         for name, (value, place) in source.items():
             found[name], origin[name] = value, place
     return Settings(**{name: _typed(name, value, origin[name]) for name, value in found.items()})
+
+
+def given(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """What is set for all commands, by its name: where."""
+    return {
+        name: place
+        for source in (_from_file(folder), _from_environment(environment))
+        for name, (_, place) in source.items()
+    }
 
 
 def strangers(environment: Mapping[str, str]) -> list[str]:
@@ -218,10 +230,24 @@ def _length(value: Any) -> Seconds:
 
 def size(text: str) -> int:
     """`512MiB`, `1GiB`, `1.5G`: bytes. Units are powers of two, with or without the "iB"."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([MG])(?:I?B)?", text.strip().upper())
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT])(?:I?B)?", text.strip().upper())
     if match is None:
         raise ValueError(f'{text!r} is not a size; write it like "512MiB" or "2GiB"')
-    return int(float(match[1]) * (MIB if match[2] == "M" else 1024 * MIB))
+    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2]) + 1))
+
+
+def _budget(value: Any) -> int:
+    found = value if isinstance(value, int) and not isinstance(value, bool) else size(str(value))
+    if not 1 <= found <= 10**18:
+        raise ValueError(f"{value!r} must be more than no bytes at all")
+    return found
+
+
+def _whole_or_none(most: int) -> Any:
+    def parse(value: Any) -> int:
+        return 0 if value in (0, "0") and value is not False else int(_whole(most)(value))
+
+    return parse
 
 
 def _memory(value: Any) -> int:
@@ -266,7 +292,9 @@ _TYPES: dict[str, Any] = {
     "sink": sink_url,
     "processes": _whole(MOST_PROCESSES),
     "slots": _whole(MOST_SLOTS),
+    "prefetch": _whole_or_none(MOST_SLOTS),
     "max_pages": _whole(10**12),
+    "max_bytes": _budget,
     "max_time": _length,
     "grace": _length,
     "memory": _memory,

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.budgeting import give_budget
 from trotline.app.code_version import code_version
 from trotline.app.coordinating import Post, look_after
 from trotline.app.counting import count_rows
@@ -39,6 +40,8 @@ class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Seed it and leave."""
     seeds_file: str | None = None
     high_water: int = HIGH_WATER
+    max_pages: int | None = None
+    max_bytes: int | None = None
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +67,7 @@ async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None])
     job, resumed = await open_job(plan.frontier, spider, code_version(plan.ref), fresh=plan.fresh)
     frontier = await wiring.open_frontier(plan.frontier, job)
     try:
+        await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
         return await _Start(plan, spider, frontier, resumed).until_end(show)
     finally:
         await frontier.close()

@@ -1,13 +1,15 @@
 """A machine of the fleet: takes part in the jobs of one spider, one after another, and waits for the next."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from enum import StrEnum
 from typing import TypeVar
 
 import msgspec
 
 from trotline.app import wiring
+from trotline.app.budgeting import lower_budget
 from trotline.app.counting import ask
 from trotline.app.crew import Crew, Plan
 from trotline.app.joining import Found, Search
@@ -17,7 +19,7 @@ from trotline.app.reporting import SHOW_EVERY, Ending, Report, Reporter, ending_
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, SinkUnreachable, TrotlineError
-from trotline.model.job import Job, State
+from trotline.model.job import Job
 from trotline.model.moments import Seconds
 from trotline.ports.sink import Sink
 from trotline.spider.spider import Spider
@@ -94,6 +96,7 @@ class _Member:
         self._hands = hands
         self._launched = list(launched)
         self._stopped = asyncio.Event()
+        self._out_of_time = False
         self._crew: Crew | None = None
         self._told: set[tuple[What, str]] = set()
         """What need not be said again."""
@@ -107,7 +110,7 @@ class _Member:
 
     async def until_end(self) -> Ending:
         try:
-            with obeyed(self._interrupt):
+            with obeyed(self._interrupt), self._limited():
                 while not self._stopped.is_set():
                     found = await self._look()
                     if found.frontier is not None:
@@ -118,9 +121,25 @@ class _Member:
                         await self._rest()
                     elif self._plan.until_finished and ending is not Ending.INTERRUPTED:
                         return ending
-            return Ending.INTERRUPTED
+            return Ending.STOPPED_AT_LIMIT if self._out_of_time else Ending.INTERRUPTED
         finally:
             await self._search.close()
+
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        """After `max_time` we stop, as if somebody had asked us to; the job goes on with the others."""
+        if self._plan.max_time is None:
+            yield
+            return
+        timer = asyncio.get_running_loop().call_later(self._plan.max_time, self._end_in_time)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _end_in_time(self) -> None:
+        self._out_of_time = True
+        self._interrupt()
 
     def _interrupt(self) -> None:
         self._stopped.set()
@@ -196,12 +215,16 @@ class _Member:
 
     async def _take_part(self, frontier: AnyFrontier, sink: Sink) -> Ending | None:
         reporter = Reporter(frontier, whole=True, sink=sink)
+        await lower_budget(frontier, self._spider, self._plan.max_pages, self._plan.max_bytes)
         if (await frontier.progress()).finished_at is None:
             await self._work(frontier, reporter)
         ending = await self._patiently(lambda: self._ending(frontier))
         if ending is None:
             return None
         announced = False
+        if ending is Ending.STOPPED_AT_LIMIT:
+            # For everybody, and for the coordinator that waits for its end: `resume` takes it up again.
+            await self._patiently(frontier.cancel)
         if ending not in (Ending.INTERRUPTED, Ending.CANCELLED):
             # First the sink, then the word: after a crash in between, the next who comes finishes both.
             await wiring.finish_sink(sink)
@@ -239,7 +262,7 @@ class _Member:
             return
         crew = self._crew = Crew(self._plan, self._spider, frontier, self._launched, strict=True)
         self._launched = []
-        beside = [asyncio.create_task(self._limit_pages(frontier))]
+        beside: list[asyncio.Task[None]] = []
         if self._hands.every is not None:
             showing = reporter.show(self._hands.show, crew.held_back, crew.processes, every=self._hands.every)
             beside.append(asyncio.create_task(showing))
@@ -253,15 +276,6 @@ class _Member:
             self._hands.pause()
         if crew.failure:
             raise TrotlineError(crew.failure, hint="What is stored is stored, and the job goes on without this worker.")
-
-    async def _limit_pages(self, frontier: AnyFrontier) -> None:
-        """The spider's own limit holds for the whole job, whoever visits its pages."""
-        most = self._spider.max_pages
-        while most is not None:
-            await asyncio.sleep(LOOK_AGAIN)
-            progress = await self._patiently(frontier.progress)
-            if progress.done + progress.dead >= most and progress.state is not State.CANCELLED:
-                await frontier.cancel()
 
     async def _ending(self, frontier: AnyFrontier) -> Ending | None:
         return (

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from trotline.app.settings import Settings, read
+from trotline.app.used import unused
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -50,6 +51,22 @@ def proxy_option(command: F) -> F:
     return command
 
 
+def budget_options(command: F) -> F:
+    """What a job may cost, whoever does its work."""
+    for option in (
+        click.option("--max-bytes", metavar="SIZE", help="Stop when the job's pages had so many bytes: 500MB, 2GB."),
+        click.option("--max-pages", "--limit", "max_pages", type=int, metavar="N", help="Stop after N pages."),
+    ):
+        command = option(command)
+    return command
+
+
+def prefetch_option(command: F) -> F:
+    return click.option(
+        "--prefetch", type=int, metavar="N", help="Tasks that a process holds ready beyond its slots.  [default: auto]"
+    )(command)
+
+
 def visits_option(command: F) -> F:
     return click.option(
         "--visits/--no-visits", default=None, help="Keep a line for every visit, for trotline trace.  [default: yes]"
@@ -61,6 +78,10 @@ def json_option(command: F) -> F:
 
 
 def settings_of(**flags: Any) -> Settings:
+    context = click.get_current_context(silent=True)
+    if context is not None and not context.params.get("quiet") and not context.params.get("as_json"):
+        for note in unused(context.info_name or "", os.environ, Path.cwd()):
+            click.echo(f"note: {note}", err=True)
     # An option that may be given many times and was not is empty, which is not the same as "none, please".
     return read({name: value for name, value in flags.items() if value != ()}, os.environ, Path.cwd())
 

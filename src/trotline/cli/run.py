@@ -15,9 +15,11 @@ from trotline.cli.fleet_options import note_what_is_missing
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
+    budget_options,
     examples,
     frontier_option,
     json_option,
+    prefetch_option,
     proxy_option,
     settings_of,
     visits_option,
@@ -58,7 +60,8 @@ CODES = {
 @frontier_option
 @click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
 @click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")
-@click.option("--max-pages", "--limit", "max_pages", type=int, metavar="N", help="Stop after N pages.")
+@prefetch_option
+@budget_options
 @click.option("--max-time", metavar="TIME", help="Stop after this long: 90s, 10m, 1h30m.")
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
 @click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
@@ -116,7 +119,9 @@ def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: st
         sink=settings.sink_of(spider.name),
         processes=settings.processes,
         slots=settings.slots,
+        prefetch=settings.prefetch,
         max_pages=settings.max_pages,
+        max_bytes=settings.max_bytes,
         max_time=settings.max_time,
         fresh=fresh,
         seeds_file=seeds,

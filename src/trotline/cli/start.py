@@ -8,6 +8,7 @@ import click
 from trotline.cli.fleet_options import summary_of, tell, where
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
+    budget_options,
     examples,
     frontier_option,
     json_option,
@@ -44,6 +45,7 @@ _HINT = "Ctrl-C leaves the job to its workers; come back with:  trotline watch"
     metavar="N",
     help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
 )
+@budget_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -76,6 +78,8 @@ def command(
         detach=detach,
         seeds_file=seeds,
         high_water=high_water,
+        max_pages=settings.max_pages,
+        max_bytes=settings.max_bytes,
     )
     there = where(flags.get("frontier"))
     if not quiet and (found_wanting := wait_for(worry(plan.frontier))):

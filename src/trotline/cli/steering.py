@@ -13,7 +13,7 @@ from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.target import Target, console_of, find
 from trotline.cli.text import count, json_line, safe
 from trotline.errors import SettingsError
-from trotline.model.job import State
+from trotline.model.job import Budget, State
 from trotline.model.pace import Rate
 
 if TYPE_CHECKING:
@@ -69,11 +69,15 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
 
     async def deed(console: "AnyFrontier", target: Target) -> str:
         before = await console.progress()
+        lifted = before.spent if lane is None else ""
+        if lifted:
+            await console.set_budget(Budget())
         await console.resume(lane)
         if lane is None and before.state is State.CANCELLED:
             # Its workers took the cancelling for the end.
             file = shlex.quote(f"{target.job.spider}.py")
-            return f"goes on, with whoever works for it: trotline work {file}{where(frontier)}"
+            without = f" without its limit ({lifted})" if lifted else ""
+            return f"goes on{without}, with whoever works for it: trotline work {file}{where(frontier)}"
         return "goes on"
 
     _steer("resumed", job, lane, frontier, deed, json=as_json, known_lane=False)

@@ -68,6 +68,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What limits and traps left out."""
     examples: dict[str, str] = {}
     """Of cuts, and of pages that are alike: a URL each."""
+    limit: str = ""
+    """The limit that stopped it, as "max_pages=10"."""
     numbers: dict[str, int] = {}
     """How many there were of each of those."""
 
@@ -92,6 +94,8 @@ def dropped(tallies: dict[str, int]) -> dict[str, int]:
 
 def lines(summary: Summary) -> list[str]:
     text, colour = HEADLINES.get(summary.ending, (summary.ending, "white"))
+    if summary.ending == "stopped at limit" and summary.limit:
+        text = f"stopped: {summary.limit} reached"
     speed = rate(summary.pages / summary.seconds) if summary.seconds > 0 else ""
     parts = [
         click.style(f"{safe(summary.spider)}: {text}", fg=colour, bold=True),
@@ -208,6 +212,7 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         dropped=dropped(progress.tallies),
         cuts=cuts(progress, report.job.rules.own_limits),
         examples=progress.examples,
+        limit=progress.spent or ("max_time" if ending == "stopped at limit" else ""),
         numbers={name: progress.tallies.get(name, 0) for name in progress.examples},
     )
 

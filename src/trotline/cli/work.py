@@ -13,9 +13,11 @@ from trotline.app.settings import Settings
 from trotline.cli.fleet_options import note_what_is_missing, summary_of, tell, where
 from trotline.cli.options import (
     allow_option,
+    budget_options,
     examples,
     frontier_option,
     json_option,
+    prefetch_option,
     proxy_option,
     settings_of,
     visits_option,
@@ -49,6 +51,9 @@ _LINE_EVERY = 30.0
 @frontier_option
 @click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
 @click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")
+@prefetch_option
+@budget_options
+@click.option("--max-time", metavar="TIME", help="Stop this worker after this long: 90s, 10m, 1h30m.")
 @click.option("--until-finished", is_flag=True, help="End with the job, instead of waiting for the next one.")
 @click.option("--upgrade", is_flag=True, help="Let this version of the spider's code into jobs started with another.")
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
@@ -105,6 +110,10 @@ def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, 
         sink=settings.sink_of(spider.name),
         processes=settings.processes,
         slots=settings.slots,
+        prefetch=settings.prefetch,
+        max_pages=settings.max_pages,
+        max_bytes=settings.max_bytes,
+        max_time=settings.max_time,
         allow_private=settings.allow_private,
         allow=settings.allow,
         proxy=settings.way_out,
@@ -173,6 +182,9 @@ class _Voice:
 def _ended(news: "News", job: str) -> str:
     if news.ending == "interrupted":
         return f"{job}: this worker stopped; what it held is stored or given back, and the job goes on without it"
+    if news.ending == "stopped at limit":
+        limit = news.report.progress.spent if news.report is not None else ""
+        return f"{job}: stopped: {limit} reached; what waits is kept. Take it up again: trotline resume {job}"
     if news.ending == "cancelled":
         return f"{job}: cancelled"
     return f"{job}: {news.ending}; somebody else tells how"

@@ -8,6 +8,9 @@ from trotline.model.memory import Memory
 from trotline.model.moments import Moment, Seconds
 from trotline.model.pace import Pace
 
+BYTES = "bytes"
+"""The tally of what bodies weighed on their way."""
+
 
 class LaneRules(msgspec.Struct, frozen=True):
     """What a job keeps of its spider's settings: which pace a lane gets when its first task arrives, how patient we
@@ -61,6 +64,26 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return not version or not self.version or version == self.version or version in self.versions
 
 
+class Budget(msgspec.Struct, frozen=True, kw_only=True):
+    """How much of a job may be done: marks that its books may reach, and not pass."""
+
+    pages: int | None = None
+    """Pages that may have ended, done or dead."""
+    size: int | None = None
+    """Bytes that the bodies of its pages may have had on their way. What is in flight when it is reached is on top."""
+    before: int = 0
+    """Pages that had ended when it was set."""
+    size_before: int = 0
+
+    def spent(self, ended: int, size: int) -> str:
+        """Which setting is used up, as it was given; empty while none is."""
+        if self.pages is not None and ended >= self.pages:
+            return f"max_pages={self.pages - self.before}"
+        if self.size is not None and size >= self.size:
+            return f"max_bytes={self.size - self.size_before}"
+        return ""
+
+
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
     """waiting + leased + done + dead = admitted, at every moment a caller can look."""
 
@@ -82,6 +105,30 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     state: State = State.RUNNING
     seen: str = ""
     """What is out of the ordinary in how it remembers URLs, and what that costs; see `Memory`."""
+    budget: Budget = Budget()
+
+    @property
+    def ended(self) -> int:
+        return self.done + self.dead
+
+    @property
+    def size(self) -> int:
+        """Bytes of the bodies of its pages, as they travelled."""
+        return self.tallies.get(BYTES, 0)
+
+    @property
+    def spent(self) -> str:
+        """Which limit the job has reached, as "max_pages=10"; empty while there is none, or it is not reached."""
+        return self.budget.spent(self.ended, self.size)
+
+    def allowing(self, pages: int | None, size: int | None) -> Budget:
+        """The budget of whoever wants so many pages and bytes more, from now on."""
+        return Budget(
+            pages=None if pages is None else self.ended + pages,
+            size=None if size is None else self.size + size,
+            before=self.ended,
+            size_before=self.size,
+        )
 
     @property
     def paused(self) -> bool:

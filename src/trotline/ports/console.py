@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from trotline.model.job import Grave, LaneView, Progress, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, LaneView, Progress, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 
@@ -33,6 +33,10 @@ class Console(Protocol):
     async def cancel(self, lane: str | None = None) -> int:
         """The job: no more leases, `finished` is true for its workers, nothing is thrown away; `resume` goes on.
         A lane: what waits in it is buried ("cancelled"), ready to be revived. How many were buried."""
+        ...
+
+    async def set_budget(self, budget: Budget) -> None:
+        """How much of the job may be done (F20); an empty one lifts what was set before."""
         ...
 
     async def set_pace(self, lane: str, pace: Pace) -> None:

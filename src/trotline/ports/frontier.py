@@ -41,6 +41,9 @@ class Frontier(Protocol):
          and probes
     F17  a lease that its worker does not know of goes back when the worker says what it holds: a server that lost its
          last second, or its primary, keeps no task from everybody for ever
+    F20  of a job with a budget no more pages end than it allows: what is leased is reserved. Where a job is kept in
+         several parts, those that are leased at the same moment are on top. A budget that is spent is the end for
+         workers, and the job stays unfinished
     """
 
     @property
@@ -91,7 +94,7 @@ class Frontier(Protocol):
         ...
 
     async def finished(self) -> bool:
-        """Is the job finished? The announcement (F14) is `announce_finish`."""
+        """Is the job finished, cancelled, or its budget spent? The announcement (F14) is `announce_finish`."""
         ...
 
     async def announce_finish(self) -> bool:

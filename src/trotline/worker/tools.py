@@ -42,6 +42,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Visits at the same time."""
     max_pages: int | None = None
     """Stop leasing after so many."""
+    prefetch: int | None = None
+    """Tasks held ready beyond the slots; None: as many as the worker's speed asks for."""
     batch: int = 64
     """Visits per commit, and leases per call."""
     commit_every: Seconds = 0.05

@@ -9,6 +9,7 @@ import msgspec
 
 from trotline.frontier.gate import CutLink, Sifted
 from trotline.model.answer import Answer, Failure
+from trotline.model.job import BYTES
 from trotline.model.lease import LaneNews, Lease, Reject, Settlement
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
@@ -34,6 +35,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     status: int = 0
     took: Seconds = 0.0
     size: int = 0
+    wire: int = 0
+    """Bytes of the body as they travelled."""
     moved_to: str = ""
     proxy: str = ""
 
@@ -124,6 +127,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
 
     def _tallies(self) -> dict[str, int]:
         tallies: Counter[str] = Counter()
+        if self.request.wire:
+            tallies[BYTES] = self.request.wire
         if self.records:
             tallies["records"] = len(self.records)
         if self.sifted.known:
@@ -191,6 +196,7 @@ def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Req
         status=answer.status,
         took=took,
         size=len(answer.body),
+        wire=answer.wire_bytes or len(answer.body),
         moved_to=verdict.location,
         proxy=answer.proxy,
     )

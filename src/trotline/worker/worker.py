@@ -180,7 +180,9 @@ class Worker:
 
     def _room(self) -> int:
         """Slots that are free, and those that will be by the time the leases are here."""
-        ahead = min(self._policy.slots // 2, int(self._rate * AHEAD))
+        ahead = self._policy.prefetch
+        if ahead is None:
+            ahead = min(self._policy.slots // 2, int(self._rate * AHEAD))
         return self._policy.slots + ahead - self._busy - len(self._starts)
 
     async def _measure(self) -> None:

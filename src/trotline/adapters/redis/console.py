@@ -10,6 +10,7 @@ import msgspec
 from xxhash import xxh3_64_intdigest
 
 from trotline.adapters.redis import memory
+from trotline.adapters.redis.budgets import Budgets
 from trotline.adapters.redis.ending import ended_with, look
 from trotline.adapters.redis.forgetting import pairs
 from trotline.adapters.redis.graveyard import Graveyard
@@ -20,7 +21,7 @@ from trotline.adapters.redis.server import Server
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.tracing import find
 from trotline.errors import FrontierError
-from trotline.model.job import About, Grave, Job, LaneView, Progress, State, Whereabouts, WorkerView
+from trotline.model.job import About, Budget, Grave, Job, LaneView, Progress, State, Whereabouts, WorkerView
 from trotline.model.moments import Moment
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -37,6 +38,7 @@ class RedisConsole:
         self.job = job
         self._shards = shards
         self._graveyard = Graveyard(shards)
+        self._budgets = Budgets(server, [shard.key for shard in shards])
 
     def _home(self, lane: str) -> Shard:
         """The shard that keeps this lane."""
@@ -69,18 +71,25 @@ class RedisConsole:
             finished_at=float(finished_at) if finished_at else None,
             state=State(state.decode()),
             seen=await memory.told(self._server, self.job, [shard.prefix for shard in self._shards]),
+            budget=await self._budgets.read(),
         )
 
     async def finished(self) -> bool:
         if len(self._shards) > 1:
             at = await self._ended_at()
-            return at is not None or (await look(self._server, self.job)).state is State.CANCELLED
-        finished_at, state = await self._server.ask("HMGET", self._shards[0].key, "finished_at", "state")
+            if at is not None or (await look(self._server, self.job)).state is State.CANCELLED:
+                return True
+            return bool(await self._budgets.spent(await self._server.ask("HGET", self._shards[0].key, "budget")))
+        finished_at, state, budget = await self._server.ask(
+            "HMGET", self._shards[0].key, "finished_at", "state", "budget"
+        )
         if state is None:
             raise FrontierError(
                 f"no job {self.job.id} at {self._server.place}", hint="See which there are: trotline jobs"
             )
-        return finished_at is not None or state == State.CANCELLED.value.encode()
+        if finished_at is not None or state == State.CANCELLED.value.encode():
+            return True
+        return bool(await self._budgets.spent(budget))
 
     async def _ended_at(self) -> Moment | None:
         """When a job with several shards ended; the first that sees it writes it down."""
@@ -125,6 +134,9 @@ class RedisConsole:
         """How many tasks were buried."""
         shards = self._shards if lane is None else [self._home(lane)]
         return sum(await asyncio.gather(*(shard.steer(wanted.value, lane) for shard in shards)))
+
+    async def set_budget(self, budget: Budget) -> None:
+        await self._budgets.write(budget)
 
     async def set_pace(self, lane: str, pace: Pace) -> None:
         await self._home(lane).steer("pace", lane, pace)

@@ -93,7 +93,12 @@ class RedisFrontier(RedisConsole):
             await self._news.wait(min(left, LOOK, haul.pause if haul.pause > 0 else LOOK))
 
     async def _haul(self, worker: str, limit: int) -> Haul:
-        source = self._rounds if len(self._shards) > 1 else self._shards[0]
+        several = len(self._shards) > 1
+        source = self._rounds if several else self._shards[0]
+        if several and not (limit := await self._budgets.left(limit)):
+            # Somebody may have to be rescued, and then there is room again.
+            haul = await source.lease(worker, 0)
+            return Haul(haul.leases, haul.pause, over=True)
         while True:
             haul = await source.lease(worker, limit)
             if haul.leases or not haul.parked:

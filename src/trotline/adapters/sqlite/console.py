@@ -7,14 +7,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.adapters.sqlite import steering, tracing, workers
+from trotline.adapters.sqlite import budgets, steering, tracing, workers
 from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite.jobs import write_job
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, DRAINING, PAUSED, RESTING, RUNNING, WAITING
 from trotline.adapters.sqlite.turn import Turn, decode_pace
 from trotline.errors import FrontierError
 from trotline.model import wire
-from trotline.model.job import Grave, Job, LaneView, Progress, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, Job, LaneView, Progress, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.rules import redaction
@@ -58,6 +58,10 @@ class SqliteConsole:
             return await self._turn(lambda turn: steering.cancel_lane(turn, lane))
         await self._steer(None, CANCELLED)
         return 0
+
+    async def set_budget(self, budget: Budget) -> None:
+        await self._turn(lambda turn: budgets.write(turn, budget))
+        self._news.set()
 
     async def set_pace(self, lane: str, pace: Pace) -> None:
         await self._turn(lambda turn: steering.set_pace(turn, lane, pace))
@@ -120,6 +124,7 @@ class SqliteConsole:
             sealed=bool(sealed),
             finished_at=finished_at,
             state=steering.STATES[wanted],
+            budget=budgets.read(db, self._number),
         )
 
     def _lanes(self, db: sqlite3.Connection, limit: int) -> list[LaneView]:

@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from trotline.adapters.sqlite import admitting, host, leasing, settling, workers
+from trotline.adapters.sqlite import admitting, budgets, host, leasing, settling, workers
 from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.jobs import SqliteJobs
@@ -116,7 +116,7 @@ class SqliteFrontier(SqliteConsole):
             workers.rescue_dead(turn, self._process)
             self._housekept_at = turn.now
         turn.promote()
-        leases = leasing.serve(turn, worker, limit, asked_at)
+        leases = leasing.serve(turn, worker, budgets.left(turn, limit), asked_at)
         return leases, 0.0 if leases else max(0.001, turn.next_wake() - turn.now)
 
     def _finished(self, db: sqlite3.Connection) -> bool:
@@ -124,7 +124,7 @@ class SqliteFrontier(SqliteConsole):
         [ended] = db.execute(
             f"SELECT finished_at IS NOT NULL OR paused = {CANCELLED} FROM job WHERE id = ?", (self._number,)
         ).fetchone()
-        return bool(ended)
+        return bool(ended) or bool(budgets.spent(db, self._number))
 
     def _announce_finish(self, db: sqlite3.Connection) -> bool:
         cursor = db.execute(

@@ -130,10 +130,11 @@ CREATE TABLE IF NOT EXISTS upgrade (
 """Tables that are younger than the others, made where a file lacks them. Older programs of this form need none."""
 
 YOUNGER_COLUMNS = {
+    "job": {"budget": "BLOB"},
     "worker": {
         "done": "INTEGER NOT NULL DEFAULT 0",
         "failed": "INTEGER NOT NULL DEFAULT 0",
         "about": "BLOB",
-    }
+    },
 }
 """Added where a file lacks them: older programs of this form neither read nor miss them."""

@@ -16,6 +16,7 @@ from typing import ClassVar
 import pytest
 
 from trotline.testing.frontier_contract.bench import BRISK, Bench, Client, steady, task, tasks
+from trotline.testing.frontier_contract.budgeting import BudgetPromises
 from trotline.testing.frontier_contract.counting import CountPromises
 from trotline.testing.frontier_contract.failing import FailPromises
 from trotline.testing.frontier_contract.leasing import LeasePromises
@@ -41,8 +42,9 @@ class FrontierContract(
     FailPromises,
     SteerPromises,
     WatchPromises,
+    BudgetPromises,
 ):
-    """F1 to F17, at least one test each. A subclass provides the fixture `bench`."""
+    """F1 to F17 and F20, at least one test each. A subclass provides the fixture `bench`."""
 
     pytestmark = pytest.mark.asyncio
 

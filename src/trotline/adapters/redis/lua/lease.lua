@@ -228,10 +228,23 @@ local function next_wake()
   return floor(wake * 1e6)
 end
 
+-- The job's budget: pages that may have ended or be leased, and bytes that may have been read, in this shard.
+local function spent()
+  local marks = call("HMGET", JOB, "most_pages", "most_bytes")
+  local ended = book.done + book.dead
+  if marks[1] then limit = min(limit, max(0, tonumber(marks[1]) - ended - book.leased)) end
+  if marks[2] and tonumber(call("HGET", P .. "tallies", "bytes") or 0) >= tonumber(marks[2]) then
+    limit = 0
+    return true
+  end
+  return marks[1] and ended >= tonumber(marks[1])
+end
+
 call("ZADD", P .. "workers", now, worker)
 if lost_call ~= "" then take_back_lost() end
 rescue_dead()
 promote()
+local over = spent()
 if book.state == "running" or book.state == "draining" then
   while served < limit do
     local level = tonumber(call("ZRANGE", P .. "levels", 0, 0)[1])
@@ -260,5 +273,7 @@ woke = woke and served == limit
 close_books()
 if handed_out then call("HSET", P .. "calls", "l" .. worker, this_call .. " " .. handed_out) end
 local empty = book.sealed and book.waiting + book.leased == 0
-if book.state == "cancelled" or (whole and book.finished_at) or (not whole and empty) then reply[4] = 1 end
+if book.state == "cancelled" or (whole and book.finished_at) or (not whole and empty) or over then
+  reply[4] = 1
+end
 return reply

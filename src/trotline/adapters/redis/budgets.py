@@ -1,0 +1,73 @@
+"""How much of a job may be done (F20).
+
+In one shard lease.lua reserves what it hands out, and the mark holds exactly. No script sees several shards: there the
+books are added up before a lease, and what others lease at that very moment is on top: their slots in flight at most.
+
+P job   budget                    as it was set, JSON
+        most_pages, most_bytes    its marks, for the script
+"""
+
+import asyncio
+import struct
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from trotline.adapters.redis.server import Server
+from trotline.model.job import BYTES, Budget
+
+_BOOKS = struct.Struct("<12d")
+_LEASED, _DONE, _DEAD = 1, 2, 3
+_decode = msgspec.json.Decoder(Budget).decode
+_NONE = Budget()
+
+
+class Budgets:
+    def __init__(self, server: Server, keys: Sequence[str]) -> None:
+        """`keys`: of the books of each shard."""
+        self._server = server
+        self._keys = keys
+
+    async def write(self, budget: Budget) -> None:
+        marks = {"most_pages": budget.pages, "most_bytes": budget.size}
+        given: list[Any] = [part for name, mark in marks.items() if mark is not None for part in (name, mark)]
+        if given:
+            given += ["budget", msgspec.json.encode(budget)]
+        gone = [name for name, mark in marks.items() if mark is None] + ([] if given else ["budget"])
+        for key in self._keys:
+            if given:
+                await self._server.ask("HSET", key, *given)
+            if gone:
+                await self._server.ask("HDEL", key, *gone)
+
+    async def read(self) -> Budget:
+        told = await self._server.ask("HGET", self._keys[0], "budget")
+        return _NONE if told is None else _decode(told)
+
+    async def spent(self, told: bytes | None) -> str:
+        """Which limit is reached, of the budget in these bytes; empty if none is."""
+        if told is None:
+            return ""
+        ended, _, size = await self._used()
+        return _decode(told).spent(ended, size)
+
+    async def left(self, limit: int) -> int:
+        """Of so many leases those that the budget has room for, as far as can be seen from outside."""
+        budget = await self.read()
+        if budget == _NONE:
+            return limit
+        ended, leased, size = await self._used()
+        if budget.size is not None and size >= budget.size:
+            return 0
+        return limit if budget.pages is None else min(limit, max(0, budget.pages - ended - leased))
+
+    async def _used(self) -> tuple[int, int, int]:
+        """Pages that have ended, those under way, and bytes."""
+        found = await asyncio.gather(
+            *(self._server.ask("HGET", key, "books") for key in self._keys),
+            *(self._server.ask("HGET", key.removesuffix("job") + "tallies", BYTES) for key in self._keys),
+        )
+        books = [_BOOKS.unpack(packed) for packed in found[: len(self._keys)] if packed is not None]
+        ended = sum(each[_DONE] + each[_DEAD] for each in books)
+        return int(ended), int(sum(each[_LEASED] for each in books)), sum(int(n or 0) for n in found[len(self._keys) :])

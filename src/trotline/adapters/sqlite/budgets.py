@@ -1,0 +1,55 @@
+"""How much of a job may be done (F20): what is leased is reserved, so the mark holds however many workers ask."""
+
+import sqlite3
+
+import msgspec
+
+from trotline.adapters.sqlite.turn import Turn
+from trotline.model.job import BYTES, Budget
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Budget).decode
+_NONE = Budget()
+
+
+def write(turn: Turn, budget: Budget) -> None:
+    turn.db.execute("UPDATE job SET budget = ? WHERE id = ?", (None if budget == _NONE else _encode(budget), turn.job))
+
+
+def read(db: sqlite3.Connection, job: int) -> Budget:
+    [told] = db.execute("SELECT budget FROM job WHERE id = ?", (job,)).fetchone()
+    return _NONE if told is None else _decode(told)
+
+
+def spent(db: sqlite3.Connection, job: int) -> str:
+    """Which limit is reached; empty if none is."""
+    budget = read(db, job)
+    if budget == _NONE:
+        return ""
+    ended, _ = _used(db, job)
+    return budget.spent(ended, _size(db, job))
+
+
+def left(turn: Turn, limit: int) -> int:
+    """Of so many leases those that the budget has room for."""
+    budget = read(turn.db, turn.job)
+    if budget == _NONE:
+        return limit
+    if budget.size is not None and _size(turn.db, turn.job) >= budget.size:
+        return 0
+    if budget.pages is None:
+        return limit
+    ended, leased = _used(turn.db, turn.job)
+    # The books are written at the end of the turn: what it has done so far is not in them yet.
+    return min(limit, max(0, budget.pages - ended - leased - turn.done - turn.dead - turn.leased))
+
+
+def _used(db: sqlite3.Connection, job: int) -> tuple[int, int]:
+    """Pages that have ended, and those under way."""
+    [ended, leased] = db.execute("SELECT done + dead, leased FROM job WHERE id = ?", (job,)).fetchone()
+    return ended, leased
+
+
+def _size(db: sqlite3.Connection, job: int) -> int:
+    row = db.execute("SELECT n FROM tally WHERE job = ? AND name = ?", (job, BYTES)).fetchone()
+    return row[0] if row else 0

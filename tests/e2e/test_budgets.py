@@ -1,0 +1,122 @@
+"""Limits of a job hold for everybody who works for it: on one machine, in a fleet, after a resume."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.fleet import Fleet, Servers, news, servers
+from tests.e2e.held_site import HeldSite
+from tests.e2e.running import call, progress_of
+
+PAGES = 60
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Servers]:
+    with servers() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["files", "servers"])
+async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
+    if request.param == "files":
+        opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+    else:
+        frontier, sink = request.getfixturevalue("both").places()
+        opened = Fleet(tmp_path, frontier, sink)
+    yield opened
+    await opened.end()
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[HeldSite]:
+    async with HeldSite(pages=PAGES, held=()) as opened:
+        yield opened
+
+
+def written(folder: Path, site: HeldSite, **spider: str) -> None:
+    (folder / "site.py").write_text(site.spider(pace="1000/s", **spider))
+
+
+async def test_max_pages_of_a_spider_holds_in_a_fleet(fleet: Fleet, site: HeldSite):
+    written(fleet.folder, site, more="max_pages=10, concurrency=16")
+    workers = [await fleet.start("work", "site.py", "--until-finished", "--slots", "4") for _ in range(3)]
+    await asyncio.gather(*(news(worker, "waits") for worker in workers))
+    starting = await fleet.start("start", "site.py")
+
+    ended = await starting.end()
+    ends = await asyncio.gather(*(worker.end() for worker in workers))
+
+    assert (ended.code, [end.code for end in ends]) == (0, [0, 0, 0])
+    assert (ended.summary["ending"], ended.summary["limit"]) == ("stopped at limit", "max_pages=10")
+    assert ended.summary["pages"] == site.visits.total() == 10
+    assert len(await fleet.names()) == 10
+
+    resumed = await fleet.call("resume", "site")
+    assert "without its limit (max_pages=10)" in resumed.out
+    books = await fleet.look()
+    assert books["state"] == "running", books
+
+
+async def test_a_limit_that_many_workers_are_given_is_one_limit(tmp_path: Path, site: HeldSite):
+    fleet = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+    written(fleet.folder, site, more="concurrency=16")
+    assert (await fleet.call("start", "site.py", "--detach")).code == 0
+    words = ("work", "site.py", "--until-finished", "--max-pages", "10")
+    workers = [await fleet.start(*words, "--slots", "4", "--prefetch", "0") for _ in range(3)]
+
+    ends = await asyncio.gather(*(worker.end() for worker in workers))
+
+    assert [end.code for end in ends] == [0, 0, 0]
+    assert site.visits.total() == 10
+
+
+async def test_a_run_with_several_processes_keeps_its_limit_and_the_same_command_goes_on(
+    tmp_path: Path, site: HeldSite
+):
+    written(tmp_path, site, more="concurrency=16")
+    command = ("run", "site.py", "--allow-private", "--processes", "4", "--slots", "8", "--max-pages", "10", "--json")
+
+    ended = await call(tmp_path, *command)
+    assert (ended.code, ended.summary["ending"], ended.summary["limit"]) == (0, "stopped at limit", "max_pages=10")
+    assert ended.summary["pages"] == site.visits.total() == 10
+
+    told = await call(tmp_path, *command[:-1])
+    assert "site: stopped: max_pages=10 reached" in told.out
+    assert (await progress_of(tmp_path, "site")).done == 20 == site.visits.total()
+
+    # Without a limit it goes on to its end: an old one does not linger.
+    ended = await call(tmp_path, "run", "site.py", "--allow-private", "--json")
+    assert (ended.code, ended.summary["ending"]) == (0, "finished")
+    assert set(site.visits.values()) == {1}
+
+
+async def test_bytes_are_a_limit_too(tmp_path: Path, site: HeldSite):
+    written(tmp_path, site)
+    command = ("run", "site.py", "--allow-private", "--slots", "2", "--max-bytes", "1KB", "--json")
+
+    ended = await call(tmp_path, *command)
+
+    assert (ended.code, ended.summary["ending"]) == (0, "stopped at limit")
+    assert ended.summary["limit"] == "max_bytes=1024"
+    progress = await progress_of(tmp_path, "site")
+    assert progress.size >= 1024
+    # The first page has them all; what was in flight besides are two slots and what is held ready for them.
+    assert progress.done <= 4
+
+
+async def test_a_worker_stops_after_its_time_and_the_job_goes_on(tmp_path: Path):
+    async with HeldSite(pages=3, held=("slow",)) as site:
+        fleet = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+        written(tmp_path, site)
+        assert (await fleet.call("start", "site.py", "--detach")).code == 0
+
+        ended = await fleet.call("work", "site.py", "--max-time", "2s", "--grace", "1s", "--json")
+
+        assert ended.code == 0
+        books = await fleet.look()
+        assert (books["state"], books["waiting"] + books["leased"]) == ("running", 1)
+        site.release()
+        assert (await fleet.call("work", "site.py", "--until-finished", "--json")).code == 0
+        assert await fleet.names() == sorted(site.names)

@@ -1,0 +1,148 @@
+"""Every setting with every command that starts or does work: it has an effect, or it is refused or named."""
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from trotline.app import coordinating, pushing, run, starting, wiring, working
+from trotline.app.reporting import Ending
+from trotline.app.settings import NAMES
+from trotline.app.used import USED
+from trotline.cli import main as cli
+
+SPIDER = """
+from trotline import Spider
+
+shop = Spider("shop")
+
+
+@shop.page(seeds=["https://shop.example/"])
+def page(page): ...
+"""
+OTHER = {
+    "frontier": "sqlite:other.db", "sink": "jsonl:other.jsonl", "processes": "3", "slots": "7", "prefetch": "0",
+    "max_pages": "5", "max_bytes": "2GB", "max_time": "7s", "grace": "9s", "memory": "300MiB", "visits": "no",
+    "allow_private": "yes", "allow": "10.0.0.0/8", "proxy": "http://127.0.0.1:9", "proxy_mode": "name",
+}  # fmt: skip
+"""For each setting a value that is not the default."""
+WORDS = {
+    "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
+    "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
+}  # fmt: skip
+LOOKING = set(cli.COMMANDS) - set(USED)
+
+
+class Taken(Exception):
+    """What a command would have done with."""
+
+    def __init__(self, *plan: Any) -> None:
+        super().__init__()
+        self.plan = plan
+
+
+@pytest.fixture
+def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What a command was about to do, with these words and this environment."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "shop.py").write_text(SPIDER)
+
+    def take(*given: Any, **named: Any):
+        if named:
+            raise Taken(named)
+        plans = [each for each in given if not callable(each) and type(each).__name__ not in ("Spider", "list")]
+        raise Taken(*plans)
+
+    for module, name in (
+        (run, "run"),
+        (working, "work"),
+        (starting, "start"),
+        (coordinating, "coordinate"),
+        (pushing, "push"),
+        (wiring, "open_fetcher"),
+    ):
+        monkeypatch.setattr(module, name, take)
+    # Children that nobody would use.
+    for module_name in ("trotline.cli.run", "trotline.cli.work"):
+        monkeypatch.setattr(importlib.import_module(module_name), "Launched", _Nobody)
+
+    def make(command: str, *words: str, env: dict[str, str] | None = None) -> list[Any]:
+        with monkeypatch.context() as patched:
+            for name, value in (env or {}).items():
+                patched.setenv(name, value)
+            arguments = [word for word in WORDS[command] if command != "push" or word != "urls.txt"]
+            with pytest.raises(Taken) as taken:
+                cli.trotline.main([command, *arguments, *words], standalone_mode=False)
+        return _plain(list(taken.value.plan))
+
+    yield make
+    sys.modules.pop("shop", None)
+
+
+class _Nobody:
+    def abandon(self) -> None:
+        return
+
+
+def _plain(plan: Any) -> Any:
+    """Comparable: spiders are loaded anew for every command."""
+    return repr(plan).replace("object at 0x", "")
+
+
+@pytest.mark.parametrize("command", sorted(USED))
+@pytest.mark.parametrize("setting", sorted(NAMES))
+def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
+    plan_of, capsys: pytest.CaptureFixture[str], command: str, setting: str
+):
+    flag, variable = f"--{setting.replace('_', '-')}", f"TROTLINE_{setting.upper()}"
+    # A mode alone says nothing: it is one of a proxy.
+    beside = {"TROTLINE_PROXY": OTHER["proxy"]} if setting == "proxy_mode" else {}
+    usual = plan_of(command, env=beside)
+    capsys.readouterr()
+
+    told = plan_of(command, env={**beside, variable: OTHER[setting]})
+    said = capsys.readouterr().err
+
+    if setting in USED[command]:
+        assert told != usual, f"{variable} changes nothing of what {command} does"
+        assert "no effect" not in said
+    else:
+        assert told == usual
+        places = ("frontier", "sink")
+        assert setting in places or f"{variable} has no effect on trotline {command}; it is for run and work" in said
+    if flag in _flags(command):
+        assert setting in USED[command], f"{command} takes {flag} and does nothing with it"
+    else:
+        # Refused: the command line knows no such option.
+        assert cli.call([command, *WORDS[command], flag, OTHER[setting]]) == cli.CANNOT_START
+        assert "No such option" in capsys.readouterr().err
+
+
+def test_every_setting_is_in_the_table():
+    assert set(OTHER) == set(NAMES)
+    assert set().union(*USED.values()) == set(NAMES)
+
+
+@pytest.mark.parametrize("command", sorted(LOOKING))
+def test_commands_that_look_and_steer_take_places_and_nothing_else(command: str):
+    """What is set for workers has no business there, and a note at every look would be one too many."""
+    # `doctor` judges the settings themselves; the guard is part of them.
+    places = {"--frontier", "--sink"} | ({"--allow", "--allow-private"} if command in ("doctor",) else set())
+    taken = {f"--{name.replace('_', '-')}" for name in NAMES} & _flags(command)
+    assert taken <= places | {"--proxy", "--proxy-mode"} if command == "doctor" else taken <= places
+
+
+def _flags(command: str) -> set[str]:
+    context = click.Context(cli.trotline)
+    found = cli.trotline.get_command(context, command)
+    assert found is not None
+    return {flag for option in found.params for flag in option.opts if flag.startswith("--")}
+
+
+def test_ending_at_a_limit_is_no_failure():
+    from trotline.cli.run import CODES
+
+    assert CODES[Ending.STOPPED_AT_LIMIT.value] == cli.FINISHED
