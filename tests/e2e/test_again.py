@@ -97,7 +97,9 @@ async def test_a_cookie_set_on_the_short_way_is_sent_from_then_on(in_full: list[
     assert [b"Cookie: seen=yes" in request for request in there.requests] == [False, False, True]
 
 
-async def test_a_server_that_has_hung_up_meanwhile_is_asked_once_more(in_full: list[str]) -> None:
+async def test_a_server_that_has_hung_up_meanwhile_is_not_asked_again_behind_the_frontiers_back(
+    in_full: list[str],
+) -> None:
     async def reply(request: bytes, writer: asyncio.StreamWriter) -> None:
         if len(there.requests) == 2:
             writer.close()
@@ -105,7 +107,11 @@ async def test_a_server_that_has_hung_up_meanwhile_is_asked_once_more(in_full: l
             writer.write(ok(request.split()[1]))
 
     async with site(reply) as there, fetcher() as ours:
-        assert [await body_of(ours, there, path) for path in ("/a", "/b", "/c")] == [b"/a", b"/b", b"/c"]
+        assert await body_of(ours, there, "/a") == b"/a"
+        failed = await ours.fetch(task(there.url("/b")))
+        assert isinstance(failed, Failure)
+        assert failed.trouble is Trouble.HUNG_UP
+        assert await body_of(ours, there, "/b") == b"/b"
     assert in_full == ["a", "b"]
     assert there.connections == 2
 

@@ -219,7 +219,7 @@ async def test_an_index_leads_to_its_sitemaps_and_foreign_pages_are_dropped() ->
         crawl = await SitemapCrawl(ours).of(there.url("/sitemap.xml"))
     assert {there.url("/1"), there.url("/4")} == set(crawl.urls)
     assert crawl.files == 3
-    assert crawl.cut == {"sitemap URLs of another host": 1, "sitemap entries that are not http(s) URLs": 1}
+    assert crawl.cut == {"sitemap: URL of another host": 1, "sitemap: not an http(s) URL": 1}
     assert crawl.buried == {there.url("/gone.xml"): "gone: 404"}
 
 
@@ -236,7 +236,7 @@ async def test_an_index_of_itself_ends() -> None:
         where.append(there)
         crawl = await SitemapCrawl(ours).of(there.url("/0"))
     assert (crawl.urls, len(there.requests)) == ([], 3)
-    assert crawl.cut == {"sitemaps below sitemap_depth=2 indexes": 1}
+    assert crawl.cut == {"sitemap: depth": 1}
 
 
 async def test_a_sitemap_that_cannot_be_read_now_is_tried_again_like_a_page() -> None:
@@ -254,7 +254,7 @@ async def test_robots_txt_names_sitemaps_and_its_pace_holds_for_them() -> None:
         rules = RobotsTxt(ours, agent="test", limits=Limits())
         crawl = await SitemapCrawl(ours, robots=rules).of(RobotsSitemaps(there.url("/any/page")))
     assert (crawl.urls, crawl.files) == ([], 2)
-    assert crawl.cut == {"sitemap URLs of another host": 3}
+    assert crawl.cut == {"sitemap: URL of another host": 3}
     assert crawl.intervals == {7.0}
 
 

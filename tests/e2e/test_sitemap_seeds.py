@@ -42,6 +42,9 @@ class Shop:
             return ok(f"Sitemap: {self.origin}/index.xml\n".encode())
         if path == "/index.xml":
             return ok(listing("sitemapindex", "sitemap", *(f"{self.origin}/{n}.xml" for n in range(12))))
+        if path.startswith("/deep/"):
+            below = f"{self.origin}/deep/{int(path[6:-4]) + 1}.xml"
+            return ok(listing("sitemapindex", "sitemap", below, f"{self.origin}/0.xml"))
         if path.endswith(".xml"):
             return ok(listing("urlset", "url", *(f"{self.origin}/p/{path[1:-4]}-{n}" for n in range(2))))
         if path.startswith("/p/"):
@@ -82,3 +85,12 @@ async def test_robots_txt_names_the_sitemaps(tmp_path: Path) -> None:
 
     assert ended.code == 0, ended.err
     assert {row["name"] for row in rows_of(tmp_path / "site.db")} == {"/p/7-0", "/p/7-1"}
+
+
+async def test_what_a_limit_cuts_is_named_with_its_setting_and_the_run_says_so(tmp_path: Path) -> None:
+    shop, ended = await run(tmp_path, '"ORIGIN/deep/0.xml"')
+
+    assert ended.code == 5, ended.err
+    [cut] = ended.summary["cuts"]
+    assert (cut["count"], cut["setting"]) == (2, "Limits(sitemap_depth)")
+    assert cut["example"] == f"{shop.origin}/deep/3.xml"

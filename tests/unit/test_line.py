@@ -2,6 +2,9 @@
 
 import asyncio
 
+import pytest
+from aiohttp.http_exceptions import HttpProcessingError
+
 from trotline.adapters.http.failures import Cut
 from trotline.adapters.http.line import Line, Watch
 from trotline.model.answer import Trouble
@@ -49,6 +52,51 @@ async def test_b27_silence_after_the_question_ends_at_the_first_byte_limit() -> 
     error = line.exception()
     assert isinstance(error, Cut)
     assert (error.trouble, error.why) == (Trouble.TIMEOUT, "no answer within 30 s")
+
+
+async def test_b27_a_page_may_take_its_time_after_an_interim_answer_too() -> None:
+    loop = asyncio.get_running_loop()
+    line = Line(loop, LIMITS, Watch(LIMITS))
+    line.set_response_params()
+    line.data_received(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
+    now = loop.time()
+    line.judge_rate(now + LIMITS.first_byte - 1, late=0)
+    assert line.exception() is None
+    line.judge_rate(now + LIMITS.first_byte + 1, late=0)
+    error = line.exception()
+    assert isinstance(error, Cut)
+    assert (error.trouble, error.why) == (Trouble.TIMEOUT, "no answer within 30 s")
+
+
+HINT = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\na\r\n\r\nbody"
+NONSENSE = b"\0\r\n\r\nHTTP/1.1 nonsense"
+
+
+@pytest.mark.parametrize("before", [b"", HINT, HINT * 3, b"HTTP/1.1 100 Continue\r\n\r\n"])
+@pytest.mark.parametrize("first", [0, 1, 30, 50, 130])
+async def test_a_whole_answer_counts_whatever_follows_it(before: bytes, first: int) -> None:
+    """Also if its head comes in two segments: the nonsense is in the second."""
+    line = Line(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
+    line.set_response_params()
+    # The answer's own head is not complete in the first one.
+    first = min(first, len(before) + ANSWER.index(b"Content"))
+    said = before + ANSWER + NONSENSE
+    for segment in (said[:first], said[first:]):
+        if segment:
+            line.data_received(segment)
+    message, body = await asyncio.wait_for(line.read(), 5)
+    assert message.code == 200
+    assert await body.read() == b"a\r\n\r\nbody"
+    assert line.should_close
+
+
+async def test_more_interim_answers_than_the_limit_are_no_answer() -> None:
+    line = Line(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
+    line.set_response_params()
+    line.data_received(HINT * 11 + ANSWER + NONSENSE)
+    with pytest.raises((Cut, HttpProcessingError)):
+        await asyncio.wait_for(line.read(), 5)
 
 
 async def test_an_idle_line_is_not_judged() -> None:

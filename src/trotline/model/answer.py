@@ -57,6 +57,8 @@ class Trouble(StrEnum):
     """The name does not resolve now (SERVFAIL, timeout)."""
     NO_SUCH_HOST = "no such host"
     CONNECT = "connect"
+    HUNG_UP = "hung up"
+    """A connection that had been idle was closed without a byte: the request may never have been read."""
     TLS = "tls"
     TIMEOUT = "timeout"
     PROTOCOL = "protocol"

@@ -40,6 +40,7 @@ class Verdict(msgspec.Struct, frozen=True):
     location: str = ""
     """Where a redirect leads: absolute, not yet through the gate."""
     of_proxy: bool = False
-    """The trouble is that of our way out: the lane hears nothing of it."""
+    """The trouble is that of our way out (a proxy, a connection that was idle for too long): the lane hears nothing of
+    it."""
     free: bool = False
     """It costs the task no attempt: the same is tried again after `retry_after`."""

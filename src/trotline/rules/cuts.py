@@ -10,6 +10,7 @@ import msgspec
 
 from trotline.model.job import Progress
 from trotline.model.limits import MIB, Limits
+from trotline.rules import sitemaps
 from trotline.rules.traps import TrapRules
 
 LINKS = "links refused: "
@@ -48,6 +49,16 @@ _KINDS = (
     _Kind("links refused: depth", "links deeper than max_depth={value}", "max_depth"),
     _Kind("links refused: too many links", "links after the first {value} of a page", "links"),
     _Kind("links refused: too long", "links longer than {value} characters", "url"),
+    _Kind(f"links refused: {sitemaps.URLS}", "URLs after the first {value} of a sitemap", "sitemap_urls"),
+    _Kind(f"links refused: {sitemaps.INDEX}", "sitemaps after the first {value} of an index", "sitemap_urls"),
+    _Kind(f"links refused: {sitemaps.SIZE}", "sitemaps longer than {value}, read up to there", "sitemap"),
+    _Kind(
+        f"links refused: {sitemaps.EXPANSION}",
+        "sitemaps that decompress to more than {value} times their size",
+        "expansion",
+    ),
+    _Kind(f"links refused: {sitemaps.DEPTH}", "sitemaps below {value} levels of indexes", "sitemap_depth"),
+    _Kind(f"links refused: {sitemaps.FILES}", "sitemaps after the first {value} of a seed", "sitemap_files"),
     _Kind("links refused: trap: deep path", "links with more than {value} path segments", "segments"),
     _Kind("links refused: trap: repeated segments", "links whose path repeats itself", "same_segment"),
     _Kind("links refused: trap: endless calendar", "links into an endless calendar", "calendar_pages"),
@@ -63,7 +74,7 @@ _KINDS = (
 )
 _DEAD = "dead: "
 _LIMITS, _TRAPS = Limits(), TrapRules()
-_BYTES = frozenset({"wire_body", "decoded_body", "header_bytes"})
+_BYTES = frozenset({"sitemap", "wire_body", "decoded_body", "header_bytes"})
 
 
 def cuts(progress: Progress, own: Mapping[str, float]) -> list[Cut]:

@@ -32,7 +32,8 @@ def plan(task: Task, verdict: Verdict, chance: random.Random) -> Outcome:
         return Bury(why=why)
     if verdict.free:
         # Spread over twice the time: what waits for a proxy must not come back to it all at once.
-        return Snooze(wait=(verdict.retry_after or FIRST_WAIT) * (1.0 + chance.random()), why=why)
+        wait = FIRST_WAIT if verdict.retry_after is None else verdict.retry_after
+        return Snooze(wait=wait * (1.0 + chance.random()), why=why)
     if task.attempt >= task.retries:
         return Bury(why=why, detail=f"after {task.attempt + 1} attempts")
     wait = max(backoff(task.attempt, chance), verdict.retry_after or 0.0)

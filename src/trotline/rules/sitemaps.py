@@ -30,6 +30,9 @@ ELEMENTS = 20
 """Elements for each of the URLs that a file may list: a million of them take about two seconds."""
 MEMBERS = 64
 """gzip members in one file."""
+URLS, INDEX, SIZE, EXPANSION = "sitemap: URLs", "sitemap: index", "sitemap: size", "sitemap: expansion"
+DEPTH, FILES = "sitemap: depth", "sitemap: files"
+"""What limits cut, as it is counted; `rules.cuts` says it in words, with the setting."""
 _LONGEST_TAG = MIB
 """Bytes between two "<": the parser holds all the attributes of a tag at once."""
 _LONG_TAG = re.compile(rb"<[^<]{%d}" % _LONGEST_TAG)
@@ -63,7 +66,7 @@ class Sitemap(msgspec.Struct):
     notes: list[str] = []
     """What is odd about the file."""
     cuts: dict[str, Cut] = {}
-    """What was left out, with the setting that did it -> how much of it."""
+    """What was left out, by the limit that did it -> how much of it."""
 
     def cut(self, what: str, example: str = "") -> None:
         cut = self.cuts.setdefault(what, Cut())
@@ -81,10 +84,8 @@ def room_for(wire_bytes: int, limits: Limits) -> int:
 
 
 def cut_at(size: int, limits: Limits) -> str:
-    """The name of the limit that cut a file at that size."""
-    if size >= limits.sitemap:
-        return f"files longer than sitemap={limits.sitemap} bytes"
-    return f"files that expand more than expansion={limits.expansion} times"
+    """The limit that cut a file at that size."""
+    return SIZE if size >= limits.sitemap else EXPANSION
 
 
 def parse(body: bytes, limits: Limits, wire_bytes: int = 0) -> Sitemap:
@@ -131,7 +132,7 @@ def _gunzip(body: bytes, found: Sitemap, limits: Limits, room: int) -> bytes:
             found.notes.append(f"compressed file ends after {len(plain)} bytes")
         if body[:2] != b"\x1f\x8b":
             return bytes(plain)
-    found.cut(f"gzip members after the first {MEMBERS}")
+    found.cut(f"sitemap: more than {MEMBERS} gzip members")
     return bytes(plain)
 
 
@@ -204,11 +205,11 @@ class _Reader:
 
     def _stop(self) -> None:
         if len(self.path) >= NESTING:
-            self.found.cut(f"files with more than {NESTING} elements inside each other")
+            self.found.cut(f"sitemap: more than {NESTING} elements inside each other")
         elif len(self.names) > NAMES:
-            self.found.cut(f"files with more than {NAMES} names of elements")
+            self.found.cut(f"sitemap: more than {NAMES} names of elements")
         else:
-            self.found.cut(f"files with more than {ELEMENTS} elements for each of sitemap_urls")
+            self.found.cut(f"sitemap: more than {ELEMENTS} elements for each of sitemap_urls")
         raise _Enough
 
     def entity(self, *_declaration: object) -> None:
@@ -263,7 +264,7 @@ def _keep(found: Sitemap, url: str, lastmod: str, limits: Limits) -> bool:
     if not _is_web(url, limits):
         found.dropped += 1
     elif len(found.entries) >= limits.sitemap_urls:
-        found.cut(f"URLs after the first sitemap_urls={limits.sitemap_urls} of a file", url)
+        found.cut(URLS, url)
         return False
     else:
         found.entries.append(Entry(url, lastmod))
@@ -274,7 +275,7 @@ def _keep_child(found: Sitemap, url: str, limits: Limits) -> bool:
     if not _is_web(url, limits):
         found.dropped += 1
     elif len(found.children) >= limits.sitemap_urls:
-        found.cut(f"sitemaps after the first sitemap_urls={limits.sitemap_urls} of an index", url)
+        found.cut(INDEX, url)
         return False
     else:
         found.children.append(url)

@@ -30,6 +30,7 @@ _FAILURES: dict[Trouble, tuple[Kind, bool]] = {
     Trouble.DNS: (Kind.UNREACHABLE, False),
     Trouble.NO_SUCH_HOST: (Kind.UNREACHABLE, True),
     Trouble.CONNECT: (Kind.UNREACHABLE, False),
+    Trouble.HUNG_UP: (Kind.UNREACHABLE, False),
     Trouble.TLS: (Kind.UNREACHABLE, True),
     Trouble.TIMEOUT: (Kind.UNREACHABLE, False),
     Trouble.TOO_SLOW: (Kind.UNREACHABLE, False),
@@ -88,6 +89,9 @@ def _failure(failure: Failure) -> Verdict:
     if failure.trouble is Trouble.PROXY:
         # The target was not even asked: neither the task nor its lane is to blame.
         return Verdict(kind, failure.why, retry_after=PROXY_REST, of_proxy=True, free=True)
+    if failure.trouble is Trouble.HUNG_UP:
+        # Sent again at its next moment in the lane. That time on a new connection, so once is all.
+        return Verdict(kind, failure.why, retry_after=0.0, of_proxy=True, free=True)
     return Verdict(kind, failure.why, final=final, of_proxy=failure.trouble is Trouble.PROXY_REFUSED)
 
 

@@ -22,7 +22,7 @@ from trotline.model.sitemap_seed import ROUTE, SitemapSeed
 from trotline.model.task import LATER, Task
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redirects, retries
-from trotline.rules.sitemaps import Sitemap, cut_at, named_in_robots, parse
+from trotline.rules.sitemaps import DEPTH, FILES, Sitemap, cut_at, named_in_robots, parse
 from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
@@ -32,8 +32,8 @@ from trotline.worker.visited import Visit, request_of
 
 _SLICE = 500
 """URLs that go through the gate before other visits have a turn."""
-OTHER_HOST = "sitemap URLs of another host"
-NOT_WEB = "sitemap entries that are not http(s) URLs"
+OTHER_HOST = "sitemap: URL of another host"
+NOT_WEB = "sitemap: not an http(s) URL"
 
 Marked = Callable[[Lease], AbstractContextManager[None]]
 """While it lasts, the supervisor knows which task this process is busy with."""
@@ -118,10 +118,10 @@ class SitemapVisitor:
         children = list(dict.fromkeys(child for child in found.children if child != url))
         if level > limits.sitemap_depth:
             for child in children:
-                found.cut(f"sitemaps below sitemap_depth={limits.sitemap_depth} indexes", child)
+                found.cut(DEPTH, child)
             return []
         for child in children[budget:]:
-            found.cut(f"sitemaps after the first sitemap_files={limits.sitemap_files} of a seed", child)
+            found.cut(FILES, child)
         children = children[:budget]
         share = (budget - len(children)) // max(1, len(children))
         below = msgspec.structs.replace(seed, level=level, files=share, robots=False)

@@ -149,6 +149,11 @@ async def test_b28_a_few_interim_answers_are_fine(rack: Rack) -> None:
     assert (await rack.visit("/head/early-hints")).page.body == b"hello"
 
 
+async def test_b28_an_answer_after_an_interim_one_counts_whatever_follows_it(rack: Rack) -> None:
+    assert (await rack.visit("/head/hints-and-nonsense")).page.body == b"hello"
+    assert len(rack.server.requests) == 1
+
+
 @pytest.mark.parametrize(("name", "kind"), [("no-content", Kind.OK), ("not-modified", Kind.UNCHANGED)])
 async def test_b29_a_body_where_none_may_be_is_ignored_with_its_connection(rack: Rack, name: str, kind: Kind) -> None:
     seen = await rack.visit(rack.task(f"/body/{name}", headers=(("If-None-Match", '"v1"'),)))

@@ -3,13 +3,13 @@
 aiohttp's way through session, request and response serves every case, and costs a page of 30 KB a tenth of its CPU.
 Most pages are the plainest case of all: GET, the spider's own headers, no cookies, from a host that we have just asked.
 Those are written to the open connection as they are, and the answer is read from it. Everything else goes aiohttp's
-way: the first page of a host, a page that has headers or a body of its own, and one whose connection broke meanwhile.
+way: the first page of a host, and a page that has headers or a body of its own. Neither way sends a request twice.
 """
 
 import re
 from collections.abc import Mapping
 
-from aiohttp import ClientOSError, ServerDisconnectedError, StreamReader
+from aiohttp import StreamReader
 from aiohttp.client_reqrep import ConnectionKey
 from aiohttp.connector import BaseConnector, Connection
 from aiohttp.http import RawResponseMessage
@@ -80,7 +80,7 @@ class Again:
         self._places[origin] = (key, rest.encode())
 
     async def ask(self, connector: BaseConnector, origin: str, target: str) -> Reply | None:
-        """The answer to `GET target`; None if there is no open connection, or it broke before it brought anything."""
+        """The answer to `GET target`; None if there is no open connection."""
         place = self._places.get(origin)
         connection = None if place is None else await connector._get(place[0], [])
         if place is None or connection is None:
@@ -90,10 +90,6 @@ class Again:
             assert isinstance(line, Line)  # noqa: S101 - for the type checker: the connector makes no other
             line.ask(b"GET " + target.encode("ascii") + place[1])
             message, content = await line.read()
-        except (ClientOSError, ServerDisconnectedError):
-            # It was idle, and the server has hung up just now. aiohttp asks once more too.
-            connection.close()
-            return None
         except BaseException:
             connection.close()
             raise

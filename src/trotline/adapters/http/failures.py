@@ -28,6 +28,11 @@ class Cut(Exception):
         self.why = why
 
 
+class HungUp(aiohttp.ServerDisconnectedError):
+    """A connection that had served before was closed before the answer's first byte. Most likely the server had given
+    it up while our request was on its way."""
+
+
 class NoWay(Exception):
     """There is no connection to the target, and it was not we who dialled it: what a proxy said, or did not say."""
 
@@ -82,6 +87,8 @@ def _name(error: Exception, phase: str, limits: Limits) -> tuple[Trouble, str]:
             return Trouble.CONNECT, f"no connection: {reason(error.os_error)}"
         case aiohttp.ClientPayloadError():
             return Trouble.PROTOCOL, f"half a body: {_told(error)}"
+        case HungUp():
+            return Trouble.HUNG_UP, "an idle connection was closed without an answer"
         case aiohttp.ServerDisconnectedError():
             return Trouble.PROTOCOL, "closed without an answer"
         case aiohttp.ClientResponseError() | HttpProcessingError():

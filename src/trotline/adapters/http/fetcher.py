@@ -19,7 +19,7 @@ from trotline.adapters.http import reading
 from trotline.adapters.http.again import Again, Reply
 from trotline.adapters.http.connections import connector
 from trotline.adapters.http.cookies import Jar
-from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, explain
+from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, HungUp, explain
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
 from trotline.adapters.http.outgoing import checked, places, why_not_origin
 from trotline.adapters.http.proxy import ProxyConnector, WayOut
@@ -40,6 +40,8 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 SESSIONS = 1_000
 """Cookie jars kept; the one unused for longest goes first."""
 
+_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+"""Methods that may be sent again when nobody knows whether the request was read."""
 _KNOWN_ORIGINS = 10_000
 _NOT_NORMALISED = re.compile(r"[^\x21-\x7e]|\\")
 
@@ -140,7 +142,7 @@ class HttpFetcher:
         except WHAT_SITES_DO as error:
             if response is not None:
                 response.close()
-            trouble, why = explain(error, "body" if response else "head", self.limits)
+            trouble, why = self._explain(error, task, "body" if response else "head")
             took = watch.timing() if watch else Timing(total=clock() - started)
             return Failure(url=task.url, trouble=trouble, why=why, proxy=self._proxy, timing=took)
         except BaseException:
@@ -201,6 +203,15 @@ class HttpFetcher:
             response.close()
             raise self._way_out.trouble("wants another login (407)")
         return response
+
+    def _explain(self, error: Exception, task: Task, phase: str) -> tuple[Trouble, str]:
+        if isinstance(error, HungUp):
+            url = URL(task.url, encoded=True)
+            self._connections().doubt(url.raw_host or "", url.port)
+            if task.method not in _SAFE:
+                # It may have been read, and done: to send it again is the author's decision (`retries`).
+                return Trouble.PROTOCOL, "closed without an answer"
+        return explain(error, phase, self.limits)
 
     def _checks_certificate(self, url: URL) -> bool:
         host = url.raw_host or ""
@@ -276,7 +287,7 @@ class HttpFetcher:
         jar = Jar()
         if self._cookies:
             jar.give(self._cookies, self._cookie_hosts, secure=self._reach.secure)
-        return aiohttp.ClientSession(
+        session = aiohttp.ClientSession(
             connector=self._connections(),
             connector_owner=False,
             cookie_jar=jar,
@@ -289,6 +300,9 @@ class HttpFetcher:
             max_headers=self.limits.header_fields,
             trace_configs=[trace()] if self._timings else None,
         )
+        # It would send a request again at once, outside of its lane's pace, also one that was answered in part.
+        session._retry_connection = False
+        return session
 
     def _connections(self) -> BoundedConnector:
         if self._connector is None:

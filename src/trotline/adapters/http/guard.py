@@ -12,6 +12,7 @@ from typing import Any
 
 from aiohttp import TCPConnector
 
+from trotline.model.moments import Seconds
 from trotline.rules.addresses import (
     NOT_AN_ADDRESS,
     NOTHING,
@@ -88,6 +89,10 @@ class Guard:
         raise Forbidden(f"{shown} is not a public address: {why}; {HINT.format(place=name)}")
 
 
+DOUBT: Seconds = 60.0
+"""For so long a place that closed an idle connection under a request is asked on new connections only."""
+
+
 def _plain(name: str) -> str:
     return name.lower().rstrip(".")
 
@@ -98,6 +103,21 @@ class BoundedConnector(TCPConnector):
     def __init__(self, *, most_idle: int, socket_factory: Callable[[Any], socket.socket], **options: Any) -> None:
         super().__init__(socket_factory=socket_factory, **options)
         self._most_idle = most_idle
+        self._doubted: dict[tuple[str, int | None], Seconds] = {}
+        """Host and port -> until when its idle connections are not used."""
+
+    def doubt(self, host: str, port: int | None) -> None:
+        """An idle connection to this place was closed under a request: the others may be as old."""
+        now = self._loop.time()
+        self._doubted = {place: until for place, until in self._doubted.items() if until > now}
+        self._doubted[host, port] = now + DOUBT
+
+    async def _get(self, key: Any, traces: Any) -> Any:
+        if self._doubted and self._doubted.get((key.host, key.port), 0.0) > self._loop.time():
+            for protocol, _ in self._conns.pop(key, ()):
+                protocol.close()
+            return None
+        return await super()._get(key, traces)
 
     def _release(self, key: Any, protocol: Any, *, should_close: bool = False) -> None:
         super()._release(key, protocol, should_close=should_close)

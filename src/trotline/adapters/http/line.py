@@ -9,14 +9,15 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from aiohttp import ClientPayloadError, HttpVersion10, HttpVersion11
+from aiohttp import ClientOSError, ClientPayloadError, HttpVersion10, HttpVersion11, ServerDisconnectedError
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.helpers import set_exception
 from aiohttp.http import RawResponseMessage
 from aiohttp.http_exceptions import HttpProcessingError
+from aiohttp.http_parser import HttpParser
 from aiohttp.streams import StreamReader
 
-from trotline.adapters.http.failures import Cut
+from trotline.adapters.http.failures import Cut, HungUp
 from trotline.model.answer import Trouble
 from trotline.model.limits import Limits
 from trotline.model.moments import Seconds
@@ -40,9 +41,15 @@ class Line(ResponseHandler):
         self._watch = watch
         self._clock = loop.time
         self._params: dict[str, Any] = {}
-        self._segment: bytes | None = None
+        self._begun: list[bytes] | None = None
+        """The segments of a head that is not complete."""
+        self._requests = 0
+        self._touched = False
+        """The request that is under way brought a byte."""
         self._asked: Seconds = 0.0
         """When this request was made; 0: none was."""
+        self._silent_since: Seconds = 0.0
+        """When it was made, or its last interim answer came."""
         self._mark: tuple[Seconds, int] = (0.0, 0)
         """A moment, and the bytes received up to it: the rate is judged from here."""
         self._received = 0
@@ -69,9 +76,11 @@ class Line(ResponseHandler):
     def set_response_params(self, **params: Any) -> None:
         """A request is about to be sent."""
         self._params = params
-        self._asked = self._clock()
+        self._asked = self._silent_since = self._clock()
         self._received = self._interim = 0
-        self._answered = False
+        self._answered = self._touched = False
+        self._begun = None
+        self._requests += 1
         super().set_response_params(**params)
 
     def ask(self, request: bytes) -> None:
@@ -88,10 +97,13 @@ class Line(ResponseHandler):
                 return
             if not self._received:
                 self._mark = (self._clock(), 0)
-                self._segment = data
+            if not self._answered:
+                self._begun = [data] if self._begun is None else [*self._begun, data]
             self._received += len(data)
+            self._touched = True
         super().data_received(data)
-        self._segment = None
+        if self._answered:
+            self._begun = None
         if self._received > self._limits.header_bytes:
             self._judge_size()
 
@@ -101,6 +113,8 @@ class Line(ResponseHandler):
         code = message.code
         if 100 <= code < 200 and code != 101:
             self._interim += 1
+            # The page itself may take its time now, as it may without an interim answer.
+            self._silent_since, self._received = self._clock(), 0
             if self._interim > INTERIM:
                 self.cut(Cut(Trouble.PROTOCOL, f"more than {INTERIM} interim answers (1xx)"))
         elif self._answered:
@@ -115,9 +129,11 @@ class Line(ResponseHandler):
     def set_exception(self, exc: BaseException, exc_cause: BaseException = _NOTHING) -> None:
         if self._cut is not None and exc is not self._cut:
             return
-        segment, self._segment = self._segment, None
-        if segment is not None and isinstance(exc, HttpProcessingError) and self._whole_before_it_broke(segment):
+        begun, self._begun = self._begun, None
+        if begun is not None and isinstance(exc, HttpProcessingError) and self._whole_before_it_broke(b"".join(begun)):
             return
+        if self._requests > 1 and not self._touched and isinstance(exc, ClientOSError | ServerDisconnectedError):
+            exc = HungUp()
         payload = self._payload
         if payload is not None and self._answered and not payload.is_eof():
             # The parser tells only the queue of heads; whoever waits for the body would wait in vain.
@@ -140,12 +156,13 @@ class Line(ResponseHandler):
             return
         limits = self._limits
         self._asked += late
+        self._silent_since += late
         if now - self._asked > limits.total:
             what = "body not complete" if self._answered else "no answer"
             self.cut(Cut(Trouble.TIMEOUT, f"{what} within {limits.total:g} s"))
             return
         if not self._received:
-            if now - self._asked > limits.first_byte:
+            if now - self._silent_since > limits.first_byte:
                 self.cut(Cut(Trouble.TIMEOUT, f"no answer within {limits.first_byte:g} s"))
             return
         since, before = self._mark
@@ -171,25 +188,19 @@ class Line(ResponseHandler):
             if self._received - body > self._judge_beyond + _FRAMING * body:
                 self.cut(Cut(Trouble.TOO_LARGE, f"trailers and framing over the limit of {limits.header_bytes} bytes"))
 
-    def _whole_before_it_broke(self, segment: bytes) -> bool:
-        """Did nonsense follow a complete answer in one segment? Then the answer counts, and the connection goes."""
-        end = segment.find(b"\r\n\r\n") + 4
-        if self._answered or end < 4:
+    def _whole_before_it_broke(self, begun: bytes) -> bool:
+        """Did nonsense follow a complete answer? Then the answer counts, and the connection goes."""
+        if self._answered:
             return False
         super().set_response_params(**self._params)
         parser, self._parser = self._parser, None
         assert parser is not None  # noqa: S101 - it has just been made
-        try:
-            messages = parser.feed_data(segment[:end])[0]
-        except Exception:  # whatever it is, the first look has named it
+        found = _first_answer(parser, begun)
+        if found is None or not found[1].is_eof():
             return False
-        with suppress(Exception):
-            parser.feed_data(segment[end:])
-        if not messages or not messages[-1][1].is_eof():
-            return False
-        message, self._payload = messages[-1]
+        self._payload = found[1]
         self._should_close = True
-        self.feed_data((message, self._payload))
+        self.feed_data(found)
         return True
 
     def _hang_up(self) -> None:
@@ -198,6 +209,24 @@ class Line(ResponseHandler):
         self._payload = None
         if self.transport is not None:
             self.transport.abort()
+
+
+def _first_answer(parser: HttpParser[Any], begun: bytes) -> tuple[RawResponseMessage, StreamReader] | None:
+    """The answer at the start of `begun`, after its interim ones; head by head, as what follows may be nonsense."""
+    for _ in range(INTERIM + 1):
+        end = begun.find(b"\r\n\r\n") + 4
+        if end < 4:
+            return None
+        try:
+            messages = parser.feed_data(begun[:end])[0]
+        except Exception:  # whatever it is, the first look has named it
+            return None
+        begun = begun[end:]
+        if messages and (messages[-1][0].code == 101 or not 100 <= messages[-1][0].code < 200):
+            with suppress(Exception):
+                parser.feed_data(begun)
+            return messages[-1]
+    return None
 
 
 class Watch:

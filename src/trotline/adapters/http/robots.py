@@ -177,8 +177,10 @@ class RobotsTxt:
         now = self._now()
         verdict = judge(Task(url=origin, route=""), failure, limits=self._limits, now=0.0)
         if verdict.free:
-            # It is the proxy that is away: the site is asked again as soon as it may be back.
-            return _Word(now + (verdict.retry_after or FIRST_WAIT), unreadable=failure.why)
+            # The proxy is away, or an idle connection was closed: the site is asked again as soon as it may be back.
+            return _Word(
+                now + (FIRST_WAIT if verdict.retry_after is None else verdict.retry_after), unreadable=failure.why
+            )
         # A host that does not exist, has a bad certificate, or that our proxy does not go to, has no rules: the
         # page's own visit tells why.
         tells = verdict.final or verdict.of_proxy

@@ -54,6 +54,11 @@ for _name, _about, _said in (
         "three interim answers, then a real one",
         b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" * 3 + _OK + _REST,
     ),
+    (
+        "hints-and-nonsense",
+        "an interim answer, a real one, and nonsense behind it",
+        b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + _OK + _REST + b"\0nonsense\r\n\r\n",
+    ),
 ):
     heads.say(_name, _about, _said)
 
