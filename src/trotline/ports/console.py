@@ -60,5 +60,9 @@ class Console(Protocol):
         ...
 
     async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
-        """Give buried tasks a fresh start: by id, or all whose reason starts with `why`. How many rose (F9)."""
+        """Give buried tasks a fresh start: by id, or all whose reason starts with `why`. How many rose (F9).
+
+        A record that failed validation stands for its page: the page is visited again, and its rejected records are
+        forgotten.
+        """
         ...

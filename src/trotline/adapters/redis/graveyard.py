@@ -14,7 +14,9 @@ from trotline.model.moments import Moment
 from trotline.model.wire import Undecodable
 
 _PAGE = 500
-_WHEN = struct.Struct("<d")
+_AT_ONCE = 50
+"""Rejected records that one call forgets: each is looked for in a list of up to 10,000."""
+_WHEN = struct.Struct("<dI")
 
 
 class Graveyard:
@@ -53,8 +55,10 @@ class Graveyard:
 
     async def revive(self, ids: Sequence[str], why: str) -> int:
         risen = 0
-        for shard in self._shards:
+        for place, shard in enumerate(self._shards):
             risen += await (_revive(shard, why, list(dict.fromkeys(ids))) if ids else _revive_all(shard, why))
+            if not ids or any(name.startswith("r") for name in ids):
+                risen += await _revisit(shard, why, set(ids), place, len(self._shards))
         return risen
 
 
@@ -105,17 +109,49 @@ async def _records(shard: Shard, why: str, after: str, place: int, shards: int) 
     """Records of one shard. Their numbers leave room for those of the others."""
     seen = int(after[1:]) if after.startswith("r") and after[1:].isdecimal() else 0
     start = max(0, -(-(seen - place) // shards))
+    async for number, row in _entries(shard, start):
+        grave = _record(number * shards + place + 1, row)
+        if grave.why.startswith(why):
+            yield grave
+
+
+async def _entries(shard: Shard, start: int = 0) -> AsyncIterator[tuple[int, bytes]]:
     while rows := await shard.server.ask("LRANGE", f"{shard.prefix}rejects", start, start + _PAGE - 1):
         for number, row in enumerate(rows, start):
-            grave = _record(number * shards + place + 1, row)
-            if grave.why.startswith(why):
-                yield grave
+            yield number, row
         start += len(rows)
 
 
+async def _revisit(shard: Shard, why: str, ids: set[str], place: int, shards: int) -> int:
+    """Pages whose rejected records are chosen are visited again, and all their rejected records forgotten. How many."""
+    pages: dict[bytes, list[tuple[bytes, str]]] = {}
+    chosen: set[bytes] = set()
+    async for number, row in _entries(shard):
+        grave, page = _record(number * shards + place + 1, row), _parcel_of(row)
+        pages.setdefault(page, []).append((row, grave.why))
+        if grave.why.startswith(why) and (not ids or grave.id in ids):
+            chosen.add(page)
+    told: list[tuple[bytes, str, int | None]] = []
+    for page in chosen:
+        *others, last = pages[page]
+        # The page rises with the last of its records: until then, whatever happens to us, it can be chosen again.
+        told += [(*each, None) for each in others]
+        told.append((*last, await _level(shard, page)))
+    risen = 0
+    for start in range(0, len(told), _AT_ONCE):
+        risen += await shard.revisit(told[start : start + _AT_ONCE])
+    return risen
+
+
+def _parcel_of(row: bytes) -> bytes:
+    _, size = _WHEN.unpack_from(row)
+    return row[_WHEN.size + size :]
+
+
 def _record(number: int, row: bytes) -> Grave:
-    at: Moment = _WHEN.unpack_from(row)[0]
-    url, route, kind, why, data = msgspec.json.decode(row[_WHEN.size :], type=tuple[str, str, str, str, str])
+    at, size = _WHEN.unpack_from(row)
+    told = row[_WHEN.size : _WHEN.size + size]
+    url, route, kind, why, data = msgspec.json.decode(told, type=tuple[str, str, str, str, str])
     return Grave(id=f"r{number}", url=url, route=route, why=f"bad record: {why}", detail=kind, died_at=at, record=data)
 
 
@@ -133,13 +169,13 @@ async def _revive(shard: Shard, why: str, ids: Sequence[str]) -> int:
         some = ids[start : start + _PAGE]
         packed = await shard.server.ask("HMGET", f"{shard.prefix}graves", *some)
         found = [(name, grave) for name, grave in zip(some, packed, strict=True) if grave is not None]
-        risen += await shard.revive(why, [(name, await _level(shard, grave)) for name, grave in found])
+        risen += await shard.revive(why, [(name, await _level(shard, open_grave(grave)[3])) for name, grave in found])
     return risen
 
 
-async def _level(shard: Shard, packed: bytes) -> int:
+async def _level(shard: Shard, parcel: bytes) -> int:
     """Where it began: what retries have cost it is forgiven."""
-    _, lane, blob = unwrap(open_grave(packed)[3])
+    _, lane, blob = unwrap(parcel)
     try:
         return level_of(msgspec.structs.replace(await shard.read(blob, lane), attempt=0))
     except Undecodable:

@@ -260,11 +260,19 @@ class Shard:
         """Those of these graves (id, level) whose reason starts with `why`."""
         if not risen:
             return 0
-        rules = self._job.rules
-        paces: dict[Any, list[float]] = {1: bounds(rules.default)}
-        paces |= {lane: bounds(pace) for lane, pace in rules.lanes.items()}
-        told = encode([why, paces, *(part for grave in risen for part in grave)])
+        told = encode([why, self._paces(), *(part for grave in risen for part in grave)])
         return int(await self.server.run(script("revive"), self.key, told))
+
+    async def revisit(self, records: Sequence[tuple[bytes, str, int | None]]) -> int:
+        """Forget these rejected records (entry, reason, level of the page): pages with a level are visited again."""
+        # Not nil, which would end a list in Lua.
+        told = [(raw(entry), why, False if level is None else level) for entry, why, level in records]
+        flat = encode([self._paces(), *(part for record in told for part in record)])
+        return int(await self.server.run(script("revisit"), self.key, flat))
+
+    def _paces(self) -> dict[Any, list[float]]:
+        rules = self._job.rules
+        return {1: bounds(rules.default)} | {lane: bounds(pace) for lane, pace in rules.lanes.items()}
 
 
 def _mark(task: Task) -> str:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.adapters.sqlite import budgets, steering, tracing, workers
+from trotline.adapters.sqlite import budgets, revisiting, steering, tracing, workers
 from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite.jobs import write_job
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, DRAINING, PAUSED, RESTING, RUNNING, WAITING
@@ -211,7 +211,7 @@ class SqliteConsole:
         turn.waiting += len(risen)
         if risen:
             turn.reopen()
-        return len(risen)
+        return len(risen) + revisiting.revisit(turn, ids, _prefix(why))
 
     def _chosen(self, turn: Turn, ids: Sequence[str], why: str) -> list[tuple[int, int, bytes]]:
         query = f"SELECT id, lane, body FROM task WHERE job = ? AND state = {DEAD}"

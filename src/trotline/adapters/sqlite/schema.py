@@ -136,5 +136,6 @@ YOUNGER_COLUMNS = {
         "failed": "INTEGER NOT NULL DEFAULT 0",
         "about": "BLOB",
     },
+    "reject": {"body": "BLOB"},
 }
 """Added where a file lacks them: older programs of this form neither read nor miss them."""

@@ -117,10 +117,12 @@ def _move(turn: Turn, task_id: int, moved: Task, fingerprint: int, attempt: int)
 
 def _keep_rejects(turn: Turn, settlement: Settlement, fingerprint: int) -> None:
     task = settlement.lease.task
+    body = wire.encode(task)
     turn.db.executemany(
-        "INSERT INTO reject (job, fingerprint, url, route, kind, why, data, seen_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO reject (job, fingerprint, url, route, kind, why, data, seen_at, body)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (turn.job, fingerprint, task.url, task.route, reject.kind, reject.why, reject.data, turn.now)
+            (turn.job, fingerprint, task.url, task.route, reject.kind, reject.why, reject.data, turn.now, body)
             for reject in settlement.rejects
         ],
     )

@@ -23,6 +23,7 @@ from trotline.testing.frontier_contract.leasing import LeasePromises
 from trotline.testing.frontier_contract.living import LivePromises
 from trotline.testing.frontier_contract.pacing import PacePromises
 from trotline.testing.frontier_contract.putting import PutPromises
+from trotline.testing.frontier_contract.rejecting import RejectPromises
 from trotline.testing.frontier_contract.repacing import RepacePromises
 from trotline.testing.frontier_contract.settling import SettlePromises
 from trotline.testing.frontier_contract.steering import SteerPromises
@@ -36,6 +37,7 @@ class FrontierContract(
     LeasePromises,
     LivePromises,
     SettlePromises,
+    RejectPromises,
     CountPromises,
     PacePromises,
     RepacePromises,

@@ -251,17 +251,3 @@ class SettlePromises:
 
         progress = await frontier.progress()
         assert (progress.waiting, progress.leased, progress.dead) == (4, 1, 0)
-
-    async def test_f9_a_rejected_record_is_kept_and_is_no_dead_task(self, bench: Bench) -> None:
-        frontier = await bench.open()
-        await frontier.put(tasks(1))
-        lease = await lease_one(frontier, "w")
-        reject = Reject("product", "price: not a number", '{"price": "ask us"}')
-
-        await frontier.settle("w", [Settlement(lease, Done(), rejects=(reject,))])
-
-        [grave] = await frontier.graves()
-        assert (grave.url, grave.record) == (lease.task.url, reject.data)
-        assert reject.why in grave.why
-        assert (await frontier.progress()).dead == 0
-        assert await frontier.revive(why=grave.why) == 0, "the page was read; only its record was refused"

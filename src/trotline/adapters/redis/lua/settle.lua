@@ -9,7 +9,7 @@
 --       examples, rejects
 --   gives one digit per ending: 1 applied, 0 stale
 --
---   P rejects    list  when, and the record that failed validation      P examples   hash  tally -> first URL
+--   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 
 local DONE, RETRY, SNOOZE, BURY, LEFT = 0, 1, 2, 3, 4
 local LATER_BY = 10
@@ -74,7 +74,7 @@ end
 
 -- A handler that is wrong about every page must not fill the memory that everybody's tasks are in: what does not fit is
 -- counted.
-local function keep_rare(examples, rejects)
+local function keep_rare(examples, rejects, parcel)
   for i = 1, #examples, 2 do
     if call("HLEN", P .. "examples") < MOST_NAMES then
       call("HSETNX", P .. "examples", examples[i], examples[i + 1])
@@ -88,7 +88,7 @@ local function keep_rare(examples, rejects)
     call("HINCRBY", P .. "reasons", why, 1)
     tally("records rejected", 1)
     if call("LLEN", P .. "rejects") < MOST_REJECTS then
-      call("RPUSH", P .. "rejects", pack_("<d", now) .. rejects[i + 1])
+      call("RPUSH", P .. "rejects", pack_("<dI4c0", now, #rejects[i + 1], rejects[i + 1]) .. parcel)
     else
       tally("records rejected and not kept", 1)
     end
@@ -131,7 +131,7 @@ for i = 1, count do
       local counted = more[4]
       if kind then learn(lane, kind, endings[at - 1], more[1], more[2], more[3]) end
       for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
-      if more[10] then keep_rare(more[10], more[11]) end
+      if more[10] then keep_rare(more[10], more[11], parcels[i]) end
     elseif kind then
       learn(lane, kind, endings[at - 1], 0, 0, 0)
     end

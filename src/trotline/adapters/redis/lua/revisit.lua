@@ -1,0 +1,38 @@
+#!lua
+-- needs: job pace lanes graves
+-- Visit pages again whose records failed validation, and forget those records.
+--   KEYS[1] P job     ARGV[2] msgpack: paces of lanes, then for each record its entry in P rejects, the name that P reasons
+--   counts it under, the level that its page goes to, or nil: others of the same page are still to come
+--   gives how many pages rose
+
+local asked = cmsgpack.unpack(ARGV[2])
+local paces, gone, risen = asked[1], 0, 0
+for i = 2, #asked, 3 do
+  local entry, why, level = asked[i], asked[i + 1], asked[i + 2]
+  -- Somebody else may have been faster: then the page waits already.
+  if call("LREM", P .. "rejects", 1, entry) == 1 then
+    gone = gone + 1
+    if call("HEXISTS", P .. "reasons", why) == 0 then why = "bad record: others" end
+    if call("HINCRBY", P .. "reasons", why, -1) <= 0 then call("HDEL", P .. "reasons", why) end
+    if level then
+      local _, _, at = unpack_("<dI4c0", entry)
+      local _, name, from = unpack_("<i4Hc0", entry, at)
+      -- Its lane may have left the memory with the job's end.
+      load_lanes({name}, paces)
+      wait_in(lanes[name], level, with_counts(sub(entry, from), 0, 0, 0), 0)
+      risen = risen + 1
+    end
+  end
+end
+if gone > 0 then
+  tally("records rejected", -gone)
+  if risen > 0 then
+    book.done = book.done - risen
+    book.waiting = book.waiting + risen
+    book.entered = book.entered + risen
+    reopened = true
+    write_lanes()
+  end
+  close_books()
+end
+return risen
