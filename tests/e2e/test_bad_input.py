@@ -250,7 +250,8 @@ async def test_a_handler_that_raises_costs_its_page_and_no_other(site: HeldSite,
 
     assert ended.code == 3, ended
     [why] = ended.summary["reasons"]
-    assert "ValueError: no price at site.py:" in why
+    assert why.startswith("handler: ValueError at site.py:")
+    assert ended.summary["burials"][0]["said"] == "ValueError: no price"
     assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names - {"page/3"})
 
 
@@ -274,5 +275,6 @@ async def test_a_link_that_is_none_is_named_and_costs_its_page_and_no_other(site
 
     assert ended.code == 3, ended
     [why] = ended.summary["reasons"]
-    assert "javascript:alert(1)" in why
+    assert why.startswith("handler: ValueError at site.py:")
+    assert "javascript:alert(1)" in ended.summary["burials"][0]["said"]
     assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names - {"page/3"})

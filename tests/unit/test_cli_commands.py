@@ -279,7 +279,7 @@ def test_an_unknown_id_is_said_to_be_unknown(call: Call, job: str):
 
 
 def test_reviving_by_reason_revives_only_those(call: Call, job: str):
-    assert "1 task of shop-1" in call("dead", "shop", "--why", "blocked", "--revive")[1]
+    assert "1 page of shop-1" in call("dead", "shop", "--why", "blocked", "--revive")[1]
     facts = json.loads(call("status", "shop", "--json")[1])
     assert (facts["waiting"], facts["dead"]) == (2, 1)
     assert "Nothing to revive" in call("dead", "shop", "--why", "blocked", "--revive")[1]

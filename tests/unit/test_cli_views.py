@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from rich.console import Console
 
+from trotline.app.burials import Burial
 from trotline.app.run import Ending, Report
 from trotline.cli.live import LiveView, frame
 from trotline.cli.outlook import Outlook
@@ -170,7 +171,9 @@ def test_the_dead_are_grouped_and_the_commands_are_given():
     steps = dict(next_steps(summary(ending="finished with dead", dead=4)))
     assert steps["the dead"] == "trotline dead shop"
     assert steps["revive"] == "trotline dead shop --revive && trotline run shop.py"
-    text = said(summary(ending="finished with dead", dead=4, reasons={"broken: 503": 1, "blocked: 403": 3}))
+    buried = (Burial(why="blocked: 403", count=3), Burial(why="broken: 503", count=1))
+    text = said(summary(ending="finished with dead", dead=4, burials=buried))
+    assert "finished, but 4 tasks are dead" in text
     assert text.index("3  blocked: 403") < text.index("1  broken: 503")
 
 
@@ -196,7 +199,6 @@ def test_what_was_left_out_is_counted_with_its_reason():
     }
     made = summarise(report(10, 100, tallies=tallies), ending="finished", sink="csv:a.csv", command="x", ended_before=0)
     assert made.dropped == {"links known": 300, "gone: 404": 7, "refused: robots.txt": 2}
-    assert made.reasons == {"broken: 503": 4}
     assert made.pages == 104
 
 
@@ -233,3 +235,28 @@ def test_the_number_of_records_is_the_sinks_own(found: int, stored: Stored | Non
 def test_several_kinds_are_counted_one_by_one():
     made = summary(stored=Stored(new=23, rows={"listing": 3, "product": 20}))
     assert "23 in shop.db\n            20 product, 3 listing" in said(made)
+
+
+def test_rejected_records_have_reason_number_example_and_command():
+    buried = Burial(
+        why="bad record: price: expected float, got str",
+        count=400,
+        url="https://shop.example/p/7",
+        said='{"sku":"T7","price":"ask us"}',
+    )
+    text = said(summary(ending="finished with dead", rejected=400, burials=(buried,)))
+    assert "finished, but 400 records were rejected" in text
+    assert (
+        """  rejected  400  price: expected float, got str
+                 such as https://shop.example/p/7
+                 {"sku":"T7","price":"ask us"}"""
+        in text
+    )
+    assert 'rejected  trotline dead shop --why "bad record"' in text
+    assert 'revive    trotline dead shop --why "bad record" --revive && trotline run shop.py' in text
+
+
+def test_reasons_beyond_the_shown_ones_are_counted():
+    buried = tuple(Burial(why=f"broken: {500 + number}", count=10 - number) for number in range(9))
+    text = said(summary(ending="finished with dead", dead=54, burials=buried))
+    assert "9  for 3 other reasons" in text

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import msgspec
 
+from trotline.app.burials import REJECTED, Burial, burials
 from trotline.app.counting import ask
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import FrontierError
@@ -50,6 +51,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Processes of the command that reports: they live, even if the frontier has not heard of them yet."""
     stored: Stored | None = None
     """What became of those records in the sink; None if nobody here can ask it."""
+    burials: tuple[Burial, ...] = ()
+    """Why tasks are dead and records were rejected; only in the last report of a job."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 
@@ -72,7 +75,7 @@ def ending_of(progress: Progress, rules: LaneRules) -> Ending | None:
         if progress.spent:
             return Ending.STOPPED_AT_LIMIT
         return Ending.CANCELLED if progress.state is State.CANCELLED else None
-    if progress.dead or progress.tallies.get("records rejected"):
+    if progress.dead or progress.tallies.get(REJECTED):
         return Ending.FINISHED_WITH_DEAD
     some = progress.tallies.get("records") or progress.tallies.get(_UNCHANGED)
     if not some:
@@ -123,6 +126,13 @@ class Reporter:
             ours=workers,
         )
         return self._last
+
+    async def last(self, held_back: str = "", workers: int = 0) -> Report:
+        """The report of a job that has ended: with the reasons for what went wrong."""
+        report = await self.report(held_back, workers)
+        if not report.progress.dead and not report.progress.tallies.get(REJECTED):
+            return report
+        return msgspec.structs.replace(report, burials=await burials(self._frontier))
 
     async def _lanes_now(self) -> list[LaneView]:
         """All lanes have to be looked at to name the few that matter. Where there are a hundred thousand of them, and

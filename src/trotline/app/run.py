@@ -107,7 +107,7 @@ class _Run:
         return await self._ending()
 
     async def report(self) -> Report:
-        return await self._reporter.report(self._crew.held_back(), self._crew.processes())
+        return await self._reporter.last(self._crew.held_back(), self._crew.processes())
 
     async def _seed(self) -> None:
         progress = await self._frontier.progress()

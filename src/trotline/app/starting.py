@@ -50,8 +50,6 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending | None
     """None: seeded, and left to the workers."""
     report: Report
-    reasons: dict[str, int] = {}
-    """Why tasks are buried."""
     seeded: bool
     announced: bool = False
     """We told the job's end, and nobody else does."""
@@ -102,11 +100,10 @@ class _Start:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
         found = Ending.INTERRUPTED if ending.cancelled() else ending.result()
-        report = await self._reporter.report()
+        report = await self._reporter.last()
         stored = await count_rows(self._plan.sink, self._frontier.job)
         report = msgspec.structs.replace(report, stored=stored)
-        reasons = await self._frontier.reasons() if report.progress.dead else {}
-        return Started(ending=found, report=report, reasons=reasons, seeded=self._seeded, announced=self._announced)
+        return Started(ending=found, report=report, seeded=self._seeded, announced=self._announced)
 
     async def _look_after(self) -> None:
         """A small fleet needs no coordinator beside us. Where there is one already, it leads and we stand by."""

@@ -52,6 +52,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """None when the page was not read."""
     failed: str = ""
     """What the handler raised, and where."""
+    traceback: str = ""
     links: list[Link] = []
     links_on_page: int = 0
     own_limits: dict[str, float] = {}
@@ -126,7 +127,7 @@ class Trier:
             else:
                 got = harvest.read(self._spider, route, page, site=site, seen_at=now)
         except harvest.HandlerFailed as error:
-            return msgspec.structs.replace(facts, failed=str(error))
+            return msgspec.structs.replace(facts, failed=str(error), traceback=error.story)
         return msgspec.structs.replace(facts, harvest=got, links=list(self._links(got, task, now)))
 
     def _links(self, got: Harvest, task: Task, now: Moment) -> Iterator[Link]:

@@ -60,8 +60,6 @@ class News(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     ending: Ending | None = None
     report: Report | None = None
-    reasons: dict[str, int] = {}
-    """Why tasks are buried."""
     announced: bool = False
     """We are the one who tells the world that the job is finished; nobody else does."""
 
@@ -229,14 +227,11 @@ class _Member:
             # First the sink, then the word: after a crash in between, the next who comes finishes both.
             await wiring.finish_sink(sink)
             announced = await self._patiently(frontier.announce_finish)
-        report = await self._patiently(reporter.report)
+        report = await self._patiently(reporter.last)
         report = msgspec.structs.replace(report, stored=await ask(sink, rows=announced))
-        reasons = await self._patiently(frontier.reasons) if announced else {}
         self._search.look_back()
         self._left = None
-        self._hands.tell(
-            News(what=What.ENDED, job=frontier.job, ending=ending, report=report, reasons=reasons, announced=announced)
-        )
+        self._hands.tell(News(what=What.ENDED, job=frontier.job, ending=ending, report=report, announced=announced))
         return ending
 
     async def _ended_without_us(self) -> Ending | None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[0-9a-f]{16}|r\d+")
 _AT_ONCE = 500
+_LINES = 120
+"""Of a traceback."""
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +105,7 @@ async def _revive(wish: Wish, target: Target, console: "Console") -> None:
     if wish.as_json:
         click.echo(json_line({"job": target.job.id, "revived": risen}))
     elif risen:
-        click.echo(f"{count(risen, 'task')} of {target.job.id} will be tried again, with a fresh start.")
+        click.echo(f"{count(risen, 'page')} of {target.job.id} will be visited again, with a fresh start.")
         click.echo("Go on with the command of the last run:  trotline run FILE")
     else:
         click.echo(
@@ -158,7 +160,7 @@ def story(grave: Grave) -> str:
         ("record", safe(grave.record, 2000)),
     ]
     text = "\n".join(f"{name:<9} {value}" for name, value in rows if value)
-    detail = "\n".join("  " + safe(line) for line in grave.detail.splitlines()[:40])
+    detail = "\n".join("  " + safe(line) for line in grave.detail.splitlines()[:_LINES])
     return text + (f"\ndetail\n{detail}" if detail else "") + "\n"
 
 
@@ -188,6 +190,8 @@ def listing(wish: Wish, spider: str, job: str, reasons: dict[str, int], first: l
     for grave in first:
         lines.append(f"{grave.id}  {safe(grave.why, 60)}  {length(max(0.0, now - grave.died_at))} ago")
         lines.append(f"{'':16}  {safe_url(grave.url, 200)}")
+        if said := grave.record or next(iter(grave.detail.splitlines()), ""):
+            lines.append(f"{'':16}  {safe(said, 100)}")
     if total > len(first):
         lines.append(f"{'':16}  and {count(total - len(first))} more (--limit, --why)")
     chosen = f" --why {wish.why!r}" if wish.why else ""

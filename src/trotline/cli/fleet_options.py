@@ -37,11 +37,10 @@ def note_what_is_missing(spider: "Spider", frontier: str) -> None:
         click.echo("note: conditional requests need a file as frontier; every page is fetched whole", err=True)
 
 
-def summary_of(report: "Report", ending: str, settings: Settings, command: str, reasons: dict[str, int]) -> Summary:
+def summary_of(report: "Report", ending: str, settings: Settings, command: str) -> Summary:
     """The end of a job, whoever did its work."""
     sink = settings.sink_of(report.job.spider)
-    summary = summarise(report, ending=ending, sink=sink, command=command)
-    return msgspec.structs.replace(summary, reasons=reasons or summary.reasons)
+    return summarise(report, ending=ending, sink=sink, command=command)
 
 
 def tell(summary: Summary, *, announced: bool, json: bool) -> None:

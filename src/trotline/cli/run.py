@@ -9,7 +9,6 @@ import msgspec
 
 from trotline.app.descriptors import check_descriptors
 from trotline.app.launching import Launched
-from trotline.app.places import MEMORY
 from trotline.app.settings import Settings
 from trotline.cli.fleet_options import note_what_is_missing
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
@@ -26,7 +25,6 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.summary import Summary, lines, summarise
-from trotline.cli.target import Target, console_of
 from trotline.cli.text import json_line
 from trotline.cli.views import View, choose
 from trotline.rules import redaction
@@ -150,8 +148,6 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched]
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
     summary = summarise(report, ending=str(ending), sink=plan.sink, command=_again(), ended_before=before)
-    if plan.frontier != MEMORY and summary.dead:
-        summary = msgspec.structs.replace(summary, reasons=wait_for(_reasons(plan, report)))
     _tell(summary, quiet=quiet, json=json)
     return CODES.get(str(ending), FINISHED)
 
@@ -161,11 +157,6 @@ def _tell(summary: Summary, *, quiet: bool, json: bool) -> None:
         click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary)}))
     elif not quiet:
         click.echo("\n".join(lines(summary)))
-
-
-async def _reasons(plan: "RunPlan", report: "Report") -> dict[str, int]:
-    async with console_of(Target(plan.frontier, report.job)) as console:
-        return await console.reasons()
 
 
 def _again() -> str:

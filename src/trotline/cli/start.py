@@ -95,7 +95,7 @@ def command(
         return FINISHED if started.ending is None else CODES["interrupted"]
     if not quiet:
         again = shlex.join(["trotline", "start", spider]) + there
-        summary = summary_of(started.report, str(started.ending), settings, again, started.reasons)
+        summary = summary_of(started.report, str(started.ending), settings, again)
         tell(summary, announced=started.announced, json=as_json)
     return CODES[str(started.ending)]
 

@@ -8,8 +8,9 @@ from urllib.parse import parse_qsl
 import click
 import msgspec
 
+from trotline.app.burials import REJECTED, Burial
 from trotline.app.places import POSTGRES, REDIS, path_of, public, scheme_of
-from trotline.cli import records_view
+from trotline.cli import burials_view, records_view
 from trotline.cli.cuts_view import cut_lines
 from trotline.cli.text import by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from trotline.app.reporting import Report
 
 _MOST = 6
-_DEAD = "dead: "
-"""How the frontier counts burials."""
 _WORDS = {
     "links known": "duplicate links",
     "links refused: host": "links to other hosts",
@@ -60,8 +59,12 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed: the same command goes on."""
     stored: Stored | None = None
     """What became of the records, by the sink's own count; None if it has none."""
+    rejected: int = 0
+    """Records that failed validation, and are not in the sink."""
     reasons: dict[str, int] = {}
-    """Why tasks are buried."""
+    """How often each reason of the next line was met."""
+    burials: tuple[Burial, ...] = ()
+    """Why tasks are dead and records were rejected, with an example each."""
     dropped: dict[str, int] = {}
     """Why pages were not read, or links not followed, when no limit did it."""
     cuts: list[Cut] = []
@@ -96,6 +99,8 @@ def lines(summary: Summary) -> list[str]:
     text, colour = HEADLINES.get(summary.ending, (summary.ending, "white"))
     if summary.ending == "stopped at limit" and summary.limit:
         text = f"stopped: {summary.limit} reached"
+    if summary.ending == "finished with dead":
+        text = burials_view.headline(summary.dead, summary.rejected)
     speed = rate(summary.pages / summary.seconds) if summary.seconds > 0 else ""
     parts = [
         click.style(f"{safe(summary.spider)}: {text}", fg=colour, bold=True),
@@ -104,7 +109,8 @@ def lines(summary: Summary) -> list[str]:
         *_records(summary),
         *_reasons("skipped", summary.dropped),
         *_alike(summary),
-        *_reasons("dead", summary.reasons or ({"see trotline dead": summary.dead} if summary.dead else {})),
+        *_titled("rejected", burials_view.lines([one for one in summary.burials if one.of_record])),
+        *_titled("dead", burials_view.lines([one for one in summary.burials if not one.of_record])),
     ]
     steps = next_steps(summary)
     return [*parts, "", *(_row(what, command) for what, command in steps)] if steps else parts
@@ -117,10 +123,7 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
         steps.append(("look", look_command(summary.sink, _kinds(summary.stored))))
     if summary.ending == "empty":
         steps.append(("look", f"trotline try {_file(summary.command)}"))
-    if summary.dead:
-        spider = shlex.quote(summary.spider)
-        steps.append(("the dead", f"trotline dead {spider}"))
-        steps.append(("revive", f"trotline dead {spider} --revive && {summary.command}"))
+    steps += burials_view.steps(summary.spider, summary.command, summary.dead, summary.rejected)
     # Also when nothing waits yet: the seeds were still being read.
     if summary.ending == "interrupted" or (summary.waiting and summary.ending == "stopped at limit"):
         steps.append(("resume", summary.command))
@@ -168,7 +171,11 @@ def _reasons(title: str, reasons: dict[str, int]) -> list[str]:
     shown = [f"{count(number):>{width}}  {safe(_WORDS.get(why, why), 90)}" for why, number in ordered]
     if len(reasons) > _MOST:
         shown.append(f"and {count(len(reasons) - _MOST, 'other reason')}")
-    return [_row(title if place == 0 else "", text) for place, text in enumerate(shown)]
+    return _titled(title, shown)
+
+
+def _titled(title: str, texts: list[str]) -> list[str]:
+    return [_row(title if place == 0 else "", text) for place, text in enumerate(texts)]
 
 
 def _alike(summary: Summary) -> list[str]:
@@ -193,7 +200,6 @@ def _file(command: str) -> str:
 
 
 def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_before: int = 0) -> Summary:
-    """The summary, without what has to be asked elsewhere: `reasons`."""
     progress = report.progress
     return Summary(
         ending=ending,
@@ -208,15 +214,12 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         dead=progress.dead,
         sink=public(sink),
         command=command,
-        reasons=_burials(progress.tallies) if progress.dead else {},
+        rejected=progress.tallies.get(REJECTED, 0),
+        reasons={burial.why: burial.count for burial in report.burials},
+        burials=report.burials,
         dropped=dropped(progress.tallies),
         cuts=cuts(progress, report.job.rules.own_limits),
         examples=progress.examples,
         limit=progress.spent or ("max_time" if ending == "stopped at limit" else ""),
         numbers={name: progress.tallies.get(name, 0) for name in progress.examples},
     )
-
-
-def _burials(tallies: dict[str, int]) -> dict[str, int]:
-    """How often what was buried. The revived stay counted for ever: look only while some are dead."""
-    return {name.removeprefix(_DEAD): number for name, number in tallies.items() if name.startswith(_DEAD)}

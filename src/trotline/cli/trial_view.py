@@ -10,7 +10,7 @@ import msgspec
 
 from trotline.app.places import public
 from trotline.app.trial import Hop, Link, Trial
-from trotline.cli.text import count, length, reason, safe, safe_text, safe_url, size
+from trotline.cli.text import LONGEST_OF_ERRORS, count, length, reason, safe, safe_text, safe_url, size
 from trotline.model.answer import Answer, Timing
 from trotline.model.lease import Reject
 from trotline.model.task import Task
@@ -48,10 +48,16 @@ def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
         found.append(_row("time", _timing(answer.timing)))
     if trial.failed:
         said = safe(_of_page(trial, trial.failed))
-        found += ["", click.style("the handler failed", fg="red", bold=True), f"  {said}"]
+        found += ["", click.style("the handler failed", fg="red", bold=True), f"  {said}", *_traceback(trial)]
     if trial.harvest is not None:
         found += ["", *_records(trial, everything), "", *_links(trial, everything)]
     return found
+
+
+def _traceback(trial: Trial) -> list[str]:
+    """Without its first line: the error stands above already."""
+    frames = _of_page(trial, trial.traceback).partition("\n\n")[2]
+    return ["", *(f"  {safe(line, LONGEST_OF_ERRORS)}" for line in frames.splitlines())] if frames else []
 
 
 def _row(title: str, text: str) -> str:
@@ -188,6 +194,7 @@ def facts(trial: Trial, route: str) -> dict[str, Any]:
         "encoding": trial.encoding,
         "title": trial.title,
         "failed": _of_page(trial, trial.failed),
+        "traceback": _of_page(trial, trial.traceback),
         "records": trial.harvest.records if trial.harvest else [],
         "rejects": [_reject(trial, reject) for reject in trial.harvest.rejects] if trial.harvest else [],
         "links_on_page": trial.links_on_page,

@@ -156,7 +156,7 @@ class _Voice:
                 click.echo(line)
         if news.announced and news.report is not None:
             again = shlex.join(["trotline", "start", self._ref]) + self._there
-            summary = summary_of(news.report, str(news.ending), self._settings, again, news.reasons)
+            summary = summary_of(news.report, str(news.ending), self._settings, again)
             tell(summary, announced=True, json=self._json)
 
     def _lines(self, news: "News") -> list[str]:

@@ -1,7 +1,7 @@
 """Runs a handler on a page and gathers what it yields."""
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable, Coroutine, Iterable
+from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.rules.fields import shown
 from trotline.spider.page import Page
-from trotline.spider.places import line_of, one_line
+from trotline.spider.places import group, line_of, one_line, story
 from trotline.spider.records import (
     Unfit,
     converted,
@@ -37,6 +37,17 @@ _YIELD = "yield a dict, a dataclass, a Struct, a model, a task, or page.follow(.
 
 class HandlerFailed(SpiderError):
     """A handler raised. One line: what, and at which line of the author's file."""
+
+    def __init__(self, what: str, *, group: str = "", story: str = "") -> None:
+        super().__init__(what)
+        self.group = group or what
+        """The kind of error and the line, without what differs from page to page."""
+        self.story = story
+        """The error and its traceback."""
+
+    @classmethod
+    def of(cls, error: BaseException, handler: Callable[..., Any]) -> "HandlerFailed":
+        return cls(one_line(error, handler), group=group(error, handler), story=story(error))
 
 
 def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Moment) -> Harvest:
@@ -97,7 +108,7 @@ def _each(given: Any) -> Iterable[Any]:
 def _failed(route: "Route", error: BaseException) -> HandlerFailed:
     if isinstance(error, HandlerFailed):
         return error
-    return HandlerFailed(one_line(error, route.handler))
+    return HandlerFailed.of(error, route.handler)
 
 
 class Basket:

@@ -23,7 +23,6 @@ from trotline.rules.urls import read as read_url
 from trotline.spider import checks
 from trotline.spider.harvest import HandlerFailed
 from trotline.spider.page import Page
-from trotline.spider.places import one_line
 from trotline.spider.route import Handler, Key, Route
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, expand, written_urls
 
@@ -225,7 +224,7 @@ class Spider:
             try:
                 said = validator(page)
             except (Exception, SystemExit) as error:
-                raise HandlerFailed(one_line(error, validator)) from error
+                raise HandlerFailed.of(error, validator) from error
             if said:
                 return said if isinstance(said, str) else getattr(validator, "__name__", "validator")
         return ""

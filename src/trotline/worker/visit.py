@@ -24,7 +24,6 @@ from trotline.rules.fields import OddValue
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page, visible_text
-from trotline.spider.places import one_line
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
@@ -120,7 +119,7 @@ class Visitor:
             got = await self._harvest(lease, route, page)
         except harvest.HandlerFailed as failed:
             self._end_if_out_of_memory(lease, failed)
-            return Visit(lease=lease, outcome=Bury(why=f"handler: {failed.what}"), news=news)
+            return _failed(lease, failed, news)
         try:
             with self._marked(lease):
                 sifted = self._sift(lease, page, got)
@@ -128,7 +127,7 @@ class Visitor:
         except Exception as error:
             if not (odd := _odd(got, error)):
                 raise
-            return Visit(lease=lease, outcome=Bury(why=f"handler: {one_line(odd, route.handler)}"), news=news)
+            return _failed(lease, harvest.HandlerFailed.of(odd, route.handler), news)
         return Visit(
             lease=lease,
             outcome=Done(),
@@ -200,6 +199,11 @@ class Visitor:
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302
         return Snooze(wait=0.0, why="moved", task=redirects.moved(lease.task, status, address.url, address.lane))
+
+
+def _failed(lease: Lease, failed: harvest.HandlerFailed, news: LaneNews) -> Visit:
+    """Counted by the line that failed: a message that quotes the page would make every page a reason of its own."""
+    return Visit(lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.story), news=news)
 
 
 class _Marked:
