@@ -7,19 +7,27 @@
 
 local asked = cmsgpack.unpack(ARGV[2])
 local paces, gone, risen = asked[1], 0, 0
+
+-- First what can fail: where each page goes, and its lane, which may have left the memory with the job's end.
+local names, blobs = {}, {}
 for i = 2, #asked, 3 do
-  local entry, why, level = asked[i], asked[i + 1], asked[i + 2]
+  if asked[i + 2] then
+    local _, _, at = unpack_("<dI4c0", asked[i])
+    local _, name, from = unpack_("<i4Hc0", asked[i], at)
+    load_lanes({name}, paces)
+    names[i], blobs[i] = name, with_counts(sub(asked[i], from), 0, 0, 0)
+  end
+end
+
+for i = 2, #asked, 3 do
+  local why, level = asked[i + 1], asked[i + 2]
   -- Somebody else may have been faster: then the page waits already.
-  if call("LREM", P .. "rejects", 1, entry) == 1 then
+  if call("LREM", P .. "rejects", 1, asked[i]) == 1 then
     gone = gone + 1
     if call("HEXISTS", P .. "reasons", why) == 0 then why = "bad record: others" end
     if call("HINCRBY", P .. "reasons", why, -1) <= 0 then call("HDEL", P .. "reasons", why) end
     if level then
-      local _, _, at = unpack_("<dI4c0", entry)
-      local _, name, from = unpack_("<i4Hc0", entry, at)
-      -- Its lane may have left the memory with the job's end.
-      load_lanes({name}, paces)
-      wait_in(lanes[name], level, with_counts(sub(entry, from), 0, 0, 0), 0)
+      wait_in(lanes[names[i]], level, blobs[i], 0)
       risen = risen + 1
     end
   end
