@@ -69,7 +69,7 @@ def test_what_is_said_about_a_task_does_not_quote_its_secrets() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Authorization", "Cookie", "X-API-Key", "X-Auth-Token", "Proxy-Authorization", "apikey"]
+    "name", ["Authorization", "Cookie", "X-API-Key", "X-Auth-Token", "Proxy-Authorization", "apikey", "Shop-Key", "key"]
 )
 def test_headers_that_open_doors_are_known_by_their_names(name: str) -> None:
     assert is_secret_header(name)

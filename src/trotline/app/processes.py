@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import mmap
 import os
 import secrets
@@ -16,11 +17,13 @@ import msgspec
 from trotline.app.launching import Launched
 from trotline.app.orders import Orders
 from trotline.rules import redaction
+from trotline.rules.printed import Printed
 from trotline.worker.marker import SIZE, Marker
 
-LONGEST_LINE = 1 << 20
-"""Bytes of a child's line that are waited for."""
+LONGEST_STATUS = 300
+"""Characters of what a child says holds it back."""
 
+log = logging.getLogger("trotline.processes")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -68,27 +71,39 @@ class ChildProcess:
 
     async def _listen(self, descriptor: int) -> None:
         said = await _reader(os.fdopen(descriptor, "rb"))
-        while line := await said.readline():
-            self.status = redaction.text(msgspec.json.decode(line, type=str))
+        begun = b""
+        while some := await said.read(65536):
+            *lines, begun = (begun + some).split(b"\n")
+            # Only the last counts. A line that never ends is not a status.
+            begun = begun[:65536]
+            if lines:
+                self._hear(lines[-1])
+
+    def _hear(self, line: bytes) -> None:
+        """The author's code runs in the child too, and may write anything to the pipe."""
+        try:
+            status = msgspec.json.decode(line, type=str)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            log.warning("child.status_unreadable name=%s %r", self.name, line[:100])
+            return
+        shown = redaction.text(status[: 2 * LONGEST_STATUS])[:LONGEST_STATUS]
+        self.status = "".join(char if char.isprintable() else " " for char in shown)
 
     async def _pass_on(self) -> None:
         """What the child prints goes to our standard error: beside a live view, and never into `--json`."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
-        printed = await _reader(self._process.stdout)
-        begun = b""
-        while some := await printed.read(65536):
-            lines, newline, begun = (begun + some).rpartition(b"\n")
-            if len(begun) > LONGEST_LINE:
-                lines, newline, begun = lines + newline + begun, b"", b""
-            self._say(lines + newline)
-        self._say(begun)
+        clock = asyncio.get_running_loop().time
+        pipe = await _reader(self._process.stdout)
+        printed = Printed(clock())
+        while some := await pipe.read(65536):
+            self._say(printed.feed(some, clock()))
+        self._say(printed.end(clock()))
 
-    def _say(self, printed: bytes) -> None:
-        """Whole lines: half a secret would not be known for one."""
-        # A terminal may be gone, but the child must not wait for somebody to read what it prints.
+    def _say(self, shown: str) -> None:
+        # A closed terminal must not block the child.
         with contextlib.suppress(OSError):
-            if printed:
-                sys.stderr.write(redaction.text(printed.decode(errors="replace")))
+            if shown:
+                sys.stderr.write(shown)
                 sys.stderr.flush()
 
 

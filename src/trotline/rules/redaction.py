@@ -24,10 +24,11 @@ KEYS = frozenset(
 """Query keys whose values are hidden for every spider. `Spider(redact=[...])` adds others."""
 
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
-_SERVER = re.compile(r"\b((?:rediss?(?:\+\w+)?|postgres(?:ql)?|amqps?)://)[^\s\"'<>]*@")
+_WORD = re.compile(r"[^\s\"'<>]+")
+_SERVER = re.compile(r"\b(?:rediss?(?:\+\w+)?|postgres(?:ql)?|amqps?)://")
 """In the URL of a server an @ ends a password, also one with a / or # that should have been written otherwise."""
 _PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
-_TELLING = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key")
+_TELLING = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$")
 _NESTED = 3
 """A URL in a URL in a URL."""
 
@@ -67,7 +68,7 @@ def text(said: str, keys: Collection[str] = (), *, about: Task | None = None) ->
 def _redacted(said: str, keys: Collection[str], nested: int) -> str:
     # Every visit's URLs come through here, and most have nothing to hide: two looks are cheaper than two patterns.
     if "@" in said and "://" in said:
-        said = _USER_INFO.sub("", _SERVER.sub(r"\1", said))
+        said = _USER_INFO.sub("", _WORD.sub(_without_password, said))
     if "=" not in said:
         return said
 
@@ -78,6 +79,15 @@ def _redacted(said: str, keys: Collection[str], nested: int) -> str:
         return match[0]
 
     return _PAIR.sub(shown, said)
+
+
+def _without_password(word: re.Match[str]) -> str:
+    # Not one pattern with "up to the last @": that takes quadratic time on a word of many schemes and no @.
+    text = word[0]
+    end = text.rfind("@")
+    if end < 0 or (server := _SERVER.search(text, 0, end + 1)) is None:
+        return text
+    return text[: server.end()] + text[end + 1 :]
 
 
 def _is_hidden(name: str, keys: Collection[str]) -> bool:
