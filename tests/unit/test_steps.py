@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from trotline.worker.steps import each_step
+from trotline.worker import steps
+from trotline.worker.steps import Deadline, each_step
 
 
 class Marks:
@@ -113,3 +114,66 @@ async def test_one_that_is_closed_closes_its_handler():
 
 async def _run(coroutine, marks: Marks):
     return await each_step(coroutine, marks.begin, marks.end)
+
+
+# The time limit
+
+
+async def limited(handler, after: float = 0.01) -> tuple[str, Deadline]:
+    """How a handler under a deadline ended: its result, or the name of what it raised."""
+    marks = Marks()
+    with Deadline(after) as deadline:
+        try:
+            told = await each_step(handler, marks.begin, marks.end, lambda: deadline.ignored)
+        except asyncio.CancelledError:
+            told = "cancelled"
+    assert not marks.inside
+    return told, deadline
+
+
+async def test_a_handler_that_waits_for_ever_is_cancelled():
+    told, deadline = await limited(asyncio.Event().wait())
+
+    assert (told, deadline.passed) == ("cancelled", True)
+    await asyncio.sleep(0)  # the task itself is not cancelled
+
+
+async def test_a_handler_that_ends_in_time_notices_nothing():
+    told, deadline = await limited(asyncio.sleep(0, "done"), after=60)
+
+    assert (told, deadline.passed, deadline.cancels) == ("done", False, 0)
+
+
+async def test_a_handler_that_ignores_every_cancellation_is_closed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(steps, "AGAIN", 0.001)
+    caught = 0
+
+    async def stubborn() -> None:
+        nonlocal caught
+        while True:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                caught += 1
+
+    told, deadline = await limited(stubborn())
+
+    assert (told, deadline.passed) == ("cancelled", True)
+    assert caught == steps.CANCELS
+
+
+async def test_a_stop_from_outside_is_not_taken_for_the_deadline():
+    deadline = Deadline(60)
+
+    async def slot() -> None:
+        with deadline:
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(slot())
+    await asyncio.sleep(0)
+    deadline._cancel()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert (deadline.cancels, deadline.passed) == (1, False)

@@ -20,7 +20,9 @@ class Nursery:
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair()
         with theirs:
-            self._process = subprocess.Popen([sys.executable, "-m", "trotline.app.nursery"], stdin=theirs.fileno())
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", "trotline.app.nursery"], stdin=theirs.fileno()
+            )
 
     def launch(self) -> Launched | None:
         """A process that waits for its orders; None if the nursery is gone."""

@@ -40,7 +40,8 @@ class Launched:
         self.status, self.status_there = os.pipe()
         try:
             self.process: Process = subprocess.Popen(
-                [sys.executable, "-m", "trotline.app.child"],
+                # -P: a spider in `copy.py` must not be imported as the module `copy`.
+                [sys.executable, "-P", "-m", "trotline.app.child"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

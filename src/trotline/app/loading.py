@@ -132,8 +132,12 @@ def _import_module(address: Ref) -> ModuleType:
 
 
 def _importable(folder: str) -> None:
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
+    """Before installed packages, as `python shop.py` has it, but after the standard library: with a spider in `copy.py`
+    or `random.py`, whatever imports these modules later must not get the spider."""
+    if folder in sys.path:
+        return
+    installed = (place for place, name in enumerate(sys.path) if Path(name).name in ("site-packages", "dist-packages"))
+    sys.path.insert(next(installed, len(sys.path)), folder)
 
 
 def _free_name(path: Path) -> str:

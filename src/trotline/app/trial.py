@@ -20,6 +20,7 @@ from trotline.spider import harvest
 from trotline.spider.page import Page
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
+from trotline.worker.steps import in_time
 
 
 class Hop(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,7 +124,8 @@ class Trier:
         site = task.site or self._spider.name
         try:
             if route.is_async:
-                got = await harvest.read_async(self._spider, route, page, site=site, seen_at=now)
+                reading = harvest.read_async(self._spider, route, page, site=site, seen_at=now)
+                got = await in_time(reading, (self._spider.limits or Limits()).handler)
             else:
                 got = harvest.read(self._spider, route, page, site=site, seen_at=now)
         except harvest.HandlerFailed as error:

@@ -31,6 +31,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     links: int = 200_000
     """Links of one page: what a page of `wire_body` can hold (a link of 52 bytes each), and `parse` can take in."""
     parse: Seconds = 10.0
+    """What a handler may compute for one page without a break."""
+    handler: Seconds = 60.0
+    """What an async handler may take for one page, waiting included."""
     robots: int = 512 * 1024
     sitemap: int = 50 * MIB
     sitemap_urls: int = 50_000

@@ -29,7 +29,7 @@ from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
 from trotline.worker.marker import Marker
 from trotline.worker.sitemaps import SitemapVisitor
-from trotline.worker.steps import each_step
+from trotline.worker.steps import in_time
 from trotline.worker.tools import Tools
 from trotline.worker.visited import Request, Visit, request_of
 
@@ -170,7 +170,7 @@ class Visitor:
         task = lease.task
         if route.is_async:
             reading = harvest.read_async(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
-            return await each_step(reading, lambda: self._mark(lease), self._tools.marker.read)
+            return await in_time(reading, self._limits.handler, lambda: self._mark(lease), self._tools.marker.read)
         with self._marked(lease):
             return harvest.read(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
 
