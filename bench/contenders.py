@@ -83,7 +83,7 @@ def fleet(workers: int) -> Callable[[Path], list[str]]:
 
     def command(_out: Path) -> list[str]:
         spider = str(HERE / "trotline_product.py")
-        places = ["--frontier", os.environ["BENCH_REDIS"], "--sink", os.environ["BENCH_POSTGRES"]]
+        places = ["--frontier", "env:BENCH_REDIS", "--sink", "env:BENCH_POSTGRES"]
         if workers > 1:
             return [sys.executable, str(HERE / "two_workers.py"), spider, *places]
         program = str(Path(sys.executable).with_name("trotline"))

@@ -98,9 +98,11 @@ async def test_the_questions_of_the_how_to_are_answered(postgres_servers):
     await sink.close()
 
 
-def test_db_upgrade_and_status_from_the_command_line(anywhere):
+def test_db_upgrade_and_status_from_the_command_line(anywhere, monkeypatch):
+    monkeypatch.setenv("DATABASE", anywhere)
+
     def said(*arguments):
-        result = CliRunner().invoke(command, [*arguments, "--sink", anywhere], catch_exceptions=False)
+        result = CliRunner().invoke(command, [*arguments, "--sink", "env:DATABASE"], catch_exceptions=False)
         assert "kept-by-the-tests" not in result.output
         return result.output
 

@@ -11,7 +11,13 @@ from tests.e2e.held_site import HeldSite
 from tests.e2e.running import rows_of
 
 NAMES = ("copy", "random", "types")
-HELPED = "from beside import LEVEL\nimport random\nassert random.random() < 1\n"
+HELPED = f"""
+if __name__ in {NAMES}:
+    raise SystemExit("imported in place of the standard library")
+import copy, random, types
+assert random.random() < 1 and copy.copy([]) == [] and types.NoneType
+from beside import LEVEL
+"""
 
 
 @pytest.fixture
@@ -58,7 +64,8 @@ async def test_start_and_work_take_one_too(site: HeldSite, tmp_path: Path) -> No
 
 async def test_a_process_that_is_forked_after_a_crash_finds_them_too(site: HeldSite, tmp_path: Path) -> None:
     crash = '    if page.url.endswith("page/1"): import os; os.abort()\n'
-    text = site.spider().replace("def page(page: Page):\n", f"def page(page: Page):\n{crash}")
+    (tmp_path / "beside.py").write_text("LEVEL = 1\n")
+    text = HELPED + site.spider().replace("def page(page: Page):\n", f"def page(page: Page):\n{crash}")
     (tmp_path / "copy.py").write_text(text)
 
     code, out = await trotline(tmp_path, "run", "copy.py", "--allow-private")

@@ -174,7 +174,10 @@ def test_new_makes_a_working_file_of_any_name(call: Call, name: str):
         (("shop.py", "--out", "rows.xls"), "--out: 'rows.xls' is not a sink"),
         (("shop.py", "--out", "a.csv", "--sink", "sqlite:b.db"), "both"),
         (("shop.py", "--max-time", "soon"), "--max-time: 'soon' is not a length of time"),
-        (("shop.py", "--frontier", "amqp://u:secret@h"), "--frontier"),
+        (("shop.py", "--frontier", "amqp://u@h"), "--frontier"),
+        (("shop.py", "--frontier", "redis://:secret@h/0"), "Write --frontier env:NAME or --frontier file:PATH"),
+        (("shop.py", "--sink", "postgresql://u:secret@h/d"), "or set TROTLINE_SINK"),
+        (("shop.py", "--out", "postgresql://h/d?password=secret"), "--out has a password in it"),
         (("shop.py:nobody",), "shop.py:shop"),
     ],
 )
@@ -183,6 +186,7 @@ def test_a_run_that_cannot_start_says_why_and_returns_2(call: Call, words: tuple
     code, _, err = call("run", *words)
     assert code == 2
     assert part in err
+    assert "secret" not in err
     assert "secret" not in err
     assert not Path(".trotline").exists()
 

@@ -50,6 +50,7 @@ PATTERNS = {
     "app/loading.py:_MODULE": AUTHOR,
     "app/loading.py:_NAME": AUTHOR,
     "app/places.py:_OUTBOX": AUTHOR,
+    "app/places.py:_PASSWORD": AUTHOR,
     "app/places.py:_SCHEME": AUTHOR,
     "app/places.py:_SEEN": AUTHOR,
     "app/settings.py:file_name": AUTHOR,

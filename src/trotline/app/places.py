@@ -21,6 +21,7 @@ REDIS = ("redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel",
 POSTGRES = ("postgresql", "postgres")
 _FILES = ("sqlite", "jsonl", "csv", "parquet")
 _OUTBOX = re.compile(r"[?&]outbox=[A-Za-z0-9_.-]{1,64}(&|$)")
+_PASSWORD = re.compile(r"[?&](?:ssl)?(?:passw|passwd|password|secret|token)=[^&]", re.IGNORECASE)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):")
 _SEEN = re.compile(r"[?&](seen|seen_scope|forget|expected|error)=")
 _FRONTIERS = f'"sqlite:PATH", "{MEMORY}" or "redis://HOST:PORT/0"'
@@ -66,6 +67,15 @@ def sink_url(text: Any) -> str:
     if not path:
         raise ValueError(f'{public(str(text))!r} names no file; write "{scheme}:PATH"')
     return f"{scheme}:{path}"
+
+
+def has_password(text: str) -> bool:
+    """Does a server's URL carry a password, before its host or in its query?"""
+    scheme, rest = _split(text) if text.strip() else ("", "")
+    if scheme in ("", *_FILES):
+        return False
+    user_info, at, _ = rest.rpartition("@")
+    return bool(at and user_info.partition(":")[2]) or _PASSWORD.search(rest) is not None
 
 
 def is_file(url: str) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.app.places import frontier_url, sink_url
+from trotline.app.places import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
 from trotline.model.limits import MIB
 from trotline.model.moments import Seconds, seconds
@@ -116,13 +116,25 @@ def _from_flags(flags: Mapping[str, Any]) -> _Source:
     if "out" in given:
         # --out FILE is the short way to say --sink; a complaint names what was typed.
         given["sink"] = given.pop("out")
-    proxy = str(given.get("proxy", ("",))[0])
-    if "@" in proxy and not is_reference(proxy):
-        raise SettingsError(
-            "--proxy has a user or password in it, which everybody on this machine can read there",
-            hint="Write --proxy env:NAME or --proxy file:PATH, or set TROTLINE_PROXY.",
-        )
+    for name in {"proxy", "frontier", "sink"} & given.keys():
+        value, option = given[name]
+        if name == "proxy" and "@" in str(value) and not is_reference(value):
+            raise _readable_by_all(option, "a user or password", f", or set {_variable(name)}")
+        refuse_password(option, value, f", or set {_variable(name)}")
     return given
+
+
+def refuse_password(option: str, value: Any, otherwise: str = "") -> None:
+    """SettingsError if the URL of a server has a password in it: every user of a machine can list command lines."""
+    if not is_reference(value) and has_password(str(value)):
+        raise _readable_by_all(option, "a password", otherwise)
+
+
+def _readable_by_all(option: str, what: str, otherwise: str) -> SettingsError:
+    return SettingsError(
+        f"{option} has {what} in it, which every user of this machine can read in the list of processes",
+        hint=f"Write {option} env:NAME or {option} file:PATH{otherwise}.",
+    )
 
 
 def _from_environment(environment: Mapping[str, str]) -> _Source:

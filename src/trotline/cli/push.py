@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.app.settings import refuse_password
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, reason, safe_text
+from trotline.model.secret import is_reference
 from trotline.model.task import LATER, NORMAL, SOON
 
 if TYPE_CHECKING:
@@ -76,7 +78,7 @@ def command(
     found = load(spider)
     plan = PushPlan(
         frontier=settings.frontier_of(found.name),
-        source=file if table is None else at or settings.sink_of(found.name),
+        source=file if table is None else _place(at) or settings.sink_of(found.name),
         table=table,
         job=job,
         route=route,
@@ -90,6 +92,14 @@ def command(
         voice.close()
     voice.sum_up(pushed)
     return FINISHED_WITH_DEAD if pushed.bad else FINISHED
+
+
+def _place(at: str | None) -> str:
+    """The URL that --at names, or refers to as env:NAME or file:PATH."""
+    if at is None:
+        return ""
+    refuse_password("--at", at)
+    return settings_of(sink=at).sink if is_reference(at) else at
 
 
 def _number(priority: str | None) -> int | None:

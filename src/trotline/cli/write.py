@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from trotline.app.settings import refuse_password
 from trotline.cli.main import FINISHED, INTERRUPTED
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, safe, safe_text
@@ -42,6 +43,7 @@ def command(
     For fleets whose workers may not reach the database: they have --sink redis://HOST/0?outbox=NAME. Any number of
     writers may run, and can be stopped or killed at any time: what one held is written by another.
     """
+    refuse_password("--from", outbox)
     place = settings_of(sink=outbox).sink
     if parked:
         return _show_parked(place, as_json)
