@@ -30,12 +30,18 @@ class SqliteFileBench:
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="trotline-contract-")
-        self._path = str(Path(self._folder.name) / "frontier.db")
+        self._path = ""
+        self._files = 0
         self._clients: list[Client] = []
         self._job: Job | None = None
         self.clock = ServerClock()
 
     async def open(self, rules: LaneRules = BRISK) -> SqliteFrontier:
+        self._files += 1
+        self._path = str(Path(self._folder.name) / f"frontier-{self._files}.db")
+        return await self.beside(rules)
+
+    async def beside(self, rules: LaneRules = BRISK) -> SqliteFrontier:
         jobs = SqliteJobs(self._path, now=self.clock)
         self._job = await jobs.start("contract", rules)
         await jobs.close()
@@ -81,6 +87,9 @@ class SqliteMemoryBench:
         job = Job(id="contract-1", spider="contract", started_at=self.clock(), rules=rules)
         self._client = SqliteFrontier(":memory:", job, now=self.clock, rng=random.Random(1), inline=True)
         return self._client
+
+    async def beside(self, rules: LaneRules = BRISK) -> Client:
+        raise AssertionError("a memory has one job")
 
     async def again(self) -> Client:
         assert self._client is not None, "open a job first"

@@ -1,4 +1,4 @@
-"""The embedded frontier keeps F1 to F16, in a file and in memory."""
+"""The embedded frontier keeps F1 to F19, in a file and in memory."""
 
 import contextlib
 import os
@@ -43,6 +43,11 @@ class TestSqliteMemory(FrontierContract):
     gaps = {  # noqa: RUF012 - a ClassVar of the suite
         "f2_an_admitted_task_outlives_the_process_that_put_it": "a job in memory ends with its process",
         "f2_a_lease_outlives_the_process_that_took_it": "a job in memory ends with its process",
+        "f13_jobs": "a memory has one job",
+        "f11_a_job": "a memory has one job",
+        "f5_the_places_of_a_job_whose_workers_all_died_come_back_to_the_others": "a memory has one job",
+        "f12_a_lane_paused_in_one_job_runs_in_another": "a memory has one job",
+        "f18_what_one_job_was_told_another_need_not_ask": "a memory has one job",
     }
 
     @pytest.fixture

@@ -22,6 +22,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """Retries of a lane are at most this share of its first attempts (plus a small allowance)."""
     give_up: Seconds = 1800.0
     """A lane that has only failed for this long is given up: what waits in it is buried, ready to be revived."""
+    robots: bool = False
+    """Its visits tell what robots.txt says; until then a lane is visited by one of them at a time (F18)."""
     redact: tuple[str, ...] = ()
     """Query keys whose values no output of the job shows, beside the usual ones."""
     own_limits: dict[str, int | float] = {}
@@ -155,6 +157,27 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def paused(self) -> bool:
         return self.state is State.PAUSED
+
+
+class LanePace(msgspec.Struct, frozen=True, kw_only=True):
+    """Why a lane is as fast as it is, over all jobs of the frontier."""
+
+    lane: str
+    interval: Seconds
+    """Between two starts, now."""
+    concurrency: int = 0
+    running: int = 0
+    """Visits of all jobs."""
+    ordered: Pace | None = None
+    """The operator's word."""
+    jobs: dict[str, Pace] = {}
+    """The paces of the jobs that use it now: the slowest wins, unless the operator says otherwise."""
+    crawl_delay: Seconds = 0.0
+    """What robots.txt asks for."""
+    limit: Seconds = 0.0
+    """The interval that the site is thought to admit, since it said that we are too fast; 0: it never did."""
+    rests_for: Seconds = 0.0
+    why: str = ""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):

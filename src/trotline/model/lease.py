@@ -45,6 +45,8 @@ class LaneNews(msgspec.Struct, frozen=True):
     """They asked for this much quiet (Retry-After)."""
     interval: Seconds = 0.0
     """robots.txt asks for this much between two starts (Crawl-delay)."""
+    robots: bool = False
+    """robots.txt is known, and `interval` is all that it asks for (F18)."""
 
 
 class Reject(msgspec.Struct, frozen=True):

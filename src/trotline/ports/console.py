@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from trotline.model.job import Budget, Grave, LaneView, Progress, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 
@@ -39,8 +39,13 @@ class Console(Protocol):
         """How much of the job may be done (F20); an empty one lifts what was set before."""
         ...
 
-    async def set_pace(self, lane: str, pace: Pace) -> None:
-        """From now on; what is reserved already stays reserved. Also for a lane that has no task yet."""
+    async def set_pace(self, lane: str, pace: Pace | None) -> None:
+        """For every job of the frontier, from now on and until it is taken back (None); what is reserved already stays
+        reserved. Also for a lane that has no task yet."""
+        ...
+
+    async def lane_pace(self, lane: str) -> LanePace | None:
+        """Why the lane is as fast as it is; None if nobody has been there."""
         ...
 
     async def workers(self) -> list[WorkerView]:

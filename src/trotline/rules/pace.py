@@ -1,44 +1,62 @@
-"""When a lane may be asked, and how its answers change that.
+"""When a lane may be asked.
 
-A lane hands out start moments that are at least `interval` apart. The interval moves between the spider's
-bounds: slower on 429, 5xx and rising latency, back up slowly while answers are good. A lane that only fails
-rests with growing pauses and is probed by one visit at a time. Every function takes the lane and gives a new one.
+A lane hands out start moments that are at least `interval` apart, to all jobs of its frontier together. How its answers
+change that is in `learning`, whose bounds hold when several jobs use it in `sharing`. Every function takes the lane
+and gives a new one.
 """
 
 import msgspec
 
-from trotline.model.lease import LaneNews
 from trotline.model.moments import Moment, Seconds
-from trotline.model.pace import Pace
-from trotline.model.verdict import Kind
+from trotline.model.pace import Pace, Rate
 
 BREAKER = 10
 """Failures in a row after which a lane rests."""
-FIRST_REST: Seconds = 5.0
-LONGEST_REST: Seconds = 600.0
-THROTTLE_REST: Seconds = 2.0
-"""Rest after a 429 that names no time."""
-SLOWEST_STEP: Seconds = 0.01
-"""A lane with no noticeable interval gets at least this one when it has to slow down."""
+NEAR: Seconds = 0.2
+"""A lane that was throttled hands out starts this far ahead and no farther: what is handed out cannot be taken back
+when it says once more that it is too much."""
+ROBOTS_GOOD_FOR: Seconds = 24 * 3600.0
+"""What robots.txt said is known for so long."""
 RETRY_ALLOWANCE = 10.0
-"""Retries a lane may make beyond its share."""
+"""Retries a failing lane may make beyond its share."""
 RETRY_DRIP = 0.1
-"""Retry credit per second: a lane with nothing but retries left still ends."""
+"""Retry credit per second: a failing lane with nothing but retries left still ends."""
+FAILING = 0.5
+"""A lane with a larger share of failures among its recent visits is failing, and its retries are capped."""
+UNCAPPED = 1e9
 NEVER: Moment = float("inf")
 
-_RECOVER = 0.98
-_RISING = 2.0
-_DOUBLINGS = 20
-"""Beyond that every rest is the longest one, and a power would overflow some day."""
-_FAILED = frozenset({Kind.BROKEN, Kind.UNREACHABLE, Kind.BLOCKED})
-"""A site that blocks us counts too: going on at full speed would burn every task, and the address with them."""
+_PAUSE: Seconds = 5.0
+"""A lane that is not asked for so long had nothing to do: what it admits cannot be told from such a time."""
+
+
+class Bounds(msgspec.Struct, frozen=True, array_like=True):
+    """A pace as numbers."""
+
+    floor: Seconds
+    """The interval between two starts is never shorter."""
+    ceiling: Seconds
+    """Adapting never makes it longer."""
+    concurrency: int
+
+
+class Claim(msgspec.Struct, frozen=True, array_like=True):
+    """What one job wants of a lane that it may share with others."""
+
+    job: str
+    bounds: Bounds
+    used_at: Moment
+    """Its last start there, or when it wanted its first: from then on its bounds are in force, for a while. 0: it
+    has not got that far."""
+    wants_at: Moment = 0.0
+    """It waits, and may start from this moment on: NEVER, when somebody gives a place back; 0, it does not wait."""
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """What the frontier remembers of a lane's pace."""
 
     floor: Seconds
-    """The spider's interval: never faster."""
+    """Of the bounds in force."""
     ceiling: Seconds
     concurrency: int
     interval: Seconds
@@ -48,155 +66,117 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     failures: int = 0
     """In a row."""
     failing_since: Moment = 0.0
+    """It has not had a good answer since then; 0: its last answer was a good one."""
     rests: int = 0
-    """Rests in a row; each is longer."""
+    """Rests in a row; each is longer, and ends with one probe."""
     slowed_at: Moment = 0.0
+    """When it slowed down last."""
     latency: Seconds = 0.0
     """Recent, quickly forgetting."""
     usual: Seconds = 0.0
     """Usual, slowly forgetting."""
+    trouble: float = 0.0
+    """The share of failures among its recent visits."""
     credit: float = RETRY_ALLOWANCE
     credited_at: Moment = 0.0
+    limit: Seconds = 0.0
+    """The interval that the site is thought to admit; 0: it never said that we are too fast."""
+    sure: bool = False
+    """Was the limit measured? Else it is a guess, and the next one is made soon."""
+    lost: Seconds = 0.0
+    """How long it took to be let in again when the limit was found; 0: it is not let in yet."""
+    phase_at: Moment = 0.0
+    """Since when it is let in: the time before it says once more that we are too fast is a phase."""
+    answers: int = 0
+    """Good ones in this phase."""
+    last_answers: int = 0
+    last_phase: Seconds = 0.0
+    """How long the phase before was, and how many good answers it had."""
+    asked: Seconds = 0.0
+    """Crawl-delay of its robots.txt."""
+    asked_at: Moment = 0.0
+    """When robots.txt was known; 0: nobody has told us."""
+    ordered: Bounds | None = None
+    """The operator's word: it holds for every job."""
+    claims: tuple[Claim, ...] = ()
 
 
-def open_lane(pace: Pace, now: Moment) -> Lane:
+def bounds_of(pace: Pace) -> Bounds:
     floor = pace.rate.interval
+    return Bounds(floor, max(floor, pace.slowest.interval), pace.concurrency)
+
+
+def pace_of(bounds: Bounds) -> Pace:
+    """The pace that these are the numbers of."""
+    return Pace(Rate(1.0 / bounds.floor), bounds.concurrency, Rate(1.0 / bounds.ceiling))
+
+
+def open_lane(bounds: Bounds, now: Moment) -> Lane:
     return Lane(
-        floor=floor,
-        ceiling=max(floor, pace.slowest.interval),
-        concurrency=pace.concurrency,
-        interval=floor,
+        floor=bounds.floor,
+        ceiling=bounds.ceiling,
+        concurrency=bounds.concurrency,
+        interval=bounds.floor,
         credited_at=now,
     )
 
 
-def repaced(lane: Lane, pace: Pace, now: Moment, horizon: Seconds) -> Lane:
-    """The lane under other bounds, from now on: what it learnt of its interval is forgotten, its rests are not.
-
-    What is reserved stays reserved, and the next start keeps the new interval to the last of it. That last one is at
-    most the horizon ahead, so a lane that was slow need not wait for the end of an interval it no longer has.
-    """
-    floor = pace.rate.interval
-    later = max(0.0, floor - lane.interval)
-    return msgspec.structs.replace(
-        lane,
-        floor=floor,
-        ceiling=max(floor, pace.slowest.interval),
-        concurrency=pace.concurrency,
-        interval=floor,
-        next_start=min(lane.next_start + later, now + horizon + floor),
-        slowed_at=0.0,
-    )
+def shortest(lane: Lane) -> Seconds:
+    """The interval at full speed: as the bounds in force and robots.txt say, the latter within the bounds."""
+    return max(lane.floor, min(lane.asked, lane.ceiling))
 
 
-def allowed(lane: Lane) -> int:
-    """Visits at the same time: one probe while the lane fails."""
-    return 1 if lane.failures >= BREAKER else lane.concurrency
+def robots_known(lane: Lane, now: Moment) -> bool:
+    return lane.asked_at > 0 and now < lane.asked_at + ROBOTS_GOOD_FOR
 
 
-def reserve(lane: Lane, now: Moment, wanted: int, running: int, horizon: Seconds) -> tuple[list[Moment], Lane]:
+def allowed(lane: Lane, now: Moment, *, heeds: bool = False) -> int:
+    """Visits at the same time. One, if the lane has to prove that it answers; or that it is known how often it may be
+    asked, for a job that heeds robots.txt."""
+    if lane.rests > 0 or lane.failures >= BREAKER or (heeds and not robots_known(lane, now)):
+        return 1
+    return lane.concurrency
+
+
+def reserve(
+    lane: Lane, now: Moment, wanted: int, running: int, horizon: Seconds, *, heeds: bool = False
+) -> tuple[list[Moment], Lane]:
     """Up to `wanted` start moments within the horizon, and the lane that has spent them."""
-    count = min(wanted, allowed(lane) - running)
+    count = min(wanted, allowed(lane, now, heeds=heeds) - running)
     start = max(now, lane.next_start, lane.rest_until)
+    latest = now + _ahead(lane, horizon)
     starts: list[Moment] = []
-    while len(starts) < count and start <= now + horizon:
+    while len(starts) < count and start <= latest:
         starts.append(start)
         start += lane.interval
     if not starts:
         return starts, lane
+    if lane.limit > 0 and now > max(lane.next_start, lane.rest_until) + _PAUSE:
+        lane = msgspec.structs.replace(lane, phase_at=now, answers=0)
     return starts, msgspec.structs.replace(lane, next_start=start)
 
 
-def free_at(lane: Lane, running: int, horizon: Seconds) -> Moment:
+def free_at(lane: Lane, now: Moment, running: int, horizon: Seconds, *, heeds: bool = False) -> Moment:
     """From when on the lane may hand out a start; NEVER while all its places are taken."""
-    if running >= allowed(lane):
+    if running >= allowed(lane, now, heeds=heeds):
         return NEVER
-    return max(lane.rest_until, lane.next_start - horizon)
+    return max(lane.rest_until, lane.next_start - _ahead(lane, horizon))
 
 
-def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
-    """The lane after a visit's news. `chance` in [0, 1) spreads the ends of rests."""
-    if news.interval > lane.floor:
-        asked = min(news.interval, max(lane.ceiling, lane.floor))
-        lane = msgspec.structs.replace(lane, floor=asked, interval=max(lane.interval, asked))
-    if news.kind is Kind.THROTTLED:
-        return _throttled(lane, news, now, chance)
-    if news.kind in _FAILED:
-        return _failed(lane, news, now, chance)
-    if news.kind is Kind.REFUSED:
-        return lane
-    return _answered(lane, news, now)
+def _ahead(lane: Lane, horizon: Seconds) -> Seconds:
+    return min(horizon, NEAR) if lane.limit > 0 else horizon
 
 
-def _answered(lane: Lane, news: LaneNews, now: Moment) -> Lane:
-    latency = news.took if lane.latency == 0 else lane.latency + (news.took - lane.latency) * 0.2
-    usual = news.took if lane.usual == 0 else lane.usual + (news.took - lane.usual) * 0.02
-    rising = latency > _RISING * usual + 0.05
-    if rising:
-        # Gently, from where it is: a lane without a noticeable interval is slowed by its own latency already.
-        interval, slowed_at = _slower(lane, 1.1, now, least=0.0)
-    else:
-        interval, slowed_at = max(lane.floor, lane.interval * _RECOVER), lane.slowed_at
-    healed = lane.failures > 0
-    if not healed and interval == lane.interval and latency == lane.latency and usual == lane.usual:
-        return lane
-    return msgspec.structs.replace(
-        lane,
-        interval=interval,
-        slowed_at=slowed_at,
-        latency=latency,
-        usual=usual,
-        failures=0,
-        failing_since=0.0,
-        rests=0,
-        rest_why="" if healed else lane.rest_why,
-    )
-
-
-def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
-    interval, slowed_at = _slower(lane, 2.0, now)
-    rest = news.rest or THROTTLE_REST * (1 + chance)
-    why = f"they asked for {news.rest:.0f} s of quiet" if news.rest else "they said: too fast"
-    return msgspec.structs.replace(
-        lane,
-        interval=interval,
-        slowed_at=slowed_at,
-        rest_until=max(lane.rest_until, now + rest),
-        rest_why=why,
-    )
-
-
-def _failed(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
-    interval, slowed_at = _slower(lane, 1.25, now)
-    failures = lane.failures + 1
-    lane = msgspec.structs.replace(
-        lane,
-        interval=interval,
-        slowed_at=slowed_at,
-        failures=failures,
-        failing_since=lane.failing_since or now,
-    )
-    if failures < BREAKER or now < lane.rest_until:
-        return lane
-    rest = min(LONGEST_REST, FIRST_REST * 2.0 ** min(lane.rests, _DOUBLINGS)) * (1 + 0.25 * chance)
-    return msgspec.structs.replace(
-        lane,
-        rests=lane.rests + 1,
-        rest_until=now + max(rest, news.rest),
-        rest_why=f"{failures} failures in a row",
-    )
-
-
-def _slower(lane: Lane, factor: float, now: Moment, least: Seconds = SLOWEST_STEP) -> tuple[Seconds, Moment]:
-    # Many visits in flight bring the same bad news: one step a second, or they would multiply.
-    if now < lane.slowed_at + 1.0:
-        return lane.interval, lane.slowed_at
-    return max(lane.interval, min(lane.ceiling, max(lane.interval, least) * factor)), now
-
-
-def given_up(lane: Lane, now: Moment, patience: Seconds) -> bool:
-    """Has the lane only failed for longer than we are patient?"""
-    return lane.failures >= BREAKER and now - lane.failing_since > patience
+def given_up(lane: Lane, now: Moment, patience: Seconds) -> str:
+    """Why the lane is given up: it has only failed, or only said "too fast", for longer than we are patient. Empty: it
+    is not."""
+    if lane.failing_since == 0 or now - lane.failing_since <= patience:
+        return ""
+    if lane.failures >= BREAKER:
+        return f"unreachable: lane given up after {patience:.0f} s of failures only"
+    if lane.rests >= BREAKER:
+        return f"throttled: lane given up after {patience:.0f} s in which it answered nothing but: too fast"
+    return ""
 
 
 def forgiven(lane: Lane) -> Lane:
@@ -204,17 +184,23 @@ def forgiven(lane: Lane) -> Lane:
     return msgspec.structs.replace(lane, failures=BREAKER - 1, failing_since=0.0, rests=0)
 
 
+def failing(lane: Lane) -> bool:
+    """Do most of its visits fail?"""
+    return lane.trouble > FAILING
+
+
 def credit(lane: Lane, now: Moment) -> float:
-    """Retries the lane may start now."""
+    """Retries the lane may start now. Only a failing lane has to count them."""
+    if not failing(lane):
+        return UNCAPPED
     return min(RETRY_ALLOWANCE, lane.credit + RETRY_DRIP * max(0.0, now - lane.credited_at))
 
 
 def spend(lane: Lane, now: Moment, *, fresh: int, retries: int, share: float) -> Lane:
     """The lane after `fresh` first attempts and `retries` retries were handed out."""
-    left = min(RETRY_ALLOWANCE, credit(lane, now) + share * fresh) - retries
-    if left == lane.credit == RETRY_ALLOWANCE:
-        # Full and unspent, as nearly always. Only then may the moment stay: else time would drip twice.
+    if not failing(lane):
         return lane
+    left = min(RETRY_ALLOWANCE, credit(lane, now) + share * fresh) - retries
     return msgspec.structs.replace(lane, credit=left, credited_at=now)
 
 

@@ -21,7 +21,7 @@ from trotline.adapters.redis.server import Server
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.tracing import find
 from trotline.errors import FrontierError
-from trotline.model.job import About, Budget, Grave, Job, LaneView, Progress, State, Whereabouts, WorkerView
+from trotline.model.job import About, Budget, Grave, Job, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
 from trotline.model.moments import Moment
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -138,8 +138,14 @@ class RedisConsole:
     async def set_budget(self, budget: Budget) -> None:
         await self._budgets.write(budget)
 
-    async def set_pace(self, lane: str, pace: Pace) -> None:
+    async def set_pace(self, lane: str, pace: Pace | None) -> None:
         await self._home(lane).steer("pace", lane, pace)
+
+    async def lane_pace(self, lane: str) -> LanePace | None:
+        async for view in self._all_lanes(await self._server.now()):
+            if view.lane == lane:
+                return LanePace(lane=lane, interval=view.interval, rests_for=view.rests_for, why=view.why)
+        return None
 
     async def workers(self) -> list[WorkerView]:
         crews = await asyncio.gather(*(shard.crew() for shard in self._shards))

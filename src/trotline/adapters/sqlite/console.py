@@ -10,11 +10,12 @@ import msgspec
 from trotline.adapters.sqlite import budgets, revisiting, steering, tracing, workers
 from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite.jobs import write_job
+from trotline.adapters.sqlite.lane_row import decode_pace
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, DRAINING, PAUSED, RESTING, RUNNING, WAITING
-from trotline.adapters.sqlite.turn import Turn, decode_pace
+from trotline.adapters.sqlite.turn import Turn
 from trotline.errors import FrontierError
 from trotline.model import wire
-from trotline.model.job import Budget, Grave, Job, LaneView, Progress, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, Job, LanePace, LaneView, Progress, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.rules import redaction
@@ -63,9 +64,12 @@ class SqliteConsole:
         await self._turn(lambda turn: budgets.write(turn, budget))
         self._news.set()
 
-    async def set_pace(self, lane: str, pace: Pace) -> None:
+    async def set_pace(self, lane: str, pace: Pace | None) -> None:
         await self._turn(lambda turn: steering.set_pace(turn, lane, pace))
         self._news.set()
+
+    async def lane_pace(self, lane: str) -> LanePace | None:
+        return await self._db.read(lambda db: steering.lane_pace(db, lane, self._db.now()))
 
     async def workers(self) -> list[WorkerView]:
         return await self._db.read(lambda db: workers.views(db, self._number, self._db.now()))
@@ -94,7 +98,7 @@ class SqliteConsole:
         """One transaction: what `step` does, and the books with it."""
 
         def whole(db: sqlite3.Connection) -> T:
-            turn = Turn(db, self._number, self.job.rules, self._db.now())
+            turn = Turn(db, self._number, self.job.id, self.job.rules, self._db.now())
             result = step(turn)
             turn.flush()
             return result
@@ -129,7 +133,8 @@ class SqliteConsole:
 
     def _lanes(self, db: sqlite3.Connection, limit: int) -> list[LaneView]:
         rows = db.execute(
-            "SELECT name, waiting, leased, paused, pace FROM lane WHERE job = ? AND (waiting + leased > 0 OR paused)"
+            "SELECT l.name, waiting, leased, paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace"
+            " WHERE job = ? AND (waiting + leased > 0 OR paused)"
             f" ORDER BY paused > 0 DESC, state = {RESTING} DESC, waiting DESC LIMIT ?",
             (self._number, limit),
         ).fetchall()

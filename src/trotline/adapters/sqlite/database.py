@@ -124,6 +124,11 @@ class Database:
                     f"{self.path} was written by a newer Trotline (form {version}, this one knows {schema.VERSION})",
                     hint="Upgrade Trotline, or name another file: --frontier sqlite:OTHER.db",
                 )
+            if 0 < version < schema.VERSION:
+                raise FrontierError(
+                    f"{self.path} was written by an older Trotline (form {version}, this one knows {schema.VERSION})",
+                    hint="Finish the job with that version, or name another file: --frontier sqlite:OTHER.db",
+                )
             if version == 0:
                 self._create(db)
             self._add_younger(db)
@@ -151,6 +156,7 @@ class Database:
             )
         for statement in schema.TABLES.split(";"):
             db.execute(statement)
+        db.execute(schema.TRIGGER)
         db.execute(f"PRAGMA user_version = {schema.VERSION}")
 
     def _add_younger(self, db: sqlite3.Connection) -> None:

@@ -28,7 +28,7 @@ HOUSEKEEPING: Seconds = 1.0
 
 
 class SqliteFrontier(SqliteConsole):
-    """Keeps F1 to F17 with one transaction per call. Implements the Frontier and the Console ports."""
+    """Keeps F1 to F19 with one transaction per call. Implements the Frontier and the Console ports."""
 
     def __init__(
         self,
@@ -113,6 +113,8 @@ class SqliteFrontier(SqliteConsole):
             workers.hear(turn.db, turn.job, worker, turn.now, process=self._process)
             self._heard[worker] = turn.now
         if turn.now - self._housekept_at >= HOUSEKEEPING:
+            # Others first: what they give back is read below.
+            workers.rescue_elsewhere(turn, self._process)
             workers.rescue_dead(turn, self._process)
             self._housekept_at = turn.now
         turn.promote()

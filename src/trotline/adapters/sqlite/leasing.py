@@ -2,14 +2,15 @@
 
 import msgspec
 
+from trotline.adapters.sqlite.lane_row import LaneRow
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, LEASED, PAUSED, WAITING
-from trotline.adapters.sqlite.turn import LaneRow, Turn
+from trotline.adapters.sqlite.turn import Turn, living
 from trotline.model import wire
 from trotline.model.lease import Lease
 from trotline.model.moments import Moment, Seconds
 from trotline.model.pace import START_SLACK
 from trotline.ports.frontier import HORIZON
-from trotline.rules import pace
+from trotline.rules import pace, sharing
 
 TOKEN_BITS = 24
 """A token is the task's row number, and below it the low bits of a counter that never goes back."""
@@ -43,24 +44,38 @@ def serve(turn: Turn, worker: str, limit: int, asked_at: Seconds) -> list[Lease]
 
 
 def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: int, asked_at: Seconds) -> list[Lease]:
-    patience = turn.rules.give_up
-    if pace.given_up(lane.pace, turn.now, patience):
-        turn.bury_waiting(lane, f"unreachable: lane given up after {patience:.0f} s of failures only")
+    if why := pace.given_up(lane.pace, turn.now, turn.rules.give_up):
+        turn.bury_waiting(lane, why)
         lane.pace = pace.forgiven(lane.pace)
         return []
-    starts, _ = pace.reserve(lane.pace, turn.now, wanted, lane.leased, HORIZON)
+    _claim(turn, lane)
+    heeds = turn.rules.robots
+    wanted = sharing.portion(lane.pace, turn.name, wanted)
+    another = sharing.yields_until(lane.pace, turn.name, turn.now)
+    starts, _ = pace.reserve(lane.pace, turn.now, 0 if another else wanted, lane.running, HORIZON, heeds=heeds)
     rows = _pick(turn, lane, len(starts)) if starts else []
     if not rows:
         # Whoever cannot be served must not look ready, or this loop would ask it for ever.
-        lane.retry_at = max(lane.retry_at, turn.now + 0.001)
+        lane.retry_at = max(lane.retry_at, turn.now + 0.001, another)
         return []
-    starts, lane.pace = pace.reserve(lane.pace, turn.now, len(rows), lane.leased, HORIZON)
+    starts, lane.pace = pace.reserve(lane.pace, turn.now, len(rows), lane.running, HORIZON, heeds=heeds)
     retries = sum(1 for row in rows if row[-1])
     lane.pace = pace.spend(
         lane.pace, turn.now, fresh=len(rows) - retries, retries=retries, share=turn.rules.retry_share
     )
+    lane.pace = sharing.used(lane.pace, turn.name, turn.now)
+    if len(lane.pace.claims) > 1:
+        # One portion a call: others may come in between.
+        lane.retry_at = turn.now + 0.001
     lane.turn = counter + 1
     return _hand_out(turn, lane, worker, rows, starts, counter, asked_at)
+
+
+def _claim(turn: Turn, lane: LaneRow) -> None:
+    """The job wants a start: its pace counts, beside those of other jobs that use the lane."""
+    others = [claim.job for claim in lane.pace.claims if claim.job != turn.name]
+    alive = living(turn.db, others) if others else None
+    lane.pace = sharing.claimed(lane.pace, turn.name, turn.bounds(lane.name), turn.now, HORIZON, alive)
 
 
 def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
@@ -109,7 +124,7 @@ def _hand_out(
             )
         )
     turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)
-    lane.leased += len(leases)
+    lane.hold(len(leases))
     lane.waiting -= len(leases)
     turn.look_for_best(lane)
     return leases

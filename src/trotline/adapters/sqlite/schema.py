@@ -2,7 +2,8 @@
 
 job     one row per job, with its books: waiting + leased + done + dead = admitted
 seen    fingerprints ever admitted; a done task leaves nothing else behind
-lane    politeness buckets: who may be served (state 1, by best priority and turn), who rests (state 2, by wake time)
+pace    politeness buckets, of all jobs together: what is known of each (rules/pace.py), and how many visits it has
+lane    a job's tasks in one of them: may be served (state 1, by best priority and turn), rests (state 2, by wake time)
 task    what waits (0), is delayed (1), leased (2) or dead (3)
 worker  who holds leases, when it was last heard of, what it told of itself and how its leases ended
 tally   how often what happened
@@ -12,7 +13,7 @@ upgrade code versions that were let into a job after its start
 anchor  the file's clock: wall time = host's uptime clock + offset, so that a jump of the wall clock moves nothing
 """
 
-VERSION = 1
+VERSION = 2
 
 WAITING, DELAYED, LEASED, DEAD = 0, 1, 2, 3
 """Task states. Delayed is waiting with a due time in the future."""
@@ -44,10 +45,17 @@ CREATE TABLE job (
     turn INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE seen (job INTEGER NOT NULL, fingerprint INTEGER NOT NULL, PRIMARY KEY (job, fingerprint)) WITHOUT ROWID;
+CREATE TABLE pace (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    running INTEGER NOT NULL DEFAULT 0,
+    lane BLOB NOT NULL
+);
 CREATE TABLE lane (
     id INTEGER PRIMARY KEY,
     job INTEGER NOT NULL,
     name TEXT NOT NULL,
+    pace INTEGER NOT NULL,
     state INTEGER NOT NULL DEFAULT 0,
     best INTEGER,
     turn INTEGER NOT NULL DEFAULT 0,
@@ -55,9 +63,9 @@ CREATE TABLE lane (
     waiting INTEGER NOT NULL DEFAULT 0,
     leased INTEGER NOT NULL DEFAULT 0,
     paused INTEGER NOT NULL DEFAULT 0,
-    pace BLOB NOT NULL,
     UNIQUE (job, name)
 );
+CREATE INDEX lane_pace ON lane (pace);
 CREATE INDEX lane_ready ON lane (job, best, turn) WHERE state = 1;
 CREATE INDEX lane_resting ON lane (job, wake) WHERE state = 2;
 CREATE TABLE task (
@@ -108,6 +116,14 @@ CREATE TABLE reject (
 );
 CREATE TABLE anchor (id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, offset REAL NOT NULL);
 """
+
+TRIGGER = """
+CREATE TRIGGER lane_gone AFTER DELETE ON lane BEGIN
+    UPDATE pace SET running = running - OLD.leased WHERE id = OLD.pace;
+    UPDATE lane SET state = 1 WHERE pace = OLD.pace AND state = 3 AND paused <> 1 AND best IS NOT NULL;
+END
+"""
+"""Who forgets a job gives back the places that it had, and whoever waits for one looks again."""
 
 YOUNGER = {
     "example": """

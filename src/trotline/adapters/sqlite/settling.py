@@ -7,15 +7,16 @@ from random import Random
 import msgspec
 
 from trotline.adapters.sqlite.admitting import admit
+from trotline.adapters.sqlite.lane_row import LaneRow
 from trotline.adapters.sqlite.leasing import TOKEN_BITS
 from trotline.adapters.sqlite.schema import DELAYED, LEASED, WAITING
-from trotline.adapters.sqlite.turn import LONGEST_TALLY, LaneRow, Turn
+from trotline.adapters.sqlite.turn import LONGEST_TALLY, Turn
 from trotline.model import wire
 from trotline.model.lease import Settled, Settlement
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.task import Task
-from trotline.rules import pace
+from trotline.rules import learning
 from trotline.rules.retries import LATER_BY
 
 _LONGEST_EXAMPLE = 500
@@ -65,7 +66,7 @@ def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]]
     lane.retry_at = 0.0
     outcome = settlement.outcome
     if isinstance(outcome, Done):
-        lane.leased -= 1
+        lane.hold(-1)
         turn.leased -= 1
         turn.done += 1
         done.append((task_id,))
@@ -81,7 +82,7 @@ def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]]
     elif isinstance(outcome, Bury):
         turn.bury_leased(task_id, lane_id, outcome.why, outcome.detail)
     if settlement.news is not None:
-        lane.pace = pace.learn(lane.pace, settlement.news, turn.now, chance.random())
+        lane.pace = learning.learn(lane.pace, settlement.news, turn.now, chance.random())
     if settlement.tallies:
         turn.tallies.update(settlement.tallies)
     if settlement.examples:
@@ -99,7 +100,7 @@ def _wait_again(turn: Turn, old: LaneRow, new: LaneRow, task_id: int, priority: 
         "UPDATE task SET state = ?, priority = ?, due = ?, worker = NULL, token = NULL WHERE id = ?",
         (state, priority, turn.now + wait, task_id),
     )
-    old.leased -= 1
+    old.hold(-1)
     turn.leased -= 1
     new.waiting += 1
     turn.waiting += 1

@@ -1,60 +1,29 @@
 """One transaction's work on a job: what it read, and what it will write when it ends."""
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterable
 
-import msgspec
-
-from trotline.adapters.sqlite.schema import (
-    DEAD,
-    DELAYED,
-    FULL,
-    IDLE,
-    LEASED,
-    PAUSED,
-    READY,
-    RESTING,
-    WAITING,
-)
+from trotline.adapters.sqlite.lane_row import SELECT, LaneRow, open_lane
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, READY, RESTING, WAITING
 from trotline.model.job import LaneRules
 from trotline.model.moments import Moment
-from trotline.ports.frontier import HORIZON
 from trotline.rules import pace
 from trotline.rules.tallies import MOST_NAMES, folded
 
-encode_pace = msgspec.msgpack.Encoder().encode
-decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
-
-_LANE = "id, name, best, turn, waiting, leased, paused, pace, state, wake"
 LONGEST_TALLY = 100
-
-
-_Columns = tuple[int, str, int | None, int, int, int, int, bytes, int, float]
 Held = tuple[int, int, int, int]
 """A leased task: id, lane, priority, attempt."""
-
-
-class LaneRow:
-    """A lane as this transaction sees it."""
-
-    __slots__ = ("best", "id", "leased", "name", "pace", "paused", "retry_at", "turn", "waiting", "written")
-
-    def __init__(self, row: _Columns) -> None:
-        self.id, self.name, self.best, self.turn, self.waiting, self.leased, self.paused, packed, state, wake = row
-        self.pace = decode_pace(packed)
-        self.retry_at = 0.0
-        """Only retries are left, and credit for one comes at this moment."""
-        self.written = (state, wake, self.best, self.turn, self.waiting, self.leased, packed)
-        """What stands in the file: a lane that did not change is not written, and an idle look costs no fsync."""
 
 
 class Turn:
     """Collects the changes of one transaction, and writes books, lanes and tallies once, at its end."""
 
-    def __init__(self, db: sqlite3.Connection, job: int, rules: LaneRules, now: Moment) -> None:
+    def __init__(self, db: sqlite3.Connection, job: int, name: str, rules: LaneRules, now: Moment) -> None:
         self.db = db
         self.job = job
+        self.name = name
         self.rules = rules
         self.now = now
         self.waiting = self.leased = self.done = self.dead = 0
@@ -68,34 +37,31 @@ class Turn:
     def lane(self, lane_id: int) -> LaneRow:
         row = self._lanes.get(lane_id)
         if row is None:
-            found = self.db.execute(f"SELECT {_LANE} FROM lane WHERE id = ?", (lane_id,)).fetchone()
-            row = self._keep(LaneRow(found))
+            row = self._keep(LaneRow(self.db.execute(f"{SELECT} WHERE l.id = ?", (lane_id,)).fetchone()))
         return row
 
     def lane_named(self, name: str) -> LaneRow:
         row = self._names.get(name)
         if row is None:
-            found = self.db.execute(f"SELECT {_LANE} FROM lane WHERE job = ? AND name = ?", (self.job, name)).fetchone()
-            row = self._keep(LaneRow(found or self._open_lane(name)))
+            found = self.db.execute(f"{SELECT} WHERE l.job = ? AND l.name = ?", (self.job, name)).fetchone()
+            row = self._keep(LaneRow(found or open_lane(self.db, self.job, name, self.bounds(name), self.now)))
         return row
 
     def ready_lanes(self, limit: int) -> list[LaneRow]:
         """The lanes that may be served now, best priority first, who waited longest for a turn first among equals."""
         found = self.db.execute(
-            f"SELECT {_LANE} FROM lane WHERE job = ? AND state = {READY} ORDER BY best, turn LIMIT ?", (self.job, limit)
+            f"{SELECT} WHERE l.job = ? AND l.state = {READY} ORDER BY l.best, l.turn LIMIT ?", (self.job, limit)
         ).fetchall()
         return [self._lanes.get(row[0]) or self._keep(LaneRow(row)) for row in found]
+
+    def bounds(self, name: str) -> pace.Bounds:
+        """The job's own pace for a lane."""
+        return pace.bounds_of(self.rules.pace(name))
 
     def _keep(self, row: LaneRow) -> LaneRow:
         self._lanes[row.id] = row
         self._names[row.name] = row
         return row
-
-    def _open_lane(self, name: str) -> _Columns:
-        packed = encode_pace(pace.open_lane(self.rules.pace(name), self.now))
-        cursor = self.db.execute("INSERT INTO lane (job, name, pace) VALUES (?, ?, ?)", (self.job, name, packed))
-        assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
-        return (cursor.lastrowid, name, None, 0, 0, 0, 0, packed, IDLE, 0.0)
 
     def look_for_best(self, lane: LaneRow) -> None:
         """Tasks left the lane: what is its best priority now?"""
@@ -106,24 +72,7 @@ class Turn:
 
     def write_lane(self, lane: LaneRow) -> None:
         """Write the lane down as it is now; `flush` does it for all that were touched."""
-        now = (*self._state(lane), lane.best, lane.turn, lane.waiting, lane.leased, encode_pace(lane.pace))
-        if now == lane.written:
-            return
-        lane.written = now
-        self.db.execute(
-            "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ?, leased = ?, pace = ? WHERE id = ?",
-            (*now, lane.id),
-        )
-
-    def _state(self, lane: LaneRow) -> tuple[int, Moment]:
-        if lane.paused == PAUSED:
-            return FULL, 0.0
-        if lane.best is None:
-            return IDLE, 0.0
-        free_at = max(lane.retry_at, pace.free_at(lane.pace, lane.leased, HORIZON))
-        if free_at == pace.NEVER:
-            return FULL, 0.0
-        return (READY, 0.0) if free_at <= self.now else (RESTING, free_at)
+        lane.write(self.db, self.name, self.rules, self.now)
 
     # Tasks
 
@@ -141,7 +90,7 @@ class Turn:
         updates = []
         for task_id, lane_id, priority, attempt in rows:
             lane = self.lane(lane_id)
-            lane.leased -= 1
+            lane.hold(-1)
             lane.waiting += 1
             self.has_waiting(lane, priority)
             updates.append((attempt + attempts, attempts, task_id))
@@ -156,7 +105,7 @@ class Turn:
 
     def bury_leased(self, task_id: int, lane_id: int, why: str, detail: str = "") -> None:
         """A leased task goes to the graveyard, with its reason."""
-        self.lane(lane_id).leased -= 1
+        self.lane(lane_id).hold(-1)
         self.leased -= 1
         self.dead += 1
         self.db.execute(
@@ -245,7 +194,31 @@ class Turn:
         )
 
     def close_if_finished(self) -> None:
-        self.db.execute(
+        closed = self.db.execute(
             "UPDATE job SET finished_at = ? WHERE id = ? AND finished_at IS NULL AND sealed AND waiting + leased = 0",
             (self.now, self.job),
         )
+        if closed.rowcount:
+            self.release_lanes()
+
+    def release_lanes(self) -> None:
+        """The job has ended, and its pace is in force no more: whoever waits for a lane because of it looks again."""
+        [alone] = self.db.execute(
+            "SELECT NOT EXISTS (SELECT 1 FROM job WHERE id <> ? AND finished_at IS NULL)", (self.job,)
+        ).fetchone()
+        if not alone:
+            self.db.execute(
+                f"UPDATE lane SET state = {READY} WHERE state = {RESTING} AND job <> ?"
+                " AND pace IN (SELECT pace FROM lane WHERE job = ?)",
+                (self.job, self.job),
+            )
+
+
+def living(db: sqlite3.Connection, names: Iterable[str]) -> frozenset[str]:
+    """Which of these jobs have not ended."""
+    found = db.execute(
+        "SELECT name FROM job WHERE name IN (SELECT value FROM json_each(?))"
+        f" AND finished_at IS NULL AND paused <> {CANCELLED}",
+        (json.dumps(list(names)),),
+    )
+    return frozenset(name for (name,) in found)

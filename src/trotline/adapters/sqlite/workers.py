@@ -9,7 +9,7 @@ from trotline.adapters.sqlite import host
 from trotline.adapters.sqlite.leasing import TOKEN_BITS
 from trotline.adapters.sqlite.schema import LEASED
 from trotline.adapters.sqlite.turn import Held, Turn
-from trotline.model.job import About, WorkerView
+from trotline.model.job import About, LaneRules, WorkerView
 from trotline.model.moments import Moment
 from trotline.ports.frontier import DEAD_AFTER
 
@@ -67,6 +67,18 @@ def rescue_dead(turn: Turn, own_process: str) -> None:
         silent = turn.now - seen_at > DEAD_AFTER
         if silent or (process and process != own_process and _gone(process)):
             _rescue(turn, worker)
+
+
+def rescue_elsewhere(turn: Turn, own_process: str) -> None:
+    """The same for the other jobs of the file: what their dead workers hold are places in lanes that we share, and
+    perhaps nobody of theirs is left to give them back."""
+    others = turn.db.execute(
+        "SELECT DISTINCT j.id, j.name, j.rules FROM worker w JOIN job j ON j.id = w.job WHERE w.job <> ?", (turn.job,)
+    ).fetchall()
+    for number, name, rules in others:
+        other = Turn(turn.db, number, name, msgspec.json.decode(rules, type=LaneRules), turn.now)
+        rescue_dead(other, own_process)
+        other.flush()
 
 
 def _gone(processes: str) -> bool:

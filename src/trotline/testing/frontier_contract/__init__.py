@@ -26,7 +26,9 @@ from trotline.testing.frontier_contract.putting import PutPromises
 from trotline.testing.frontier_contract.rejecting import RejectPromises
 from trotline.testing.frontier_contract.repacing import RepacePromises
 from trotline.testing.frontier_contract.settling import SettlePromises
+from trotline.testing.frontier_contract.sharing import HeedPromises, SharePromises
 from trotline.testing.frontier_contract.steering import SteerPromises
+from trotline.testing.frontier_contract.throttling import ThrottlePromises
 from trotline.testing.frontier_contract.watching import WatchPromises
 
 __all__ = ["BRISK", "Bench", "Client", "FrontierContract", "steady", "task", "tasks"]
@@ -41,12 +43,15 @@ class FrontierContract(
     CountPromises,
     PacePromises,
     RepacePromises,
+    SharePromises,
     FailPromises,
+    ThrottlePromises,
+    HeedPromises,
     SteerPromises,
     WatchPromises,
     BudgetPromises,
 ):
-    """F1 to F17 and F20, at least one test each. A subclass provides the fixture `bench`."""
+    """F1 to F20, at least one test each. A subclass provides the fixture `bench`."""
 
     pytestmark = pytest.mark.asyncio
 

@@ -41,7 +41,11 @@ class Bench(Protocol):
     """Does a job outlive the processes that work on it?"""
 
     async def open(self, rules: LaneRules = BRISK) -> Client:
-        """A client of a new, empty, unsealed job."""
+        """A client of a new, empty, unsealed job, on a frontier where nobody has been before."""
+        ...
+
+    async def beside(self, rules: LaneRules = BRISK) -> Client:
+        """A client of another new job, on the frontier of the job opened last."""
         ...
 
     async def again(self) -> Client:

@@ -1,0 +1,115 @@
+"""A lane as one transaction sees it: a job's tasks in it, and the pace that all jobs of the file share."""
+
+import sqlite3
+
+import msgspec
+
+from trotline.adapters.sqlite.schema import FULL, IDLE, PAUSED, READY, RESTING
+from trotline.model.job import LaneRules
+from trotline.model.moments import Moment
+from trotline.ports.frontier import HORIZON
+from trotline.rules import pace, sharing
+
+encode_pace = msgspec.msgpack.Encoder().encode
+decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
+
+_COLUMNS = "l.id, l.name, l.best, l.turn, l.waiting, l.leased, l.paused, l.state, l.wake, p.id, p.running, p.lane"
+SELECT = f"SELECT {_COLUMNS} FROM lane l JOIN pace p ON p.id = l.pace"
+
+Columns = tuple[int, str, int | None, int, int, int, int, int, float, int, int, bytes]
+
+
+class LaneRow:
+    """A lane of the transaction's job."""
+
+    __slots__ = (
+        "_kept",
+        "_written",
+        "best",
+        "id",
+        "leased",
+        "name",
+        "pace",
+        "pace_id",
+        "paused",
+        "retry_at",
+        "running",
+        "turn",
+        "waiting",
+    )
+
+    def __init__(self, row: Columns) -> None:
+        self.id, self.name, self.best, self.turn, self.waiting, self.leased, self.paused = row[:7]
+        state, wake, self.pace_id, self.running, packed = row[7:]
+        self.pace = decode_pace(packed)
+        self.retry_at = 0.0
+        """It cannot be served before: only retries are left, and credit comes then, or it is another job's turn."""
+        self._written = (state, wake, self.best, self.turn, self.waiting, self.leased)
+        self._kept = (self.running, packed)
+        """What stands in the file: a lane that did not change is not written, and an idle look costs no fsync."""
+
+    def hold(self, count: int) -> None:
+        """So many more leases; fewer, if it is less than 0."""
+        self.leased += count
+        self.running += count
+
+    def write(self, db: sqlite3.Connection, job: str, rules: LaneRules, now: Moment) -> None:
+        """Write down what changed."""
+        state = self._state(now, rules.robots)
+        self._wait(state, job, rules)
+        if self.running < self._kept[0]:
+            self._tell_others(db, now)
+        line = (*state, self.best, self.turn, self.waiting, self.leased)
+        if line != self._written:
+            self._written = line
+            db.execute(
+                "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ?, leased = ? WHERE id = ?",
+                (*line, self.id),
+            )
+        shared = (self.running, encode_pace(self.pace))
+        if shared != self._kept:
+            self._kept = shared
+            db.execute("UPDATE pace SET running = ?, lane = ? WHERE id = ?", (*shared, self.pace_id))
+
+    def _wait(self, state: tuple[int, Moment], job: str, rules: LaneRules) -> None:
+        """Others are in the lane, and the job cannot start now: it is to have its turn, and to be told."""
+        if state[0] == RESTING and len(self.pace.claims) > 1:
+            free_at = state[1]
+        elif state[0] == FULL and self.paused != PAUSED and self.running > self.leased:
+            free_at = pace.NEVER
+        else:
+            return
+        self.pace = sharing.waits(self.pace, job, pace.bounds_of(rules.pace(self.name)), free_at)
+
+    def _tell_others(self, db: sqlite3.Connection, now: Moment) -> None:
+        freed = sharing.freed(self.pace, now)
+        if freed is self.pace:
+            return
+        self.pace = freed
+        db.execute(
+            f"UPDATE lane SET state = {READY}"
+            f" WHERE pace = ? AND id <> ? AND state = {FULL} AND paused <> {PAUSED} AND best IS NOT NULL",
+            (self.pace_id, self.id),
+        )
+
+    def _state(self, now: Moment, heeds: bool) -> tuple[int, Moment]:
+        if self.paused == PAUSED:
+            return FULL, 0.0
+        if self.best is None:
+            return IDLE, 0.0
+        free_at = max(self.retry_at, pace.free_at(self.pace, now, self.running, HORIZON, heeds=heeds))
+        if free_at == pace.NEVER:
+            return FULL, 0.0
+        return (READY, 0.0) if free_at <= now else (RESTING, free_at)
+
+
+def open_lane(db: sqlite3.Connection, job: int, name: str, bounds: pace.Bounds, now: Moment) -> Columns:
+    """A lane that the job did not have yet."""
+    found = db.execute("SELECT id, running, lane FROM pace WHERE name = ?", (name,)).fetchone()
+    if found is None:
+        packed = encode_pace(pace.open_lane(bounds, now))
+        cursor = db.execute("INSERT INTO pace (name, lane) VALUES (?, ?)", (name, packed))
+        found = (cursor.lastrowid, 0, packed)
+    cursor = db.execute("INSERT INTO lane (job, name, pace) VALUES (?, ?, ?)", (job, name, found[0]))
+    assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
+    return (cursor.lastrowid, name, None, 0, 0, 0, 0, IDLE, 0.0, *found)

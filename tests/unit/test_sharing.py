@@ -1,0 +1,167 @@
+"""A lane that several jobs use: whose bounds hold, and whose turn it is."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trotline.model.lease import LaneNews
+from trotline.model.verdict import Kind
+from trotline.ports.frontier import HORIZON
+from trotline.rules import learning, pace, sharing
+from trotline.rules.pace import NEVER, Bounds, Lane
+from trotline.rules.sharing import FORGETS, IN_FORCE, YIELD
+
+NOW = 1_750_000_000.0
+QUICK, SLOW = Bounds(0.1, 60.0, 8), Bounds(2.0, 120.0, 2)
+
+
+def lane() -> Lane:
+    return pace.open_lane(QUICK, NOW)
+
+
+def start(known: Lane, job: str, bounds: Bounds, now: float, running: int = 0) -> tuple[list[float], Lane]:
+    known = sharing.claimed(known, job, bounds, now, HORIZON)
+    starts, known = pace.reserve(known, now, 1, running, HORIZON)
+    return starts, sharing.used(known, job, now) if starts else known
+
+
+def in_force(known: Lane) -> Bounds:
+    return Bounds(known.floor, known.ceiling, known.concurrency)
+
+
+def test_the_slowest_of_the_paces_in_force_wins():
+    _, known = start(lane(), "a", QUICK, NOW)
+    _, known = start(known, "b", SLOW, NOW)
+
+    assert in_force(known) == SLOW
+    assert in_force(sharing.claimed(known, "a", QUICK, NOW + 5, HORIZON)) == SLOW
+
+
+def test_bounds_are_mixed_of_the_slowest_of_each():
+    _, known = start(lane(), "a", Bounds(1.0, 10.0, 1), NOW)
+    _, known = start(known, "b", Bounds(0.5, 60.0, 4), NOW)
+
+    assert in_force(known) == Bounds(1.0, 60.0, 1)
+
+
+def test_the_next_start_keeps_the_new_interval_to_the_last_one():
+    [first], known = start(lane(), "a", QUICK, NOW)
+
+    known = sharing.claimed(known, "b", SLOW, NOW, HORIZON)
+
+    assert known.next_start >= first + SLOW.floor
+
+
+def test_a_pace_is_in_force_until_its_job_has_had_no_start_for_a_while():
+    _, known = start(lane(), "b", SLOW, NOW)
+
+    assert in_force(sharing.claimed(known, "a", QUICK, NOW + IN_FORCE - 1, HORIZON)) == SLOW
+    assert in_force(sharing.claimed(known, "a", QUICK, NOW + IN_FORCE + 1, HORIZON)) == QUICK
+
+
+def test_a_slow_pace_is_in_force_for_two_of_its_intervals():
+    hourly = Bounds(3600.0, 3600.0, 1)
+    _, known = start(lane(), "b", hourly, NOW)
+
+    later = sharing.claimed(known, "a", QUICK, NOW + 7100, HORIZON)
+    assert in_force(later) == hourly
+    free = sharing.claimed(known, "a", QUICK, NOW + 7300, HORIZON)
+    assert in_force(free) == QUICK
+    assert free.next_start <= NOW + 7300 + HORIZON + QUICK.floor, "nobody waits for an interval that is gone"
+
+
+def test_the_pace_of_a_job_that_ended_is_in_force_no_more():
+    _, known = start(lane(), "b", SLOW, NOW)
+
+    known = sharing.claimed(known, "a", QUICK, NOW + 1, HORIZON, frozenset({"a"}))
+
+    assert in_force(known) == QUICK
+    assert known.interval == QUICK.floor
+    assert [claim.job for claim in known.claims] == ["a"]
+
+
+def test_what_a_lane_has_learnt_outlives_another_pace():
+    _, known = start(lane(), "a", QUICK, NOW)
+    known = learning.learn(known, LaneNews(Kind.BROKEN), NOW, 0.0)
+    slowed = known.interval
+
+    assert sharing.claimed(known, "b", QUICK, NOW + 1, HORIZON).interval == slowed > QUICK.floor
+
+
+def test_the_operators_word_beats_all_until_it_is_taken_back():
+    _, known = start(lane(), "b", SLOW, NOW)
+    word = Bounds(0.5, 0.5, 3)
+
+    known = sharing.ordered(known, word, NOW, HORIZON)
+    assert in_force(sharing.claimed(known, "a", QUICK, NOW, HORIZON)) == word
+    assert in_force(sharing.claimed(known, "b", SLOW, NOW, HORIZON)) == word
+
+    assert in_force(sharing.ordered(known, None, NOW, HORIZON)) == SLOW
+
+
+def test_a_crawl_delay_holds_whatever_the_operator_says():
+    known = learning.learn(lane(), LaneNews(Kind.OK, interval=5.0), NOW, 0.0)
+
+    assert sharing.ordered(known, QUICK, NOW, HORIZON).interval == 5.0
+
+
+def test_a_lane_that_nobody_used_for_long_forgets_what_it_learnt_but_not_what_it_was_told():
+    _, known = start(lane(), "a", QUICK, NOW)
+    known = learning.learn(known, LaneNews(Kind.BROKEN, interval=3.0), NOW, 0.0)
+    known = sharing.ordered(known, SLOW, NOW, HORIZON)
+
+    later = sharing.claimed(known, "b", QUICK, NOW + FORGETS + 60, HORIZON)
+
+    assert (later.failures, later.asked, later.ordered) == (0, 3.0, SLOW)
+
+
+def test_who_had_the_last_turn_lets_another_go_first_for_a_moment():
+    _, known = start(lane(), "a", QUICK, NOW - 1)
+    known = sharing.claimed(known, "b", QUICK, NOW - 0.9, HORIZON)
+    _, known = start(known, "a", QUICK, NOW - 0.5)
+    known = sharing.waits(known, "b", QUICK, NOW)
+
+    assert sharing.yields_until(known, "a", NOW) == NOW + YIELD
+    assert sharing.yields_until(known, "b", NOW) == 0
+    assert sharing.yields_until(known, "a", NOW + YIELD) == 0, "who does not come is not waited for"
+    _, known = start(known, "b", QUICK, NOW)
+    assert sharing.yields_until(known, "a", NOW) == 0
+
+
+def test_who_waits_for_a_place_may_have_it_when_one_is_given_back():
+    known = sharing.waits(start(lane(), "a", QUICK, NOW)[1], "b", QUICK, NEVER)
+
+    known = sharing.freed(known, NOW + 9)
+
+    assert sharing.claim_of(known, "b").wants_at == NOW + 9
+    assert sharing.freed(known, NOW + 10) is known
+
+
+def test_a_job_that_is_alone_takes_all_it_wants_and_leaves_no_trace_of_waiting():
+    _, known = start(lane(), "a", QUICK, NOW)
+
+    assert sharing.portion(known, "a", 64) == 64
+    assert sharing.waits(known, "a", QUICK, NOW + 5) is known
+    _, shared = start(known, "b", QUICK, NOW)
+    assert sharing.portion(shared, "a", 64) == 1
+
+
+asks = st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.0, 3.0)), max_size=60)
+many_bounds = st.builds(
+    lambda floor, more, places: Bounds(floor, floor * more, places),
+    st.floats(0.01, 30.0),
+    st.floats(1.0, 10.0),
+    st.integers(1, 8),
+)
+
+
+@given(st.fixed_dictionaries({"a": many_bounds, "b": many_bounds, "c": many_bounds}), asks)
+def test_starts_of_all_jobs_keep_the_floor_of_whoever_is_in_force(bounds, asks):
+    """F13's arithmetic over jobs: no start is closer to the one before than the floor of its own job."""
+    known, now, last = lane(), NOW, None
+    for job, later in asks:
+        now += later
+        starts, known = start(known, job, bounds[job], now)
+        for moment in starts:
+            if last is not None:
+                assert moment - last >= bounds[job].floor - 1e-6
+            last = moment
