@@ -40,6 +40,9 @@ class RedisBench:
         return server(self.build).url
 
     async def open(self, rules: LaneRules = BRISK) -> RedisFrontier:
+        return await self.beside(rules)
+
+    async def beside(self, rules: LaneRules = BRISK) -> RedisFrontier:
         jobs = RedisJobs(connect(self.url), now=self.clock, shards=self.shards)
         self._job = await jobs.start("contract", rules)
         await jobs.close()
