@@ -64,7 +64,7 @@ def test_a_running_time_keeps_its_width(seconds: float, text: str):
         (Range(40, 400), "1 to 7 min"),
         (Range(7300, 7500), "about 2 h"),
         (Range(0, 0), "0 to 1 s"),
-        (Unknown.GROWING, "growing faster than it is done"),
+        (Unknown.GROWING, "no estimate yet: still finding new pages"),
     ],
 )
 def test_an_eta_reads_as_a_range(found: Range | Unknown, text: str):

@@ -130,7 +130,7 @@ def test_json_lines_are_json_and_hold_the_numbers():
     first, *others = map(json.loads, out)
     assert len(others) == 2
     assert (first["event"], first["job"], first["waiting"], first["dead"]) == ("progress", "shop-3", 1000, 4)
-    assert first["eta"] == {"unknown": "too early to say"}
+    assert first["eta"] == {"unknown": "no estimate yet: too early"}
     assert first["lanes"][0]["why"] == "429, they asked for 30 s"
 
 

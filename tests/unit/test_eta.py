@@ -1,11 +1,14 @@
 """Promises of the ETA arithmetic."""
 
 import itertools
+from math import inf
+from statistics import median
 
+from bench.eta import guess, recordings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.rules.eta import ENOUGH_TIME, WINDOWS, Load, Range, Sample, Unknown, estimate, remember
+from trotline.rules.eta import ENOUGH_PAGES, ENOUGH_TIME, WINDOWS, Load, Range, Sample, Unknown, estimate, remember
 
 STEP = 0.5
 
@@ -68,6 +71,45 @@ def test_the_burst_of_discoveries_at_the_start_does_not_hide_the_end():
     assert found.low <= 100 <= found.high
 
 
+def test_nothing_is_called_growing_while_nothing_grows():
+    # A page an hour: 1,000 of them take longer than anybody waits, and still nothing grows.
+    slow: tuple[Sample, ...] = ()
+    for tick in range(200):
+        slow = remember(slow, Sample(tick * 1800.0, tick // 2, 1100))
+    found = estimate(slow, 1000)
+    assert isinstance(found, Range)
+    assert found.low <= 1000 * 3600.0 <= found.high
+
+
+def test_a_slow_crawl_does_not_stand():
+    samples: tuple[Sample, ...] = ()
+    for tick in range(1000):
+        samples = remember(samples, Sample(tick * STEP, int(tick * STEP / 20), 100))
+        if samples[-1].at > 300:
+            assert isinstance(estimate(samples, 70), Range)
+
+
+def test_the_guess_at_half_time_is_right_on_recorded_crawls():
+    """Of all recordings, those without a guess counted as wrong."""
+    every = recordings()
+    assert len(every) >= 10
+    errors = [guess(recording, 0.5).error for recording in every]
+    assert median(inf if error is None else error for error in errors) <= 0.25
+
+
+def test_the_guess_lies_in_its_range_at_every_moment_of_every_recording():
+    for recording in recordings():
+        for share in range(5, 100, 5):
+            said = guess(recording, share / 100).said
+            if isinstance(said, Range):
+                assert said.low <= said.likely <= said.high or said == Range(0.0, 0.0), (recording.name, share)
+
+
+def test_a_short_job_has_an_estimate_after_a_quarter_of_its_time():
+    [short] = [recording for recording in recordings() if recording.name == "short job of 20 s"]
+    assert (guess(short, 0.25).error or 0.0) <= 0.25
+
+
 def test_a_crawl_that_stands_says_so():
     worked = crawl(60, 10)
     stood = worked[-1]
@@ -126,4 +168,6 @@ def test_memory_of_samples_stays_bounded_and_covers_the_longest_window(samples):
     kept: tuple[Sample, ...] = ()
     for sample in samples:
         kept = remember(kept, sample)
-    assert sum(sample.at < samples[-1].at - max(WINDOWS) for sample in kept) <= 1 if samples else kept == ()
+    old = [sample for sample in kept if sample.at < samples[-1].at - max(WINDOWS)]
+    assert len(old) <= ENOUGH_PAGES + 1
+    assert list(kept) == sorted(kept, key=lambda sample: sample.at)

@@ -166,4 +166,4 @@ def facts(report: "Report") -> dict[str, Any]:
 def eta_facts(found: Range | Unknown) -> dict[str, Any]:
     if isinstance(found, Unknown):
         return {"unknown": found.value}
-    return {"low": round(found.low, 1), "high": round(found.high, 1)}
+    return {"low": round(found.low, 1), "high": round(found.high, 1), "likely": round(found.likely, 1)}

@@ -95,7 +95,7 @@ def _portrait(target: Target) -> list[str]:
     report = wait_for(look(target.frontier, target.job))
     p, found = report.progress, Outlook().update(report)
     ended = p.done + p.dead
-    share = f", {int(100 * ended / p.admitted)} % of {count(p.admitted)}" if p.admitted else ""
+    share = f", {int(100 * ended / p.admitted)} % of {count(p.admitted)} known" if p.admitted else ""
     ends = ""
     if p.finished_at is None:
         ends = f"ends in {eta(found)}" if isinstance(found, Range) else eta(found)
