@@ -102,7 +102,7 @@ class Gate:
         self, harvest_tasks: Sequence[Task], follows: Sequence[Follow], parent: Task, page_url: str, now: Moment
     ) -> Sifted:
         """The new tasks of one page: its handler's drafts, and the links it follows."""
-        visit = _Visit(page_url, parent.depth + 1, now)
+        visit = _Visit(page_url, parent.depth + 1, now, parent.site or self._site)
         room = self.most_links
         for draft in harvest_tasks[:room]:
             self._sift_draft(draft, visit)
@@ -136,7 +136,7 @@ class Gate:
         if not twins.refused:
             sifted = self.sift(harvest_tasks, follows, parent, url, now)
         else:
-            visit = _Visit(url, parent.depth + 1, now)
+            visit = _Visit(url, parent.depth + 1, now, parent.site or self._site)
             sifted = visit.sifted
             if count := len(harvest_tasks) + sum(len(follow.urls) for follow in follows):
                 sifted.refuse(twins.refused, count, url)
@@ -149,7 +149,7 @@ class Gate:
     def seeds(self, tasks: Iterable[Task], now: Moment, *, scoped: bool = True) -> Sifted:
         """The drafts that start a job. Scope holds for them too, unless they only list pages (sitemaps); traps do not:
         somebody wrote them down."""
-        visit = _Visit("", 0, now)
+        visit = _Visit("", 0, now, self._site)
         for draft in tasks:
             address = read(draft.url, self._seed_urls)
             if isinstance(address, Refusal):
@@ -200,7 +200,7 @@ class Gate:
             why is None
             and parent is not None
             and self.scope.same_host
-            and address.host != _Visit(parent.url, 0, now).host
+            and address.host != _Visit(parent.url, 0, now, "").host
         ):
             why = OTHER_HOST
         if why is None and parent is not None:
@@ -291,7 +291,7 @@ class Gate:
             priority=follow.priority,
             depth=visit.depth,
             retries=self._retries,
-            site=self._site,
+            site=visit.site,
             pool=self._pool,
             created_at=visit.now,
             parent=visit.url,
@@ -306,7 +306,7 @@ class Gate:
             lane=draft.lane or address.lane,
             fingerprint=number,
             depth=draft.depth or visit.depth,
-            site=draft.site or self._site,
+            site=draft.site or visit.site,
             pool=draft.pool or self._pool,
             created_at=draft.created_at or visit.now,
             parent=draft.parent or visit.url,
@@ -316,9 +316,11 @@ class Gate:
 class _Visit:
     """One page on its way through the gate."""
 
-    __slots__ = ("depth", "fresh", "now", "sifted", "url")
+    __slots__ = ("depth", "fresh", "now", "sifted", "site", "url")
 
-    def __init__(self, url: str, depth: int, now: Moment) -> None:
+    def __init__(self, url: str, depth: int, now: Moment, site: str) -> None:
+        self.site = site
+        """Whose data the page is: what it leads to is theirs, too, unless its handler says otherwise."""
         self.url = url
         self.depth = depth
         self.now = now

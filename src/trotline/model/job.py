@@ -1,6 +1,7 @@
 """One run of one spider, and how far it is."""
 
 from enum import StrEnum
+from typing import Any
 
 import msgspec
 
@@ -234,3 +235,5 @@ class Grave(msgspec.Struct, frozen=True, kw_only=True):
     died_at: Moment = 0.0
     parent: str = ""
     record: str = ""
+    task: dict[str, Any] = {}
+    """The task as seeds have it, without what is sent with it (headers, body)."""

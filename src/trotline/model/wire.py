@@ -110,6 +110,9 @@ def to_seed(task: Task) -> dict[str, Any]:
     for name in ("created_at", "not_before"):
         if name in shown:
             shown[name] = iso(shown[name])
+    if task.site.isdecimal() and str(int(task.site)) == task.site:
+        # It came as a number, and whoever counts sites wants one back.
+        shown["site_id"] = int(task.site)
     return shown
 
 

@@ -70,6 +70,11 @@ class Page:
         return self._task.depth
 
     @property
+    def site(self) -> str:
+        """Whose data this is: the seed's `site_id`, the spider's name by default. What the page leads to inherits it."""
+        return self._task.site
+
+    @property
     def session(self) -> str:
         return self._task.session
 

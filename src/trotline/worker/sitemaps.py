@@ -100,7 +100,7 @@ class SitemapVisitor:
         sifted, url = Sifted(), lease.task.url
         with self._marked(lease):
             found = _parsed(seed, answer, self._limits)
-            children = self._children(seed, found, url)
+            children = self._children(seed, found, lease.task)
             _report(sifted, found, url)
         await pages.sift(found, seed.host, lease, sifted, self._marked)
         # A sitemap may be kept where the spider reads no pages.
@@ -110,12 +110,12 @@ class SitemapVisitor:
             return Bury(why=f"sitemap: {nothing}", detail="; ".join([*found.notes, *found.cuts])[:500]), sifted
         return Done(), sifted
 
-    def _children(self, seed: SitemapSeed, found: Sitemap, url: str) -> list[Task]:
+    def _children(self, seed: SitemapSeed, found: Sitemap, parent: Task) -> list[Task]:
         """The files below this one, each with its share of those that may be read."""
         limits = self._limits
         budget = limits.sitemap_files - 1 if seed.files < 0 else seed.files
         level = seed.level if seed.robots else seed.level + 1
-        children = list(dict.fromkeys(child for child in found.children if child != url))
+        children = list(dict.fromkeys(child for child in found.children if child != parent.url))
         if level > limits.sitemap_depth:
             for child in children:
                 found.cut(DEPTH, child)
@@ -126,7 +126,9 @@ class SitemapVisitor:
         share = (budget - len(children)) // max(1, len(children))
         below = msgspec.structs.replace(seed, level=level, files=share, robots=False)
         return [
-            msgspec.structs.replace(below.task(child, priority=LATER, retries=self._spider.retries), parent=url)
+            msgspec.structs.replace(
+                below.task(child, priority=LATER, retries=self._spider.retries), parent=parent.url, site=parent.site
+            )
             for child in children
         ]
 
@@ -146,21 +148,21 @@ class _Pages:
         while some := list(islice(urls, _SLICE)):
             # The author's own pattern may never come back from a URL.
             with marked(lease):
-                drafts = list(self._drafts(some, host, lease.task.url, sifted))
+                drafts = list(self._drafts(some, host, lease.task, sifted))
             new = self._gate.seeds(drafts, lease.leased_at)
             new.tasks = [task for task in new.tasks if task.fingerprint not in seen]
             seen |= {task.fingerprint for task in new.tasks}
             sifted.add(new)
             await asyncio.sleep(0)
 
-    def _drafts(self, urls: Iterable[str], host: str, parent: str, sifted: Sifted) -> Iterator[Task]:
+    def _drafts(self, urls: Iterable[str], host: str, parent: Task, sifted: Sifted) -> Iterator[Task]:
         own = tuple(f"{scheme}://{www}{host}/" for scheme in ("https", "http") for www in ("", "www."))
         for url in urls:
             if not url.startswith(own) and bare_host(url) != host:
                 sifted.refuse(OTHER_HOST)
                 sifted.examples.setdefault(OTHER_HOST, url)
             elif self._wants(url):
-                yield msgspec.structs.replace(self._route.task(url), parent=parent)
+                yield msgspec.structs.replace(self._route.task(url), parent=parent.url, site=parent.site)
 
 
 def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> Sitemap:

@@ -25,7 +25,7 @@ from trotline.model.job import About, Budget, Grave, Job, LanePace, LaneView, Pr
 from trotline.model.moments import Moment
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.rules import redaction
+from trotline.rules import graves, redaction
 
 _PAGE = 500
 
@@ -162,11 +162,7 @@ class RedisConsole:
         return [self._shown(grave) for grave in await self._graveyard.read(why, limit, after)]
 
     def _shown(self, grave: Grave) -> Grave:
-        """A grave is for people: the task itself keeps its URL whole, and is revived with it."""
-        keys = self.job.rules.redact
-        return msgspec.structs.replace(
-            grave, url=redaction.url(grave.url, keys), parent=redaction.url(grave.parent, keys)
-        )
+        return graves.shown(grave, self.job.rules.redact)
 
     async def reasons(self) -> dict[str, int]:
         return await self._graveyard.reasons()

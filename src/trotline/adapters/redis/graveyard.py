@@ -12,6 +12,7 @@ from trotline.adapters.redis.shard import Shard
 from trotline.model.job import Grave
 from trotline.model.moments import Moment
 from trotline.model.wire import Undecodable
+from trotline.rules.graves import seed_of
 
 _PAGE = 500
 _AT_ONCE = 50
@@ -102,6 +103,7 @@ async def _read(shard: Shard, name: str, packed: bytes) -> Grave:
         attempt=task.attempt,
         died_at=died_at,
         parent=task.parent,
+        task=seed_of(task),
     )
 
 

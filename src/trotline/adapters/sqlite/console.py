@@ -18,7 +18,7 @@ from trotline.model import wire
 from trotline.model.job import Budget, Grave, Job, LanePace, LaneView, Progress, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.rules import redaction
+from trotline.rules import graves, redaction
 
 T = TypeVar("T")
 
@@ -190,11 +190,7 @@ class SqliteConsole:
         return list(map(self._shown, found))
 
     def _shown(self, grave: Grave) -> Grave:
-        """A grave is for people: the task itself keeps its URL whole, and is revived with it."""
-        keys = self.job.rules.redact
-        return msgspec.structs.replace(
-            grave, url=redaction.url(grave.url, keys), parent=redaction.url(grave.parent, keys)
-        )
+        return graves.shown(grave, self.job.rules.redact)
 
     def _reasons(self, db: sqlite3.Connection) -> dict[str, int]:
         reasons = dict(
@@ -268,6 +264,7 @@ def _task_grave(fingerprint: int, body: bytes, why: str, detail: str | None, att
     try:
         task = wire.decode(body)
         shown = {"url": task.url, "route": task.route, "lane": task.lane, "parent": task.parent}
+        shown["task"] = graves.seed_of(msgspec.structs.replace(task, attempt=attempt))
     except wire.Undecodable as error:
         shown["detail"] = str(error)
     return Grave(
