@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from http.cookies import Morsel, SimpleCookie
+from http.cookies import BaseCookie, Morsel, SimpleCookie
 
 from aiohttp import CookieJar
 from publicsuffixlist import PublicSuffixList
@@ -16,15 +16,34 @@ MOST = 50
 """Cookies of one host; further ones are ignored until others expire."""
 
 
+_ANYWHERE = URL()
+
+
 class Jar(CookieJar):
     """A jar that refuses cookies for whole registries ("com", "co.uk"), with prefixes that they do not live up to, of
     unreasonable size or in unreasonable number.
 
     An address is a host like any other (`unsafe`): a shop on 127.0.0.1 can be logged into.
+
+    A jar is finite, and the oldest cookies make room. Those that the author gave lie in a jar of their own: no number
+    of cookies of a site, or of many, puts them out. A site's newer value under the same name is sent instead.
     """
 
     def __init__(self) -> None:
         super().__init__(unsafe=True)
+        self._given: CookieJar | None = None
+
+    def __len__(self) -> int:
+        return super().__len__() + (0 if self._given is None else len(self._given))
+
+    def filter_cookies(self, request_url: URL = _ANYWHERE) -> "BaseCookie[str]":
+        found = super().filter_cookies(request_url)
+        if self._given is None:
+            return found
+        given = self._given.filter_cookies(request_url)
+        for name, morsel in found.items():
+            given[name] = morsel
+        return given
 
     def update_cookies_from_headers(self, headers: Sequence[str], response_url: URL) -> None:
         kept = [header for header in headers if len(header) <= LARGEST and _sound(header, response_url)]
@@ -48,10 +67,11 @@ class Jar(CookieJar):
         `secure`: never over plain http.
         """
         plain = {name: value.reveal() if isinstance(value, Secret) else value for name, value in cookies.items()}
+        self._given = self._given or CookieJar(unsafe=True)
         if not hosts:
-            self.update_cookies(plain)
+            self._given.update_cookies(plain)
         for host in hosts:
-            self.update_cookies(_bound(plain, host, secure), URL.build(scheme="https", host=host))
+            self._given.update_cookies(_bound(plain, host, secure), URL.build(scheme="https", host=host))
 
 
 def _bound(cookies: Mapping[str, str], host: str, secure: bool) -> list[tuple[str, "Morsel[str]"]]:
