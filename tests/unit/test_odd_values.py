@@ -81,7 +81,7 @@ def test_a_refusal_names_the_argument_the_value_the_range_and_the_line(give, sai
     outcome = visited(page).outcome
 
     assert isinstance(outcome, Bury)
-    assert said in outcome.why
+    assert said in outcome.detail
     assert f"at test_odd_values.py:{line} in <lambda>" in outcome.why
 
 
