@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo fleet test lint types imports bench soak lock packages clean
+.PHONY: demo fleet test lint types imports sbom audit bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -37,7 +37,7 @@ fleet: $(VENV)/.dev
 # Machines are shared and noisy, and the end-to-end tests start real processes by the dozen: what fails beside the
 # others is shown, and run once more by itself. What fails alone, fails. Four at once, also on two cores: many of them
 # mostly wait, for a server to come back or a lease to run out.
-test: $(VENV)/.dev packages lint types imports
+test: $(VENV)/.dev packages lint types imports sbom audit
 	$(BIN)/pytest -q -n 4 --dist loadgroup || $(BIN)/pytest -q --last-failed --last-failed-no-failures none
 
 lint: $(VENV)/.dev
@@ -49,6 +49,14 @@ types: $(VENV)/.dev
 
 imports: $(VENV)/.dev
 	$(BIN)/lint-imports --no-cache
+
+# The locked dependencies: a bill of materials (CycloneDX), and an audit against OSV's advisories where ADVISORIES names
+# their export for PyPI.
+sbom: $(VENV)/.dev
+	$(BIN)/python -m scripts.supply_chain sbom dist/trotline.cdx.json
+
+audit: $(VENV)/.dev
+	$(BIN)/python -m scripts.supply_chain audit
 
 bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench

@@ -31,6 +31,7 @@ class HeldSite:
         self._arrived = {name: asyncio.Event() for name in self._held}
         self.visits: Counter[str] = Counter()
         self.url = ""
+        self.robots = ""
 
     async def __aenter__(self) -> Self:
         [socket] = listen(["127.0.0.1"])
@@ -64,7 +65,7 @@ class HeldSite:
     async def _answer(self, request: web.Request) -> web.Response:
         path = request.path.strip("/")
         if path == "robots.txt":
-            return web.Response(status=404)
+            return web.Response(text=self.robots) if self.robots else web.Response(status=404)
         self.visits[path or "home"] += 1
         if path in self._arrived:
             self._arrived[path].set()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
+from trotline.app.guarded import Guard
 from trotline.frontier.gate import TOO_MANY, Gate
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
@@ -71,11 +72,17 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 class Trier:
     """Tries pages of one spider with the tools of a worker."""
 
-    def __init__(self, spider: Spider, fetcher: Fetcher, gate: Gate, robots: Robots | None) -> None:
+    def __init__(
+        self, spider: Spider, fetcher: Fetcher, gate: Gate, robots: Robots | None, guard: Guard | None = None
+    ) -> None:
         self._spider = spider
         self._fetcher = fetcher
         self._gate = gate
         self._robots = robots
+        self._limits = spider.limits or Limits()
+        guard = guard or Guard()
+        self._reading = guard.of(self._limits.parse)
+        self._reading_robots = guard.of(self._limits.parse, robots=True)
 
     async def attempt(self, route: Route, draft: Task, now: Callable[[], Moment] = time.time) -> Trial:
         """Visit the page even if it is out of the spider's scope: `outside` says so."""
@@ -103,34 +110,37 @@ class Trier:
         return await self._read(route, task, last, hops, now())
 
     async def _hop(self, route: Route, task: Task, now: Moment) -> Hop:
-        permission = await self._robots.ask(task.url) if self._robots is not None else None
+        permission = await self._robots.ask(task.url, self._reading_robots) if self._robots is not None else None
         if permission is not None and not permission.allowed:
             why = permission.why or "robots.txt"
             return Hop(url=task.url, permission=permission, verdict=Verdict(Kind.REFUSED, why, final=True))
         answer = await self._fetcher.fetch(task)
-        limits = self._spider.limits or Limits()
-        verdict = judge(task, answer, limits=limits, now=now, wanted_statuses=route.status)
+        with self._reading:
+            verdict = judge(task, answer, limits=self._limits, now=now, wanted_statuses=route.status)
         return Hop(url=task.url, permission=permission, answer=answer, verdict=verdict)
 
     async def _read(self, route: Route, task: Task, answer: Answer, hops: list[Hop], now: Moment) -> Trial:
         page = Page(task, answer, route)
-        facts = Trial(
-            hops=hops,
-            encoding=page.encoding,
-            title=page.title or "",
-            links_on_page=len(page.links()),
-            own_limits=self._spider.rules.own_limits,
-        )
+        with self._reading:
+            facts = Trial(
+                hops=hops,
+                encoding=page.encoding,
+                title=page.title or "",
+                links_on_page=len(page.links()),
+                own_limits=self._spider.rules.own_limits,
+            )
         site = task.site or self._spider.name
         try:
             if route.is_async:
                 reading = harvest.read_async(self._spider, route, page, site=site, seen_at=now)
-                got = await in_time(reading, (self._spider.limits or Limits()).handler)
+                got = await in_time(reading, self._limits.handler, self._reading.begin, self._reading.end)
             else:
-                got = harvest.read(self._spider, route, page, site=site, seen_at=now)
+                with self._reading:
+                    got = harvest.read(self._spider, route, page, site=site, seen_at=now)
         except harvest.HandlerFailed as error:
             return msgspec.structs.replace(facts, failed=str(error), traceback=error.story)
-        return msgspec.structs.replace(facts, harvest=got, links=list(self._links(got, task, now)))
+        with self._reading:
+            return msgspec.structs.replace(facts, harvest=got, links=list(self._links(got, task, now)))
 
     def _links(self, got: Harvest, task: Task, now: Moment) -> Iterator[Link]:
         given = list(got.tasks)

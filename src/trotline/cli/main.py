@@ -7,11 +7,14 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from trotline.errors import TrotlineError
+
+if TYPE_CHECKING:
+    from trotline.app.guarded import Guard
 
 FINISHED = 0
 UNEXPECTED = 1
@@ -118,14 +121,25 @@ def trotline() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """The console script."""
-    sys.exit(call(sys.argv[1:] if arguments is None else arguments))
+    words = sys.argv[1:] if arguments is None else arguments
+    if words[:1] != ["try"]:
+        sys.exit(call(words))
+    from trotline.app import guarded
+
+    # A page that blocks the process must not block the terminal: there is no supervisor here.
+    sys.exit(guarded.run(lambda guard: call(words, guard), _killed))
 
 
-def call(arguments: Sequence[str]) -> int:
+def _killed(why: str) -> int:
+    _complain(f"{why}\n  A run buries this page. Limits(parse=...) sets the time that a page may take.")
+    return FINISHED_WITH_DEAD
+
+
+def call(arguments: Sequence[str], guard: "Guard | None" = None) -> int:
     """Run a command line; the exit code. Nothing but what a person can use reaches the screen."""
     try:
         result: Any = trotline.main(
-            args=list(arguments), prog_name="trotline", standalone_mode=False, color=_colour_wanted()
+            args=list(arguments), prog_name="trotline", standalone_mode=False, color=_colour_wanted(), obj=guard
         )
         sys.stdout.flush()
         return result if isinstance(result, int) else FINISHED

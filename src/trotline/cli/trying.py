@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from trotline.app import memory
 from trotline.app.loading import load
 from trotline.app.settings import Settings
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
@@ -20,6 +21,7 @@ from trotline.model.task import Task
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
+    from trotline.app.guarded import Guard
     from trotline.app.trial import Trial
     from trotline.spider.route import Route
     from trotline.spider.spider import Spider
@@ -40,7 +42,10 @@ if TYPE_CHECKING:
 @click.option("--all", "everything", is_flag=True, help="Every record, link and header, not only the first ones.")
 @click.option("--save", metavar="FILE", help="Keep the page's body, for testing.visit().")
 @json_option
+@click.pass_obj
 def command(
+    guard: "Guard | None",
+    /,
     spider: str,
     route_and_url: tuple[str, ...],
     allow_private: bool | None,
@@ -57,10 +62,12 @@ def command(
     from trotline.cli.trial_view import facts, lines
 
     settings = settings_of(allow_private=allow_private, allow=allow, **flags)
+    if guard is not None:
+        memory.cap(settings.memory)
     found = load(spider)
     route, task = choose(found, route_and_url)
     with contextlib.redirect_stdout(Aside()):
-        trial = wait_for(_attempt(found, route, task, settings))
+        trial = wait_for(_attempt(found, route, task, settings, guard))
     if as_json:
         click.echo(json_line(facts(trial, route.name)))
     else:
@@ -133,7 +140,7 @@ def _route_for(spider: "Spider", url: str) -> "Route":
     )
 
 
-async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Settings) -> "Trial":
+async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Settings, guard: "Guard | None") -> "Trial":
     from trotline.app import wiring
     from trotline.app.trial import Trier
 
@@ -147,7 +154,7 @@ async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Setti
     )
     try:
         robots = wiring.open_robots(fetcher, spider) if spider.robots else None
-        return await Trier(spider, fetcher, wiring.open_gate(spider), robots).attempt(route, task)
+        return await Trier(spider, fetcher, wiring.open_gate(spider), robots, guard).attempt(route, task)
     finally:
         await fetcher.close()
 
