@@ -1,6 +1,7 @@
 """What the Redis frontier costs the server, per task: CPU from INFO, bytes from used_memory.
 
     python -m bench.redis_frontier [--tasks N] [--lanes M] [--workers W] [--growth] [--build debian|wheel] [--aof]
+    python -m bench.redis_frontier --slowest    how long the longest call keeps the server busy, by what is asked
 
 Without numbers it measures the sizes that the promises name; `--growth` shows what becomes of the cost when there are
 more tasks, more lanes or more workers. The figures are the server's own CPU time, so a slow client changes them little;
@@ -14,6 +15,7 @@ from typing import Any
 from redis import Redis
 
 from bench.frontier_load import HEADING, RULE, Cost, batches, line, measure, rules
+from bench.slowest_calls import slowest_calls
 from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 
@@ -60,7 +62,12 @@ def main() -> None:
     parser.add_argument("--growth", action="store_true", help="many sizes, to see whether the cost stays flat")
     parser.add_argument("--build", choices=BUILDS, default=DEBIAN)
     parser.add_argument("--aof", action="store_true", help="with an append-only file, synced every second")
+    parser.add_argument("--slowest", action="store_true", help="the longest call of the largest batches")
     given = parser.parse_args()
+    if given.slowest:
+        with redis(given.build, {"appendonly": "yes" if given.aof else "no"}) as server:
+            print(asyncio.run(slowest_calls(server.url)))
+        return
     sizes = GROWTH if given.growth else SIZES
     if given.tasks or given.lanes or given.workers:
         sizes = ((given.tasks or 100_000, given.lanes or 1_000, given.workers or 1),)

@@ -326,3 +326,21 @@ def test_a_url_that_names_no_outbox_says_how_to_write_it(wrong: str) -> None:
 def test_other_words_of_the_url_are_the_servers() -> None:
     found = parse("rediss://queue/0?outbox=r&ca=a.pem&lease=90s")
     assert (found.server, found.name, found.lease) == ("rediss://queue/0?ca=a.pem", "r", 90.0)
+
+
+@pytest.mark.parametrize("name", ["parcels", "jobs", "books", "parked", "outboxes", "parcels.parcels"])
+async def test_an_outbox_may_be_named_like_anything_that_we_keep(name: str) -> None:
+    outbox = Outbox(f"{server(DEBIAN).url}?outbox={name}")
+    try:
+        await outbox.open()
+        await outbox.put("shop-1", list(pack("shop-1", rows_of([product("1")]), ())))
+        [taken] = await outbox.take()
+        await outbox.park([taken], "odd")
+        assert [each.why for each in await outbox.parked()] == ["odd"]
+        assert (await outbox.waiting()).parked == 1
+        assert await outbox.again() == 1
+        assert (await outbox.waiting()).parcels == (await outbox.waiting("shop-1")).parcels == 1
+        await outbox.done(await outbox.take())
+        assert (await outbox.waiting()).parcels == 0
+    finally:
+        await outbox.close()

@@ -8,10 +8,10 @@ from tests.contract.conftest import SqliteMemoryBench
 from tests.contract.redis_servers import RedisBench
 
 from trotline.adapters import redis
-from trotline.model.lease import Settlement
-from trotline.model.outcome import Bury
+from trotline.model.lease import Reject, Settlement
+from trotline.model.outcome import Bury, Done
 from trotline.model.verdict import Kind
-from trotline.rules.tallies import MOST_NAMES, folded
+from trotline.rules.tallies import MOST_NAMES, MOST_REJECTS, NOT_KEPT, folded
 from trotline.testing.frontier_contract import tasks
 from trotline.testing.frontier_contract.bench import lease_all
 
@@ -42,6 +42,69 @@ async def test_b66_reasons_that_name_hosts_do_not_become_as_many_counters(
     dead = sum(count for name, count in progress.tallies.items() if name.startswith("dead: "))
     assert dead == progress.dead == MOST_NAMES + 100
     assert progress.tallies["records"] == MOST_NAMES + 100
+
+
+@pytest.mark.parametrize("kind", [SqliteMemoryBench, RedisBench])
+async def test_b66_reasons_of_graves_and_of_bad_records_are_few(
+    kind: type[SqliteMemoryBench | RedisBench],
+) -> None:
+    bench = kind()
+    try:
+        frontier = await bench.open()
+        await frontier.put(tasks(MOST_NAMES + 100))
+        leases = await lease_all(frontier, "w")
+        buried, others = leases[: MOST_NAMES + 50], leases[MOST_NAMES + 50 :]
+        await frontier.settle(
+            "w", [Settlement(lease, Bury(f"unreachable: host{lease.token}.test is away")) for lease in buried]
+        )
+        rejects = [Reject(kind="page", why=f"price {number} is none", data="{}") for number in range(12 * 50)]
+        await frontier.settle(
+            "w",
+            [
+                Settlement(lease, Done(), rejects=tuple(rejects[12 * place : 12 * place + 12]))
+                for place, lease in enumerate(others)
+            ],
+        )
+        reasons = await frontier.reasons()
+        risen = await frontier.revive(why="unreachable: ")
+        left = await frontier.reasons()
+    finally:
+        await bench.close()
+
+    assert len(reasons) <= 2 * MOST_NAMES + 10
+    assert _counted(reasons, "unreachable: ") == len(buried) == risen
+    assert _counted(reasons, "bad record: ") == len(rejects)
+    assert reasons["bad record: others"] >= 100
+    assert _counted(left, "unreachable: ") == 0
+    assert _counted(left, "bad record: ") == len(rejects)
+
+
+@pytest.mark.parametrize("kind", [SqliteMemoryBench, RedisBench])
+async def test_b66_bad_records_beyond_the_kept_ones_are_counted(kind: type[SqliteMemoryBench | RedisBench]) -> None:
+    bench = kind()
+    try:
+        frontier = await bench.open()
+        await frontier.put(tasks(30))
+        rejects = tuple(Reject(kind="page", why="no price", data="{}") for _ in range(500))
+        leases = await lease_all(frontier, "w")
+        await frontier.settle("w", [Settlement(lease, Done(), rejects=rejects) for lease in leases])
+        progress, reasons = await frontier.progress(), await frontier.reasons()
+        kept = await frontier.graves(limit=100_000)
+    finally:
+        await bench.close()
+
+    assert len(kept) == MOST_REJECTS
+    assert progress.tallies["records rejected"] == _counted(reasons, "bad record: ") == 30 * 500
+    assert progress.tallies[NOT_KEPT] == 30 * 500 - MOST_REJECTS
+
+
+def _counted(reasons: dict[str, int], start: str) -> int:
+    return sum(count for why, count in reasons.items() if why.startswith(start))
+
+
+def test_b66_both_frontiers_keep_as_many_bad_records() -> None:
+    lua = Path(redis.__file__).parent / "lua" / "settle.lua"
+    assert re.findall(r"MOST_REJECTS = \d+, (\d+)", lua.read_text()) == [str(MOST_REJECTS)]
 
 
 def test_b66_both_frontiers_know_the_same_verdicts() -> None:

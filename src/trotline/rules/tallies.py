@@ -3,11 +3,34 @@
 Reasons quote hosts, and messages of handlers quote anything. A job of a million hosts must not have a million counters.
 """
 
+from collections.abc import Mapping
+
 from trotline.model.verdict import Kind
 
 MOST_NAMES = 500
 """Names of one job. Beyond them, a new one is counted with its like."""
 _KINDS = frozenset(kind.value for kind in Kind) | {"handler"}
+
+
+MOST_REJECTS = 10_000
+"""Records of one job that failed validation and are kept; the others are counted."""
+NOT_KEPT = "records rejected and not kept"
+"""The name under which those are."""
+
+
+def bad_record(why: str) -> str:
+    """The reason by which a record that failed validation is found again."""
+    return f"bad record: {why}"
+
+
+def bounded(counts: Mapping[str, int], most: int = MOST_NAMES) -> dict[str, int]:
+    """The same counts under about so many names: the largest keep theirs, the others are counted with their like."""
+    ranked = sorted(counts.items(), key=lambda each: -each[1])
+    kept = dict(ranked[:most])
+    for name, count in ranked[most:]:
+        like = folded(name)
+        kept[like] = kept.get(like, 0) + count
+    return kept
 
 
 def folded(name: str) -> str:

@@ -1,7 +1,8 @@
 """Batches on their way to the scripts: one argument of msgpack, flat, because nested ones cost the server twice."""
 
 import random
-from collections.abc import Container, Sequence
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
 from math import isfinite
 from typing import Any
 
@@ -15,11 +16,20 @@ from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
+from trotline.rules.tallies import bad_record, bounded
+
+MOST = 1000
+"""Elements of one call (tasks, leases, bad records), whatever the batch: no call keeps the server busy for long."""
+_HEAVY = 4096
+"""Bytes that weigh as much as one more element."""
 
 encode = msgspec.msgpack.Encoder().encode
 
 _LONGEST_TALLY = 100
 _LONGEST_EXAMPLE = 500
+_REJECTS = 900
+"""Of one page that are kept; the others are counted by reason, under so many:"""
+_MORE_REASONS = 50
 _LONGEST_LANE = 8192
 """Four times as many bytes at most: parcels keep its length in two."""
 _MOST_COUNTED = 2**50
@@ -50,6 +60,24 @@ def bounds(pace: Pace) -> list[float]:
     """A pace as pace.lua takes it: shortest and longest interval, visits at the same time."""
     floor = pace.rate.interval
     return [floor, max(floor, pace.slowest.interval), pace.concurrency]
+
+
+def weight_of(settlement: Settlement) -> int:
+    """How many elements of a call it is."""
+    return 1 + len(settlement.children) + min(len(settlement.rejects), _REJECTS + _MORE_REASONS)
+
+
+def parts_of(tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
+    """In their order, as many together as one call may bring."""
+    start = weight = 0
+    for place, task in enumerate(tasks):
+        heavy = 1 + (len(task.url) + len(task.body)) // _HEAVY
+        if weight + heavy > MOST and place > start:
+            yield tasks[start:place]
+            start, weight = place, 0
+        weight += heavy
+    if start < len(tasks):
+        yield tasks[start:]
 
 
 class Batch:
@@ -176,17 +204,21 @@ def _tallies(settlement: Settlement) -> list[Any]:
 
 
 def _rare(settlement: Settlement) -> tuple[list[Any], list[Any]]:
-    """Examples and rejects, each flat."""
+    """Examples and rejects, each flat. A reject is why, how many, and the record, or nothing if it is only counted."""
     examples = [
         part for name, url in settlement.examples.items() for part in (name[:_LONGEST_TALLY], url[:_LONGEST_EXAMPLE])
     ]
     task = settlement.lease.task
     rejects = [
         part
-        for reject in settlement.rejects
+        for reject in settlement.rejects[:_REJECTS]
         for part in (
-            f"bad record: {reject.why}",
+            bad_record(reject.why),
+            1,
             msgspec.json.encode((task.url, task.route, reject.kind, reject.why, reject.data)).decode(),
         )
     ]
+    others = Counter(bad_record(reject.why) for reject in settlement.rejects[_REJECTS:])
+    for why, count in bounded(others, _MORE_REASONS).items():
+        rejects += (why, count, "")
     return examples, rejects

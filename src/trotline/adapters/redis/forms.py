@@ -4,11 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.compact import Form, decode_form, encode_form
+from trotline.adapters.redis.compact import VERSION, Form, decode_form, encode_form
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
 from trotline.errors import FrontierError
 from trotline.model.wire import Undecodable
+
+_FORM = slice(14, 16)
+"""Where a blob names its form."""
+_SMALLEST = 21
 
 
 class Forms:
@@ -59,3 +63,11 @@ class Forms:
             return self._forms[number]
         except KeyError:
             raise Undecodable(f"its form {number} is not known to this job") from None
+
+
+def forms_in(blobs: list[Any]) -> set[int]:
+    """The numbers of the forms that these blobs name."""
+    numbers = {
+        blob[_FORM] for blob in blobs if isinstance(blob, bytes) and len(blob) >= _SMALLEST and blob[0] == VERSION
+    }
+    return {int.from_bytes(number, "big") for number in numbers}

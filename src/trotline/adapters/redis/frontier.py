@@ -10,10 +10,11 @@ from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import listener
 from trotline.adapters.redis.console import RedisConsole
 from trotline.adapters.redis.ending import ended_with
+from trotline.adapters.redis.haul import Haul
 from trotline.adapters.redis.news import News
 from trotline.adapters.redis.rounds import Rounds
 from trotline.adapters.redis.server import Client, Server
-from trotline.adapters.redis.shard import Haul, Shard
+from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.spreading import Spread
 from trotline.errors import FrontierError
 from trotline.model.job import About, Job
@@ -23,8 +24,6 @@ from trotline.model.task import Task
 
 LOOK: Seconds = 1.0
 """Whoever waits looks again after this at the latest."""
-_MOST = 1000
-"""Tasks of one call: longer batches go in several, so that no call keeps the server busy for long."""
 
 
 class RedisFrontier(RedisConsole):
@@ -53,12 +52,6 @@ class RedisFrontier(RedisConsole):
         for task in tasks:
             if task.fingerprint == 0:
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
-        answers: list[Admission] = []
-        for start in range(0, len(tasks), _MOST):
-            answers += await self._put(tasks[start : start + _MOST])
-        return answers
-
-    async def _put(self, tasks: Sequence[Task]) -> list[Admission]:
         if len(self._shards) == 1:
             return await self._shards[0].put(tasks)
         homes: dict[Shard, list[int]] = defaultdict(list)

@@ -72,6 +72,11 @@ class Parked(NamedTuple):
     why: str
 
 
+def _key(name: str, what: str) -> str:
+    """What of an outbox, whatever its name is: names are the authors', and may be one of these words."""
+    return f"trotline:{{outbox.{name}}}:{what}"
+
+
 def parse(url: str) -> Address:
     place, _, query = url.partition("?")
     words = dict(parse_qsl(query))
@@ -92,7 +97,7 @@ class Outbox:
 
     def __init__(self, url: str | Address) -> None:
         self.address = parse(url) if isinstance(url, str) else url
-        self._key = f"trotline:{{outbox.{self.address.name}}}:parcels"
+        self._key = _key(self.address.name, "parcels")
         self._lease = int(self.address.lease * 1000)
         self._client: Client = connect(self.address.server)
         self._server: Server | None = None
@@ -141,10 +146,10 @@ class Outbox:
         """Records that the database refuses, without those that came with them."""
         for blob, number in pack(job, rows_of(records), ()):
             fields = ("job", job, "records", number, "blob", blob, "why", why)
-            await self._ask("XADD", self._key.replace("parcels", "parked"), "*", *fields)
+            await self._ask("XADD", _key(self.address.name, "parked"), "*", *fields)
 
     async def parked(self, limit: int = 100) -> list[Parked]:
-        found = await self._ask("XRANGE", self._key.replace("parcels", "parked"), "-", "+", "COUNT", limit)
+        found = await self._ask("XRANGE", _key(self.address.name, "parked"), "-", "+", "COUNT", limit)
         return [_parked(name, fields) for name, fields in found]
 
     async def again(self) -> int:
@@ -157,10 +162,10 @@ class Outbox:
 
     async def waiting(self, job: str = "") -> Waiting:
         """What is not written yet, in nobody's hands or in a writer's; of one job if it is named."""
-        books = self._key.replace("parcels", "books")
-        parked = int(await self._ask("XLEN", self._key.replace("parcels", "parked")))
+        books = _key(self.address.name, "books")
+        parked = int(await self._ask("XLEN", _key(self.address.name, "parked")))
         if job:
-            mine = await self._ask("HGET", self._key.replace("parcels", "jobs"), job)
+            mine = await self._ask("HGET", _key(self.address.name, "jobs"), job)
             return Waiting(int(mine or 0), 0, parked)
         records = await self._ask("HGET", books, "records")
         return Waiting(int(await self._ask("XLEN", self._key)), int(records or 0), parked)
@@ -244,7 +249,7 @@ async def unwritten(url: str) -> dict[str, int]:
     found: dict[str, int] = {}
     try:
         for name in await server.ask("SMEMBERS", ALL):
-            jobs = await server.ask("HGETALL", f"trotline:{{outbox.{name.decode()}}}:jobs")
+            jobs = await server.ask("HGETALL", _key(name.decode(), "jobs"))
             for job, parcels in jobs.items():
                 found[job.decode()] = found.get(job.decode(), 0) + int(parcels)
     finally:

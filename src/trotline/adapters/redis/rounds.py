@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from math import ceil
 
-from trotline.adapters.redis.shard import Haul, Shard
+from trotline.adapters.redis.haul import Haul
+from trotline.adapters.redis.shard import Shard
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.lease import Lease
 from trotline.model.moments import Seconds

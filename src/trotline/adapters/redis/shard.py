@@ -9,20 +9,24 @@ import msgspec
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.batches import (
+    MOST,
     Batch,
     LeaseName,
     bounds,
     encode,
     endings,
     fingerprint_field,
+    parts_of,
     raw,
     token_field,
 )
-from trotline.adapters.redis.compact import VERSION, Codec
-from trotline.adapters.redis.forms import Forms
+from trotline.adapters.redis.compact import Codec
+from trotline.adapters.redis.forms import Forms, forms_in
+from trotline.adapters.redis.haul import Haul
 from trotline.adapters.redis.memory import pieces
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.settling import Settling
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import About, Job, WorkerView
 from trotline.model.lease import Admission, Lease, Settled, Settlement
@@ -33,30 +37,11 @@ from trotline.model.wire import Undecodable
 
 _ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"): Admission.REFUSED}
 _SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}
-_FORM = slice(14, 16)
-"""Where a blob names its form."""
-_SMALLEST = 21
 _PAGE = 500
 _HEAD = 6
 """Values of a lease's reply before the first lane."""
 _decode_about = msgspec.msgpack.Decoder(About).decode
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
-
-
-class Haul(msgspec.Struct):
-    """What a lease brought."""
-
-    leases: list[Lease]
-    pause: Seconds
-    """How long until there may be more; negative: nobody knows."""
-    over: bool
-    """The job is finished or cancelled, as far as this shard knows."""
-    best: int | None = None
-    """The best level that is left there, if the job has several shards."""
-    line: float = 0.0
-    """How many lanes stand in line at that level."""
-    parked: int = 0
-    """Tasks that could not be read."""
 
 
 class Shard:
@@ -79,6 +64,7 @@ class Shard:
         self._unsure: dict[str, tuple[list[int], str]] = {}
         """Settles whose replies did not arrive: asked again, they are the same call."""
         self._puts = 0
+        self._settling = Settling(self)
         self._telling = ""
         """Name of a call that announces the end and whose reply did not arrive: asked again, it is the same call."""
 
@@ -86,12 +72,21 @@ class Shard:
         return Batch(self._job.rules, self.codec, self.forms)
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        return [_ADMISSIONS[letter] for part in parts_of(tasks) for letter in await self._admit(part)]
+
+    async def admit_for(self, worker: str, lease: Lease, children: Sequence[Task]) -> bool:
+        """Admit what a page led to if the worker still holds its lease."""
+        guard = worker, token_field(lease.token), fingerprint_field(lease.task)
+        return bool(await self._admit(children, *guard))
+
+    async def _admit(self, tasks: Sequence[Task], *guard: str | bytes) -> bytes:
         batch = self.batch()
         await batch.add(tasks)
         self._puts += 1
         told = encode((batch.names, batch.paces, batch.tasks))
-        answers = await self.server.run(script("put", seen=self.seen), self.key, self.server.name, self._puts, told)
-        return [_ADMISSIONS[letter] for letter in answers]
+        deed = script("put", seen=self.seen)
+        answers: bytes = await self.server.run(deed, self.key, self.server.name, self._puts, told, *guard)
+        return answers
 
     async def lease(self, worker: str, limit: int, upto: int | None = None) -> Haul:
         """`upto`: no level beyond this one. Asked for nothing, it does the housekeeping and tells what there is."""
@@ -120,7 +115,7 @@ class Shard:
         haul = Haul([], max(0.001, (wake - now) / 1e6) if wake >= 0 else -1.0, bool(over), best, line)
         if len(reply) == _HEAD:
             return haul
-        await self.forms.look_up(_forms_in(reply[_HEAD + 3 :: 2]))
+        await self.forms.look_up(forms_in(reply[_HEAD + 3 :: 2]))
         leased_at, unreadable, at = now / 1e6, [], _HEAD
         unpack, form = self.codec.unpack, self.forms.form
         while at < len(reply):
@@ -142,7 +137,7 @@ class Shard:
 
     async def read(self, blob: bytes, lane: str) -> Task:
         """The task in a blob; `Undecodable` says why not."""
-        await self.forms.look_up(_forms_in([blob]))
+        await self.forms.look_up(forms_in([blob]))
         return self.codec.unpack(blob, lane, self.forms.form)[0]
 
     async def live(self, worker: str, leases: Sequence[Lease]) -> list[bytes | None]:
@@ -153,6 +148,10 @@ class Shard:
 
     async def arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
         """Tasks come from another shard: each with how long it waits, and what `live` told of it."""
+        for start in range(0, len(moves), MOST):
+            await self._arrive(moves[start : start + MOST])
+
+    async def _arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
         batch = self.batch()
         flat: list[Any] = []
         for task, wait, told in moves:
@@ -164,7 +163,12 @@ class Shard:
     async def settle(
         self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
     ) -> list[Settled]:
-        """`left`: those whose task goes on in another shard."""
+        """In as many calls as it takes. `left`: those whose task goes on in another shard."""
+        return await self._settling.settle(worker, settlements, left)
+
+    async def settle_at_once(
+        self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
+    ) -> list[Settled]:
         batch = self.batch()
         flat = await endings(settlements, batch, self._chance, left)
         owners: list[int] = []
@@ -195,14 +199,22 @@ class Shard:
     async def leave(self, worker: str, guilty: int | None, why: str, detail: str) -> int:
         for known in (self._lost, self._last, self._unsure):
             known.pop(worker, None)
+        self._settling.forget(worker)
         token = "" if guilty is None else guilty
-        held = await self.server.run(script("leave"), self.key, worker, token, why or _BROUGHT_DOWN, detail)
-        return int(held)
+        gone, more = 0, 1
+        while more:
+            some, more = await self.server.run(script("leave"), self.key, worker, token, why or _BROUGHT_DOWN, detail)
+            gone += some
+        return gone
 
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
         mine = [token_field(token) for token in tokens if token % self._shards == self._number]
         told = self._last.get(worker, -1), *filter(None, mine)
-        return int(await self.server.run(script("holds"), self.key, worker, *told))
+        gone, more = 0, 1
+        while more:
+            some, more = await self.server.run(script("holds"), self.key, worker, *told)
+            gone += some
+        return gone
 
     async def seal(self) -> None:
         await self.server.run(script("seal"), self.key)
@@ -278,10 +290,3 @@ class Shard:
 def _mark(task: Task) -> str:
     """A move's name: the same move twice is one. Redirects are only ever added, so no other move has this name."""
     return f"{task.fingerprint}.{task.hops}"
-
-
-def _forms_in(blobs: list[Any]) -> set[int]:
-    numbers = {
-        blob[_FORM] for blob in blobs if isinstance(blob, bytes) and len(blob) >= _SMALLEST and blob[0] == VERSION
-    }
-    return {int.from_bytes(number, "big") for number in numbers}

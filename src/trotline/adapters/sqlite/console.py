@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from trotline.model.job import Budget, Grave, Job, LanePace, LaneView, Progress,
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.rules import graves, redaction
+from trotline.rules.tallies import NOT_KEPT, bad_record, bounded
 
 T = TypeVar("T")
 
@@ -199,10 +201,17 @@ class SqliteConsole:
                 (self._number,),
             )
         )
-        rejects = db.execute(
-            "SELECT 'bad record: ' || why, count(*) FROM reject WHERE job = ? GROUP BY why", (self._number,)
+        rejects = Counter(
+            {
+                bad_record(why): count
+                for why, count in db.execute(
+                    "SELECT why, count(*) FROM reject WHERE job = ? GROUP BY why", (self._number,)
+                )
+            }
         )
-        return {**reasons, **dict(rejects)}
+        for (count,) in db.execute("SELECT n FROM tally WHERE job = ? AND name = ?", (self._number, NOT_KEPT)):
+            rejects[bad_record("others")] += count
+        return {**bounded(reasons), **bounded(rejects)}
 
     def _revive(self, turn: Turn, ids: Sequence[str], why: str) -> int:
         risen = self._chosen(turn, ids, why)

@@ -18,6 +18,7 @@ from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.task import Task
 from trotline.rules import learning
 from trotline.rules.retries import LATER_BY
+from trotline.rules.tallies import MOST_REJECTS, NOT_KEPT
 
 _LONGEST_EXAMPLE = 500
 _Row = tuple[int, int, int, int, int, int]
@@ -117,14 +118,19 @@ def _move(turn: Turn, task_id: int, moved: Task, fingerprint: int, attempt: int)
 
 
 def _keep_rejects(turn: Turn, settlement: Settlement, fingerprint: int) -> None:
+    """A handler that is wrong about every page must not fill the disk: what is too much is counted."""
     task = settlement.lease.task
     body = wire.encode(task)
+    [kept] = turn.db.execute("SELECT count(*) FROM reject WHERE job = ?", (turn.job,)).fetchone()
+    rows = settlement.rejects[: max(0, MOST_REJECTS - kept)]
     turn.db.executemany(
         "INSERT INTO reject (job, fingerprint, url, route, kind, why, data, seen_at, body)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
             (turn.job, fingerprint, task.url, task.route, reject.kind, reject.why, reject.data, turn.now, body)
-            for reject in settlement.rejects
+            for reject in rows
         ],
     )
+    if len(rows) < len(settlement.rejects):
+        turn.tallies[NOT_KEPT] += len(settlement.rejects) - len(rows)
     turn.tallies["records rejected"] += len(settlement.rejects)

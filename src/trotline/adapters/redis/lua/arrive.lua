@@ -8,7 +8,7 @@
 --
 --   P moved    zset of marks: fingerprint and number of redirects -> when it was made
 
-local KEEP = 600
+local KEEP, REMOVED = 600, 2000
 
 local asked = cmsgpack.unpack(ARGV[2])
 local names, paces, tasks = asked[1], asked[2], asked[3]
@@ -22,7 +22,8 @@ for at = 1, #tasks, 5 do
     reopened = true
   end
 end
-call("ZREMRANGEBYSCORE", P .. "moved", "-inf", now - KEEP)
+local old = call("ZRANGEBYSCORE", P .. "moved", "-inf", now - KEEP, "LIMIT", 0, REMOVED)
+if #old > 0 then many("ZREM", P .. "moved", old) end
 write_lanes()
 close_books()
 return 1

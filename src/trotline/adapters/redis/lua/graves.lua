@@ -3,7 +3,7 @@
 --   parcel           level, lane and blob in one string
 --   P graves         hash  id -> when, why, detail, parcel
 --   P graves:order   zset  id -> when
---   P reasons        hash  why -> how many
+--   P reasons        hash  why -> how many, or with its like when there are too many (job.lua)
 --
 -- Of a blob these scripts know only the head: version, fingerprint, attempt (2 bytes), deaths, kills.
 
@@ -35,7 +35,7 @@ local function bury(lane, level, blob, why, detail, name)
   local grave = pack_("<dI4c0I4c0", now, #why, why, #detail, detail) .. wrap(lane, level) .. blob
   call("HSET", P .. "graves", id, grave)
   call("ZADD", P .. "graves:order", now, id)
-  call("HINCRBY", P .. "reasons", why, 1)
+  count_up(P .. "reasons", why, 1)
   book.dead = book.dead + 1
   book.ended = book.ended + 1
   tally(name, 1)

@@ -3,18 +3,22 @@
 -- A worker tells which leases it knows of: what else is in its name goes back, and no attempt is counted.
 -- Only what was handed out before that: this call may have been under way for long.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] the last token that reached it     then the tokens (6 bytes) that it knows
---   gives how many went back
+--   gives how many went back, and 1 if there are more
 
 local known = {}
 for i = 4, #ARGV do known[unpack_(">I6", ARGV[i])] = true end
 local unknown, last = {}, tonumber(ARGV[3])
-for _, lease in ipairs(held_by(ARGV[2])) do
+for _, lease in ipairs((held_by(ARGV[2]))) do
   if lease[1] <= last and not known[lease[1]] then unknown[#unknown + 1] = lease end
 end
-if #unknown == 0 then return 0 end
-for i = 1, #unknown do call("HDEL", HELD .. ARGV[2], pack_(">I6", unknown[i][1])) end
+if #unknown == 0 then return {0, 0} end
+-- Those that were handed out last go back first: they go to the head of their queues.
+table.sort(unknown, function(one, other) return one[1] > other[1] end)
+local more = #unknown > AT_ONCE
+while #unknown > AT_ONCE do unknown[#unknown] = nil end
+take_from(ARGV[2], unknown)
 give_back(unknown)
 tally("unknown to its worker", #unknown)
 write_lanes()
 close_books()
-return #unknown
+return {#unknown, more and 1 or 0}

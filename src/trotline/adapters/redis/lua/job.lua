@@ -55,8 +55,7 @@ local function folded(name)
   return (what or name) .. (known and ": " .. verdict or "") .. ": others"
 end
 
-local function count_up(name, count)
-  local key = P .. "tallies"
+local function count_up(key, name, count)
   if call("HINCRBY", key, name, count) == count and call("HLEN", key) > 500 then
     call("HDEL", key, name)
     call("HINCRBY", key, folded(name), count)
@@ -64,7 +63,7 @@ local function count_up(name, count)
 end
 
 local function close_books()
-  for name, count in pairs(tallies) do count_up(name, count) end
+  for name, count in pairs(tallies) do count_up(P .. "tallies", name, count) end
   call("HSET", JOB, "books", pack_(BOOKS, book.waiting, book.leased, book.done, book.dead, book.entered, book.ended,
     book.leases, book.turns, book.delayed, book.buckets, book.seen, book.draining))
   if reopened and whole and book.finished_at then

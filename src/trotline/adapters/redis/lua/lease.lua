@@ -13,7 +13,7 @@
 local worker, limit, this_call, lost_call = ARGV[2], min(tonumber(ARGV[3]), 1000), ARGV[4], ARGV[5]
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 local shards, shard, upto = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local RESCUED, PROMOTED, BURIED = 2000, 1000, 2000
+local RESCUED, PROMOTED, BURIED = 1000, 1000, 500
 local QUANTUM, MANY = 8, 32
 -- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
 -- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.

@@ -2,10 +2,11 @@
 -- needs: job pace lanes graves workers
 -- A worker stops: what it holds goes back at once, and no attempt is counted, but for the page that brought it down.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] token of the guilty lease, or ""     ARGV[4] why     ARGV[5] detail
---   gives how many leases it held
+--   gives how many of its leases went back, and 1 if there are more
 
 local guilty, why, detail = tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local held = held_by(ARGV[2])
+local held, more = held_by(ARGV[2], AT_ONCE)
+take_from(ARGV[2], held)
 give_back(held, function(token, lane, level, blob)
   local attempt, deaths, kills = counts_of(blob)
   if token ~= guilty or not attempt then return blob end
@@ -14,7 +15,7 @@ give_back(held, function(token, lane, level, blob)
   bury(lane, level, blob, why, detail ~= "" and times .. "\n" .. detail or times, "dead: " .. why)
   return nil
 end)
-forget_worker(ARGV[2])
+if not more then forget_worker(ARGV[2]) end
 write_lanes()
 close_books()
-return #held
+return {#held, more and 1 or 0}

@@ -24,7 +24,7 @@ for i = 2, #asked, 3 do
   -- Somebody else may have been faster: then the page waits already.
   if call("LREM", P .. "rejects", 1, asked[i]) == 1 then
     gone = gone + 1
-    if call("HEXISTS", P .. "reasons", why) == 0 then why = "bad record: others" end
+    if call("HEXISTS", P .. "reasons", why) == 0 then why = folded(why) end
     if call("HINCRBY", P .. "reasons", why, -1) <= 0 then call("HDEL", P .. "reasons", why) end
     if level then
       wait_in(lanes[names[i]], level, blobs[i], 0)

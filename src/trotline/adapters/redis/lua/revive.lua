@@ -18,7 +18,8 @@ for i = 3, #asked, 2 do
       load_lanes({name}, paces)
       call("HDEL", P .. "graves", id)
       call("ZREM", P .. "graves:order", id)
-      if call("HINCRBY", P .. "reasons", its_why, -1) <= 0 then call("HDEL", P .. "reasons", its_why) end
+      local counted = call("HEXISTS", P .. "reasons", its_why) == 1 and its_why or folded(its_why)
+      if call("HINCRBY", P .. "reasons", counted, -1) <= 0 then call("HDEL", P .. "reasons", counted) end
       wait_in(lanes[name], level, with_counts(sub(grave, from), 0, 0, 0), 0)
       risen = risen + 1
     end

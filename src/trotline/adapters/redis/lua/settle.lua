@@ -80,17 +80,14 @@ local function keep_rare(examples, rejects, parcel)
       call("HSETNX", P .. "examples", examples[i], examples[i + 1])
     end
   end
-  for i = 1, #rejects, 2 do
-    local why = rejects[i]
-    if call("HEXISTS", P .. "reasons", why) == 0 and call("HLEN", P .. "reasons") >= MOST_NAMES then
-      why = "bad record: others"
-    end
-    call("HINCRBY", P .. "reasons", why, 1)
-    tally("records rejected", 1)
-    if call("LLEN", P .. "rejects") < MOST_REJECTS then
-      call("RPUSH", P .. "rejects", pack_("<dI4c0", now, #rejects[i + 1], rejects[i + 1]) .. parcel)
+  for i = 1, #rejects, 3 do
+    local count, row = rejects[i + 1], rejects[i + 2]
+    count_up(P .. "reasons", rejects[i], count)
+    tally("records rejected", count)
+    if row ~= "" and call("LLEN", P .. "rejects") < MOST_REJECTS then
+      call("RPUSH", P .. "rejects", pack_("<dI4c0", now, #row, row) .. parcel)
     else
-      tally("records rejected and not kept", 1)
+      tally("records rejected and not kept", count)
     end
   end
 end

@@ -6,7 +6,7 @@
 --   gives how many tasks were buried ("cancelled" for a lane), and 1 if there are more to bury
 
 local STATES = {running = RUNNING, paused = PAUSED, draining = DRAINING}
-local BURIED = 2000
+local BURIED = 500
 
 local verb, name = ARGV[2], ARGV[3]
 if name == "" then

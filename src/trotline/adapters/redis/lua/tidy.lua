@@ -23,5 +23,5 @@ for i = 1, #page[2], 2 do
 end
 if #plain > 0 then many("HDEL", LANES, plain) end
 -- Where nothing waits, nobody stands in line.
-if book.waiting == 0 then call("DEL", P .. "rest") end
+if book.waiting == 0 then call("UNLINK", P .. "rest") end
 return page[1]

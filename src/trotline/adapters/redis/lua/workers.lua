@@ -6,7 +6,7 @@
 --   P figures   hash  d..W, f..W -> leases it ended as done / otherwise
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 
-local DEATHS, KILLS = 10, 2
+local DEATHS, KILLS, AT_ONCE = 10, 2, 500
 local HELD = P .. "held:"
 
 -- Tasks go back to the head of their queues, those that were handed out first before the others.
@@ -35,13 +35,30 @@ local function give_back(held, changed)
   end
 end
 
-local function held_by(worker)
-  local flat, held = call("HGETALL", HELD .. worker), {}
-  for i = 1, #flat, 2 do
-    local token = unpack_(">I6", flat[i])
-    held[#held + 1] = {token, flat[i + 1]}
-  end
-  return held
+-- What it holds, or (most) about that many of it; and whether there is more.
+local function held_by(worker, most)
+  local key, held = HELD .. worker, {}
+  local cursor, flat = "0", nil
+  local all = not most or call("HLEN", key) <= most
+  repeat
+    if all then
+      flat = call("HGETALL", key)
+    else
+      local page = call("HSCAN", key, cursor, "COUNT", most)
+      cursor, flat = page[1], page[2]
+    end
+    for i = 1, #flat, 2 do
+      local token = unpack_(">I6", flat[i])
+      held[#held + 1] = {token, flat[i + 1]}
+    end
+  until all or cursor == "0" or #held >= most
+  return held, not all and call("HLEN", key) > #held
+end
+
+local function take_from(worker, held)
+  local fields = {}
+  for i = 1, #held do fields[i] = pack_(">I6", held[i][1]) end
+  if #fields > 0 then many("HDEL", HELD .. worker, fields) end
 end
 
 local function forget_worker(worker)
@@ -53,8 +70,9 @@ local function forget_worker(worker)
 end
 
 local function rescue(worker)
-  local held = held_by(worker)
+  local held, more = held_by(worker, AT_ONCE)
   local rescued = 0
+  take_from(worker, held)
   give_back(held, function(_, lane, level, blob)
     local attempt, deaths, kills = counts_of(blob)
     if attempt and deaths >= DEATHS then
@@ -67,6 +85,6 @@ local function rescue(worker)
     return blob
   end)
   if rescued > 0 then tally("rescued", rescued) end
-  forget_worker(worker)
+  if not more then forget_worker(worker) end
   return #held
 end
