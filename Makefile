@@ -73,6 +73,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
 	$(BIN)/python -m tests.e2e.fleet_soak
+	$(BIN)/python -m tests.e2e.doc_closures
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	$(BIN)/python -m tests.fuzz --minutes 30
 

@@ -62,10 +62,10 @@ def _take_off() -> None:
     _replace(fetcher, "connector", connector)
     _replace(reading, "head", lambda response, limits: (tuple(response.headers.items()), ()))
     _replace(reading, "body", body)
-    # Robots, traps, twins, challenge pages.
+    # Robots, traps, near duplicates, challenge pages.
     _replace(wiring, "open_robots", lambda *_, **__: None)
     _replace(wiring, "open_gate", gate)
-    _replace(TrapWatch, "why", lambda self, address, now=0.0: None)
+    _replace(TrapWatch, "why", lambda self, address, now=0.0, **page: None)
     _replace(verdicts, "challenge", lambda answer: "")
     # What tells the supervisor which page is being read, and what keeps secrets out of texts.
     _replace(Marker, "reading", lambda self, token, now: None)

@@ -83,7 +83,7 @@ async def test_a_default_limit_that_cuts_ends_run_and_work_with_code_5(url: str,
     assert cut in ended.out.split("cut by limits")[1].splitlines()[1]
     assert "(raise Limits(url))" in ended.out
 
-    started = await call(tmp_path, "start", "site.py", "--fresh", "--detach", "--allow-private")
+    started = await call(tmp_path, "start", "site.py", "--fresh", "--detach")
     assert started.code == 0, started
     worked = await call(tmp_path, "work", "site.py", "--until-finished", "--allow-private", "--json")
     assert (worked.code, worked.summary["ending"]) == (5, "finished, but cut by limits"), worked

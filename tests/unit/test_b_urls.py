@@ -9,6 +9,7 @@ from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.rules.addresses import allowed, is_number, why_not_address, why_not_name, why_not_port
+from trotline.rules.near_duplicates import Likeness
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapWatch
 from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, join_all, read, resolve
@@ -222,7 +223,9 @@ def test_b17_traps_are_refused_and_counted() -> None:
     calendar = [f"https://shop.example/calendar?date={year}-01-01" for year in range(2027, 2100)]
     sessions = [f"https://shop.example/p?jsessionid={number}" for number in range(40)]
     ours = gate()
-    sifted = ours.sift([], [Follow(route="r", urls=[*deep, *calendar, *sessions])], PARENT, HERE, NOW)
+    repeating = Likeness("pages alike: same text", "trap: same text", alike=True, repeats=True)
+    follow = Follow(route="r", urls=[*deep, *calendar, *sessions])
+    sifted = ours.sift_alike(repeating, [], [follow], PARENT, HERE, NOW)
 
     assert {"trap: repeated segments", "trap: endless calendar"} <= set(sifted.refused)
     assert sifted.known == 39, "a session id makes no other page"

@@ -131,7 +131,7 @@ def test_every_refusal_is_counted_with_its_reason_each_time() -> None:
     door = gate(Scope(hosts=["shop.example"], exclude=["/cart"]))
     links = follow(
         "https://other.example/", "https://other.example/2", "ftp://shop.example/", "https://shop.example/cart",
-        "nonsense", "https://me:secret@shop.example/", "https://shop.example/a/a/a/a",
+        "nonsense", "https://me:secret@shop.example/", "https://shop.example" + "/a" * 10,
         "https://shop.example/" + "a" * 2_083,
     )  # fmt: skip
     for _ in range(3):
@@ -139,7 +139,24 @@ def test_every_refusal_is_counted_with_its_reason_each_time() -> None:
             "host": 2, "scheme": 1, "excluded": 1, "not a URL": 1, "user-info": 1, "too long": 1,
             "trap: repeated segments": 1,
         }  # fmt: skip
-    assert door.traps.caught == {"trap: repeated segments": (1, "https://shop.example/a/a/a/a")}
+    assert door.traps.caught == {"trap: repeated segments": (3, "https://shop.example" + "/a" * 10)}
+
+
+def test_a_long_link_that_is_out_of_scope_was_not_cut_by_its_length() -> None:
+    long = "a" * 3_000
+    links = follow(f"https://other.example/{long}", f"https://shop.example/cart/{long}", f"https://shop.example/{long}")
+    door = gate(Scope(hosts=["shop.example"], exclude=["/cart"]))
+    alone = gate(Scope(same_host=True))
+
+    for _ in range(2):
+        assert door.sift([], [links], PARENT, HERE, NOW).refused == {"host": 1, "excluded": 1, "too long": 1}
+        assert alone.sift([], [links], PARENT, HERE, NOW).refused == {"another host": 1, "too long": 2}
+
+
+def test_an_index_of_many_thousand_links_is_taken_whole_by_default() -> None:
+    links = follow(*(f"https://shop.example/p/{number}" for number in range(18_000)))
+    sifted = gate().sift([], [links], PARENT, HERE, NOW)
+    assert (len(sifted.tasks), sifted.refused) == (18_000, {})
 
 
 def test_too_deep_here_is_not_too_deep_from_nearer() -> None:
@@ -210,7 +227,7 @@ def test_explaining_tells_what_sifting_would_do_and_changes_nothing() -> None:
         "https://shop.example/p?b=1&a=2": "admitted",
         "https://other.example/": "refused: host",
         "mailto:x@shop.example": "refused: scheme",
-        "https://shop.example/a/a/a/a": "refused: trap: repeated segments",
+        "https://shop.example" + "/a" * 10: "refused: trap: repeated segments",
     }
     for url, verdict in cases.items():
         assert door.explain(url, PARENT, NOW).verdict == verdict

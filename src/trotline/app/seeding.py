@@ -11,7 +11,8 @@ import msgspec
 
 from trotline.app.lines import pieces
 from trotline.errors import SpiderRefused
-from trotline.frontier.gate import Gate, Sifted
+from trotline.frontier.gate import Gate
+from trotline.frontier.sifted import Sifted
 from trotline.model.lease import Admission
 from trotline.model.sitemap_seed import ROUTE as SITEMAP
 from trotline.model.task import Task

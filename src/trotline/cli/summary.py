@@ -16,7 +16,7 @@ from trotline.cli.text import by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
 from trotline.model.stored import Stored
 from trotline.rules.cuts import Cut, cuts, is_cut
-from trotline.rules.twins import ALIKE_PAGES
+from trotline.rules.near_duplicates import ALIKE_PAGES
 
 if TYPE_CHECKING:
     from trotline.app.reporting import Report

@@ -9,14 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 
 from trotline.frontier.known import Known
+from trotline.frontier.sifted import CutLink, Explained, Sifted, SiftedPage
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.moments import Moment
 from trotline.model.task import Task
+from trotline.rules.near_duplicates import DuplicateWatch, Likeness, text_number
 from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, why_out
-from trotline.rules.traps import TrapWatch
-from trotline.rules.twins import Twins, TwinWatch
-from trotline.rules.urls import TOO_LONG, Address, Refusal, UrlRules, fingerprint, read, task_identity
+from trotline.rules.sessions import without_session
+from trotline.rules.traps import CALENDAR, REPEATED, TrapWatch
+from trotline.rules.urls import LONGEST_TEXT, TOO_LONG, Address, Refusal, UrlRules, fingerprint, read, task_identity
 
 TOO_MANY = "too many links"
 TRAP = "trap: "
@@ -27,59 +29,6 @@ CUTS_OF_A_PROCESS = 50_000
 """The same for all pages of one gate: an endless site must not fill the ledger."""
 
 
-class CutLink(msgspec.Struct, frozen=True):
-    """A link that a limit or a trap left out, for the ledger: so that `trace` can tell where it ended."""
-
-    url: str
-    route: str
-    fingerprint: int
-    lane: str
-    why: str
-    depth: int
-
-
-class Sifted(msgspec.Struct):
-    """What came through, what did not and why, and how many were known already."""
-
-    tasks: list[Task] = []
-    refused: dict[str, int] = {}
-    """Reason -> count."""
-    examples: dict[str, str] = {}
-    """Of what is never left out in silence: its name -> a URL."""
-    cut: list[CutLink] = []
-    """Links that a limit or a trap left out; of very many only some."""
-    alike: str = ""
-    """The page reads like many others: how that is counted; empty if it does not."""
-    known: int = 0
-    """Known to this gate, or twice on the page. What it does not know the frontier still may."""
-
-    def refuse(self, why: str, count: int = 1, example: str = "") -> None:
-        """With an example if a limit or a trap did it: that is never silent."""
-        self.refused[why] = self.refused.get(why, 0) + count
-        if example and why not in self.examples:
-            self.examples[why] = example
-
-    def add(self, more: "Sifted") -> None:
-        """What the same page led to beside."""
-        self.tasks += more.tasks
-        self.known += more.known
-        self.examples = {**more.examples, **self.examples}
-        for why, count in more.refused.items():
-            self.refuse(why, count)
-
-
-class Explained(msgspec.Struct, frozen=True):
-    """Why a link would or would not be admitted."""
-
-    verdict: str
-    """"admitted", "known", or "refused: " and the reason."""
-    url: str
-    identity: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.verdict}  {self.identity or self.url}"
-
-
 class Gate:
     """One job's door, in one process. The frontier has the last word on what is new; the gate spares it the rest."""
 
@@ -88,9 +37,10 @@ class Gate:
     ) -> None:
         self.scope = scope
         self.traps = traps
-        self.twins = TwinWatch(traps.rules)
+        self.duplicates = DuplicateWatch(traps.rules)
         self._urls = msgspec.structs.replace(urls, max_length=limits.url)
         self._seed_urls = msgspec.structs.replace(urls, max_length=limits.seed_url)
+        self._long_urls = msgspec.structs.replace(urls, max_length=LONGEST_TEXT)
         self._site = site
         self._retries = retries
         self._pool = pool
@@ -102,7 +52,11 @@ class Gate:
         self, harvest_tasks: Sequence[Task], follows: Sequence[Follow], parent: Task, page_url: str, now: Moment
     ) -> Sifted:
         """The new tasks of one page: its handler's drafts, and the links it follows."""
-        visit = _Visit(page_url, parent.depth + 1, now, parent.site or self._site)
+        visit = SiftedPage(page_url, parent.depth + 1, now, parent.site or self._site)
+        self._sift(harvest_tasks, follows, visit)
+        return visit.sifted
+
+    def _sift(self, harvest_tasks: Sequence[Task], follows: Sequence[Follow], visit: "SiftedPage") -> None:
         room = self.most_links
         for draft in harvest_tasks[:room]:
             self._sift_draft(draft, visit)
@@ -113,43 +67,59 @@ class Gate:
             self._cut_off(follow.route, follow.urls[room:], TOO_MANY, visit)
             found += len(follow.urls)
         if found > self.most_links:
-            visit.sifted.refuse(TOO_MANY, found - self.most_links, page_url)
-        return visit.sifted
+            visit.sifted.refuse(TOO_MANY, found - self.most_links, visit.url)
 
-    def recognise(self, lane: str, page_url: str, text: Callable[[], bytes | None]) -> Twins | None:
-        """Does a page read like many before it? Its text is asked for only if it is looked at."""
-        if self.twins.off or not (weight := self.twins.weight(lane)):
+    def recognise(
+        self, lane: str, page_url: str, text: Callable[[], bytes | None], pictures: Callable[[], bytes] = bytes
+    ) -> Likeness | None:
+        """Has a page the text of others before it? Text and pictures are asked for only if it is looked at."""
+        session = self._without_session(page_url)
+        weight = self.duplicates.weight(lane) or session is not None
+        if self.duplicates.off or not weight:
             return None
         found = text()
-        return None if found is None else self.twins.look(lane, page_url, found, weight)
+        if found is None:
+            return None
+        if session is not None:
+            self.traps.sessions.read(lane, session, text_number(page_url, found))
+        return self.duplicates.look(lane, page_url, found, pictures, int(weight))
 
-    def sift_twin(
+    def _without_session(self, url: str) -> str | None:
+        """The page's identity without what looks like a session id; None if nothing does."""
+        if without_session(url) is None:
+            return None
+        address = read(url, self._urls)
+        return without_session(address.identity) if isinstance(address, Address) else None
+
+    def sift_alike(
         self,
-        twins: Twins,
+        likeness: Likeness,
         harvest_tasks: Sequence[Task],
         follows: Sequence[Follow],
         parent: Task,
         url: str,
         now: Moment,
     ) -> Sifted:
-        """The same as `sift` for a page that reads like others: perhaps its links are not followed."""
-        if not twins.refused:
-            sifted = self.sift(harvest_tasks, follows, parent, url, now)
-        else:
-            visit = _Visit(url, parent.depth + 1, now, parent.site or self._site)
-            sifted = visit.sifted
-            if count := len(harvest_tasks) + sum(len(follow.urls) for follow in follows):
-                sifted.refuse(twins.refused, count, url)
-            for follow in follows:
-                self._cut_off(follow.route, follow.urls, twins.refused, visit)
-        sifted.alike = twins.tally
-        sifted.examples[twins.tally] = url
+        """The same as `sift` for a page that has the text of others: perhaps its links are not followed."""
+        site = parent.site or self._site
+        visit = SiftedPage(url, parent.depth + 1, now, site, likeness.alike, likeness.repeats)
+        sifted, room = visit.sifted, likeness.room
+        self._sift(harvest_tasks, follows, visit)
+        if room is not None and len(sifted.tasks) > room:
+            sifted.refuse(likeness.trap, len(sifted.tasks) - room, url)
+            for task in sifted.tasks[room : room + CUTS_OF_A_PAGE]:
+                link = CutLink(task.url, task.route, task.fingerprint, task.lane, likeness.trap, visit.depth)
+                self._tell_cut(link, visit)
+            del sifted.tasks[room:]
+        self.duplicates.led_to(parent.lane, likeness, len(sifted.tasks))
+        sifted.alike = likeness.tally
+        sifted.examples[likeness.tally] = url
         return sifted
 
     def seeds(self, tasks: Iterable[Task], now: Moment, *, scoped: bool = True) -> Sifted:
         """The drafts that start a job. Scope holds for them too, unless they only list pages (sitemaps); traps do not:
         somebody wrote them down."""
-        visit = _Visit("", 0, now, self._site)
+        visit = SiftedPage("", 0, now, self._site)
         for draft in tasks:
             address = read(draft.url, self._seed_urls)
             if isinstance(address, Refusal):
@@ -200,7 +170,7 @@ class Gate:
             why is None
             and parent is not None
             and self.scope.same_host
-            and address.host != _Visit(parent.url, 0, now, "").host
+            and address.host != SiftedPage(parent.url, 0, now, "").host
         ):
             why = OTHER_HOST
         if why is None and parent is not None:
@@ -211,11 +181,11 @@ class Gate:
         known = fingerprint(draft.route, identity) in self._known
         return Explained("known" if known else "admitted", address.url, identity)
 
-    def _sift_follow(self, follow: Follow, urls: Sequence[str], visit: "_Visit") -> None:
+    def _sift_follow(self, follow: Follow, urls: Sequence[str], visit: "SiftedPage") -> None:
         unknown = self._known.unknown(follow.route, urls)
         visit.sifted.known += len(urls) - len(unknown)
         for url in unknown:
-            address = self._read(url, visit.sifted)
+            address = self._read(url, visit)
             if address is None:
                 continue
             number = fingerprint(follow.route, address.identity)
@@ -227,12 +197,12 @@ class Gate:
             elif self._inside(url, address, visit.depth, visit, follow.route, number):
                 visit.add(self._task(follow, address, number, visit))
 
-    def _sift_draft(self, draft: Task, visit: "_Visit") -> None:
+    def _sift_draft(self, draft: Task, visit: "SiftedPage") -> None:
         by_url = _by_url(draft)
         if by_url and self._known.has_text(draft.route, draft.url):
             visit.sifted.known += 1
             return
-        address = self._read(draft.url, visit.sifted)
+        address = self._read(draft.url, visit)
         if address is None:
             return
         number = fingerprint(draft.route, task_identity(draft, address))
@@ -241,18 +211,29 @@ class Gate:
         elif self._inside(draft.url, address, draft.depth or visit.depth, visit, draft.route, number):
             visit.add(self._filled(draft, address, number, visit))
 
-    def _read(self, url: str, sifted: Sifted) -> Address | None:
+    def _read(self, url: str, visit: "SiftedPage") -> Address | None:
         why = self._known.refusal(url)
         if why is None:
             address = read(url, self._urls)
             if isinstance(address, Address):
                 return address
-            why = address.why
-            self._known.add_refusal(url, why)
-        sifted.refuse(why, example=url if why == TOO_LONG.why else "")
+            why = self._too_long(url, visit) if address is TOO_LONG else address.why
+            if why != OTHER_HOST:
+                self._known.add_refusal(url, why)
+        visit.sifted.refuse(why, example=url if why == TOO_LONG.why else "")
         return None
 
-    def _cut_off(self, route: str, urls: Sequence[str], why: str, visit: "_Visit") -> None:
+    def _too_long(self, url: str, visit: "SiftedPage") -> str:
+        """A long link that is out of scope was not left out by the limit."""
+        address = read(url, self._long_urls)
+        if not isinstance(address, Address):
+            return TOO_LONG.why
+        why = why_out(self.scope, address, 0)
+        if why is None and self.scope.same_host and address.host != visit.host:
+            why = OTHER_HOST
+        return why or TOO_LONG.why
+
+    def _cut_off(self, route: str, urls: Sequence[str], why: str, visit: "SiftedPage") -> None:
         """Links that were not even looked at: a few are, so that they can be told one by one."""
         for url in urls[:CUTS_OF_A_PAGE] if self._cuts_left else ():
             address = read(url, self._urls)
@@ -260,29 +241,29 @@ class Gate:
                 number = fingerprint(route, address.identity)
                 self._tell_cut(CutLink(address.url, route, number, address.lane, why, visit.depth), visit)
 
-    def _tell_cut(self, link: CutLink, visit: "_Visit") -> None:
+    def _tell_cut(self, link: CutLink, visit: "SiftedPage") -> None:
         if self._cuts_left and len(visit.sifted.cut) < CUTS_OF_A_PAGE:
             self._cuts_left -= 1
             visit.sifted.cut.append(link)
 
-    def _inside(self, url: str, address: Address, depth: int, visit: "_Visit", route: str, number: int) -> bool:
+    def _inside(self, url: str, address: Address, depth: int, visit: "SiftedPage", route: str, number: int) -> bool:
         why = why_out(self.scope, address, depth)
         if why is None and self.scope.same_host and address.host != visit.host:
             why = OTHER_HOST
         if why is None:
-            why = self.traps.why(address, visit.now)
+            why = self.traps.why(address, visit.now, alike=visit.alike, repeats=visit.repeats)
         if why is None:
             return True
         by_limit = why == DEPTH or why.startswith(TRAP)
         visit.sifted.refuse(why, example=address.url if by_limit else "")
         if by_limit:
             self._tell_cut(CutLink(address.url, route, number, address.lane, why, depth), visit)
-        # From a page nearer to the seeds, or on its own host, the same link may be inside; other reasons stand.
-        if why not in (DEPTH, OTHER_HOST):
+        # The same link may pass on another page: nearer to a seed, of its own host, or unlike others.
+        if why not in (DEPTH, OTHER_HOST, REPEATED, CALENDAR):
             self._known.add_refusal(url, why)
         return False
 
-    def _task(self, follow: Follow, address: Address, number: int, visit: "_Visit") -> Task:
+    def _task(self, follow: Follow, address: Address, number: int, visit: "SiftedPage") -> Task:
         return Task(
             url=address.url,
             route=follow.route,
@@ -298,7 +279,7 @@ class Gate:
             meta=follow.meta,
         )
 
-    def _filled(self, draft: Task, address: Address, number: int, visit: "_Visit") -> Task:
+    def _filled(self, draft: Task, address: Address, number: int, visit: "SiftedPage") -> Task:
         """The draft with what its author left open."""
         return msgspec.structs.replace(
             draft,
@@ -311,31 +292,6 @@ class Gate:
             created_at=draft.created_at or visit.now,
             parent=draft.parent or visit.url,
         )
-
-
-class _Visit:
-    """One page on its way through the gate."""
-
-    __slots__ = ("depth", "fresh", "now", "sifted", "site", "url")
-
-    def __init__(self, url: str, depth: int, now: Moment, site: str) -> None:
-        self.site = site
-        """Whose data the page is: what it leads to is theirs, too, unless its handler says otherwise."""
-        self.url = url
-        self.depth = depth
-        self.now = now
-        self.sifted = Sifted()
-        self.fresh: set[int] = set()
-        """Fingerprints of this page's new tasks: not known yet, but not to be made twice."""
-
-    @property
-    def host(self) -> str:
-        address = read(self.url)
-        return address.host if isinstance(address, Address) else ""
-
-    def add(self, task: Task) -> None:
-        self.fresh.add(task.fingerprint)
-        self.sifted.tasks.append(task)
 
 
 def _by_url(task: Task) -> bool:

@@ -265,5 +265,12 @@ def visible_text(page: Page) -> bytes | None:
     return None if body is None else body.text().encode("utf-8", "surrogatepass")
 
 
+def pictures(page: Page) -> bytes:
+    """Where the pictures, frames and recordings of a page come from: a scanned book has no other content."""
+    tree = page._tree
+    found = [] if tree is None else tree.css("[src]")
+    return "\n".join(node.attrs.sget("src") for node in found if node.tag != "script").encode("utf-8", "surrogatepass")
+
+
 def _hrefs_of(node: LexborNode) -> list[str]:
     return [link.attrs.sget("href") for link in ([node] if "href" in node.attrs else node.css("a[href]"))]

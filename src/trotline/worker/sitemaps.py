@@ -12,7 +12,8 @@ from itertools import islice
 
 import msgspec
 
-from trotline.frontier.gate import Gate, Sifted
+from trotline.frontier.gate import Gate
+from trotline.frontier.sifted import Sifted
 from trotline.model.answer import CUT_SHORT, Answer, Failure
 from trotline.model.lease import LaneNews, Lease
 from trotline.model.limits import Limits

@@ -6,7 +6,7 @@ import logging
 import msgspec
 
 from trotline.errors import ValidatorsError
-from trotline.frontier.gate import Sifted
+from trotline.frontier.sifted import Sifted
 from trotline.model import wire
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
@@ -23,7 +23,7 @@ from trotline.rules import conditions, fields, redirects, retries
 from trotline.rules.fields import OddValue
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
-from trotline.spider.page import Page, visible_text
+from trotline.spider.page import Page, pictures, visible_text
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
@@ -34,6 +34,9 @@ from trotline.worker.tools import Tools
 from trotline.worker.visited import Request, Visit, request_of
 
 log = logging.getLogger("trotline.visit")
+
+_RECORDS_LOOKED_AT = 20
+"""Of a page, when it is compared with others."""
 
 
 class Visitor:
@@ -140,10 +143,10 @@ class Visitor:
 
     def _sift(self, lease: Lease, page: Page, got: Harvest) -> Sifted:
         gate = self._tools.gate
-        twins = gate.recognise(lease.task.lane, page.url, lambda: visible_text(page))
-        if twins is None:
+        likeness = gate.recognise(lease.task.lane, page.url, lambda: _content(page, got), lambda: pictures(page))
+        if likeness is None:
             return gate.sift(got.tasks, got.follows, lease.task, page.url, lease.leased_at)
-        return gate.sift_twin(twins, got.tasks, got.follows, lease.task, page.url, lease.leased_at)
+        return gate.sift_alike(likeness, got.tasks, got.follows, lease.task, page.url, lease.leased_at)
 
     async def _conditional(self, task: Task, route: Route | None) -> Task:
         """The task as it is sent: asking only for a page that is no longer the one we have."""
@@ -269,3 +272,12 @@ def _odd(got: Harvest, error: Exception) -> OddValue | None:
     except OddValue as odd:
         return odd
     return None
+
+
+def _content(page: Page, got: Harvest) -> bytes | None:
+    """What a page says: its text, and what the handler found in it. Data in a script is no text that can be seen."""
+    text = visible_text(page)
+    if text is None or not got.records:
+        return text
+    found = str([record.data for record in got.records[:_RECORDS_LOOKED_AT]])
+    return text + found.encode("utf-8", "surrogatepass")

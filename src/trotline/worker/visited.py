@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from trotline.frontier.gate import CutLink, Sifted
+from trotline.frontier.sifted import CutLink, Sifted
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import BYTES
 from trotline.model.lease import LaneNews, Lease, Reject, Settlement
