@@ -73,15 +73,16 @@ async def test_a_spider_that_cannot_work_is_told_with_the_place(fault: str, tmp_
         ("[1, 2]", "is no absolute http(s) URL"),
     ],
 )
-async def test_a_bad_line_of_a_seeds_file_is_named_and_nothing_is_visited(tmp_path: Path, line: str, part: str):
+async def test_a_bad_line_of_a_seeds_file_is_named_and_costs_no_other(tmp_path: Path, line: str, part: str):
     (tmp_path / "site.py").write_text(GOOD)
     (tmp_path / "seeds.txt").write_text(f"# ours\nhttps://shop.example/1\n{line}\n")
     ended = await call(tmp_path, "run", "site.py", "--quiet", "--seeds", "seeds.txt")
 
-    assert ended.code == 2, ended
-    assert "seeds.txt, line 3" in ended.err
+    assert ended.code == 3, ended
+    assert "1 line of the seeds cannot be used: line 3: " in ended.err
     assert part in ended.err
-    assert (await progress_of(tmp_path, "site")).admitted == 0
+    # The spider's own seed, and the good line.
+    assert (await progress_of(tmp_path, "site")).admitted == 2
 
 
 # Files that are not what they should be

@@ -1,11 +1,13 @@
 """Which job is meant."""
 
+import msgspec
+
 from trotline.app import wiring
 from trotline.model.job import Job, State
 from trotline.spider.spider import Spider
 
 
-async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool) -> tuple[Job, bool]:
+async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "") -> tuple[Job, bool]:
     """The unfinished job of this spider, or one whose end was never told; else a new one. Was it there already?
 
     Whoever goes on with a job by name wants it done with the code that is here now: its version is let in.
@@ -14,7 +16,8 @@ async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool) 
     try:
         latest = None if fresh else await jobs.latest(spider.name)
         if latest is None or latest.announced or await is_cancelled(frontier, latest):
-            return await jobs.start(spider.name, spider.rules, version), False
+            rules = msgspec.structs.replace(spider.rules, source=source)
+            return await jobs.start(spider.name, rules, version), False
         if not latest.accepts(version):
             latest = await jobs.admit(latest.id, version)
         return latest, True

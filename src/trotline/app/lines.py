@@ -6,8 +6,14 @@ import stat
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from trotline.errors import SettingsError
+from trotline.spider.seeds import parse_line
+
+if TYPE_CHECKING:
+    from trotline.model.task import Task
+    from trotline.spider.route import Route
 
 _PIECE = 1 << 16
 LONGEST_LINE = 1 << 22
@@ -28,6 +34,22 @@ async def read_lines(source: str) -> AsyncIterator[tuple[int, bytes | None]]:
             begun, too_long = b"", True
     if begun or too_long:
         yield number + 1, None if too_long else begun
+
+
+def task_of(route: "Route", number: int, line: bytes | None, priority: int | None = None) -> "Task | None":
+    """The task in a line of a list; None if it is blank or a remark. ValueError says why there is none."""
+    if line is None:
+        raise ValueError(f"is longer than {LONGEST_LINE:,} bytes")
+    try:
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
+    except UnicodeDecodeError:
+        raise ValueError("is not UTF-8 text") from None
+    if not text or text.startswith("#"):
+        return None
+    task = parse_line(route, text, priority)
+    if task.route not in route.spider.routes:
+        raise ValueError(f"there is no route {task.route!r}; there are {', '.join(route.spider.routes)}")
+    return task
 
 
 async def pieces(source: str) -> AsyncIterator[bytes]:

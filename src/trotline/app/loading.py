@@ -18,7 +18,7 @@ from types import ModuleType
 
 import msgspec
 
-from trotline.errors import SpiderBroken, SpiderError, SpiderNotFound, TrotlineError
+from trotline.errors import SpiderBroken, SpiderError, SpiderNotFound, SpiderRefused, TrotlineError
 from trotline.spider.spider import Spider
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -58,6 +58,11 @@ def load(ref: str) -> Spider:
     spider = _pick(module, address)
     # Secrets without hosts are refused now, not when the first page is on its way.
     _ = spider.reach
+    if spider.pool:
+        raise SpiderRefused(
+            f"spider {spider.name!r} wants the proxy pool {spider.pool!r}, which does not exist",
+            hint="Remove pool=...: there are no pools yet. One proxy for all requests is given with --proxy.",
+        )
     return spider
 
 

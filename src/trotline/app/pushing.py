@@ -8,7 +8,7 @@ import msgspec
 from trotline.app import wiring
 from trotline.app.feeding import HIGH_WATER, open_feed
 from trotline.app.jobs import is_cancelled
-from trotline.app.lines import LONGEST_LINE, read_lines
+from trotline.app.lines import read_lines, task_of
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import SettingsError
 from trotline.frontier.gate import Gate
@@ -18,7 +18,6 @@ from trotline.model.moments import Moment
 from trotline.model.task import Task
 from trotline.model.wire import seed_names
 from trotline.spider.route import Route
-from trotline.spider.seeds import parse_line
 from trotline.spider.spider import Spider
 
 BATCH = 500
@@ -165,24 +164,11 @@ class _Push:
         return read_lines(plan.source) if plan.table is None else _rows(plan.source, plan.table)
 
     def _task(self, number: int, line: bytes | None) -> Task | None:
-        if line is None:
-            self._refuse(number, f"is longer than {LONGEST_LINE:,} bytes")
-            return None
         try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-            if not text or text.startswith("#"):
-                return None
-            task = parse_line(self._route, text, self._plan.priority)
-        except UnicodeDecodeError:
-            self._refuse(number, "is not UTF-8 text")
-            return None
+            return task_of(self._route, number, line, self._plan.priority)
         except ValueError as error:
             self._refuse(number, str(error))
             return None
-        if task.route not in self._route.spider.routes:
-            self._refuse(number, f"there is no route {task.route!r}; there are {', '.join(self._route.spider.routes)}")
-            return None
-        return task
 
     async def _put(self, batch: list[Line], now: Moment) -> None:
         if not batch:

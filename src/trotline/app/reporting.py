@@ -16,6 +16,7 @@ from trotline.model.moments import Seconds
 from trotline.model.stored import Stored
 from trotline.ports.sink import Sink
 from trotline.rules.cuts import cuts, unwanted
+from trotline.rules.warnings import warnings
 
 SHOW_EVERY: Seconds = 0.5
 _RATE_WINDOW = 20
@@ -24,6 +25,8 @@ _SELDOM = 19
 """Times as long as looking at the lanes took, nobody looks again."""
 COUNT_EVERY: Seconds = 1.0
 """How often a sink is asked at most."""
+ENOUGH_PAGES = 20
+"""Pages after which something that never happened is worth a warning, while the job runs."""
 _ERRORS = ("retry: ", "dead: ")
 _UNCHANGED = "dropped: unchanged: 304"
 """The tally of pages whose rows are still good."""
@@ -51,6 +54,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Processes of the command that reports: they live, even if the frontier has not heard of them yet."""
     stored: Stored | None = None
     """What became of those records in the sink; None if nobody here can ask it."""
+    bad_seeds: str = ""
+    """Which lines of the file of seeds could not be used, and why; empty if all could."""
+    warnings: tuple[str, ...] = ()
+    """What the author or the operator should know."""
     burials: tuple[Burial, ...] = ()
     """Why tasks are dead and records were rejected; only in the last report of a job."""
     unwritten: int = 0
@@ -101,12 +108,16 @@ class Reporter:
         self._lanes: list[LaneView] = []
         self._lanes_due: Seconds = 0.0
         self._stored: Stored | None = None
+        self.bad_seeds = ""
+        self.notes: list[str] = []
+        """What is known from the start: who else works, which code, which seeds."""
         self._stored_due: Seconds = 0.0
 
     async def report(self, held_back: str = "", workers: int = 0) -> Report:
         progress = await self._frontier.progress()
         # A heartbeat may cross the goodbye of a worker whose job has ended: it is nobody's worker any more.
         crew = await self._frontier.workers() if self._whole and progress.finished_at is None else []
+        pages = progress.done + progress.dead
         since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
         self._last = Report(
             job=self._frontier.job,
@@ -124,12 +135,16 @@ class Reporter:
             # In one order, so that nobody changes places between two looks.
             crew=sorted(crew, key=lambda one: (one.about.host, one.name)),
             ours=workers,
+            bad_seeds=self.bad_seeds,
+            warnings=(*self.notes, *(warnings(progress.tallies) if pages >= ENOUGH_PAGES else ())),
         )
         return self._last
 
     async def last(self, held_back: str = "", workers: int = 0) -> Report:
         """The report of a job that has ended: with the reasons for what went wrong."""
         report = await self.report(held_back, workers)
+        told = (*self.notes, *warnings(report.progress.tallies))
+        report = msgspec.structs.replace(report, warnings=told)
         if not report.progress.dead and not report.progress.tallies.get(REJECTED):
             return report
         return msgspec.structs.replace(report, burials=await burials(self._frontier))

@@ -13,6 +13,7 @@ from trotline.app.counting import ask
 from trotline.app.crew import Crew, Plan
 from trotline.app.jobs import open_job
 from trotline.app.launching import Launched
+from trotline.app.notes import about_code, about_others, about_seeds, bad_lines, source_of
 from trotline.app.places import MEMORY
 from trotline.app.reporting import Ending, Report, Reporter, ending_of
 from trotline.app.seeding import seed
@@ -45,7 +46,8 @@ async def run(
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
             kept = msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db")
             return await run(kept, spider, show, launched)
-    job, resumed = await open_job(plan.frontier, spider, code_version(plan.ref), fresh=plan.fresh)
+    version = code_version(plan.ref)
+    job, resumed = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
     frontier = await wiring.open_frontier(plan.frontier, job)
     await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
     await wiring.check_validators(plan.frontier, job, plan.sink, spider, rows=wiring.has_rows(plan.sink))
@@ -53,6 +55,8 @@ async def run(
     try:
         await wiring.check_sink(sink)
         run_ = _Run(plan, spider, resumed, frontier, sink, launched)
+        if resumed:
+            run_.note([*about_code(job, plan.ref, version), *await about_others(frontier)])
         ending = await run_.until_end(show)
         await wiring.finish_sink(sink)
         if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
@@ -106,19 +110,19 @@ class _Run:
             await asyncio.gather(showing, timing, return_exceptions=True)
         return await self._ending()
 
+    def note(self, notes: Sequence[str]) -> None:
+        """To be shown with the next report and in the summary."""
+        self._reporter.notes += notes
+
     async def report(self) -> Report:
         return await self._reporter.last(self._crew.held_back(), self._crew.processes())
 
     async def _seed(self) -> None:
         progress = await self._frontier.progress()
         gate = wiring.open_gate(self._spider)
-        await seed(
-            self._spider,
-            self._frontier,
-            gate,
-            progress.now,
-            extra=self._plan.seeds_file,
-        )
+        seeded = await seed(self._spider, self._frontier, gate, progress.now, extra=self._plan.seeds_file)
+        self.note(about_seeds(seeded))
+        self._reporter.bad_seeds = bad_lines(seeded)
         await self._frontier.seal()
 
     async def _limit_time(self) -> None:

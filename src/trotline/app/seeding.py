@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from trotline.app.lines import pieces
+from trotline.app.lines import read_lines, task_of
 from trotline.errors import SpiderRefused
 from trotline.frontier.gate import Gate
 from trotline.frontier.sifted import Sifted
@@ -17,18 +17,23 @@ from trotline.model.lease import Admission
 from trotline.model.sitemap_seed import ROUTE as SITEMAP
 from trotline.model.task import Task
 from trotline.rules import redaction
-from trotline.spider.seeds import FileSeeds, expand, read_lines
 from trotline.spider.spider import Spider
 
 BATCH = 500
+_MOST_BAD = 20
+_SEED = "A seed is an absolute http(s) URL inside the spider's scope (hosts, include, exclude)."
 
 
 class Seeded(msgspec.Struct):
     new: int = 0
     duplicate: int = 0
     refused: Counter[str] = msgspec.field(default_factory=Counter)
-    example: str = ""
-    """A seed that was refused."""
+    examples: dict[str, str] = {}
+    """Reason -> a seed that was refused for it."""
+    bad: int = 0
+    """Lines of the file of seeds that are no task."""
+    bad_lines: list[tuple[int, str]] = []
+    """The first of them: number, reason."""
 
 
 class Puts(Protocol):
@@ -52,7 +57,7 @@ async def seed(
     """
     seeded = Seeded()
     batch: list[Task] = []
-    async for task in _tasks(spider, extra):
+    async for task in _tasks(spider, extra, seeded):
         if task.route not in spider.routes and task.route != SITEMAP:
             known = ", ".join(spider.routes)
             raise SpiderRefused(
@@ -83,8 +88,8 @@ async def _put(frontier: Puts, gate: Gate, drafts: list[Task], now: float, seede
         else:
             seeded.duplicate += 1
     seeded.refused.update(sifted.refused)
-    if sifted.refused and not seeded.example:
-        seeded.example = redaction.url(next(iter(sifted.examples.values()), drafts[0].url))
+    for why, url in sifted.examples.items():
+        seeded.examples.setdefault(why, redaction.url(url))
 
 
 def _sifted(gate: Gate, drafts: list[Task], now: float) -> Sifted:
@@ -94,12 +99,22 @@ def _sifted(gate: Gate, drafts: list[Task], now: float) -> Sifted:
     return sifted
 
 
-async def _tasks(spider: Spider, extra: str | None) -> AsyncIterator[Task]:
+async def _tasks(spider: Spider, extra: str | None, seeded: Seeded) -> AsyncIterator[Task]:
     async for task in _pulled(spider.seeds()):
         yield task
-    if extra is not None:
-        for task in await _from_lines(spider, extra):
-            yield task
+    if extra is None:
+        return
+    route = next(iter(spider.routes.values()), None)
+    if route is None:
+        raise SpiderRefused(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
+    async for number, line in read_lines(extra):
+        try:
+            if (found := task_of(route, number, line)) is not None:
+                yield found
+        except ValueError as error:
+            seeded.bad += 1
+            if len(seeded.bad_lines) < _MOST_BAD:
+                seeded.bad_lines.append((number, redaction.text(str(error))))
 
 
 async def _pulled(starts: Iterator[Task]) -> AsyncIterator[Task]:
@@ -115,22 +130,18 @@ async def _pulled(starts: Iterator[Task]) -> AsyncIterator[Task]:
         pool.shutdown(wait=False)
 
 
-async def _from_lines(spider: Spider, extra: str) -> list[Task]:
-    route = next(iter(spider.routes.values()), None)
-    if route is None:
-        raise SpiderRefused(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
-    if extra != "-":
-        return list(expand(route, FileSeeds(extra)))
-    text = b"".join([piece async for piece in pieces("-")]).decode("utf-8-sig", "replace")
-    return list(read_lines(route, text.splitlines(), "standard input"))
-
-
 def _nothing_to_do(spider: Spider, seeded: Seeded) -> SpiderRefused:
     if seeded.refused:
         reasons = ", ".join(f"{count} x {why}" for why, count in seeded.refused.most_common(3))
+        example = next(iter(seeded.examples.values()), "none is kept")
         return SpiderRefused(
-            f"no seed of spider {spider.name!r} was admitted: {reasons} (for example {seeded.example})",
-            hint="A seed is an absolute http(s) URL inside the spider's scope (hosts, include, exclude).",
+            f"no seed of spider {spider.name!r} was admitted: {reasons} (for example {example})",
+            hint=_SEED,
+        )
+    if seeded.bad:
+        line, why = seeded.bad_lines[0]
+        return SpiderRefused(
+            f"no line of the seeds can be used: {seeded.bad} of them are bad (line {line}: {why})", hint=_SEED
         )
     return SpiderRefused(
         f"spider {spider.name!r} has no seeds",

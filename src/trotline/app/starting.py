@@ -13,6 +13,7 @@ from trotline.app.coordinating import Post, look_after
 from trotline.app.counting import count_rows
 from trotline.app.feeding import HIGH_WATER, open_feed
 from trotline.app.jobs import open_job
+from trotline.app.notes import about_code, about_seeds, bad_lines, source_of
 from trotline.app.places import MEMORY
 from trotline.app.reporting import Ending, Report, Reporter, ending_of
 from trotline.app.seeding import seed
@@ -62,21 +63,24 @@ async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None])
             "a frontier in memory belongs to one run: no worker could take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
-    job, resumed = await open_job(plan.frontier, spider, code_version(plan.ref), fresh=plan.fresh)
+    version = code_version(plan.ref)
+    job, resumed = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
     frontier = await wiring.open_frontier(plan.frontier, job)
     try:
         await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
-        return await _Start(plan, spider, frontier, resumed).until_end(show)
+        notes = about_code(job, plan.ref, version) if resumed else []
+        return await _Start(plan, spider, frontier, resumed, notes).until_end(show)
     finally:
         await frontier.close()
 
 
 class _Start:
-    def __init__(self, plan: StartPlan, spider: Spider, frontier: AnyFrontier, resumed: bool) -> None:
+    def __init__(self, plan: StartPlan, spider: Spider, frontier: AnyFrontier, resumed: bool, notes: list[str]) -> None:
         self._plan = plan
         self._spider = spider
         self._frontier = frontier
         self._reporter = Reporter(frontier, resumed=resumed, whole=True)
+        self._reporter.notes += notes
         self._feeding = ""
         self._last: Report | None = None
         self._alone_since: Seconds | None = None
@@ -164,12 +168,14 @@ class _Start:
         def say(text: str) -> None:
             self._feeding = text
 
-        await seed(
+        seeded = await seed(
             self._spider,
             open_feed(self._frontier, self._plan.frontier, self._plan.high_water, say),
             wiring.open_gate(self._spider),
             progress.now,
             extra=self._plan.seeds_file,
         )
+        self._reporter.notes += about_seeds(seeded)
+        self._reporter.bad_seeds = bad_lines(seeded)
         await self._frontier.seal()
         self._seeded = True

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _FRAME = 4
 """Lines for the hint at the end, and one that stays free: a picture as high as the screen makes it scroll."""
+_WARNINGS = 2
 _HINT = "Ctrl-C stops and keeps everything; the same command goes on from there."
 
 
@@ -55,6 +56,9 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
         Text(f"cut: {text}", style="yellow")
         for text in cut_lines(cuts(report.progress, report.job.rules.own_limits)[:3])
     ]
+    rows += [Text(f"warning: {safe(warning)}", style="yellow") for warning in report.warnings[:_WARNINGS]]
+    if len(report.warnings) > _WARNINGS:
+        rows.append(Text(f"and {count(len(report.warnings) - _WARNINGS, 'other warning')}", style="yellow"))
     if report.progress.seen:
         rows.append(Text(f"seen: {safe(report.progress.seen, 200)}", style="dim"))
     room = height - len(rows) - _FRAME

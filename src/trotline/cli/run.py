@@ -25,7 +25,7 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.summary import Summary, lines, summarise
-from trotline.cli.text import json_line
+from trotline.cli.text import LONGEST_OF_ERRORS, json_line, safe_text
 from trotline.cli.views import View, choose
 from trotline.rules import redaction
 
@@ -149,7 +149,15 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched]
     before = ended_before[0] if ended_before and report.resumed else 0
     summary = summarise(report, ending=str(ending), sink=plan.sink, command=_again(), ended_before=before)
     _tell(summary, quiet=quiet, json=json)
-    return CODES.get(str(ending), FINISHED)
+    if quiet and report.bad_seeds:
+        click.echo(f"warning: {safe_text(report.bad_seeds, LONGEST_OF_ERRORS)}", err=True)
+    return code_of(str(ending), report)
+
+
+def code_of(ending: str, report: "Report") -> int:
+    """The exit code: also lines of seeds that could not be used are something to look after, as `push` has it."""
+    code = CODES.get(ending, FINISHED)
+    return FINISHED_WITH_DEAD if code == FINISHED and report.bad_seeds else code
 
 
 def _tell(summary: Summary, *, quiet: bool, json: bool) -> None:

@@ -15,7 +15,7 @@ from trotline.cli.options import (
     settings_of,
     wait_for,
 )
-from trotline.cli.run import CODES
+from trotline.cli.run import CODES, code_of
 from trotline.cli.text import count, json_line, safe
 from trotline.cli.views import choose
 
@@ -97,7 +97,7 @@ def command(
         again = shlex.join(["trotline", "start", spider]) + there
         summary = summary_of(started.report, str(started.ending), settings, again)
         tell(summary, announced=started.announced, json=as_json)
-    return CODES[str(started.ending)]
+    return code_of(str(started.ending), started.report)
 
 
 def _tell_left(started: "Started", spider: str, there: str, *, json: bool) -> None:

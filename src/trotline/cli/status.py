@@ -14,6 +14,7 @@ from trotline.cli.text import by_number, columns, count, json_line, length, rest
 from trotline.model.job import LaneView, Progress, State
 from trotline.model.moments import iso
 from trotline.rules.cuts import cuts
+from trotline.rules.warnings import FACTS, warnings
 
 if TYPE_CHECKING:
     from trotline.app.settings import Settings
@@ -106,8 +107,9 @@ def portrait(look: Look) -> list[str]:
     lines += [f"cut: {text}" for text in cut_lines(cuts(p, job.rules.own_limits))]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
-    if p.tallies:
-        ordered = by_number(p.tallies, _MOST)
+    lines += [f"warning: {safe(text)}" for text in warnings(p.tallies)]
+    if happened := {name: number for name, number in p.tallies.items() if not name.startswith(FACTS)}:
+        ordered = by_number(happened, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
     if same := alike(p.tallies, p.examples):
         lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in same)]

@@ -12,7 +12,7 @@ from trotline.app.burials import REJECTED, Burial
 from trotline.app.places import POSTGRES, REDIS, path_of, public, scheme_of
 from trotline.cli import burials_view, records_view
 from trotline.cli.cuts_view import cut_lines
-from trotline.cli.text import by_number, count, length, rate, safe, safe_url
+from trotline.cli.text import LONGEST, by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
 from trotline.model.stored import Stored
 from trotline.rules.cuts import Cut, cuts, is_cut
@@ -69,6 +69,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Why pages were not read, or links not followed, when no limit did it."""
     cuts: list[Cut] = []
     """What limits and traps left out."""
+    warnings: tuple[str, ...] = ()
+    """What the author or the operator should know."""
     examples: dict[str, str] = {}
     """Of cuts, and of pages that are alike: a URL each."""
     limit: str = ""
@@ -105,6 +107,7 @@ def lines(summary: Summary) -> list[str]:
     parts = [
         click.style(f"{safe(summary.spider)}: {text}", fg=colour, bold=True),
         *(_row("cut" if place == 0 else "", text) for place, text in enumerate(cut_lines(summary.cuts))),
+        *_titled("warning", [safe(warning, LONGEST) for warning in summary.warnings]),
         _row("pages", f"{count(summary.pages)} in {length(summary.seconds)}" + (f", {speed}" if speed else "")),
         *_records(summary),
         *_reasons("skipped", summary.dropped),
@@ -217,6 +220,7 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         rejected=progress.tallies.get(REJECTED, 0),
         reasons={burial.why: burial.count for burial in report.burials},
         burials=report.burials,
+        warnings=report.warnings,
         dropped=dropped(progress.tallies),
         cuts=cuts(progress, report.job.rules.own_limits),
         examples=progress.examples,

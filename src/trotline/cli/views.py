@@ -60,6 +60,7 @@ class Lines:
         self._next: Seconds = 0.0
         self._state: dict[str, str] = {}
         self._begun = False
+        self._warned: set[str] = set()
 
     def show(self, report: "Report") -> None:
         found = self._outlook.update(report)
@@ -69,6 +70,10 @@ class Lines:
         if not self._begun and report.progress.seen:
             self._echo(f"{clock(report.elapsed):>7}  seen: {safe(report.progress.seen, 200)}")
         self._begun = True
+        for warning in report.warnings:
+            if warning not in self._warned:
+                self._echo(f"{clock(report.elapsed):>7}  warning: {safe(warning)}")
+        self._warned.update(report.warnings)
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
         changes += [f"{key}: over" for key in self._state if key not in now]
@@ -158,6 +163,7 @@ def facts(report: "Report") -> dict[str, Any]:
         "lanes": report.lanes,
         "errors": report.errors,
         "seen": progress.seen,
+        "warnings": report.warnings,
         "tallies": progress.tallies,
         "cuts": cuts(progress, report.job.rules.own_limits),
     } | ({"crew": report.crew, "unwritten": report.unwritten} if report.whole else {})

@@ -18,6 +18,8 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute, as found; not yet normalised."""
     priority: int = NORMAL
     meta: dict[str, Any] = {}
+    query: str = ""
+    """The selector that found them, so that one which never finds anything can be named."""
 
 
 class Harvest(msgspec.Struct, frozen=True, kw_only=True):

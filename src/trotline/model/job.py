@@ -27,6 +27,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """Its visits tell what robots.txt says; until then a lane is visited by one of them at a time (F18)."""
     redact: tuple[str, ...] = ()
     """Query keys whose values no output of the job shows, beside the usual ones."""
+    source: str = ""
+    """The name of the file or module that the job was started from."""
     own_limits: dict[str, int | float] = {}
     """Limits and trap rules that the spider sets itself; what they cut is wanted. The others have their defaults."""
 

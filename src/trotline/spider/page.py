@@ -161,6 +161,7 @@ class Page:
             urls=self.links(query),
             priority=usual if priority is None else checked("priority of follow", priority, PLAIN["priority"]),
             meta={} if meta is None else checked("meta of follow", meta, PLAIN["meta"]),
+            query=query,
         )
 
     def task(self, href: str, to: "Route | str | None" = None, **fields: Unpack[Draft]) -> Task:

@@ -155,8 +155,10 @@ def parse_line(route: "Route", line: str, priority: int | None = None) -> Task:
     defaults = route.seed_defaults() | ({} if priority is None else {"priority": priority})
     try:
         return fields.task(wire.from_seed(defaults | msgspec.json.decode(line, type=dict)))
-    except (TypeError, RecursionError) as error:
+    except (TypeError, RecursionError, msgspec.ValidationError) as error:
         raise ValueError(str(error)) from error
+    except msgspec.DecodeError as error:
+        raise ValueError(f"is not valid JSON: {error}") from error
 
 
 def _refused(route: "Route", what: str) -> SpiderRefused:

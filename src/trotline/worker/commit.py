@@ -192,6 +192,9 @@ class Committer:
             self._defects = 0
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
+        for visit in accepted:
+            if visit.noticed:
+                self._tools.noticing.confirm(visit.noticed)
         if generation == self._tools.frontier.generation:
             for visit in accepted:
                 self._tools.gate.confirm(visit.sifted.tasks)

@@ -16,6 +16,7 @@ from trotline.ports.robots import Robots
 from trotline.ports.sink import Sink
 from trotline.ports.validators import Validators
 from trotline.worker.marker import Marker
+from trotline.worker.noticing import Noticing
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,6 +31,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     validators: Validators | None = None
     """None: no route asks conditionally."""
     marker: Marker
+    noticing: Noticing = msgspec.field(default_factory=Noticing)
+    """Fields and selectors that authors are warned of."""
     chance: random.Random
     evidence: Evidence | None = None
     """None: bodies of pages that brought a worker down are not kept."""

@@ -137,6 +137,7 @@ class Visitor:
             records=got.records,
             sifted=sifted,
             rejects=got.rejects,
+            noticed=self._tools.noticing.look(route.name, got.records, got.follows),
             news=news,
             seen=None if self._tools.validators is None else _seen(lease.task, route, answer, got),
         )

@@ -55,6 +55,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
     records: list[Record] = []
     sifted: Sifted = msgspec.field(default_factory=Sifted)
     rejects: list[Reject] = []
+    noticed: tuple[str, ...] = ()
+    """Facts about fields and selectors that are new to this process; see `noticing`."""
     news: LaneNews | None = None
     seen: tuple[int, Validator] | None = None
     """What to ask with when the page is visited again; to be remembered after the settle was accepted."""
@@ -137,6 +139,8 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             tallies[f"links refused: {why}"] = count
         if self.sifted.alike:
             tallies[self.sifted.alike] = 1
+        for fact in self.noticed:
+            tallies[fact] = 1
         return tallies
 
     def _examples(self) -> dict[str, str]:

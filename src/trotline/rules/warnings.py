@@ -1,0 +1,41 @@
+"""What an author should be warned of, from what was counted over all pages."""
+
+from collections.abc import Mapping
+
+from trotline.model.row import whole
+
+FIELD_EMPTY = "field empty: "
+FIELD_FILLED = "field filled: "
+FOLLOW_EMPTY = "follow empty: "
+FOLLOW_MATCHED = "follow matched: "
+FACTS = (FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED)
+"""How the tallies begin that are facts for these warnings, and nothing that happened to a page."""
+_OTHERS = "others"
+"""What a tally is called for which there was no room."""
+_LONGEST = 80
+_BETWEEN = " / "
+
+
+def label(place: str, name: str) -> str:
+    """A field of a kind, or a selector of a route, within the length of a tally."""
+    return whole(f"{place}{_BETWEEN}{name}"[:_LONGEST])
+
+
+def warnings(tallies: Mapping[str, int]) -> list[str]:
+    """Fields that were empty in all records, and selectors of `page.follow` that matched on no page."""
+    found = []
+    for field in _never(tallies, FIELD_EMPTY, FIELD_FILLED):
+        kind, _, name = field.partition(_BETWEEN)
+        found.append(f"field {name!r} is empty in all records of kind {kind!r}: check its selector")
+    for selector in _never(tallies, FOLLOW_EMPTY, FOLLOW_MATCHED):
+        route, _, query = selector.partition(_BETWEEN)
+        found.append(f"page.follow({query!r}) in route {route!r} matched no link on any page")
+    return found
+
+
+def _never(tallies: Mapping[str, int], empty: str, full: str) -> list[str]:
+    """Labels that were only ever empty. With counters folded together nobody can tell, and nothing is said."""
+    if tallies.get(full + _OTHERS):
+        return []
+    seen = [name.removeprefix(empty) for name in tallies if name.startswith(empty)]
+    return sorted(each for each in seen if each != _OTHERS and full + each not in tallies)
