@@ -1,4 +1,4 @@
-"""One spider for many configured sites: whose data it is goes from the seed to its links, its records and its graves."""
+"""One spider for many configured sites: whose data it is goes from the seed to links, records and graves."""
 
 import json
 import sqlite3

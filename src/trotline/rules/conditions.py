@@ -7,6 +7,7 @@ import msgspec
 from trotline.model.answer import Answer
 from trotline.model.task import Task
 from trotline.model.validator import Validator
+from trotline.rules.logins import name_of
 from trotline.rules.urls import fingerprint
 
 LONGEST = 1024
@@ -55,4 +56,4 @@ def asking(task: Task, validator: Validator) -> Task:
 def page_of(task: Task) -> int:
     """Whom a validator belongs to. The URL counts beside the task's identity: after a redirect, or with an explicit
     key, one task may stand at different URLs, and a date of one page says nothing about another."""
-    return fingerprint(task.route, f"{task.fingerprint} {task.session} {task.url}")
+    return fingerprint(task.route, f"{task.fingerprint} {name_of(task.session)} {task.url}")

@@ -26,7 +26,7 @@ DEEPEST_META = 100
 """Nesting of what a task carries along. Readers of tasks have limits of their own."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
-_NOT_IN_A_NAME = re.compile("[\r\n\0\ud800-\udfff]")
+_NOT_IN_A_NAME = re.compile("[\r\n\0\x1f\ud800-\udfff]")
 _METHOD = re.compile(r"[A-Za-z][A-Za-z-]{0,31}")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 """Where an object lies in memory helps nobody, and makes every message another one."""

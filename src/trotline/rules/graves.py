@@ -10,12 +10,14 @@ from trotline.model.job import Grave
 from trotline.model.secret import HIDDEN
 from trotline.model.task import Task
 from trotline.rules import redaction
+from trotline.rules.logins import name_of
 
 
 def seed_of(task: Task) -> dict[str, Any]:
     """The task as seeds have it, without what is sent along with it: that may be a password."""
     meta = {name: HIDDEN if redaction.is_secret_header(name) else value for name, value in task.meta.items()}
-    return wire.to_seed(msgspec.structs.replace(task, headers=(), body=b"", meta=meta))
+    plain = msgspec.structs.replace(task, headers=(), body=b"", meta=meta, session=name_of(task.session))
+    return wire.to_seed(plain)
 
 
 def shown(grave: Grave, keys: Collection[str]) -> Grave:

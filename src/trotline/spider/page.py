@@ -15,6 +15,7 @@ from trotline.model.task import NORMAL, Task
 from trotline.rules import charset, urls
 from trotline.rules.fields import PLAIN, checked, shown
 from trotline.rules.fields import url as url_text
+from trotline.rules.logins import name_of
 from trotline.spider import embedded
 from trotline.spider.drafts import Draft, draft
 from trotline.spider.headers import Headers
@@ -71,12 +72,13 @@ class Page:
 
     @property
     def site(self) -> str:
-        """Whose data this is: the seed's `site_id`, the spider's name by default. What the page leads to inherits it."""
+        """Whose data this is: the seed's `site_id`, the spider's name by default. Its links inherit it."""
         return self._task.site
 
     @property
     def session(self) -> str:
-        return self._task.session
+        """Whose cookies it was asked for with; pass it on to what needs them: `session=page.session`."""
+        return name_of(self._task.session)
 
     @property
     def task_id(self) -> str:

@@ -19,7 +19,7 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
-from trotline.rules import conditions, fields, redirects, retries
+from trotline.rules import conditions, fields, logins, redirects, retries
 from trotline.rules.fields import OddValue
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
@@ -47,9 +47,13 @@ class Visitor:
         self._limits = spider.limits or Limits()
         self._tools = tools
         self._sitemaps = SitemapVisitor(spider, tools, self._marked)
+        self._home = f"{tools.chance.getrandbits(64):x}"
+        """Who we are, to the tasks of sessions: the cookies are in this process."""
 
     async def visit(self, lease: Lease) -> Visit:
         delay = 0.0
+        if lease.task.session and (away := logins.elsewhere(lease.task, self._home, lease.leased_at)) is not None:
+            return Visit(lease=lease, outcome=away)
         of_sitemap = sitemaps.is_for(lease.task)
         if self._tools.robots is not None:
             permission = await self._tools.robots.ask(lease.task.url, _RobotsMarked(self._tools.marker, lease.token))
@@ -127,6 +131,8 @@ class Visitor:
             with self._marked(lease):
                 sifted = self._sift(lease, page, got)
             sifted.tasks = [_checked(task) for task in sifted.tasks]
+            if logins.opened_by(lease.task, answer):
+                sifted.tasks = [logins.continued(task, lease.task, self._home) for task in sifted.tasks]
         except Exception as error:
             if not (odd := _odd(got, error)):
                 raise
@@ -202,7 +208,10 @@ class Visitor:
         if isinstance(address, str):
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302
-        return Snooze(wait=0.0, why="moved", task=redirects.moved(lease.task, status, address.url, address.lane))
+        moved = redirects.moved(lease.task, status, address.url, address.lane)
+        if isinstance(answer, Answer) and logins.opened_by(lease.task, answer):
+            moved = logins.bound(moved, self._home)
+        return Snooze(wait=0.0, why="moved", task=moved)
 
 
 def _failed(lease: Lease, failed: harvest.HandlerFailed, news: LaneNews) -> Visit:

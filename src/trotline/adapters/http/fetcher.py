@@ -31,6 +31,7 @@ from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret
 from trotline.model.task import Task
 from trotline.rules import media
+from trotline.rules.logins import name_of
 from trotline.rules.reach import Reach
 
 log = logging.getLogger("trotline.fetch")
@@ -166,7 +167,7 @@ class HttpFetcher:
     async def _ask(self, task: Task, watch: Stopwatch | None) -> _Response | Reply:
         """Send the request and wait for the head of the answer."""
         origin, target = self._judged(task.url)
-        session = self._session(task.session)
+        session = self._session(name_of(task.session) if task.session else "")
         plain = task.method == "GET" and not (task.headers or task.body or self._secret_headers or watch)
         if plain and target[:1] == "/" and "#" not in target and not len(session.cookie_jar):
             reply = await self._again.ask(self._connections(), origin, target)

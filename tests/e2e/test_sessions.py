@@ -1,0 +1,131 @@
+"""Pages of a session are read by the process that logged in, or not at all."""
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+from tests.e2e.fleet import Fleet, Servers, servers
+from tests.e2e.running import call, rows_of
+
+from trotline.testing.servers import listen
+
+PAGES = 24
+SPIDER = """
+from trotline import Page, Spider
+
+members = Spider("members", pace="300/s", concurrency=32)
+
+
+@members.page(seeds=[{seeds}])
+def login(page: Page):
+    yield inside.task(page.url, form={{"user": page.session or "nobody"}}, session=page.session)
+
+
+@members.page(key="name")
+def inside(page: Page):
+    yield {{"name": page.css("h1::text").get()}}
+    for link in page.links("a"):
+        yield inside.task(link, session=page.session)
+
+
+{open}
+"""
+OPEN = """
+@members.page(seeds=["{url}/open"])
+def outside(page: Page):
+    yield page.follow("a")
+"""
+
+
+class Club:
+    """Whoever has logged in sees members' pages; strangers see a sign, and get 200 with it."""
+
+    def __init__(self) -> None:
+        self._members: dict[str, str] = {}
+        self.logins = 0
+
+    async def answer(self, request: web.Request) -> web.Response:
+        path = request.path
+        if path == "/robots.txt":
+            return web.Response(status=404)
+        if path.startswith("/login"):
+            return await self._login(request)
+        if path.startswith("/open"):
+            # Something to do for everybody, so that all processes ask for tasks.
+            links = "".join(f'<a href="/open/{n}">{n}</a>' for n in range(60)) if path == "/open" else ""
+            await asyncio.sleep(0.05)
+            return web.Response(text=f"<p>open</p>{links}", content_type="text/html")
+        user = self._members.get(request.cookies.get("member", ""))
+        if user is None:
+            return web.Response(text="<h1>members only</h1>", content_type="text/html")
+        links = "".join(f'<a href="/club/{user}/{n}">{n}</a>' for n in range(PAGES)) if path == "/club" else ""
+        return web.Response(text=f"<h1>{user} {path}</h1>{links}", content_type="text/html")
+
+    async def _login(self, request: web.Request) -> web.Response:
+        if request.method == "GET":
+            return web.Response(text="<form></form>", content_type="text/html")
+        self.logins += 1
+        token = secrets.token_hex(8)
+        self._members[token] = str((await request.post())["user"])
+        answer = web.Response(status=303, headers={"Location": "/club"})
+        answer.set_cookie("member", token)
+        return answer
+
+
+@pytest.fixture
+async def club() -> AsyncIterator[tuple[Club, str]]:
+    [socket] = listen(["127.0.0.1"])
+    made = Club()
+    application = web.Application()
+    application.router.add_route("*", "/{path:.*}", made.answer)
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.SockSite(runner, socket).start()
+    yield made, f"http://127.0.0.1:{socket.getsockname()[1]}"
+    await runner.cleanup()
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Servers]:
+    with servers() as opened:
+        yield opened
+
+
+def written(folder: Path, url: str, *names: str) -> set[str]:
+    """The spider's file; what it must store."""
+    seeds = ", ".join(f'login.task("{url}/login/{name}"' + (f', session="{name}")' if name else ")") for name in names)
+    text = SPIDER.format(seeds="", open=OPEN.format(url=url))
+    text = text.replace("seeds=[]", f"seeds=lambda: [{seeds}]")
+    (folder / "members.py").write_text(text)
+    return {f"{name or 'nobody'} /club" for name in names} | {
+        f"{name or 'nobody'} /club/{name or 'nobody'}/{n}" for name in names for n in range(PAGES)
+    }
+
+
+async def test_two_processes_never_read_a_members_page_as_strangers(tmp_path: Path, club: tuple[Club, str]):
+    site, url = club
+    wanted = written(tmp_path, url, "anna")
+    words = ("run", "members.py", "--allow-private", "--processes", "2", "--slots", "4", "--json")
+
+    ended = await call(tmp_path, *words)
+
+    assert {row["name"] for row in rows_of(tmp_path / "members.db", "inside")} == wanted, ended.summary
+    assert (site.logins, ended.summary["dead"]) == (1, 0)
+
+
+async def test_a_login_without_a_name_stays_in_its_process_too(tmp_path: Path, club: tuple[Club, str], both: Servers):
+    _, url = club
+    wanted = written(tmp_path, url, "")
+    frontier, _ = both.places()
+    fleet = Fleet(tmp_path, frontier, f"sqlite:{tmp_path}/rows.db")
+    try:
+        assert (await fleet.call("start", "members.py", "--detach")).code == 0
+        workers = [await fleet.start("work", "members.py", "--until-finished", "--slots", "4") for _ in range(2)]
+        ends = await asyncio.gather(*(worker.end() for worker in workers))
+        assert [end.code for end in ends] == [0, 0], ends
+        assert {row["name"] for row in rows_of(tmp_path / "rows.db", "inside")} == wanted
+    finally:
+        await fleet.end()

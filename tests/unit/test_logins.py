@@ -1,0 +1,55 @@
+"""Whose session a task goes on with, and what others do with it."""
+
+import pytest
+
+from trotline.model.answer import Answer
+from trotline.model.outcome import Bury, Snooze
+from trotline.model.task import Task
+from trotline.rules import logins
+
+
+def task(session: str = "", **more) -> Task:
+    return Task(url="http://h.test/", route="page", lane="h.test", session=session, **more)
+
+
+def test_the_process_that_opened_a_session_goes_on_with_it_and_no_other_does():
+    child = logins.continued(task("anna"), task("anna"), "here")
+
+    assert logins.name_of(child.session) == "anna"
+    assert logins.elsewhere(child, "here", 100.0) is None
+    assert isinstance(logins.elsewhere(child, "there", 100.0), Snooze)
+
+
+@pytest.mark.parametrize(
+    ("child", "parent"),
+    [(task("bob"), task("anna")), (task("anna"), task()), (task(), task("anna"))],
+)
+def test_another_session_is_opened_wherever_its_first_page_is_visited(child, parent):
+    assert logins.continued(child, parent, "here").session == child.session
+
+
+def test_a_session_whose_process_is_gone_ends_with_a_reason_and_not_as_a_row():
+    waiting = logins.continued(task("anna"), task("anna"), "gone")
+    first = logins.elsewhere(waiting, "here", 100.0)
+    assert isinstance(first, Snooze) and first.task is not None
+
+    later = logins.elsewhere(first.task, "here", 100.0 + logins.PATIENCE / 2)
+    assert isinstance(later, Snooze) and later.task is None
+    last = logins.elsewhere(first.task, "here", 100.0 + logins.PATIENCE)
+    assert isinstance(last, Bury)
+    assert last.why.startswith("session: ") and "--fresh" in last.detail
+    # Its own process, should it be there after all, takes it at any time.
+    assert logins.elsewhere(first.task, "gone", 1_000.0) is None
+
+
+def test_a_form_that_is_answered_with_a_cookie_opens_a_session_without_a_name():
+    cookie = Answer(url="http://h.test/", status=200, headers=(("set-cookie", "a=b"),))
+    plain = Answer(url="http://h.test/", status=200)
+
+    assert logins.opened_by(task(method="POST"), cookie)
+    assert not logins.opened_by(task(method="POST"), plain)
+    assert not logins.opened_by(task(), cookie)
+    bound = logins.continued(task(), logins.bound(task(), "here"), "here")
+    assert (logins.name_of(bound.session), logins.elsewhere(bound, "here", 1.0)) == ("", None)
+    elsewhere = Task(url="http://other.test/", route="page", lane="other.test")
+    assert logins.continued(elsewhere, logins.bound(task(), "here"), "here").session == ""
