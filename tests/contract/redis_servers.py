@@ -40,6 +40,7 @@ class RedisBench:
         return server(self.build).url
 
     async def open(self, rules: LaneRules = BRISK) -> RedisFrontier:
+        self.place()
         return await self.beside(rules)
 
     async def beside(self, rules: LaneRules = BRISK) -> RedisFrontier:

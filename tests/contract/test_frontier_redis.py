@@ -1,4 +1,4 @@
-"""The frontier of a fleet keeps F1 to F16, on Redis, on Valkey and spread over a Cluster."""
+"""The frontier of a fleet keeps F1 to F19, on Redis, on Valkey and spread over a Cluster."""
 
 import os
 from collections.abc import AsyncIterator
@@ -21,20 +21,8 @@ BOUNDED = settings(
 
 pytestmark = pytest.mark.xdist_group("redis")
 
-FOLLOWS = {
-    "f13_jobs": "lanes belong to jobs here, so far",
-    "f11_a_job": "lanes belong to jobs here, so far",
-    "f5_the_places_of_a_job_whose_workers_all_died_come_back_to_the_others": "lanes belong to jobs here, so far",
-    "f16_a_lane_that_answers_again_has_its_retries_free": "pace.lua has the older rules, so far",
-    "f18": "pace.lua has the older rules, so far",
-    "f19": "pace.lua has the older rules, so far",
-}
-"""What the scripts do not keep yet."""
-
 
 class TestRedis(FrontierContract):
-    gaps = FOLLOWS
-
     @pytest.fixture
     async def bench(self) -> AsyncIterator[RedisBench]:
         bench = RedisBench()
@@ -43,8 +31,6 @@ class TestRedis(FrontierContract):
 
 
 class TestValkey(FrontierContract):
-    gaps = FOLLOWS
-
     @pytest.fixture
     async def bench(self) -> AsyncIterator[ValkeyBench]:
         bench = ValkeyBench()
@@ -53,8 +39,6 @@ class TestValkey(FrontierContract):
 
 
 class TestCluster(FrontierContract):
-    gaps = FOLLOWS
-
     @pytest.fixture
     async def bench(self) -> AsyncIterator[ClusterBench]:
         bench = ClusterBench()

@@ -50,15 +50,15 @@ class Counted:
 
 def elements(name: str, args: Sequence[Any]) -> int:
     if name == "put":
-        return len(_read(args[2])[2]) // 6
+        return len(_read(args[2])[1]) // 6
     if name == "settle":
-        _, _, new, _, endings, _ = _read(args[2])
+        _, new, _, endings, _ = _read(args[2])
         mores = endings[6::7]
         rejects = sum(_rejects(more) for more in mores if _is_list(more))
         return len(new) // 6 + len(mores) + rejects
     if name == "arrive":
-        return len(_read(args[0])[2]) // 5
-    return (len(_read(args[0], 1)) - 2) // 2 if name == "revive" else 0
+        return len(_read(args[0])[1]) // 5
+    return (len(_read(args[0], 1)) - 1) // 2 if name == "revive" else 0
 
 
 def _read(told: bytes, depth: int = 2) -> list[Any]:

@@ -34,7 +34,7 @@ class SeenBench(RedisBench):
 
     memory = BLOOM
 
-    async def open(self, rules: LaneRules = BRISK) -> RedisFrontier:
+    async def beside(self, rules: LaneRules = BRISK) -> RedisFrontier:
         jobs = RedisJobs(connect(self.url), now=self.clock, memory=self.memory)
         self._job = await jobs.start(f"contract{secrets.token_hex(4)}", rules)
         await jobs.close()

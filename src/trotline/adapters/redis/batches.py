@@ -1,6 +1,7 @@
 """Batches on their way to the scripts: one argument of msgpack, flat, because nested ones cost the server twice."""
 
 import random
+import struct
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from math import isfinite
@@ -10,7 +11,6 @@ import msgspec
 
 from trotline.adapters.redis.compact import Codec, form_of, level_of, spread
 from trotline.adapters.redis.forms import Forms
-from trotline.model.job import LaneRules
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.pace import Pace
@@ -25,6 +25,7 @@ _HEAVY = 4096
 
 encode = msgspec.msgpack.Encoder().encode
 
+_BOUNDS = struct.Struct("<ddI")
 _LONGEST_TALLY = 100
 _LONGEST_EXAMPLE = 500
 _REJECTS = 900
@@ -36,6 +37,8 @@ _MOST_COUNTED = 2**50
 """Of one name in one call. Lua counts in doubles, and spells larger ones as the server's counters do not read them."""
 _CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED, Kind.REFUSED})
 """News that need no chance."""
+_TELLS = {kind: f"+{kind.value}" for kind in Kind}
+"""The same from a visit that knew robots.txt."""
 _DONE, _RETRY, _SNOOZE, _BURY, _LEFT = range(5)
 _NOTHING: list[Any] = []
 _PLAIN: list[Any] = [0, "", "", 0, ""]
@@ -56,10 +59,15 @@ def raw(data: bytes) -> msgspec.Raw:
     return msgspec.Raw(head + data)
 
 
-def bounds(pace: Pace) -> list[float]:
+def bounds(pace: Pace) -> tuple[float, float, int]:
     """A pace as pace.lua takes it: shortest and longest interval, visits at the same time."""
     floor = pace.rate.interval
-    return [floor, max(floor, pace.slowest.interval), pace.concurrency]
+    return floor, max(floor, pace.slowest.interval), pace.concurrency
+
+
+def packed_bounds(pace: Pace) -> bytes:
+    """As shared.lua reads them from a job's keys."""
+    return _BOUNDS.pack(*bounds(pace))
 
 
 def weight_of(settlement: Settlement) -> int:
@@ -83,13 +91,11 @@ def parts_of(tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
 class Batch:
     """The lanes and new tasks of one call."""
 
-    def __init__(self, rules: LaneRules, codec: Codec, forms: Forms) -> None:
+    def __init__(self, codec: Codec, forms: Forms) -> None:
         self._codec = codec
         self._forms = forms
-        self._special = rules.lanes
         self._places: dict[str, int] = {}
         self.names: list[str] = []
-        self.paces: dict[Any, list[float]] = {1: bounds(rules.default)}
         self.tasks: list[Any] = []
 
     def lane(self, name: str) -> int:
@@ -100,8 +106,6 @@ class Batch:
                 raise ValueError(f"the lane {name[:40]}... is {len(name):,} characters long; {_LONGEST_LANE:,} can be")
             self.names.append(name)
             place = self._places[name] = len(self.names)
-            if name in self._special:
-                self.paces[name] = bounds(self._special[name])
         return place
 
     async def add(self, tasks: Sequence[Task]) -> None:
@@ -168,7 +172,7 @@ async def endings(
             flat += (None, 0)
             told: tuple[float, float, float] = (0, 0, 0)
         else:
-            flat += (news.kind.value, news.took)
+            flat += (_TELLS[news.kind] if news.robots else news.kind.value, news.took)
             _checked("took", news.took + news.rest + news.interval)
             told = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
         if more or tallies or any(told):

@@ -14,7 +14,7 @@ from trotline.adapters.redis.budgets import Budgets
 from trotline.adapters.redis.ending import ended_with, look
 from trotline.adapters.redis.forgetting import pairs
 from trotline.adapters.redis.graveyard import Graveyard
-from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.lane_view import lane_pace, views
 from trotline.adapters.redis.levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
@@ -47,12 +47,12 @@ class RedisConsole:
         return self._shards[xxh3_64_intdigest(lane.encode()) % len(self._shards)]
 
     async def progress(self) -> Progress:
-        views = await asyncio.gather(*(self._server.run(script("look"), shard.key) for shard in self._shards))
-        now, _, _, _, _, _, state, _, started_at, finished_at, _, _ = views[0]
-        waiting, leased, done, dead, delayed = (sum(view[place] for view in views) for place in range(1, 6))
+        looks = await asyncio.gather(*(self._server.run(script("look"), shard.key) for shard in self._shards))
+        now, _, _, _, _, _, state, _, started_at, finished_at, _, _ = looks[0]
+        waiting, leased, done, dead, delayed = (sum(view[place] for view in looks) for place in range(1, 6))
         tallies: Counter[str] = Counter()
         examples: dict[str, str] = {}
-        for *_, counted, urls in views:
+        for *_, counted, urls in looks:
             tallies.update({name: int(count) for name, count in _texts(counted).items()})
             examples = _texts(urls) | examples
         if len(self._shards) > 1:
@@ -67,7 +67,7 @@ class RedisConsole:
             examples={name: redaction.url(url, self.job.rules.redact) for name, url in examples.items()},
             started_at=float(started_at),
             now=now / 1e6,
-            sealed=all(view[7] for view in views),
+            sealed=all(view[7] for view in looks),
             finished_at=float(finished_at) if finished_at else None,
             state=State(state.decode()),
             seen=await memory.told(self._server, self.job, [shard.prefix for shard in self._shards]),
@@ -111,11 +111,9 @@ class RedisConsole:
             cursor = ""
             while cursor != "0":
                 told, *lanes = await self._server.run(script("lanes_view"), shard.key, cursor or "0", _PAGE)
-                for name, packed, waiting in zip(*[iter(lanes)] * 3, strict=True):
-                    lane, record = name.decode(errors="replace"), read_lane(packed)
-                    if record.more:
-                        waiting += await waiting_in_more(self._server, shard.prefix, lane, record)
-                    yield record.view(lane, waiting, now)
+                for view, record in views(lanes, now):
+                    more = await waiting_in_more(self._server, shard.prefix, view.lane, record) if record.more else 0
+                    yield msgspec.structs.replace(view, waiting=view.waiting + more) if more else view
                 cursor = told.decode()
 
     async def pause(self, lane: str | None = None) -> None:
@@ -142,10 +140,8 @@ class RedisConsole:
         await self._home(lane).steer("pace", lane, pace)
 
     async def lane_pace(self, lane: str) -> LanePace | None:
-        async for view in self._all_lanes(await self._server.now()):
-            if view.lane == lane:
-                return LanePace(lane=lane, interval=view.interval, rests_for=view.rests_for, why=view.why)
-        return None
+        told = await self._server.run(script("lane_pace"), self._home(lane).key, lane)
+        return lane_pace(lane, told, await self._server.now()) if told else None
 
     async def workers(self) -> list[WorkerView]:
         crews = await asyncio.gather(*(shard.crew() for shard in self._shards))

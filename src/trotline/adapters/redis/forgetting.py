@@ -1,12 +1,15 @@
 """Removing a job's keys by their names, a few at a time: no KEYS, no scan of the whole server."""
 
+import contextlib
 import struct
 from typing import Any
 
 from trotline.adapters.redis import keys, memory
 from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.levels import levels_of
+from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
+from trotline.errors import FrontierGone
 
 _STEP = 500
 _BOOKS = struct.Struct("<12d")
@@ -32,6 +35,9 @@ async def _forget(server: Server, prefix: str) -> None:
         names = (keys.seen(prefix, number) for number in range(start, min(start + _STEP, 2 * buckets)))
         await server.ask("UNLINK", *names)
     await memory.forget(server, prefix)
+    number = await server.ask("HGET", keys.job(prefix), "number")
+    if number is not None:
+        await server.ask("HDEL", keys.jobs(prefix), number)
     # The books last: they know how many buckets there are, should this be interrupted.
     await server.ask("UNLINK", *(f"{prefix}{name}" for name in keys.PLAIN))
     await server.ask("UNLINK", keys.job(prefix))
@@ -41,14 +47,19 @@ async def _lanes(server: Server, prefix: str) -> None:
     cursor: Any = 0
     while True:
         cursor, flat = await server.ask("HSCAN", f"{prefix}lanes", cursor, "COUNT", _STEP)
-        doomed = []
+        names: list[str] = []
+        doomed: list[str] = []
         for name, packed in pairs(flat):
             lane, record = name.decode(), read_lane(packed)
+            names.append(lane)
             async for levels in levels_of(server, prefix, lane, record):
                 await server.ask(
                     "UNLINK", keys.late(prefix, lane), *(keys.queue(prefix, lane, each) for each in levels)
                 )
             doomed += [keys.more(prefix, lane, parity) for parity in record.more]
+        if names:
+            with contextlib.suppress(FrontierGone):
+                await server.run(script("abandon"), keys.job(prefix), *names)
         if doomed:
             await server.ask("UNLINK", *doomed)
         if int(cursor) == 0:

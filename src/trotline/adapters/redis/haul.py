@@ -20,3 +20,5 @@ class Haul(msgspec.Struct):
     """How many lanes stand in line at that level."""
     parked: int = 0
     """Tasks that could not be read."""
+    stuck: list[str] = []
+    """Prefixes of other jobs whose dead workers hold places that we wait for."""

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.redis import keys, memory
+from trotline.adapters.redis.batches import packed_bounds
 from trotline.adapters.redis.ending import ending
 from trotline.adapters.redis.forgetting import forget
 from trotline.adapters.redis.scripts import script
@@ -69,7 +70,11 @@ class RedisJobs:
         )
         for shard in range(job.shards):
             books = keys.job(keys.prefix(job.id, shard))
-            await self._server.run_timeless(script("start"), books, repr(now), job.shards)
+            pace = packed_bounds(rules.default) + bytes([bool(rules.lanes) + 2 * rules.robots])
+            await self._server.run_timeless(script("start"), books, repr(now), job.shards, number, pace)
+            if rules.lanes:
+                others = [part for lane, pace in rules.lanes.items() for part in (lane, packed_bounds(pace))]
+                await self._server.ask("HSET", f"{keys.prefix(job.id, shard)}paces", *others)
             if more := memory.fields(job, shard):
                 await self._server.ask("HSET", books, *more)
         return job

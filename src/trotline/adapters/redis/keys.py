@@ -11,7 +11,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 PLAIN = (
     "lanes", "due", "levels", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
-    "rejects", "tallies", "examples", "forms", "moved",
+    "rejects", "tallies", "examples", "forms", "moved", "paces",
 )  # fmt: skip
 """Keys that a shard has once, beside `job`."""
 
@@ -31,9 +31,19 @@ def prefix(job: str, shard: int) -> str:
     return f"{part(shard)}{job}:"
 
 
+def job_in(prefix: str) -> str:
+    """The id of the job whose keys begin so."""
+    return prefix.rpartition("}:")[2].rstrip(":")
+
+
 def site(spider: str, shard: int) -> str:
     """What the keys begin with that the jobs of a spider share. `=` is in no job's id."""
     return f"{part(shard)}site={spider}:"
+
+
+def jobs(prefix: str) -> str:
+    """The jobs of the shard that this job's prefix is in, by number."""
+    return f"{prefix[: prefix.index('}') + 2]}jobs"
 
 
 def job(prefix: str) -> str:

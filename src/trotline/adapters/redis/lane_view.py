@@ -1,54 +1,74 @@
-"""A lane as lanes.lua keeps it, read."""
+"""A job's lanes, read."""
 
 import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import msgspec
 
-from trotline.model.job import LaneView, State
+from trotline.adapters.redis import keys
+from trotline.model.job import LanePace, LaneView, State
 from trotline.model.moments import Moment
+from trotline.model.pace import Pace
+from trotline.rules.pace import Bounds, pace_of
 
 _HEAD = struct.Struct("<BBB")
-_WHOLE, _CALM, _FRESH = struct.Struct("<BIdddIdddIdIddddd"), struct.Struct("<IdddIdddddd"), struct.Struct("<ddI")
-_IS_CALM, _IS_FRESH = 1, 2
 _LEVEL = struct.Struct("<iI")
 _STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
+_VALUES = 8
 
 
 class LaneRecord(msgspec.Struct, frozen=True):
-    state: State
-    leased: int
-    interval: float
-    rest_until: Moment
+    """A job's part of a lane, as lanes.lua keeps it."""
+
     levels: tuple[int, ...]
     """Those in which tasks wait, as far as there is room for them here."""
-    why: str
     more: tuple[int, ...] = ()
     """There are more that are even (0), and odd (1)."""
 
-    def view(self, name: str, waiting: int, now: Moment) -> LaneView:
-        rests_for = max(0.0, self.rest_until - now)
-        return LaneView(
-            lane=name,
-            waiting=waiting,
-            leased=self.leased,
-            interval=self.interval,
-            rests_for=rests_for,
-            why=self.why if rests_for else "",
-            state=self.state,
-        )
-
 
 def read_lane(packed: bytes) -> LaneRecord:
-    kind, count, more = _HEAD.unpack_from(packed)
+    _, count, more = _HEAD.unpack_from(packed)
     at = _HEAD.size + count * _LEVEL.size
     levels = tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : at]))
-    sets = tuple(parity for parity in (0, 1) if more & (parity + 1))
-    if kind == _IS_FRESH:
-        floor, _, _ = _FRESH.unpack_from(packed, at)
-        return LaneRecord(State.RUNNING, 0, floor, 0.0, levels, "", sets)
-    if kind == _IS_CALM:
-        leased, _, _, _, _, interval, _, rest_until, *_ = _CALM.unpack_from(packed, at)
-        return LaneRecord(State.RUNNING, leased, interval, rest_until, levels, "", sets)
-    state, leased, _, _, _, _, interval, _, rest_until, *_ = _WHOLE.unpack_from(packed, at)
-    why = packed[at + _WHOLE.size :].decode(errors="replace")
-    return LaneRecord(_STATES[state], leased, interval, rest_until, levels, why, sets)
+    return LaneRecord(levels, tuple(parity for parity in (0, 1) if more & (parity + 1)))
+
+
+def views(told: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRecord]]:
+    """What lanes_view.lua tells of some lanes."""
+    for name, packed, state, leased, interval, rest_until, why, waiting in zip(*[iter(told)] * _VALUES, strict=True):
+        rests_for = max(0.0, float(rest_until) - now)
+        view = LaneView(
+            lane=name.decode(errors="replace"),
+            waiting=waiting,
+            leased=leased,
+            interval=float(interval),
+            rests_for=rests_for,
+            why=why.decode(errors="replace") if rests_for else "",
+            state=_STATES[state],
+        )
+        yield view, read_lane(packed)
+
+
+def lane_pace(lane: str, told: Sequence[bytes], now: Moment) -> LanePace:
+    """What lane_pace.lua tells of one lane."""
+    interval, places, running, asked, limit, rest_until, why, ordered, *more = told
+    jobs = more[int(ordered) :]
+    rests_for = max(0.0, float(rest_until) - now)
+    return LanePace(
+        lane=lane,
+        interval=float(interval),
+        concurrency=int(places),
+        running=int(running),
+        ordered=_pace(more[:3]) if int(ordered) else None,
+        jobs={keys.job_in(job.decode()): _pace(bounds) for job, *bounds in zip(*[iter(jobs)] * 4, strict=True)},
+        crawl_delay=float(asked),
+        limit=float(limit),
+        rests_for=rests_for,
+        why=why.decode(errors="replace") if rests_for else "",
+    )
+
+
+def _pace(bounds: Sequence[bytes]) -> Pace:
+    least, most, places = bounds
+    return pace_of(Bounds(float(least), float(most), int(places)))

@@ -1,6 +1,7 @@
 """One shard of a job: the part of its lanes whose keys live together."""
 
 import asyncio
+import contextlib
 import random
 from collections.abc import Collection, Container, Sequence
 from typing import Any
@@ -27,7 +28,7 @@ from trotline.adapters.redis.memory import pieces
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
 from trotline.adapters.redis.settling import Settling
-from trotline.errors import FrontierUnreachable
+from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import About, Job, WorkerView
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.moments import Moment, Seconds
@@ -38,7 +39,7 @@ from trotline.model.wire import Undecodable
 _ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"): Admission.REFUSED}
 _SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}
 _PAGE = 500
-_HEAD = 6
+_HEAD = 7
 """Values of a lease's reply before the first lane."""
 _decode_about = msgspec.msgpack.Decoder(About).decode
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
@@ -69,7 +70,7 @@ class Shard:
         """Name of a call that announces the end and whose reply did not arrive: asked again, it is the same call."""
 
     def batch(self) -> Batch:
-        return Batch(self._job.rules, self.codec, self.forms)
+        return Batch(self.codec, self.forms)
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         return [_ADMISSIONS[letter] for part in parts_of(tasks) for letter in await self._admit(part)]
@@ -83,13 +84,20 @@ class Shard:
         batch = self.batch()
         await batch.add(tasks)
         self._puts += 1
-        told = encode((batch.names, batch.paces, batch.tasks))
+        told = encode((batch.names, batch.tasks))
         deed = script("put", seen=self.seen)
         answers: bytes = await self.server.run(deed, self.key, self.server.name, self._puts, told, *guard)
         return answers
 
     async def lease(self, worker: str, limit: int, upto: int | None = None) -> Haul:
         """`upto`: no level beyond this one. Asked for nothing, it does the housekeeping and tells what there is."""
+        haul = await self._try(worker, limit, upto)
+        for prefix in haul.stuck:
+            await self._rescue(prefix)
+        # What they held may be ours now.
+        return await self._try(worker, limit, upto) if haul.stuck and not haul.leases else haul
+
+    async def _try(self, worker: str, limit: int, upto: int | None) -> Haul:
         try:
             return await self._lease(worker, limit, upto)
         except FrontierUnreachable:
@@ -111,8 +119,9 @@ class Shard:
         return haul
 
     async def _unpack(self, worker: str, reply: list[Any], asked_at: Seconds) -> Haul:
-        now, wake, token, over, best, line = reply[:_HEAD]
+        now, wake, token, over, best, line, stuck = reply[:_HEAD]
         haul = Haul([], max(0.001, (wake - now) / 1e6) if wake >= 0 else -1.0, bool(over), best, line)
+        haul.stuck = stuck.decode().split()
         if len(reply) == _HEAD:
             return haul
         await self.forms.look_up(forms_in(reply[_HEAD + 3 :: 2]))
@@ -134,6 +143,12 @@ class Shard:
             haul.parked = len(unreadable) // 2
             await self.server.run(script("park"), self.key, worker, *unreadable)
         return haul
+
+    async def _rescue(self, prefix: str) -> None:
+        """Workers of another job died with places that we wait for, and it may have nobody else to notice."""
+        # What was leased beside it must reach the worker, and the next lease tries again.
+        with contextlib.suppress(FrontierError):
+            await self.server.run(script("rescue"), keys.job(prefix))
 
     async def read(self, blob: bytes, lane: str) -> Task:
         """The task in a blob; `Undecodable` says why not."""
@@ -158,7 +173,7 @@ class Shard:
             blob = await batch.blob(task)
             flat += (_mark(task), batch.lane(task.lane), int.from_bytes(told[:4], "little", signed=True), wait)
             flat.append(raw(blob[:9] + told[4:] + blob[13:]))
-        await self.server.run(script("arrive"), self.key, encode((batch.names, batch.paces, flat)))
+        await self.server.run(script("arrive"), self.key, encode((batch.names, flat)))
 
     async def settle(
         self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
@@ -178,7 +193,7 @@ class Shard:
             owners += [number] * len(settlement.children)
         if children:
             await batch.add(children)
-        told = encode((batch.names, batch.paces, batch.tasks, owners, flat, len(settlements)))
+        told = encode((batch.names, batch.tasks, owners, flat, len(settlements)))
         tokens = [settlement.lease.token for settlement in settlements]
         name = self._settle_name(worker, tokens)
         # What needs no more memory is done also when there is none left.
@@ -240,9 +255,9 @@ class Shard:
 
     async def tidy(self) -> None:
         """The job has ended: lanes that have learnt nothing leave the server's memory, some at a time."""
-        cursor, usual = b"", encode(bounds(self._job.rules.default))
+        cursor = b""
         while cursor != b"0":
-            cursor = await self.server.run(script("tidy"), self.key, cursor or b"0", _PAGE, usual)
+            cursor = await self.server.run(script("tidy"), self.key, cursor or b"0", _PAGE)
 
     async def crew(self) -> list[WorkerView]:
         """Who works here."""
@@ -261,7 +276,7 @@ class Shard:
 
     async def steer(self, verb: str, lane: str | None, pace: Pace | None = None) -> int:
         """How many tasks it buried."""
-        told = encode(bounds(pace or self._job.rules.pace(lane))) if lane is not None else ""
+        told = encode(bounds(pace)) if pace is not None else ""
         buried, more = 0, True
         while more:
             count, more = await self.server.run(script("steer"), self.key, verb, lane or "", told)
@@ -272,19 +287,15 @@ class Shard:
         """Those of these graves (id, level) whose reason starts with `why`."""
         if not risen:
             return 0
-        told = encode([why, self._paces(), *(part for grave in risen for part in grave)])
+        told = encode([why, *(part for grave in risen for part in grave)])
         return int(await self.server.run(script("revive"), self.key, told))
 
     async def revisit(self, records: Sequence[tuple[bytes, str, int | None]]) -> int:
         """Forget these rejected records (entry, reason, level of the page): pages with a level are visited again."""
         # Not nil, which would end a list in Lua.
         told = [(raw(entry), why, False if level is None else level) for entry, why, level in records]
-        flat = encode([self._paces(), *(part for record in told for part in record)])
+        flat = encode([part for record in told for part in record])
         return int(await self.server.run(script("revisit"), self.key, flat))
-
-    def _paces(self) -> dict[Any, list[float]]:
-        rules = self._job.rules
-        return {1: bounds(rules.default)} | {lane: bounds(pace) for lane, pace in rules.lanes.items()}
 
 
 def _mark(task: Task) -> str:

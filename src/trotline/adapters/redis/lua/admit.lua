@@ -37,31 +37,38 @@ end
 
 -- Open the lanes and levels that the new tasks need. Most of the time all of them are there: then nothing is unpacked,
 -- and nothing is written.
-local function prepare(names, paces, tasks, fresh)
-  local packed = call("HMGET", LANES, unpack(names, 1, min(#names, 1000)))
-  for from = 1001, #names, 1000 do
-    local some = call("HMGET", LANES, unpack(names, from, min(#names, from + 999)))
-    for i = 1, #some do packed[from + i - 1] = some[i] end
-  end
+local function prepare(names, tasks, fresh)
+  local own = fetch(LANES, names)
+  local places, opened = {}, {}
   for i = 1, #fresh do
     local at = fresh[i]
-    local number, level = tasks[at + 2], tasks[at + 3]
-    local name = names[number]
-    local lane, known = lanes[name], packed[number]
-    if lane or not known or not has_level(known, level) then
-      if not lane then
-        lane = known and read_lane(name, known) or new_lane(name, paces[name] or paces[1])
+    local number = tasks[at + 2]
+    if not places[number] then
+      local known = own[number]
+      if lanes[names[number]] or not known or tasks[at + 4] > now or not has_level(known, tasks[at + 3]) then
+        places[number] = true
+        if not lanes[names[number]] then opened[#opened + 1] = number end
       end
+    end
+  end
+  local wanted = {}
+  for i = 1, #opened do wanted[i] = names[opened[i]] end
+  local shared = fetch(SHARED, wanted)
+  for i = 1, #opened do read_lane(wanted[i], own[opened[i]], shared[i]) end
+  for i = 1, #fresh do
+    local at = fresh[i]
+    if places[tasks[at + 2]] and tasks[at + 4] <= now then
+      local lane = lanes[names[tasks[at + 2]]]
       touch(lane)
-      if tasks[at + 4] <= now then open_level(lane, level) end
+      open_level(lane, tasks[at + 3])
     end
   end
 end
 
-local function admit(names, paces, tasks, owners, accepted)
+local function admit(names, tasks, owners, accepted)
   local answers, fresh = sift(names, tasks, owners, accepted)
   if #fresh == 0 then return answers end
-  prepare(names, paces, tasks, fresh)
+  prepare(names, tasks, fresh)
   -- Where most tasks have a queue of their own, looking for those that share one costs more than it saves.
   local alone = 2 * #names > #fresh
   local pushes = {}
@@ -70,7 +77,7 @@ local function admit(names, paces, tasks, owners, accepted)
     local level, due, blob = tasks[at + 3], tasks[at + 4], tasks[at + 5]
     local name = names[tasks[at + 2]]
     if due > now then
-      wait_in(lanes[name] or read_lane(name, call("HGET", LANES, name)), level, blob, due)
+      wait_in(lanes[name], level, blob, due)
     elseif alone then
       call("RPUSH", QUEUE .. name .. end_of(level), blob)
     else

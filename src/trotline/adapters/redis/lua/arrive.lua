@@ -1,9 +1,9 @@
 #!lua
--- needs: job pace lanes
+-- needs: job other_jobs pace sharing shared lanes levels lines
 -- Tasks that moved here from another shard. They are known already, so nothing is asked but whether this very move was
 -- made before. Its mark stays for longer than a call can be late: a worker that was frozen may bring the move once more
 -- when the shard that they left has let them go already.
---   KEYS[1] P job     ARGV[2] msgpack: names of lanes, their paces, and for each task its mark, number of its lane, level,
+--   KEYS[1] P job     ARGV[2] msgpack: names of lanes, and for each task its mark, number of its lane, level,
 --   wait, blob
 --
 --   P moved    zset of marks: fingerprint and number of redirects -> when it was made
@@ -11,8 +11,8 @@
 local KEEP, REMOVED = 600, 2000
 
 local asked = cmsgpack.unpack(ARGV[2])
-local names, paces, tasks = asked[1], asked[2], asked[3]
-load_lanes(names, paces)
+local names, tasks = asked[1], asked[2]
+load_lanes(names)
 for at = 1, #tasks, 5 do
   if call("ZADD", P .. "moved", "NX", now, tasks[at]) == 1 then
     local wait = tasks[at + 3]

@@ -62,7 +62,10 @@ local function bury_waiting(lane, why, limit)
       buried = buried + 1
     end
     book.delayed = book.delayed - #late / 2
-    if buried < limit then call("ZREM", P .. "due", lane[NAME]) end
+    if buried < limit then
+      call("ZREM", P .. "due", lane[NAME])
+      lane[DELAYED] = false
+    end
   end
   book.waiting = book.waiting - buried
   return buried

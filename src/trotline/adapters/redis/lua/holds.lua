@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: job pace lanes graves workers
+-- needs: job other_jobs pace sharing shared lanes levels lines graves workers
 -- A worker tells which leases it knows of: what else is in its name goes back, and no attempt is counted.
 -- Only what was handed out before that: this call may have been under way for long.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] the last token that reached it     then the tokens (6 bytes) that it knows

@@ -9,11 +9,14 @@
 --                       draining                   lanes that are
 --            state    what the operator wants of the job
 --            sealed, started_at, shards
+--            number   the job's own, on this server     pace   the usual bounds of its lanes, and 1 if some
+--                     have others, 2 if it heeds robots.txt
 --            finished_at, announced (0, or the call that announced it); finished_with (see finish.lua)
 --            idle     somebody waits for news
 --   P tallies, P news (channel)
 --
--- P is the prefix that all keys of a shard share: KEYS[1] is P .. "job". ARGV[1] is the time of a test's clock, or "".
+-- P is the prefix of the job's keys in a shard, S that of all keys there: KEYS[1] is P .. "job". ARGV[1] is the time of
+-- a test's clock, or "".
 
 local call = redis.call
 local sub, byte, find, floor, ceil = string.sub, string.byte, string.find, math.floor, math.ceil
@@ -21,6 +24,7 @@ local pack_, unpack_ = struct.pack, struct.unpack
 
 local JOB = KEYS[1]
 local P = sub(JOB, 1, -4)
+local S = string.match(P, "^trotline:{%d+}:")
 
 local now = tonumber(ARGV[1])
 if not now then
@@ -29,12 +33,14 @@ if not now then
 end
 
 local BOOKS = "<dddddddddddd"
-local found = call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards")
+local found = call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards", "number",
+  "pace")
 if not found[1] then return redis.error_reply("NOJOB this server has no such job") end
 
 local book = {state = found[2], sealed = found[3] == "1", finished_at = found[4], idle = found[5] == "1"}
 book.waiting, book.leased, book.done, book.dead, book.entered, book.ended, book.leases, book.turns, book.delayed,
   book.buckets, book.seen, book.draining = unpack_(BOOKS, found[1])
+book.number = tonumber(found[7])
 -- One shard of several is not the whole job: that it is empty says nothing.
 local whole, open_before = found[6] == "1", book.waiting + book.leased
 

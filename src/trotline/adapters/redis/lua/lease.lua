@@ -1,19 +1,20 @@
 #!lua flags=allow-oom
--- needs: job pace lanes graves workers
+-- needs: job other_jobs pace sharing shared lanes levels lines graves workers
 -- Hand out tasks that may start within the horizon, and do the housekeeping: rescue, promote.
 --   KEYS[1] P job
 --   ARGV[2] worker     ARGV[3] how many     ARGV[4] this call's name     ARGV[5] the first whose reply was lost
 --   ARGV[6] share of retries     ARGV[7] patience with a lane that only fails
 --   ARGV[8] shards     ARGV[9] this shard's number     ARGV[10] no level beyond this one, or ""
 --   gives now and next wake (microseconds; -1: never), the first token, and 1 if the job is over (as far as this shard
---   knows); of several shards the best level that is left and how many lanes stand in line there; then for each lane
---   its name, how many, and for each of those how long until it may start (microseconds) and its blob. Tokens go up by
---   the number of shards. Asked for nothing, it does the housekeeping and tells
+--   knows); of several shards the best level that is left and how many lanes stand in line there; the prefixes of jobs
+--   whose dead workers are in our way; then for each lane its name, how many, and for each of those how long until it
+--   may start (microseconds) and its blob. Tokens go up by the number of shards. Asked for nothing, it does the
+--   housekeeping and tells
 
 local worker, limit, this_call, lost_call = ARGV[2], min(tonumber(ARGV[3]), 1000), ARGV[4], ARGV[5]
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 local shards, shard, upto = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
-local RESCUED, PROMOTED, BURIED = 1000, 1000, 500
+local PROMOTED, BURIED = 1000, 500
 local QUANTUM, MANY = 8, 32
 -- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
 -- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
@@ -30,7 +31,7 @@ local kept = call("HGET", P .. "calls", "l" .. worker)
 local last_turn = kept and client and is_of(client, kept)
 if last_turn and tonumber(turn) < last_turn then
   -- It was under way for so long that its worker gave it up and asked again: nobody would know of what it handed out.
-  return {floor(now * 1e6 + 0.5), -1, 0, 0, false, 0}
+  return {floor(now * 1e6 + 0.5), -1, 0, 0, false, 0, ""}
 end
 
 -- What lost replies handed out goes back before anything else: nobody knows of it. It is the last of them that did:
@@ -53,14 +54,6 @@ local function take_back_lost()
   give_back(lost)
 end
 
-local function rescue_dead()
-  local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", string.format("(%.17g", now - 15), "LIMIT", 0, 20)
-  local rescued = 0
-  for _, each in ipairs(dead) do
-    if rescued < RESCUED then rescued = rescued + rescue(each) end
-  end
-end
-
 local function promote_lane(lane)
   local late = LATE .. lane[NAME]
   local due = call("ZRANGEBYSCORE", late, "-inf", now, "LIMIT", 0, PROMOTED)
@@ -73,19 +66,18 @@ local function promote_lane(lane)
   book.delayed = book.delayed - #due
   touch(lane)
   local first = call("ZRANGE", late, 0, 0, "WITHSCORES")
-  if first[2] then call("ZADD", P .. "due", first[2], lane[NAME]) else call("ZREM", P .. "due", lane[NAME]) end
+  if first[2] then
+    call("ZADD", P .. "due", first[2], lane[NAME])
+  else
+    call("ZREM", P .. "due", lane[NAME])
+    lane[DELAYED] = false
+  end
   return #due
 end
 
 local function look_at(names)
   load_lanes(names)
-  for i = 1, #names do
-    local lane = lanes[names[i]]
-    if lane then
-      touch(lane)
-      line_up(lane)
-    end
-  end
+  for i = 1, #names do line_up(lanes[names[i]], true) end
 end
 
 -- Tasks and lanes whose time has come.
@@ -117,7 +109,7 @@ local function promote()
   write_lines()
 end
 
-local reply, held = {0, -1, 0, 0, false, 0}, {}
+local reply, held = {0, -1, 0, 0, false, 0, ""}, {}
 local served = 0
 
 local function hand_out(lane, level, blobs, start)
@@ -136,24 +128,50 @@ local function hand_out(lane, level, blobs, start)
   end
   served = served + count
   lane[NEXT] = start
-  lane[LEASED] = lane[LEASED] + count
+  run(lane, count)
+  local claims, mine = lane[CLAIMS], lane[MINE]
+  claims[mine + USED], claims[mine + WANTS] = now, 0
+end
+
+-- Places that workers of other jobs hold who are silent for long. Their own job may have nobody else to notice.
+local stuck = {}
+
+local function note_stuck(lane)
+  local claims = lane[CLAIMS]
+  for at = 1, #claims, CLAIM do
+    local job = claims[at] ~= book.number and claims[at + RUNS] > 0 and job_of(claims[at])
+    if job and not job.noted then
+      job.noted = true
+      local dead = call("ZCOUNT", job.prefix .. "workers", "-inf", string.format("(%.17g", now - SILENT))
+      if dead > 0 then stuck[#stuck + 1] = job.prefix end
+    end
+  end
 end
 
 -- Up to so many tasks of one level of a lane.
 local function serve(lane, at, wanted)
-  if lane[FAILURES] > 0 and given_up(lane, patience) then
-    bury_waiting(lane, string.format("unreachable: lane given up after %.0f s of failures only", patience), BURIED)
-    if not has_waiting(lane) then forgive(lane) end
+  local hopeless = lane[SINCE] > 0 and given_up(lane, patience)
+  if hopeless then
+    bury_waiting(lane, hopeless, BURIED)
+    if not has_waiting(lane) then
+      forgive(lane)
+      change(lane)
+    end
     not_before[lane] = now + 0.001
     return
   end
-  local places, start = reserve(lane, wanted)
+  claim(lane, bounds_of(lane[NAME]))
+  change(lane)
+  local meets = is_shared(lane)
+  local other = meets and yields_until(lane) or 0
+  local places, start = 0, 0
+  if other == 0 then places, start = reserve(lane, portion(lane, wanted), HEEDS) end
   local level = lane[at]
   local retry = level % 2 == 1
   if retry then places = min(places, floor(credit(lane))) end
   if places <= 0 then
     -- Whoever cannot be served must not stand in line, or it would be asked for ever.
-    not_before[lane] = now + 0.001
+    not_before[lane] = max(now + 0.001, other)
     return
   end
   local key = queue(lane, level)
@@ -163,6 +181,11 @@ local function serve(lane, at, wanted)
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
   hand_out(lane, level, blobs, start)
+  if meets then
+    postpone(lane)
+    -- One turn a call: others may come in between.
+    not_before[lane] = now + 0.001
+  end
   if retry then spend(lane, 0, count, share) else spend(lane, count, 0, share) end
 end
 
@@ -187,11 +210,11 @@ local function serve_level(level)
   end
   local names, count = {}, #line
   for i = 1, count do names[i] = sub(line[i], 5) end
-  local packed = call("HMGET", LANES, unpack(names, 1, count))
+  local own, shared = fetch(LANES, names), fetch(SHARED, names)
   popped, popped_at, visited = {}, level, visited + count
   for i = 1, count do
     local name = names[i]
-    local lane = lanes[name] or packed[i] and read_lane(name, packed[i])
+    local lane = lanes[name] or own[i] and read_lane(name, own[i], shared[i])
     local at = lane and find_level(lane, level)
     if at and lane[at + 1] == unpack_("<I4", line[i]) then
       lane[at + 1], lane[WAKE], popped[lane] = 0, 0, line[i]
@@ -254,6 +277,8 @@ if book.state == "running" or book.state == "draining" then
   if shards > 1 then reply[5], reply[6] = best_left() end
 end
 reply[1] = floor(now * 1e6 + 0.5)
+for i = 1, #crowded do note_stuck(crowded[i]) end
+reply[7] = table.concat(stuck, " ")
 reply[3] = (book.leases + 1) * shards + shard
 local handed_out
 if served > 0 then

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: job pace lanes graves workers
+-- needs: job other_jobs pace sharing shared lanes levels lines graves workers
 -- A worker stops: what it holds goes back at once, and no attempt is counted, but for the page that brought it down.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] token of the guilty lease, or ""     ARGV[4] why     ARGV[5] detail
 --   gives how many of its leases went back, and 1 if there are more

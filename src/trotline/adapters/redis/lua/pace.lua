@@ -1,140 +1,104 @@
--- When a lane may be asked, and how its answers change that: rules/pace.py, word for word.
--- A lane is an array; the numbers below are the places of its fields (lanes.lua keeps it in one string).
+-- When a lane may be asked: rules/pace.py, word for word.
+-- A lane is an array; the numbers below are the places of its fields (shared.lua and lanes.lua keep it in two strings).
 
 local NAME, WHY, TOUCHED, STATE, LEASED, WAKE = 1, 2, 3, 4, 5, 6
 local FLOOR, CEILING, CONCURRENCY, INTERVAL, NEXT, REST = 7, 8, 9, 10, 11, 12
-local FAILURES, SINCE, RESTS, SLOWED, LATENCY, USUAL, CREDIT, CREDITED, LEVELS = 13, 14, 15, 16, 17, 18, 19, 20, 21
+local FAILURES, SINCE, RESTS, SLOWED, LATENCY, USUAL, TROUBLE, CREDIT, CREDITED = 13, 14, 15, 16, 17, 18, 19, 20, 21
+local LIMIT, SURE, LOST, PHASE, ANSWERS, LAST_ANSWERS, LAST_PHASE, ASKED, ASKED_AT = 22, 23, 24, 25, 26, 27, 28, 29, 30
+local ORDERED, CLAIMS, MINE, CHANGED, FREED, KEPT, DELAYED, LEVELS = 31, 32, 33, 34, 35, 36, 37, 38
 
 local max, min = math.max, math.min
 
-local HORIZON = 1
+local HORIZON, NEAR = 1, 0.2
 local BREAKER = 10
-local FIRST_REST, LONGEST_REST, THROTTLE_REST = 5, 600, 2
-local SLOWEST_STEP = 0.01
+local ROBOTS_GOOD_FOR = 86400
 local ALLOWANCE, DRIP = 10, 0.1
-local FAILED = {broken = true, unreachable = true, blocked = true}
+local FAILING, UNCAPPED = 0.5, 1000000000
+local PAUSE = 5
 
-local function open_pace(lane, pace)
-  lane[FLOOR], lane[CEILING], lane[CONCURRENCY], lane[INTERVAL] = pace[1], pace[2], pace[3], pace[1]
-  lane[NEXT], lane[REST], lane[FAILURES], lane[SINCE], lane[RESTS] = 0, 0, 0, 0, 0
-  lane[SLOWED], lane[LATENCY], lane[USUAL], lane[CREDIT], lane[CREDITED] = 0, 0, 0, ALLOWANCE, now
+local function open_pace(lane, bounds)
+  lane[FLOOR], lane[CEILING], lane[CONCURRENCY], lane[INTERVAL] = bounds[1], bounds[2], bounds[3], bounds[1]
+  lane[WHY], lane[NEXT], lane[REST], lane[FAILURES], lane[SINCE], lane[RESTS] = "", 0, 0, 0, 0, 0
+  lane[SLOWED], lane[LATENCY], lane[USUAL], lane[TROUBLE], lane[CREDIT], lane[CREDITED] = 0, 0, 0, 0, ALLOWANCE, now
+  lane[LIMIT], lane[SURE], lane[LOST], lane[PHASE], lane[ANSWERS] = 0, 0, 0, 0, 0
+  lane[LAST_ANSWERS], lane[LAST_PHASE], lane[ASKED], lane[ASKED_AT] = 0, 0, 0, 0
 end
 
--- Other bounds, from now on: what is reserved stays reserved.
-local function repace(lane, pace)
-  local later = max(0, pace[1] - lane[INTERVAL])
-  lane[FLOOR], lane[CEILING], lane[CONCURRENCY], lane[INTERVAL] = pace[1], pace[2], pace[3], pace[1]
-  lane[NEXT] = min(lane[NEXT] + later, now + HORIZON + pace[1])
-  lane[SLOWED] = 0
+-- The interval at full speed: as the bounds in force and robots.txt say, the latter within the bounds.
+local function shortest(lane)
+  return max(lane[FLOOR], min(lane[ASKED], lane[CEILING]))
 end
 
-local function allowed(lane)
-  if lane[FAILURES] >= BREAKER then return 1 end
+local function robots_known(lane)
+  return lane[ASKED_AT] > 0 and now < lane[ASKED_AT] + ROBOTS_GOOD_FOR
+end
+
+-- Visits at the same time. One, if the lane has to prove that it answers; or that it is known how often it may be asked,
+-- for a job that heeds robots.txt.
+local function allowed(lane, heeds)
+  if lane[RESTS] > 0 or lane[FAILURES] >= BREAKER or (heeds and not robots_known(lane)) then return 1 end
   return lane[CONCURRENCY]
 end
 
--- How many starts there are within the horizon, and the first of them. Spending them is `spend_starts`.
-local function reserve(lane, wanted)
-  local count = allowed(lane) - lane[LEASED]
+local function ahead(lane)
+  return lane[LIMIT] > 0 and NEAR or HORIZON
+end
+
+-- How many starts there are within the horizon, and the first of them. Whoever hands them out writes down the next.
+local function reserve(lane, wanted, heeds)
+  local count = allowed(lane, heeds) - lane[LEASED]
   if wanted < count then count = wanted end
-  local first, until_ = now, now + HORIZON
+  local first, latest = now, now + ahead(lane)
   if lane[NEXT] > first then first = lane[NEXT] end
   if lane[REST] > first then first = lane[REST] end
   local start, starts, interval = first, 0, lane[INTERVAL]
-  while starts < count and start <= until_ do
+  while starts < count and start <= latest do
     starts = starts + 1
     start = start + interval
+  end
+  if starts > 0 and lane[LIMIT] > 0 and now > max(lane[NEXT], lane[REST]) + PAUSE then
+    lane[PHASE], lane[ANSWERS] = now, 0
   end
   return starts, first
 end
 
 -- From when on the lane may hand out a start; nil while all its places are taken.
-local function free_at(lane)
-  if lane[LEASED] >= allowed(lane) then return nil end
-  local rest, free = lane[REST], lane[NEXT] - HORIZON
+local function free_at(lane, heeds)
+  if lane[LEASED] >= allowed(lane, heeds) then return nil end
+  local rest, free = lane[REST], lane[NEXT] - ahead(lane)
   if rest > free then return rest end
   return free
 end
 
--- Many visits in flight bring the same bad news: one step a second, or they would multiply.
-local function slower(lane, factor, least)
-  if now < lane[SLOWED] + 1 then return end
-  lane[INTERVAL] = max(lane[INTERVAL], min(lane[CEILING], max(lane[INTERVAL], least) * factor))
-  lane[SLOWED] = now
-end
-
-local function answered(lane, took)
-  local latency, usual = lane[LATENCY], lane[USUAL]
-  latency = latency == 0 and took or latency + (took - latency) * 0.2
-  usual = usual == 0 and took or usual + (took - usual) * 0.02
-  lane[LATENCY], lane[USUAL] = latency, usual
-  if latency > 2 * usual + 0.05 then
-    slower(lane, 1.1, 0)
-  else
-    local interval, floor_ = lane[INTERVAL] * 0.98, lane[FLOOR]
-    lane[INTERVAL] = interval > floor_ and interval or floor_
-  end
-  if lane[FAILURES] > 0 then lane[WHY] = "" end
-  lane[FAILURES], lane[SINCE], lane[RESTS] = 0, 0, 0
-end
-
-local function throttled(lane, rest, chance)
-  slower(lane, 2, SLOWEST_STEP)
-  if rest ~= 0 then
-    lane[WHY] = string.format("they asked for %.0f s of quiet", rest)
-  else
-    lane[WHY] = "they said: too fast"
-    rest = THROTTLE_REST * (1 + chance)
-  end
-  lane[REST] = max(lane[REST], now + rest)
-end
-
-local function failed(lane, rest, chance)
-  slower(lane, 1.25, SLOWEST_STEP)
-  lane[FAILURES] = lane[FAILURES] + 1
-  if lane[SINCE] == 0 then lane[SINCE] = now end
-  if lane[FAILURES] < BREAKER or now < lane[REST] then return end
-  local quiet = min(LONGEST_REST, FIRST_REST * 2 ^ min(lane[RESTS], 20)) * (1 + 0.25 * chance)
-  lane[RESTS] = lane[RESTS] + 1
-  lane[REST] = now + max(quiet, rest)
-  lane[WHY] = string.format("%d failures in a row", lane[FAILURES])
-end
-
-local function learn(lane, kind, took, rest, interval, chance)
-  if interval > lane[FLOOR] then
-    local asked = min(interval, max(lane[CEILING], lane[FLOOR]))
-    lane[FLOOR], lane[INTERVAL] = asked, max(lane[INTERVAL], asked)
-  end
-  if kind == "ok" then
-    answered(lane, took)
-  elseif kind == "throttled" then
-    throttled(lane, rest, chance)
-  elseif FAILED[kind] then
-    failed(lane, rest, chance)
-  elseif kind ~= "refused" then
-    answered(lane, took)
-  end
-end
-
+-- Why the lane is given up: it has only failed, or only said "too fast", for longer than we are patient. nil: it is not.
 local function given_up(lane, patience)
-  return lane[FAILURES] >= BREAKER and now - lane[SINCE] > patience
+  if lane[SINCE] == 0 or now - lane[SINCE] <= patience then return nil end
+  if lane[FAILURES] >= BREAKER then
+    return string.format("unreachable: lane given up after %.0f s of failures only", patience)
+  end
+  if lane[RESTS] >= BREAKER then
+    return string.format("throttled: lane given up after %.0f s in which it answered nothing but: too fast", patience)
+  end
+  return nil
 end
 
 local function forgive(lane)
   lane[FAILURES], lane[SINCE], lane[RESTS] = BREAKER - 1, 0, 0
 end
 
--- Retries the lane may start now.
+local function failing(lane)
+  return lane[TROUBLE] > FAILING
+end
+
+-- Retries the lane may start now. Only a failing lane has to count them.
 local function credit(lane)
-  if lane[CREDIT] == ALLOWANCE then return ALLOWANCE end
+  if not failing(lane) then return UNCAPPED end
   return min(ALLOWANCE, lane[CREDIT] + DRIP * max(0, now - lane[CREDITED]))
 end
 
 local function spend(lane, fresh, retries, share)
-  if retries == 0 and lane[CREDIT] == ALLOWANCE then return end
-  local left = min(ALLOWANCE, credit(lane) + share * fresh) - retries
-  if left == ALLOWANCE and lane[CREDIT] == ALLOWANCE then return end
-  lane[CREDIT], lane[CREDITED] = left, now
+  if not failing(lane) then return end
+  lane[CREDIT], lane[CREDITED] = min(ALLOWANCE, credit(lane) + share * fresh) - retries, now
 end
 
 local function credit_at(lane)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- needs: job pace lanes graves workers
+-- needs: job other_jobs pace sharing shared lanes levels lines graves workers
 -- Leases whose tasks nobody here can read: kept in the graveyard, never dropped, never handed out again and again.
 --   KEYS[1] P job     ARGV[2] worker     then for each lease its token and the reason
 

@@ -1,8 +1,8 @@
 #!lua
--- needs: job pace lanes seen admit
+-- needs: job other_jobs pace sharing shared lanes levels lines seen admit
 -- Admit what is new.
 --   KEYS[1] P job     ARGV[2] who asks     ARGV[3] this call's number
---   ARGV[4] msgpack: names of lanes, their paces, tasks (see admit.lua)
+--   ARGV[4] msgpack: names of lanes, tasks (see admit.lua)
 --   ARGV[5] worker     ARGV[6], ARGV[7] token (6 bytes) and fingerprint (8 bytes): only while it holds this lease
 --   gives nothing if it does not, else one letter per task: n(ew), d(uplicate), r(efused)
 --
@@ -20,7 +20,7 @@ if ARGV[5] then
 end
 
 local asked = cmsgpack.unpack(ARGV[4])
-local answers = table.concat(admit(asked[1], asked[2], asked[3]))
+local answers = table.concat(admit(asked[1], asked[2]))
 write_lanes()
 close_books()
 call("SET", last, ARGV[3] .. " " .. answers, "EX", 120)

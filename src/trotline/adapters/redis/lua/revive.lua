@@ -1,21 +1,19 @@
 #!lua
--- needs: job pace lanes graves
+-- needs: job other_jobs pace sharing shared lanes levels lines graves
 -- Give buried tasks a fresh start.
---   KEYS[1] P job     ARGV[2] msgpack: why (the start of it), paces of lanes, then for each its id and the
---   level it goes to
+--   KEYS[1] P job     ARGV[2] msgpack: why (the start of it), then for each its id and the level it goes to
 --   gives how many rose
 
 local asked = cmsgpack.unpack(ARGV[2])
-local why, paces, risen = asked[1], asked[2], 0
-for i = 3, #asked, 2 do
+local why, risen = asked[1], 0
+for i = 2, #asked, 2 do
   local id, level = asked[i], asked[i + 1]
   local grave = call("HGET", P .. "graves", id)
   if grave then
     local _, its_why, _, at = unpack_("<dI4c0I4c0", grave)
     if sub(its_why, 1, #why) == why then
       local _, name, from = unpack_("<i4Hc0", grave, at)
-      -- Its lane may have left the memory with the job's end.
-      load_lanes({name}, paces)
+      load_lanes({name})
       call("HDEL", P .. "graves", id)
       call("ZREM", P .. "graves:order", id)
       local counted = call("HEXISTS", P .. "reasons", its_why) == 1 and its_why or folded(its_why)

@@ -1,10 +1,10 @@
 #!lua
--- needs: job pace lanes seen admit graves workers
+-- needs: job other_jobs pace learning sharing shared lanes levels lines seen admit graves workers
 -- End leases: outcome, children and news, each lease whole or not at all.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
---   ARGV[4] msgpack: names of lanes, their paces, children (see admit.lua), their owners, endings
+--   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, endings, how many
 --   an ending is seven values in a row: token (6 bytes), fingerprint (8 bytes), outcome, name to tally, kind of the news
---     or nil, how long the visit took, and what else there is, or nil:
+--     ("+" before it: robots.txt is known) or nil, how long the visit took, and what else there is, or nil:
 --       of the news rest, interval, chance; tallies; wait, why, detail; number of the lane it moved to, blob it became;
 --       examples, rejects
 --   gives one digit per ending: 1 applied, 0 stale
@@ -23,8 +23,7 @@ if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
 end
 
 local asked = cmsgpack.unpack(ARGV[4])
-local names, paces, children, owners, endings = asked[1], asked[2], asked[3], asked[4], asked[5]
-local count = asked[6]
+local names, children, owners, endings, count = asked[1], asked[2], asked[3], asked[4], asked[5]
 
 local tokens = {}
 for i = 1, count do tokens[i] = endings[7 * i - 6] end
@@ -66,7 +65,7 @@ end
 local function snooze(lane, level, blob, more)
   if more[8] > 0 then
     local name = names[more[8]]
-    load_lanes({name}, paces)
+    load_lanes({name})
     lane, blob = lanes[name], sub(more[9], 1, 9) .. sub(blob, 10, 13) .. sub(more[9], 14)
   end
   wait_again(lane, level, blob, more[5])
@@ -108,6 +107,10 @@ local function apply(outcome, lane, level, blob, more, name)
   end
 end
 
+-- A "+" before the kind: the visit knew robots.txt. As a word, because nearly every visit says so.
+local TELLS = {}
+for kind in string.gmatch(VERDICTS, "%l+") do TELLS["+" .. kind] = kind end
+
 load_lanes(lane_names)
 local done = 0
 for i = 1, count do
@@ -116,8 +119,7 @@ for i = 1, count do
     local at = 7 * i
     local lane = lanes[name]
     local outcome, kind, more = endings[at - 4], endings[at - 2], endings[at]
-    touch(lane)
-    lane[LEASED] = lane[LEASED] - 1
+    run(lane, -1)
     if outcome == DONE then
       done = done + 1
       tally(endings[at - 3], 1)
@@ -126,11 +128,11 @@ for i = 1, count do
     end
     if more then
       local counted = more[4]
-      if kind then learn(lane, kind, endings[at - 1], more[1], more[2], more[3]) end
+      if kind then learn(lane, TELLS[kind] or kind, endings[at - 1], more[1], more[2], more[3], TELLS[kind]) end
       for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
       if more[10] then keep_rare(more[10], more[11], parcels[i]) end
     elseif kind then
-      learn(lane, kind, endings[at - 1], 0, 0, 0)
+      learn(lane, TELLS[kind] or kind, endings[at - 1], 0, 0, 0, TELLS[kind])
     end
   end
 end
@@ -143,7 +145,7 @@ if endeds > 0 then
   many("HDEL", HELD .. worker, ended)
   if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
   if endeds > done then call("HINCRBY", P .. "figures", "f" .. worker, endeds - done) end
-  if #children > 0 then admit(names, paces, children, owners, live) end
+  if #children > 0 then admit(names, children, owners, live) end
   write_lanes()
   close_books()
   call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)

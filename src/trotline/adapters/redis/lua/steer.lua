@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- needs: job pace lanes graves
+-- needs: job other_jobs pace sharing shared lanes levels lines graves
 -- What an operator wants of the job or of one of its lanes.
 --   KEYS[1] P job     ARGV[2] verb: "running", "paused", "draining", "cancelled" or "pace"     ARGV[3] lane, or ""
---   ARGV[4] msgpack: the pace of that lane, for "pace" or in case nobody knows it yet
+--   ARGV[4] msgpack: for "pace" the bounds of that lane for all jobs, or nothing: those of the jobs again
 --   gives how many tasks were buried ("cancelled" for a lane), and 1 if there are more to bury
 
 local STATES = {running = RUNNING, paused = PAUSED, draining = DRAINING}
@@ -17,8 +17,7 @@ if name == "" then
   return {0, 0}
 end
 
-local pace = cmsgpack.unpack(ARGV[4])
-load_lanes({name}, {pace})
+load_lanes({name})
 local lane = lanes[name]
 touch(lane)
 -- Wherever it stands in line: what is wanted of it now is another thing.
@@ -26,7 +25,9 @@ for at = LEVELS + 2, LEVELS + 2 * lane[LEVELS], 2 do lane[at] = 0 end
 lane[WAKE] = 0
 local buried, more = 0, 0
 if verb == "pace" then
-  repace(lane, pace)
+  order(lane, ARGV[4] ~= "" and cmsgpack.unpack(ARGV[4]))
+  change(lane)
+  tell_others(lane, true)
 elseif verb == "cancelled" then
   buried = bury_waiting(lane, "cancelled", BURIED)
   if has_waiting(lane) then more = 1 end

@@ -1,27 +1,25 @@
 #!lua flags=allow-oom
--- needs: job pace lanes
--- A job has ended: lanes that have learnt nothing worth keeping leave the memory. Should work come again, they are
--- opened anew, at the pace that they had.
---   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many     ARGV[4] msgpack: the job's usual pace
+-- needs: job other_jobs pace sharing shared lanes levels lines
+-- A job has ended: lanes that have learnt nothing worth keeping leave the memory, unless somebody uses them. Should work
+-- come again, they are opened anew, at the pace that they had.
+--   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many
 --   gives the next cursor
 
-local pace = cmsgpack.unpack(ARGV[4])
-
 local function is_plain(lane)
-  return lane[LEVELS] == 0 and lane[LEASED] == 0 and lane[STATE] == RUNNING and lane[FAILURES] == 0
-    and lane[NEXT] <= now and lane[REST] <= now and lane[INTERVAL] == pace[1] and lane[FLOOR] == pace[1]
-    and lane[CEILING] == pace[2] and lane[CONCURRENCY] == pace[3]
+  return lane[LEASED] == 0 and #lane[CLAIMS] == 0 and not lane[ORDERED] and lane[FAILURES] == 0 and lane[RESTS] == 0
+    and lane[NEXT] <= now and lane[REST] <= now and lane[LIMIT] == 0 and lane[ASKED] == 0
+    and lane[INTERVAL] == lane[FLOOR] and not failing(lane)
 end
 
-local page = call("HSCAN", LANES, ARGV[2], "COUNT", ARGV[3])
+this_job.over = book.state == "cancelled" or (book.sealed and book.waiting + book.leased == 0)
+local page = call("HSCAN", SHARED, ARGV[2], "COUNT", ARGV[3])
 local plain = {}
 for i = 1, #page[2], 2 do
-  local name = page[2][i]
-  if is_plain(read_lane(name, page[2][i + 1])) and call("EXISTS", LATE .. name) == 0 then
-    plain[#plain + 1] = name
-  end
+  local lane = read_lane(page[2][i], nil, page[2][i + 1])
+  let_go(lane, true)
+  if is_plain(lane) then plain[#plain + 1] = lane[NAME] end
 end
-if #plain > 0 then many("HDEL", LANES, plain) end
+if #plain > 0 then many("HDEL", SHARED, plain) end
 -- Where nothing waits, nobody stands in line.
 if book.waiting == 0 then call("UNLINK", P .. "rest") end
 return page[1]

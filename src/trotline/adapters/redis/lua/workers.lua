@@ -7,6 +7,7 @@
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 
 local DEATHS, KILLS, AT_ONCE = 10, 2, 500
+local SILENT, RESCUED = 15, 1000
 local HELD = P .. "held:"
 
 -- Tasks go back to the head of their queues, those that were handed out first before the others.
@@ -24,7 +25,7 @@ local function give_back(held, changed)
     local token, level, name, blob = held[i][1], held[i][3], held[i][4], held[i][5]
     local lane = lanes[name]
     touch(lane)
-    lane[LEASED] = lane[LEASED] - 1
+    run(lane, -1)
     book.leased = book.leased - 1
     if changed then blob = changed(token, name, level, blob) end
     if blob then
@@ -87,4 +88,14 @@ local function rescue(worker)
   if rescued > 0 then tally("rescued", rescued) end
   if not more then forget_worker(worker) end
   return #held
+end
+
+-- How many leases came back from workers who are silent for too long.
+local function rescue_dead()
+  local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", string.format("(%.17g", now - SILENT), "LIMIT", 0, 20)
+  local rescued = 0
+  for _, each in ipairs(dead) do
+    if rescued < RESCUED then rescued = rescued + rescue(each) end
+  end
+  return rescued
 end

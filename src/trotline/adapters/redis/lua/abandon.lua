@@ -1,0 +1,18 @@
+#!lua flags=allow-oom
+-- needs: job other_jobs pace sharing shared lanes levels lines
+-- The job is forgotten: its places in these lanes are free, and its bounds are in force no more.
+--   KEYS[1] P job     ARGV[2...] names of lanes
+
+local names = {}
+for i = 2, #ARGV do names[i - 1] = ARGV[i] end
+load_lanes(names)
+for i = 1, #names do
+  local lane = lanes[names[i]]
+  if lane[MINE] > 0 then
+    drop_claim(lane, lane[MINE])
+    change(lane)
+    tell_others(lane, true)
+  end
+end
+write_lanes(true)
+return #names
