@@ -268,5 +268,5 @@ async def test_a_sitemap_waits_until_robots_txt_can_be_read() -> None:
     async with site(ok(b"", status="503 Later")) as there, fetcher() as ours:
         rules = RobotsTxt(ours, agent="test", limits=Limits())
         crawl = await SitemapCrawl(ours, robots=rules).of(there.url("/s.xml"))
-    assert crawl.again == {there.url("/s.xml"): "robots.txt cannot be read"}
+    assert crawl.again == {there.url("/s.xml"): "unreachable: robots.txt: 503"}
     assert len(there.requests) == 1

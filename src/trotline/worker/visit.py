@@ -107,9 +107,17 @@ class Visitor:
 
     def _not_allowed(self, lease: Lease, permission: Permission) -> Visit:
         if permission.ask_again:
-            return Visit(lease=lease, outcome=Snooze(wait=permission.ask_again, why="robots.txt cannot be read"))
+            return self._unreadable(lease, permission)
         why = f"refused: {permission.why or 'robots.txt'}"
         return Visit(lease=lease, outcome=Done(why=why), request=Request(verdict=Kind.REFUSED.value))
+
+    def _unreadable(self, lease: Lease, permission: Permission) -> Visit:
+        """Its robots.txt cannot be read: the page cannot be fetched, as if its host were away. So it costs an attempt,
+        and a lane in which nothing else happens is given up one day: a crawl must not wait for ever."""
+        why = permission.why or "robots.txt: cannot be read"
+        verdict = Verdict(Kind.UNREACHABLE, why, retry_after=permission.ask_again)
+        outcome = retries.plan(lease.task, verdict, self._tools.chance)
+        return Visit(lease=lease, outcome=outcome, news=LaneNews(kind=Kind.UNREACHABLE))
 
     async def _read(self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneNews) -> Visit:
         if route is None or isinstance(answer, Failure):

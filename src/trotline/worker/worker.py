@@ -13,6 +13,7 @@ from trotline.model.moments import Seconds
 from trotline.rules import redaction
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
+from trotline.worker.setbacks import Setbacks
 from trotline.worker.starts import Starts
 from trotline.worker.tools import Policy, Tools
 from trotline.worker.visit import Visitor
@@ -50,10 +51,17 @@ class Worker:
         self._finished_visits = 0
         self._rate = 0.0
         self._away = ""
+        self._setbacks = Setbacks()
 
     @property
     def held_back(self) -> str:
-        return self._committer.held_back or self._away
+        return self._committer.held_back or self._away or self._waits_for()
+
+    def _waits_for(self) -> str:
+        """The next try, if nothing else is under way."""
+        if not self._setbacks or self._busy or len(self._starts):
+            return ""
+        return self._setbacks.told(asyncio.get_running_loop().time())
 
     @property
     def stopping(self) -> bool:
@@ -205,6 +213,7 @@ class Worker:
                     visit = self._visitor.late(lease)
                 else:
                     visit = await self._visit(lease)
+                self._setbacks.note(visit, clock())
                 self._committer.add(visit)
             finally:
                 self._busy -= 1

@@ -1,0 +1,62 @@
+"""A seed that cannot be reached: cause and next try on the screen, and an end with that reason."""
+
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from tests.e2e.raw_site import ok, site
+from tests.e2e.running import call, start
+
+SPIDER = """
+from trotline import Page, Spider
+
+site = Spider("site", retries={retries}, robots={robots})
+
+
+@site.page(seeds=["{url}"])
+def page(page: Page):
+    yield {{"url": page.url}}
+"""
+
+
+def nobody_listens() -> str:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{one.getsockname()[1]}/"
+
+
+async def held_back(folder: Path) -> str:
+    """What a run says first about why nothing happens; then it is stopped."""
+    running = await start(folder, "run", "site.py", "--allow-private", "--json")
+    said = ""
+    while not said:
+        said = (await running.event()).get("held_back", "")
+    running.process.send_signal(signal.SIGINT)
+    assert (await running.end()).code == 130
+    return said
+
+
+@pytest.mark.parametrize("robots", [False, True])
+async def test_the_cause_and_the_next_try_are_on_the_screen(tmp_path: Path, robots: bool) -> None:
+    (tmp_path / "site.py").write_text(SPIDER.format(url=nobody_listens(), retries=3, robots=robots))
+    said = await held_back(tmp_path)
+    assert "Connection refused, again in " in said
+    assert said.startswith("robots.txt of 127.0.0.1:" if robots else "127.0.0.1:")
+
+
+async def test_a_robots_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    async with site(ok(b"", status="503 Later")) as there:
+        (tmp_path / "site.py").write_text(SPIDER.format(url=there.url("/"), retries=3, robots=True))
+        said = await held_back(tmp_path)
+    assert said.startswith(f"robots.txt of 127.0.0.1:{there.port}: 503, again in ")
+
+
+@pytest.mark.parametrize("robots", [False, True])
+async def test_a_run_whose_only_seed_fails_ends_with_that_reason(tmp_path: Path, robots: bool) -> None:
+    (tmp_path / "site.py").write_text(SPIDER.format(url=nobody_listens(), retries=0, robots=robots))
+    ended = await call(tmp_path, "run", "site.py", "--allow-private", "--json")
+    assert ended.code == 3, ended.err
+    [why] = ended.summary["reasons"]
+    assert why.startswith("unreachable: ")
+    assert why.endswith("no connection: Connection refused")

@@ -1,0 +1,44 @@
+"""What the screen says while a worker waits for its next try."""
+
+import pytest
+from tests.unit.worker_ports import lease
+
+from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
+from trotline.worker.setbacks import Setbacks
+from trotline.worker.visited import Visit
+
+REFUSED = Retry(wait=14.2, why="unreachable: no connection: Connection refused")
+
+
+def after(*outcomes: Outcome, at: float = 100.0) -> str:
+    setbacks = Setbacks()
+    for outcome in outcomes:
+        setbacks.note(Visit(lease=lease(1), outcome=outcome), 100.0)
+    return setbacks.told(at)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "told"),
+    [
+        (REFUSED, "h.test: no connection: Connection refused, again in 14 s"),
+        (Retry(wait=60, why="unreachable: robots.txt: 503"), "robots.txt of h.test: 503, again in 60 s"),
+        (Snooze(wait=15, why="unreachable: the proxy is away"), "h.test: the proxy is away, again in 15 s"),
+    ],
+)
+def test_the_cause_and_the_next_try_are_said(outcome: Outcome, told: str) -> None:
+    assert after(outcome) == told
+
+
+def test_time_goes_on() -> None:
+    assert after(REFUSED, at=110.0).endswith("again in 4 s")
+    assert after(REFUSED, at=115.0) == ""
+
+
+@pytest.mark.parametrize("outcome", [Done(), Bury(why="gone: 404")])
+def test_a_visit_that_ended_ends_the_news(outcome: Outcome) -> None:
+    assert after(REFUSED, outcome) == ""
+
+
+def test_a_hop_of_a_redirect_is_no_setback() -> None:
+    assert after(Snooze(wait=0.0, why="moved")) == ""
+    assert after(REFUSED, Snooze(wait=0.0, why="moved")) != ""
