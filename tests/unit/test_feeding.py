@@ -70,6 +70,38 @@ def test_feeding_stops_at_the_high_water_and_goes_on_below_three_quarters_of_it(
     assert min(pauses) >= 5
 
 
+def test_the_high_water_is_kept_within_a_batch_while_pages_bring_links():
+    """A crew that finds thirty links for every page it takes: the feed must see them, and stop."""
+    place = Place(pace=10)
+
+    async def story():
+        async def find_links():
+            while True:
+                await asyncio.sleep(0.1)
+                if place.waiting < 2_000:
+                    place.waiting += 30
+
+        finding = asyncio.create_task(find_links())
+        over: list[int] = []
+        put = place.put
+
+        async def slowly(tasks):
+            over.append(place.waiting)
+            await asyncio.sleep(0.2)
+            return await put(tasks)
+
+        place.put = slowly
+        feeding = asyncio.create_task(fed(place, 5_000, high_water=1_000))
+        await asyncio.sleep(60)
+        finding.cancel()
+        feeding.cancel()
+        return over
+
+    # What waited already when a batch was put: never so much that the batch would go beyond by more than itself and
+    # what was found while it was under way.
+    assert max(run_virtual(story())) <= 1_000
+
+
 def test_below_the_high_water_nothing_waits_and_the_books_are_looked_at_once():
     place = Place(pace=0)
 

@@ -44,10 +44,12 @@ class Feed:
         self._say = say
         self._room = 0
         """How many may be put before the books are looked at again."""
+        self._looked_at = float("-inf")
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         """TermOver if we do not lead any more: somebody else feeds the job."""
-        if self._room < len(tasks):
+        # Links that pages lead to come in meanwhile, and other feeders: what was seen a while ago is no room any more.
+        if self._room < len(tasks) or self._clock.now() - self._looked_at >= LOOK_AGAIN:
             await self._wait_for_room(len(tasks))
         if not self._leads():
             raise TermOver("seeding is somebody else's now")
@@ -56,7 +58,8 @@ class Feed:
         return answers
 
     async def _wait_for_room(self, wanted: int) -> None:
-        """The books are looked at once for many batches, not before each."""
+        """The books are looked at once a second at most while there is much room, and before each batch while there is
+        little: a busy crew may find as many links in that second as we would put."""
         waiting = (await self._frontier.progress()).waiting
         if waiting and waiting + wanted > self._high_water:
             below = int(self._high_water * GO_ON)
@@ -65,4 +68,7 @@ class Feed:
                 await self._clock.sleep(LOOK_AGAIN)
                 waiting = (await self._frontier.progress()).waiting
             self._say("")
-        self._room = self._high_water - waiting
+        left = self._high_water - waiting
+        # Half of it may be put unseen: the other half is for what comes from elsewhere.
+        self._room = left // 2 if left >= 2 * wanted else wanted
+        self._looked_at = self._clock.now()
