@@ -26,8 +26,8 @@ async def test_empty_fields_idle_selectors_and_seeds_out_of_scope_are_in_the_sum
         ended = await call(tmp_path, "run", "site.py", "--allow-private")
 
     assert ended.code == 0, ended
-    assert "field 'price' is empty in all records of kind 'page'" in ended.out
-    assert "page.follow('li.next a') in route 'page' matched no link on any page" in ended.out
+    assert "page: field 'price' is empty in all records" in ended.out
+    assert "page: page.follow('li.next a') matched nothing on any page" in ended.out
     assert "out of scope: not one of the spider's hosts, such as https://elsewhere.example/" in ended.out
 
 

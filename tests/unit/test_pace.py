@@ -174,7 +174,7 @@ def test_a_throttled_lane_slows_down_and_rests():
 
     assert 1.9 < told.interval < 2.1
     assert NOW + THROTTLE_REST <= told.rest_until <= NOW + 2 * THROTTLE_REST
-    assert told.rest_why == "they said: too fast"
+    assert told.rest_why == "rate limited"
     assert told.failures == 0
 
 
@@ -182,7 +182,7 @@ def test_a_lane_rests_as_long_as_it_was_asked_to():
     told = learning.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.9)
 
     assert told.rest_until == NOW + 120
-    assert told.rest_why == "they asked for 120 s of quiet"
+    assert told.rest_why == "rate limited: Retry-After 120 s"
 
 
 def test_a_later_shorter_rest_does_not_end_a_longer_one():

@@ -187,7 +187,7 @@ def _ended(news: "News", job: str) -> str:
         return f"{job}: stopped: {limit} reached; what waits is kept. Take it up again: trotline resume {job}"
     if news.ending == "cancelled":
         return f"{job}: cancelled"
-    return f"{job}: {news.ending}; somebody else tells how"
+    return f"{job}: {news.ending}; another worker prints the summary"
 
 
 def _processes(number: int) -> str:

@@ -154,7 +154,7 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     """Between two starts, now."""
     rests_for: Seconds = 0.0
     why: str = ""
-    """Why it rests: "429, they asked for 30 s", "10 failures in a row"."""
+    """Why it rests: "rate limited: Retry-After 30 s", "10 failures in a row"."""
     state: State = State.RUNNING
 
     @property

@@ -126,7 +126,7 @@ def _calm(lane: Lane, now: Moment) -> float:
 
 
 def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
-    why = f"they asked for {news.rest:.0f} s of quiet" if news.rest else "they said: too fast"
+    why = f"rate limited: Retry-After {news.rest:.0f} s" if news.rest else "rate limited"
     if now < lane.rest_until:
         # It was asked before the rest began.
         if now + news.rest <= lane.rest_until:

@@ -26,10 +26,10 @@ def warnings(tallies: Mapping[str, int]) -> list[str]:
     found = []
     for field in _never(tallies, FIELD_EMPTY, FIELD_FILLED):
         kind, _, name = field.partition(_BETWEEN)
-        found.append(f"field {name!r} is empty in all records of kind {kind!r}: check its selector")
+        found.append(f"{kind}: field {name!r} is empty in all records")
     for selector in _never(tallies, FOLLOW_EMPTY, FOLLOW_MATCHED):
         route, _, query = selector.partition(_BETWEEN)
-        found.append(f"page.follow({query!r}) in route {route!r} matched no link on any page")
+        found.append(f"{route}: page.follow({query!r}) matched nothing on any page")
     return found
 
 

@@ -119,7 +119,7 @@ do
   end
 
   local function throttled(lane, asked, chance)
-    local why = asked ~= 0 and string.format("they asked for %.0f s of quiet", asked) or "they said: too fast"
+    local why = asked ~= 0 and string.format("rate limited: Retry-After %.0f s", asked) or "rate limited"
     if now < lane[REST] then
       -- It was asked before the rest began.
       if now + asked > lane[REST] then lane[REST], lane[WHY] = now + asked, why end
