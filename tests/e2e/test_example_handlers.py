@@ -15,7 +15,9 @@ from urllib.request import HTTPCookieProcessor, Request, build_opener
 
 import pytest
 
-from trotline import RobotsSitemaps, Spider, Task
+from trotline import Spider, Task
+from trotline.model.sitemap_seed import ROUTE as SITEMAP
+from trotline.model.sitemap_seed import SitemapSeed
 from trotline.testing.shop import DemoShop
 from trotline.testing.visiting import visit
 
@@ -62,16 +64,16 @@ def crawl(spider: Spider) -> Iterator[dict[str, Any]]:
 
 def starts(spider: Spider, fetch: Callable[[str], bytes]) -> Iterator[Task]:
     for start in spider.seeds():
-        if isinstance(start, Task):
+        if start.route != SITEMAP:
             yield start
             continue
-        assert isinstance(start, RobotsSitemaps)
-        for index in re.findall(r"Sitemap: (\S+)", fetch(f"{start.url}/robots.txt").decode()):
+        seed = SitemapSeed.of(start.meta)
+        for index in re.findall(r"Sitemap: (\S+)", fetch(start.url).decode()):
             for place in re.findall("<loc>(.*?)</loc>", fetch(index).decode()):
                 body = fetch(place)
                 listed = (gzip.decompress(body) if place.endswith(".gz") else body).decode()
-                wanted = filter(start.wants, re.findall("<loc>(.*?)</loc>", listed))
-                yield from (spider.route(start.route).task(url) for url in wanted)
+                wanted = [url for url in re.findall("<loc>(.*?)</loc>", listed) if re.search(seed.match, url)]
+                yield from (spider.route(seed.route).task(url) for url in wanted)
 
 
 def test_quotes_gives_every_quote_in_order(shop: DemoShop, rows: Callable[[str], Rows]) -> None:
