@@ -202,3 +202,17 @@ def test_a_frontier_whose_clock_was_set_back_looks_late_for_a_while_only():
     set_back = [(leased - 3600, arrived + 10, asked + 10) for leased, arrived, asked in steady]
 
     assert latest_after(*steady, *set_back) == pytest.approx(0.25, abs=0.001)
+
+
+def test_leases_of_a_lane_that_did_not_start_can_be_taken_back():
+    def of(lane: str, token: int, start_in: float):
+        one = lease(token, start_in=start_in)
+        return msgspec.structs.replace(one, task=msgspec.structs.replace(one.task, lane=lane))
+
+    async def story():
+        starts = Starts()
+        starts.add([of("a", 1, 0.0), of("b", 2, 0.0), of("a", 3, 0.4), of("b", 4, 0.5), of("a", 5, 0.6)])
+        taken = sorted(one.token for one in starts.take("a"))
+        return taken, len(starts), [token for token, _ in await arrivals(starts, 2)]
+
+    assert run_virtual(story()) == ([1, 3, 5], 2, [2, 4])

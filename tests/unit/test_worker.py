@@ -276,3 +276,20 @@ def test_a_lease_that_missed_its_moment_does_not_count_as_a_page():
     bench.run()
 
     assert [task.fingerprint for task in bench.fetcher.asked] == [3 * number for number in range(1, 11)]
+
+
+def test_what_has_not_begun_goes_back_when_its_lane_says_that_we_are_too_fast():
+    class Told(SlowFetcher):
+        async def fetch(self, task):
+            answer = await super().fetch(task)
+            return (
+                Answer(url=answer.url, status=429, headers=(("retry-after", "30"),)) if len(self.asked) == 1 else answer
+            )
+
+    bench = Bench([lease(token, start_in=0.2 * token, slack=5.0) for token in range(1, 5)], Told(0.05))
+
+    bench.run()
+
+    whys = {token: one.outcome.why for token, one in bench.frontier.settled.items()}
+    assert whys == {1: "throttled: 429", 2: "its lane rests", 3: "its lane rests", 4: "its lane rests"}
+    assert len(bench.fetcher.asked) == 1

@@ -17,7 +17,8 @@ LATER = 80
 _SHORT = {
     "url": "u", "route": "r", "lane": "l", "fingerprint": "f", "key": "k", "priority": "p", "depth": "d",
     "attempt": "a", "retries": "x", "site": "s", "pool": "o", "created_at": "c", "not_before": "n",
-    "parent": "q", "session": "e", "chain": "h", "method": "m", "headers": "j", "body": "b", "hops": "i", "meta": "t",
+    "parent": "q", "session": "e", "chain": "h", "method": "m", "headers": "j", "body": "b", "hops": "i",
+    "throttled": "g", "meta": "t",
 }  # fmt: skip
 """Names on the wire: a frontier holds millions of tasks, and their field names would outweigh their URLs."""
 
@@ -61,6 +62,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     body: bytes = b""
     hops: int = 0
     """Redirects followed so far."""
+    throttled: int = 0
+    """Times that the site said "too fast" instead of an answer; they cost no attempt."""
     meta: dict[str, Any] = {}
 
     @property

@@ -200,6 +200,7 @@ _TASK: dict[str, Check] = {
     "headers": headers,
     "body": body,
     "hops": whole(0, MOST_RETRIES),
+    "throttled": whole(0, MOST_RETRIES),
 }
 
 
@@ -249,4 +250,5 @@ def _plainly_right(given: Task) -> bool:
         and given.method == _EMPTY.method
         and 0 <= given.created_at <= LAST_MOMENT
         and not (given.meta or given.headers or given.body or given.not_before or given.attempt or given.hops)
+        and not given.throttled
     )

@@ -2,6 +2,8 @@
 
 import random
 
+import msgspec
+
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.task import Task
@@ -11,6 +13,9 @@ FIRST_WAIT: Seconds = 2.0
 LONGEST_WAIT: Seconds = 600.0
 LATER_BY = 10
 """A retry goes that much later in priority, so that a storm of them cannot hold up fresh work."""
+
+MOST_THROTTLES = 20
+"""A page that has been answered "too fast" so often is asked for no more. The waits in between add up to two hours."""
 
 _DOUBLINGS = 20
 """Beyond that every wait is the longest one; a seed may claim any number of attempts, and a power overflows."""
@@ -34,7 +39,19 @@ def plan(task: Task, verdict: Verdict, chance: random.Random) -> Outcome:
         # Spread over twice the time: what waits for a proxy must not come back to it all at once.
         wait = FIRST_WAIT if verdict.retry_after is None else verdict.retry_after
         return Snooze(wait=wait * (1.0 + chance.random()), why=why)
+    if verdict.kind is Kind.THROTTLED:
+        return _again_later(task, verdict, why, chance)
     if task.attempt >= task.retries:
         return Bury(why=why, detail=f"after {task.attempt + 1} attempts")
     wait = max(backoff(task.attempt, chance), verdict.retry_after or 0.0)
     return Retry(wait=wait, why=why)
+
+
+def _again_later(task: Task, verdict: Verdict, why: str, chance: random.Random) -> Outcome:
+    """It is the lane that was too fast, and not the page that failed: no attempt is counted. But no page is asked for
+    for ever, and one that is always answered so, alone of its lane, comes back less and less often."""
+    times = task.throttled + 1
+    if times >= MOST_THROTTLES:
+        return Bury(why=why, detail=f'answered "too fast" {times} times; none of them counts as an attempt')
+    wait = max(backoff(task.throttled, chance), verdict.retry_after or 0.0)
+    return Snooze(wait=wait, why=why, task=msgspec.structs.replace(task, throttled=times))

@@ -80,6 +80,7 @@ class Spider:
             default=check.pace("pace", pace, concurrency, slowest),
             lanes=check.lanes({} if lanes is None else lanes, concurrency, slowest),
             give_up=check.patience("give_up", give_up),
+            robots=check.instance("robots", robots, bool),
             redact=check.names("redact", redact),
             own_limits=own_limits(self.max_depth, self.limits, self.traps),
         )
@@ -94,7 +95,7 @@ class Spider:
         self.cookies = {name: _secret(value) for name, value in check.headers("cookies", cookies or {}).items()}
         """The same: a cookie is often a session."""
         redaction.hide_keys(self.rules.redact)
-        self.robots = check.instance("robots", robots, bool)
+        self.robots = self.rules.robots
         self.user_agent = None if user_agent is None else check.text("user_agent", user_agent)
         self.insecure_hosts = check.hosts("insecure_hosts", insecure_hosts)
         """Hosts whose certificates are not checked."""

@@ -71,7 +71,13 @@ class SitemapVisitor:
         took = clock() - started
         with self._marked(lease):
             verdict = judge(task, answer, limits=self._limits, now=lease.leased_at)
-        news = LaneNews(kind=verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay)
+        news = LaneNews(
+            kind=verdict.kind,
+            took=took,
+            rest=verdict.retry_after or 0.0,
+            interval=delay,
+            robots=self._tools.robots is not None,
+        )
         if verdict.kind is Kind.OK and isinstance(answer, Answer):
             outcome, sifted = await self._read(lease, seed, answer, _Pages(route, wants, self._tools.gate))
         else:

@@ -55,6 +55,21 @@ class Starts:
             self._timer = None
         return ready + waiting
 
+    def take(self, lane: str) -> list[Lease]:
+        """Those of a lane that did not start; they never will here."""
+        taken = [lease for _, _, lease, _ in self._heap if lease.task.lane == lane]
+        if taken:
+            self._heap = [entry for entry in self._heap if entry[2].task.lane != lane]
+            heapq.heapify(self._heap)
+            self._wind()
+        for _ in range(self._ready.qsize()):
+            entry = self._ready.get_nowait()
+            if entry[0].task.lane == lane:
+                taken.append(entry[0])
+            else:
+                self._ready.put_nowait(entry)
+        return taken
+
     def _under_way(self, leases: list[Lease], now: Seconds) -> dict[Seconds, Seconds]:
         """How long the replies took, by when they were asked for. A process that was frozen finds replies that are long
         out of date: its moments have passed. The frontier's clock and ours need not agree: the quickest of the replies

@@ -80,7 +80,13 @@ class Visitor:
                 now=lease.leased_at,
                 wanted_statuses=route.status if route else (),
             )
-        news = LaneNews(kind=verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay)
+        news = LaneNews(
+            kind=verdict.kind,
+            took=took,
+            rest=verdict.retry_after or 0.0,
+            interval=delay,
+            robots=self._tools.robots is not None,
+        )
         visit = await self._judged(lease, route, answer, verdict, news)
         return msgspec.structs.replace(visit, request=request_of(answer, verdict, took))
 
@@ -101,6 +107,10 @@ class Visitor:
         """Its reserved moment has passed: the lane's next moments belong to others, so it queues again."""
         return Visit(lease=lease, outcome=Snooze(wait=0.0, why="missed its moment"))
 
+    def resting(self, lease: Lease) -> Visit:
+        """It has not begun, and its lane has just said that we are too fast."""
+        return Visit(lease=lease, outcome=Snooze(wait=0.0, why="its lane rests"))
+
     def handed_back(self, lease: Lease) -> Visit:
         """It has not begun, and we stop: somebody else may have it."""
         return Visit(lease=lease, outcome=Snooze(wait=0.0, why="handed back"))
@@ -109,7 +119,8 @@ class Visitor:
         if permission.ask_again:
             return self._unreadable(lease, permission)
         why = f"refused: {permission.why or 'robots.txt'}"
-        return Visit(lease=lease, outcome=Done(why=why), request=Request(verdict=Kind.REFUSED.value))
+        news = LaneNews(Kind.REFUSED, interval=permission.delay, robots=True)
+        return Visit(lease=lease, outcome=Done(why=why), news=news, request=Request(verdict=Kind.REFUSED.value))
 
     def _unreadable(self, lease: Lease, permission: Permission) -> Visit:
         """Its robots.txt cannot be read: the page cannot be fetched, as if its host were away. So it costs an attempt,

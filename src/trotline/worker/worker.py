@@ -10,6 +10,7 @@ from typing import Any
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 from trotline.model.lease import Lease
 from trotline.model.moments import Seconds
+from trotline.model.verdict import Kind
 from trotline.rules import redaction
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
@@ -215,10 +216,18 @@ class Worker:
                     visit = await self._visit(lease)
                 self._setbacks.note(visit, clock())
                 self._committer.add(visit)
+                if visit.news is not None and visit.news.kind is Kind.THROTTLED:
+                    self._let_rest(lease.task.lane)
             finally:
                 self._busy -= 1
                 self._finished_visits += 1
                 self._slot_free.set()
+
+    def _let_rest(self, lane: str) -> None:
+        """What we have of this lane and have not begun goes back: the frontier lets it rest, and so do we, at once."""
+        for lease in self._starts.take(lane):
+            self._leased -= 1
+            self._committer.add(self._visitor.resting(lease))
 
     async def _visit(self, lease: Lease) -> Visit:
         try:

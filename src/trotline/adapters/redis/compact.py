@@ -40,7 +40,8 @@ _LONGEST = 0xFFFF
 _FAR = 2**29
 """Priorities beyond it are as good as it: the scripts keep levels in four bytes, and a retry goes a few further."""
 _RARE = {
-    "key": "k", "not_before": "n", "session": "e", "chain": "h", "headers": "j", "body": "b", "hops": "i", "meta": "t",
+    "key": "k", "not_before": "n", "session": "e", "chain": "h", "headers": "j", "body": "b", "hops": "i",
+    "throttled": "g", "meta": "t",
 }  # fmt: skip
 """Fields that are seldom other than usual, and their names in the rest."""
 _USUAL = [(name, short, getattr(Task(url="", route=""), name)) for name, short in _RARE.items()]
@@ -234,6 +235,7 @@ class _Rest(
     headers: tuple[tuple[str, str], ...] | msgspec.UnsetType = msgspec.UNSET
     body: bytes | msgspec.UnsetType = msgspec.UNSET
     hops: int | msgspec.UnsetType = msgspec.UNSET
+    throttled: int | msgspec.UnsetType = msgspec.UNSET
     meta: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
     created_at: float | msgspec.UnsetType = msgspec.UNSET
     depth: int | msgspec.UnsetType = msgspec.UNSET
