@@ -155,7 +155,7 @@ def test_the_fleet_of_the_tutorial_works_without_any_service(shop: DemoShop, tmp
     assert code == 0, out
     assert plain(out) == told("trotline start teas.py --detach", "teas-1")
     lane = shop.url.removeprefix("http://")
-    for command in ("trotline pause teas", "trotline resume teas", "trotline pace teas 127.0.0.1:8010 50/s"):
+    for command in ("trotline pause teas", "trotline resume teas", "trotline pace --host 127.0.0.1:8010 50/s"):
         words = command.replace("127.0.0.1:8010", lane).split()[1:]
         said_back = [line.replace("127.0.0.1:8010", lane) for line in told(command, "teas-1")]
         assert plain(trotline(tmp_path, *words).out) == said_back

@@ -148,7 +148,7 @@ async def test_a_lane_is_paused_by_its_name_and_gets_another_pace(fleet: Fleet, 
     assert (await fleet.call("pause", "site", "--lane", lane)).code == 0
     assert [view["state"] for view in (await fleet.look())["lanes"]] == ["paused"]
     # An hour between two pages: it ends only if the new pace counts at once.
-    assert (await fleet.call("pace", "site", lane, "200/s")).code == 0
+    assert (await fleet.call("pace", "--host", lane, "200/s")).code == 0
     assert (await fleet.call("resume", "site", "--lane", lane)).code == 0
     site.release()
     await finished(worker)

@@ -91,7 +91,7 @@ async def fleet(tmp_path: Path, queue: RedisServer) -> AsyncIterator[Fleet]:
 async def test_eight_workers_read_robots_txt_once_and_a_new_pace_holds_for_all_of_them(fleet: Fleet) -> None:
     await fleet.begin(workers=2, processes=4)
     await eventually(fleet.pages, lambda pages: len(pages) > 20)
-    await fleet.call("pace", "crawl", fleet.lane, f"{PACE}/s")
+    await fleet.call("pace", "--host", fleet.lane, f"{PACE}/s")
 
     # What was leased before may still come; the first long gap is the new pace. At the old one there is none.
     def slow(pages: list[float]) -> list[float]:
@@ -103,7 +103,7 @@ async def test_eight_workers_read_robots_txt_once_and_a_new_pace_holds_for_all_o
     held = slow(seen[changed:])[: GAPS + 1]
     assert held[-1] - held[0] >= 0.8 * GAPS / PACE
 
-    await fleet.call("pace", "crawl", fleet.lane, "200/s")
+    await fleet.call("pace", "--host", fleet.lane, "200/s")
     for worker in fleet.workers:
         ended = await worker.end()
         assert ended.code == 0, ended

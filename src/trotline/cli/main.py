@@ -42,7 +42,7 @@ COMMANDS = {
     "resume": ("steering:resume", "Go on after pause, drain or cancel."),
     "drain": ("steering:drain", "Finish what waits and admit nothing new."),
     "cancel": ("steering:cancel", "End a job, or bury what waits in a lane."),
-    "pace": ("steering:pace", "Change how fast a lane is visited."),
+    "pace": ("pace:pace", "Show or set how fast a host is visited, by all jobs."),
     "trace": ("trace", "Tell the life of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),
     "export": ("export", "Write stored records to a file or to stdout."),

@@ -1,4 +1,4 @@
-"""`trotline pause`, `resume`, `drain`, `cancel` and `pace`: what an operator wants of a job, or of one lane of it."""
+"""`trotline pause`, `resume`, `drain` and `cancel`: what an operator wants of a job, or of one lane of it."""
 
 import difflib
 import shlex
@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
-import msgspec
 
 from trotline.cli.fleet_options import place_option, where
 from trotline.cli.options import examples, json_option, settings_of, wait_for
@@ -14,7 +13,6 @@ from trotline.cli.target import Target, console_of, find
 from trotline.cli.text import count, json_line, safe
 from trotline.errors import SettingsError
 from trotline.model.job import Budget, State
-from trotline.model.pace import Rate
 
 if TYPE_CHECKING:
     from trotline.app.wiring import AnyFrontier
@@ -128,44 +126,6 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
         return f"{count(buried, 'task')} buried. Undo: trotline dead {spider} --why cancelled --revive{where(frontier)}"
 
     _steer("cancelled", job, lane, frontier, deed, json=as_json)
-
-
-@click.command(
-    epilog=examples(
-        "trotline pace shop books.example 2/s              two pages a second from now on, over all workers",
-        "trotline pace shop books.example 30/m             a page every two seconds",
-        "trotline pace shop books.example 5/s --concurrency 2",
-    )
-)
-@click.argument("job")
-@click.argument("lane")
-@click.argument("rate")
-@click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Visits of the lane at the same time.")
-@place_option
-@json_option
-def pace(job: str, lane: str, rate: str, concurrency: int | None, frontier: str | None, as_json: bool) -> None:
-    """Change how fast one lane is visited, over all workers, while the job runs.
-
-    RATE is like 2/s, 30/m or 500/h. A lane that was slowed down by its site's answers starts anew with it; a rest
-    that the site asked for is kept. It holds for this job; the next one has the pace that the spider says.
-    """
-    try:
-        wanted = Rate.parse(rate)
-    except ValueError as error:
-        raise SettingsError(str(error), hint="For example: trotline pace shop books.example 2/s") from error
-
-    async def deed(console: "AnyFrontier", target: Target) -> str:
-        base = target.job.rules.pace(lane)
-        slowest = min(base.slowest, wanted, key=lambda one: one.per_second)
-        chosen = msgspec.structs.replace(
-            base, rate=wanted, slowest=slowest, concurrency=concurrency or base.concurrency
-        )
-        await console.set_pace(lane, chosen)
-        known = {view.lane for view in await console.lanes(_ALL_LANES)}
-        more = "" if lane in known else "; no task of this lane waits now"
-        return f"{wanted} from now on{more}"
-
-    _steer("paced", job, lane, frontier, deed, json=as_json, known_lane=False)
 
 
 _Deed = Callable[["AnyFrontier", Target], Awaitable[str]]

@@ -1,0 +1,123 @@
+"""`trotline pace`: how fast a host is visited, by all jobs of a frontier together; the operator's word beats theirs."""
+
+import shlex
+
+import click
+import msgspec
+
+from trotline.app.places import public
+from trotline.cli.fleet_options import place_option, where
+from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.target import Target, console_of, jobs_here
+from trotline.cli.text import columns, count, json_line, length, safe
+from trotline.errors import SettingsError
+from trotline.model.job import LanePace
+from trotline.model.pace import Pace, Rate
+
+
+@click.command(
+    epilog=examples(
+        "trotline pace --host books.example                     how fast it is visited now, and why",
+        "trotline pace --host books.example 2/s                 two pages a second, whatever the spiders say",
+        "trotline pace --host books.example 30/m --concurrency 2",
+        "trotline pace --host books.example --clear             the spiders' own paces again",
+    )
+)
+@click.option("--host", required=True, metavar="HOST", help="The lane, as `trotline watch` names it.")
+@click.argument("rate", required=False)
+@click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Visits of the host at the same time.")
+@click.option("--clear", is_flag=True, help="Take the word back.")
+@place_option
+@json_option
+def pace(
+    host: str, rate: str | None, concurrency: int | None, clear: bool, frontier: str | None, as_json: bool
+) -> None:
+    """Show or set how fast a host is visited, by all workers of all jobs of the frontier.
+
+    RATE is like 2/s, 30/m or 500/h. It holds for every job, also for those that come later, until it is cleared.
+    Without it the slowest of the spiders' paces wins. A host that was slowed down by its answers starts anew with it; a
+    rest that it asked for is kept, and so is the Crawl-delay of its robots.txt.
+    """
+    wanted = None if rate is None else _rate(rate)
+    if clear and wanted is not None:
+        raise SettingsError("--clear takes the pace back, and RATE sets one", hint="Give one of them.")
+    if concurrency and wanted is None:
+        raise SettingsError(
+            "--concurrency belongs to a pace", hint=f"For example: trotline pace --host {shlex.quote(host)} 2/s ..."
+        )
+    settings = settings_of(frontier=frontier)
+
+    async def each() -> None:
+        for target in _newest(await jobs_here(settings)):
+            async with console_of(target) as console:
+                if wanted is not None:
+                    told = await console.lane_pace(host)
+                    await console.set_pace(host, _chosen(target, host, wanted, concurrency, told))
+                elif clear:
+                    await console.set_pace(host, None)
+                _say(target, host, await console.lane_pace(host), frontier, json=as_json)
+
+    wait_for(each())
+
+
+def _rate(text: str) -> Rate:
+    try:
+        return Rate.parse(text)
+    except ValueError as error:
+        raise SettingsError(str(error), hint="For example: trotline pace --host books.example 2/s") from error
+
+
+def _newest(known: list[Target]) -> list[Target]:
+    """One job of each frontier: all of them share its lanes."""
+    if not known:
+        raise SettingsError(
+            "there is no job here yet",
+            hint="Run a spider first (trotline run FILE), go to its folder, or name its place: --frontier URL",
+        )
+    return list({target.frontier: target for target in known}.values())
+
+
+def _chosen(target: Target, host: str, wanted: Rate, concurrency: int | None, told: LanePace | None) -> Pace:
+    base = target.job.rules.pace(host)
+    if told is not None:
+        in_force = [told.ordered] if told.ordered is not None else list(told.jobs.values())
+        places = min((each.concurrency for each in in_force), default=base.concurrency)
+        base = msgspec.structs.replace(base, concurrency=places)
+    slowest = min(base.slowest, wanted, key=lambda one: one.per_second)
+    return msgspec.structs.replace(base, rate=wanted, slowest=slowest, concurrency=concurrency or base.concurrency)
+
+
+def _say(target: Target, host: str, told: LanePace | None, frontier: str | None, *, json: bool) -> None:
+    if json:
+        found = {} if told is None else msgspec.to_builtins(told)
+        click.echo(json_line({"event": "pace", "frontier": public(target.frontier), "lane": host, **found}))
+        return
+    place = "" if frontier else f" in {public(target.frontier)}"
+    if told is None:
+        click.echo(f"{safe(host, 100)}{place}: nobody has been there")
+        return
+    click.echo(f"{safe(host, 100)}{place}: {_interval(told.interval)}, {count(told.running, 'visit')} under way")
+    click.echo("\n".join(columns(_reasons(told, host, frontier))))
+
+
+def _reasons(told: LanePace, host: str, frontier: str | None) -> list[tuple[str, str]]:
+    found = []
+    if told.ordered is not None:
+        undo = f"trotline pace --host {shlex.quote(safe(host, 100))} --clear{where(frontier)}"
+        found.append(("  operator", f"{_pace(told.ordered)}, for every job. Take it back: {undo}"))
+    found += [(f"  {job}", _pace(own)) for job, own in sorted(told.jobs.items())]
+    if told.crawl_delay:
+        found.append(("  robots.txt", f"Crawl-delay {told.crawl_delay:g} s"))
+    if told.limit:
+        found.append(("  the site", f'said "too fast"; it seems to admit {_interval(told.limit)}'))
+    if told.rests_for:
+        found.append(("  rests", f"for {length(told.rests_for)}: {told.why}"))
+    return found or [("  jobs", "none is using it now")]
+
+
+def _pace(own: Pace) -> str:
+    return f"{own.rate}, at most {count(own.concurrency, 'visit')} at once"
+
+
+def _interval(seconds: float) -> str:
+    return f"{1 / seconds:.3g}/s" if seconds < 1 else f"a page every {seconds:.3g} s"
