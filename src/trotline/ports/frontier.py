@@ -33,14 +33,19 @@ class Frontier(Protocol):
     F10  waiting + leased + done + dead = admitted, at every moment a caller can look
     F11  leasing waits up to the asked time and returns early when work arrives
     F12  pausing a lane or a job stops leases within 1 s, never puts
-    F13  over any window, a lane's starts <= rate x window + burst, whatever the number of workers, through crashes,
-         and whatever their clocks say (burst: 1 + rate x START_SLACK)
+    F13  over any window, a lane's starts <= rate x window + burst, over all jobs of the frontier, whatever the number
+         of workers, through crashes, and whatever their clocks say (burst: 1 + rate x START_SLACK); the slowest pace in
+         force wins, unless the operator says otherwise; jobs that share a lane take turns
     F14  "finished" is announced exactly once, when waiting + leased = 0, and never early
     F15  lanes do not starve each other: one lane with a million tasks does not delay another lane's first task
-    F16  retries of a lane are capped as a share of its traffic; a lane that only fails rests with growing pauses
-         and probes
+    F16  while most visits of a lane fail, its retries are capped as a share of its traffic; a lane that only fails
+         rests with growing pauses and probes; one that answers again is held up by nothing
     F17  a lease that its worker does not know of goes back when the worker says what it holds: a server that lost its
          last second, or its primary, keeps no task from everybody for ever
+    F18  of a job that heeds robots.txt, a lane has one visit at a time until a visit's news say that it is known; so its
+         Crawl-delay holds from the first start
+    F19  throttling (429, Retry-After) is news of the lane and no failure of the page: it rests, one probe goes out when
+         the rest is over, and its tasks come back as they were
     F20  of a job with a budget no more pages end than it allows: what is leased is reserved. Where a job is kept in
          several parts, those that are leased at the same moment are on top. A budget that is spent is the end for
          workers, and the job stays unfinished

@@ -28,7 +28,7 @@ HOUSEKEEPING: Seconds = 1.0
 
 
 class SqliteFrontier(SqliteConsole):
-    """Keeps F1 to F19 with one transaction per call. Implements the Frontier and the Console ports."""
+    """Keeps F1 to F20 with one transaction per call. Implements the Frontier and the Console ports."""
 
     def __init__(
         self,
