@@ -103,7 +103,7 @@ def test_a_page_that_was_read_tells_all_there_is_to_tell():
     [
         (says(404), ("done", 404, "gone", "gone: 404")),
         (says(503), ("retry", 503, "broken", "broken: 503")),
-        (says(429), ("retry", 429, "throttled", "throttled: 429")),
+        (says(429), ("snooze", 429, "throttled", "throttled: 429")),
         (
             lambda task: Failure(url=task.url, trouble=Trouble.NO_SUCH_HOST, why="no such host"),
             ("bury", 0, "unreachable", "unreachable: no such host"),

@@ -45,6 +45,7 @@ tasks = st.builds(
     headers=st.lists(st.tuples(text, text), max_size=3).map(tuple),
     body=st.binary(max_size=20),
     hops=small,
+    throttled=small,
     meta=st.dictionaries(text, plain, max_size=3),
 )
 
@@ -69,7 +70,8 @@ def test_the_strategy_fills_every_field():
     given_fields = set(Task.__struct_fields__)
     mine = {
         "url", "route", "lane", "fingerprint", "key", "priority", "depth", "attempt", "retries", "site", "pool",
-        "created_at", "not_before", "parent", "session", "chain", "method", "headers", "body", "hops", "meta",
+        "created_at", "not_before", "parent", "session", "chain", "method", "headers", "body", "hops",
+        "throttled", "meta",
     }  # fmt: skip
 
     assert given_fields == mine

@@ -45,6 +45,8 @@ def claimed(
 
 def used(lane: Lane, job: str, now: Moment) -> Lane:
     """The lane after a start of this job, whose claim is there."""
+    if len(lane.claims) == 1:
+        return msgspec.structs.replace(lane, claims=(Claim(job, lane.claims[0].bounds, now),))
     claims = tuple(
         msgspec.structs.replace(claim, used_at=now, wants_at=0.0) if claim.job == job else claim
         for claim in lane.claims
@@ -72,7 +74,9 @@ def freed(lane: Lane, now: Moment) -> Lane:
 
 
 def yields_until(lane: Lane, job: str, now: Moment) -> Moment:
-    """Until when this job lets another one go first; 0: it is its turn."""
+    """Until when this job, whose claim is there, lets another one go first; 0: it is its turn."""
+    if len(lane.claims) == 1:
+        return 0.0
     own = claim_of(lane, job)
     last = own.used_at if own else 0.0
     return max(
@@ -86,8 +90,8 @@ def yields_until(lane: Lane, job: str, now: Moment) -> Moment:
 
 
 def portion(lane: Lane, job: str, wanted: int) -> int:
-    """How many starts the job gets at one turn: all that it wants, if it is alone."""
-    if all(claim.job == job for claim in lane.claims):
+    """How many starts the job, whose claim is there, gets at one turn: all that it wants, if it is alone."""
+    if len(lane.claims) == 1:
         return wanted
     return min(wanted, max(1, int(PORTION / lane.interval)))
 
@@ -108,7 +112,11 @@ def rebound(lane: Lane, bounds: Bounds, now: Moment, horizon: Seconds, *, forget
     What is reserved stays reserved, and the next start keeps the new interval to the last of it. That last one is at
     most the horizon ahead, so a lane that was slow need not wait for the end of an interval it no longer has.
     """
-    if not forget and bounds == Bounds(lane.floor, lane.ceiling, lane.concurrency):
+    if not forget and (bounds.floor, bounds.ceiling, bounds.concurrency) == (
+        lane.floor,
+        lane.ceiling,
+        lane.concurrency,
+    ):
         return lane
     before, learnt = lane.interval, lane.interval > shortest(lane)
     lane = msgspec.structs.replace(lane, floor=bounds.floor, ceiling=bounds.ceiling, concurrency=bounds.concurrency)

@@ -45,7 +45,7 @@ class LaneRow:
         self.retry_at = 0.0
         """It cannot be served before: only retries are left, and credit comes then, or it is another job's turn."""
         self._written = (state, wake, self.best, self.turn, self.waiting, self.leased)
-        self._kept = (self.running, packed)
+        self._kept = (self.running, self.pace)
         """What stands in the file: a lane that did not change is not written, and an idle look costs no fsync."""
 
     def hold(self, count: int) -> None:
@@ -66,10 +66,12 @@ class LaneRow:
                 "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ?, leased = ? WHERE id = ?",
                 (*line, self.id),
             )
-        shared = (self.running, encode_pace(self.pace))
-        if shared != self._kept:
-            self._kept = shared
-            db.execute("UPDATE pace SET running = ?, lane = ? WHERE id = ?", (*shared, self.pace_id))
+        if self.running != self._kept[0] or (self.pace is not self._kept[1] and self.pace != self._kept[1]):
+            self._kept = (self.running, self.pace)
+            db.execute(
+                "UPDATE pace SET running = ?, lane = ? WHERE id = ?",
+                (self.running, encode_pace(self.pace), self.pace_id),
+            )
 
     def _wait(self, state: tuple[int, Moment], job: str, rules: LaneRules) -> None:
         """Others are in the lane, and the job cannot start now: it is to have its turn, and to be told."""

@@ -52,13 +52,15 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
     heeds = turn.rules.robots
     wanted = sharing.portion(lane.pace, turn.name, wanted)
     another = sharing.yields_until(lane.pace, turn.name, turn.now)
-    starts, _ = pace.reserve(lane.pace, turn.now, 0 if another else wanted, lane.running, HORIZON, heeds=heeds)
+    starts, spent = pace.reserve(lane.pace, turn.now, 0 if another else wanted, lane.running, HORIZON, heeds=heeds)
     rows = _pick(turn, lane, len(starts)) if starts else []
     if not rows:
         # Whoever cannot be served must not look ready, or this loop would ask it for ever.
         lane.retry_at = max(lane.retry_at, turn.now + 0.001, another)
         return []
-    starts, lane.pace = pace.reserve(lane.pace, turn.now, len(rows), lane.running, HORIZON, heeds=heeds)
+    if len(rows) < len(starts):
+        starts, spent = pace.reserve(lane.pace, turn.now, len(rows), lane.running, HORIZON, heeds=heeds)
+    lane.pace = spent
     retries = sum(1 for row in rows if row[-1])
     lane.pace = pace.spend(
         lane.pace, turn.now, fresh=len(rows) - retries, retries=retries, share=turn.rules.retry_share
@@ -73,8 +75,9 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
 
 def _claim(turn: Turn, lane: LaneRow) -> None:
     """The job wants a start: its pace counts, beside those of other jobs that use the lane."""
-    others = [claim.job for claim in lane.pace.claims if claim.job != turn.name]
-    alive = living(turn.db, others) if others else None
+    claims = lane.pace.claims
+    alone = not claims or (len(claims) == 1 and claims[0].job == turn.name)
+    alive = None if alone else living(turn.db, [claim.job for claim in claims])
     lane.pace = sharing.claimed(lane.pace, turn.name, turn.bounds(lane.name), turn.now, HORIZON, alive)
 
 

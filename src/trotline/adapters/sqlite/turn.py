@@ -30,6 +30,8 @@ class Turn:
         self.tallies: Counter[str] = Counter()
         self._lanes: dict[int, LaneRow] = {}
         self._names: dict[str, LaneRow] = {}
+        self._bounds: pace.Bounds | None = None
+        """Of nearly all lanes."""
         self._reopened = False
 
     # Lanes
@@ -56,7 +58,11 @@ class Turn:
 
     def bounds(self, name: str) -> pace.Bounds:
         """The job's own pace for a lane."""
-        return pace.bounds_of(self.rules.pace(name))
+        if name in self.rules.lanes:
+            return pace.bounds_of(self.rules.lanes[name])
+        if self._bounds is None:
+            self._bounds = pace.bounds_of(self.rules.default)
+        return self._bounds
 
     def _keep(self, row: LaneRow) -> LaneRow:
         self._lanes[row.id] = row
