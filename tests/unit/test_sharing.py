@@ -130,10 +130,11 @@ def test_who_had_the_last_turn_lets_another_go_first_for_a_moment():
 def test_who_waits_for_a_place_may_have_it_when_one_is_given_back():
     known = sharing.waits(start(lane(), "a", QUICK, NOW)[1], "b", QUICK, NEVER)
 
-    known = sharing.freed(known, NOW + 9)
+    assert sharing.freed(known, "b", NOW + 9) is known, "its own places are no news to it"
+    known = sharing.freed(known, "a", NOW + 9)
 
     assert sharing.claim_of(known, "b").wants_at == NOW + 9
-    assert sharing.freed(known, NOW + 10) is known
+    assert sharing.freed(known, "a", NOW + 10) is known
 
 
 def test_a_job_that_is_alone_takes_all_it_wants_and_leaves_no_trace_of_waiting():

@@ -42,10 +42,10 @@ class Frontier(Protocol):
          rests with growing pauses and probes; one that answers again is held up by nothing
     F17  a lease that its worker does not know of goes back when the worker says what it holds: a server that lost its
          last second, or its primary, keeps no task from everybody for ever
-    F18  of a job that heeds robots.txt, a lane has one visit at a time until a visit's news say that it is known; so its
-         Crawl-delay holds from the first start
-    F19  throttling (429, Retry-After) is news of the lane and no failure of the page: it rests, one probe goes out when
-         the rest is over, and its tasks come back as they were
+    F18  of a job that heeds robots.txt, a lane has one visit at a time until a visit's news say that it is known; so
+         its Crawl-delay holds from the first start
+    F19  throttling (429, Retry-After) is news of the lane and no failure of the page: the lane rests, one probe goes
+         out when the rest is over, and its tasks come back as they were
     F20  of a job with a budget no more pages end than it allows: what is leased is reserved. Where a job is kept in
          several parts, those that are leased at the same moment are on top. A budget that is spent is the end for
          workers, and the job stays unfinished

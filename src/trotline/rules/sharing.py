@@ -63,9 +63,9 @@ def waits(lane: Lane, job: str, bounds: Bounds, free_at: Moment) -> Lane:
     return msgspec.structs.replace(lane, claims=(msgspec.structs.replace(own, wants_at=free_at), *others))
 
 
-def freed(lane: Lane, now: Moment) -> Lane:
-    """The lane after somebody gave a place back: whoever waits for one may have it from now on."""
-    if all(claim.wants_at != NEVER for claim in lane.claims):
+def freed(lane: Lane, job: str, now: Moment) -> Lane:
+    """The lane after this job gave a place back: others who wait for one may have it from now on."""
+    if all(claim.wants_at != NEVER or claim.job == job for claim in lane.claims):
         return lane
     claims = tuple(
         msgspec.structs.replace(claim, wants_at=now) if claim.wants_at == NEVER else claim for claim in lane.claims

@@ -12,7 +12,17 @@ from trotline.adapters.sqlite import budgets, revisiting, steering, tracing, wor
 from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite.jobs import write_job
 from trotline.adapters.sqlite.lane_row import decode_pace
-from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, DRAINING, PAUSED, RESTING, RUNNING, WAITING
+from trotline.adapters.sqlite.schema import (
+    CANCELLED,
+    DEAD,
+    DELAYED,
+    DRAINING,
+    LEASED,
+    PAUSED,
+    RESTING,
+    RUNNING,
+    WAITING,
+)
 from trotline.adapters.sqlite.turn import Turn
 from trotline.errors import FrontierError
 from trotline.model import wire
@@ -135,10 +145,11 @@ class SqliteConsole:
 
     def _lanes(self, db: sqlite3.Connection, limit: int) -> list[LaneView]:
         rows = db.execute(
-            "SELECT l.name, waiting, leased, paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace"
-            " WHERE job = ? AND (waiting + leased > 0 OR paused)"
+            "SELECT l.name, waiting, coalesce(leased, 0), paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace"
+            f" LEFT JOIN (SELECT lane, count(*) AS leased FROM task WHERE job = ? AND state = {LEASED} GROUP BY lane) t"
+            " ON t.lane = l.id WHERE job = ? AND (waiting > 0 OR leased > 0 OR paused)"
             f" ORDER BY paused > 0 DESC, state = {RESTING} DESC, waiting DESC LIMIT ?",
-            (self._number, limit),
+            (self._number, self._number, limit),
         ).fetchall()
         return [self._view(row) for row in rows]
 

@@ -13,10 +13,10 @@ from trotline.rules import pace, sharing
 encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
 
-_COLUMNS = "l.id, l.name, l.best, l.turn, l.waiting, l.leased, l.paused, l.state, l.wake, p.id, p.running, p.lane"
+_COLUMNS = "l.id, l.name, l.best, l.turn, l.waiting, l.paused, l.state, l.wake, p.id, p.running, p.lane"
 SELECT = f"SELECT {_COLUMNS} FROM lane l JOIN pace p ON p.id = l.pace"
 
-Columns = tuple[int, str, int | None, int, int, int, int, int, float, int, int, bytes]
+Columns = tuple[int, str, int | None, int, int, int, int, float, int, int, bytes]
 
 
 class LaneRow:
@@ -27,7 +27,6 @@ class LaneRow:
         "_written",
         "best",
         "id",
-        "leased",
         "name",
         "pace",
         "pace_id",
@@ -39,31 +38,26 @@ class LaneRow:
     )
 
     def __init__(self, row: Columns) -> None:
-        self.id, self.name, self.best, self.turn, self.waiting, self.leased, self.paused = row[:7]
-        state, wake, self.pace_id, self.running, packed = row[7:]
+        self.id, self.name, self.best, self.turn, self.waiting, self.paused = row[:6]
+        state, wake, self.pace_id, self.running, packed = row[6:]
         self.pace = decode_pace(packed)
         self.retry_at = 0.0
         """It cannot be served before: only retries are left, and credit comes then, or it is another job's turn."""
-        self._written = (state, wake, self.best, self.turn, self.waiting, self.leased)
+        self._written = (state, wake, self.best, self.turn, self.waiting)
         self._kept = (self.running, self.pace)
         """What stands in the file: a lane that did not change is not written, and an idle look costs no fsync."""
-
-    def hold(self, count: int) -> None:
-        """So many more leases; fewer, if it is less than 0."""
-        self.leased += count
-        self.running += count
 
     def write(self, db: sqlite3.Connection, job: str, rules: LaneRules, now: Moment) -> None:
         """Write down what changed."""
         state = self._state(now, rules.robots)
         self._wait(state, job, rules)
         if self.running < self._kept[0]:
-            self._tell_others(db, now)
-        line = (*state, self.best, self.turn, self.waiting, self.leased)
+            self._tell_others(db, job, now)
+        line = (*state, self.best, self.turn, self.waiting)
         if line != self._written:
             self._written = line
             db.execute(
-                "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ?, leased = ? WHERE id = ?",
+                "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ? WHERE id = ?",
                 (*line, self.id),
             )
         if self.running != self._kept[0] or (self.pace is not self._kept[1] and self.pace != self._kept[1]):
@@ -74,17 +68,17 @@ class LaneRow:
             )
 
     def _wait(self, state: tuple[int, Moment], job: str, rules: LaneRules) -> None:
-        """Others are in the lane, and the job cannot start now: it is to have its turn, and to be told."""
+        """The job cannot start now: it is to have its turn among others, and to be told when a place is free."""
         if state[0] == RESTING and len(self.pace.claims) > 1:
             free_at = state[1]
-        elif state[0] == FULL and self.paused != PAUSED and self.running > self.leased:
+        elif state[0] == FULL and self.paused != PAUSED:
             free_at = pace.NEVER
         else:
             return
         self.pace = sharing.waits(self.pace, job, pace.bounds_of(rules.pace(self.name)), free_at)
 
-    def _tell_others(self, db: sqlite3.Connection, now: Moment) -> None:
-        freed = sharing.freed(self.pace, now)
+    def _tell_others(self, db: sqlite3.Connection, job: str, now: Moment) -> None:
+        freed = sharing.freed(self.pace, job, now)
         if freed is self.pace:
             return
         self.pace = freed
@@ -114,4 +108,4 @@ def open_lane(db: sqlite3.Connection, job: int, name: str, bounds: pace.Bounds, 
         found = (cursor.lastrowid, 0, packed)
     cursor = db.execute("INSERT INTO lane (job, name, pace) VALUES (?, ?, ?)", (job, name, found[0]))
     assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
-    return (cursor.lastrowid, name, None, 0, 0, 0, 0, IDLE, 0.0, *found)
+    return (cursor.lastrowid, name, None, 0, 0, 0, IDLE, 0.0, *found)

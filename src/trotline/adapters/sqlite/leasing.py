@@ -127,7 +127,7 @@ def _hand_out(
             )
         )
     turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)
-    lane.hold(len(leases))
+    lane.running += len(leases)
     lane.waiting -= len(leases)
     turn.look_for_best(lane)
     return leases

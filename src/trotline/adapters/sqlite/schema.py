@@ -61,7 +61,6 @@ CREATE TABLE lane (
     turn INTEGER NOT NULL DEFAULT 0,
     wake REAL NOT NULL DEFAULT 0,
     waiting INTEGER NOT NULL DEFAULT 0,
-    leased INTEGER NOT NULL DEFAULT 0,
     paused INTEGER NOT NULL DEFAULT 0,
     UNIQUE (job, name)
 );
@@ -119,7 +118,9 @@ CREATE TABLE anchor (id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL, 
 
 TRIGGER = """
 CREATE TRIGGER lane_gone AFTER DELETE ON lane BEGIN
-    UPDATE pace SET running = running - OLD.leased WHERE id = OLD.pace;
+    UPDATE pace SET running =
+        (SELECT count(*) FROM task t JOIN lane l ON l.id = t.lane WHERE t.state = 2 AND l.pace = OLD.pace)
+        WHERE id = OLD.pace;
     UPDATE lane SET state = 1 WHERE pace = OLD.pace AND state = 3 AND paused <> 1 AND best IS NOT NULL;
 END
 """

@@ -67,7 +67,7 @@ def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]]
     lane.retry_at = 0.0
     outcome = settlement.outcome
     if isinstance(outcome, Done):
-        lane.hold(-1)
+        lane.running -= 1
         turn.leased -= 1
         turn.done += 1
         done.append((task_id,))
@@ -101,7 +101,7 @@ def _wait_again(turn: Turn, old: LaneRow, new: LaneRow, task_id: int, priority: 
         "UPDATE task SET state = ?, priority = ?, due = ?, worker = NULL, token = NULL WHERE id = ?",
         (state, priority, turn.now + wait, task_id),
     )
-    old.hold(-1)
+    old.running -= 1
     turn.leased -= 1
     new.waiting += 1
     turn.waiting += 1

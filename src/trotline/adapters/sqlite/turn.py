@@ -96,7 +96,7 @@ class Turn:
         updates = []
         for task_id, lane_id, priority, attempt in rows:
             lane = self.lane(lane_id)
-            lane.hold(-1)
+            lane.running -= 1
             lane.waiting += 1
             self.has_waiting(lane, priority)
             updates.append((attempt + attempts, attempts, task_id))
@@ -111,7 +111,7 @@ class Turn:
 
     def bury_leased(self, task_id: int, lane_id: int, why: str, detail: str = "") -> None:
         """A leased task goes to the graveyard, with its reason."""
-        self.lane(lane_id).hold(-1)
+        self.lane(lane_id).running -= 1
         self.leased -= 1
         self.dead += 1
         self.db.execute(
