@@ -103,8 +103,10 @@ PATTERNS = {
     "rules/traps.py:_DATE_PART": "sub",
     "rules/traps.py:_PATH_DATE": "search",
     "rules/traps.py:_QUERY_DATE": "search",
-    "rules/traps.py:_SESSION": "sub",
-    "rules/twins.py:_SAYS_NOT_FOUND": "search",
+    "rules/sessions.py:_SESSION": "sub",
+    "rules/sessions.py:_TOKEN": "search",
+    "rules/near_duplicates.py:_NUMBER": "sub",
+    "rules/near_duplicates.py:_SAYS_NOT_FOUND": "search",
     "rules/urls.py:_ESCAPE": "sub",
     "rules/urls.py:_PATH_SESSION": "sub",
     "rules/urls.py:_SCHEME": "match",
@@ -134,7 +136,8 @@ PREFIXES = {
     "rules/prescan.py:_CHARSET": ('charset="', "charset"),
     "rules/redaction.py:_USER_INFO": ("://",),
     "rules/sitemaps.py:_LOC": ("<loc>",),
-    "rules/traps.py:_SESSION": ("?sid=", "?sessid=1", "/(s("),
+    "rules/sessions.py:_TOKEN": ("/1", "/a"),
+    "rules/sessions.py:_SESSION": ("?sid=", "?sessid=1", "/(s("),
     "spider/records.py:_AT": ("x - at `$.",),
 }
 """Beginnings that lead a pattern to its repetitions."""
