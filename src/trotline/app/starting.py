@@ -16,6 +16,7 @@ from trotline.app.jobs import open_job
 from trotline.app.notes import about_code, about_seeds, bad_lines, source_of
 from trotline.app.places import MEMORY
 from trotline.app.reporting import Ending, Report, Reporter, ending_of
+from trotline.app.retiring import retire_old
 from trotline.app.seeding import seed
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
@@ -54,6 +55,8 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     seeded: bool
     announced: bool = False
     """We told the job's end, and nobody else does."""
+    retired: tuple[str, ...] = ()
+    """Old jobs that were forgotten on the way."""
 
 
 async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
@@ -65,11 +68,13 @@ async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None])
         )
     version = code_version(plan.ref)
     job, resumed = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    retired = await retire_old(plan.frontier)
     frontier = await wiring.open_frontier(plan.frontier, job)
     try:
         await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
         notes = about_code(job, plan.ref, version) if resumed else []
-        return await _Start(plan, spider, frontier, resumed, notes).until_end(show)
+        started = await _Start(plan, spider, frontier, resumed, notes).until_end(show)
+        return msgspec.structs.replace(started, retired=tuple(retired))
     finally:
         await frontier.close()
 

@@ -16,6 +16,7 @@ from trotline.app.joining import Found, Search
 from trotline.app.launching import Launched
 from trotline.app.places import MEMORY, is_file
 from trotline.app.reporting import SHOW_EVERY, Ending, Report, Reporter, ending_of
+from trotline.app.retiring import retire_old
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, SinkUnreachable, TrotlineError
@@ -47,6 +48,8 @@ class What(StrEnum):
     AWAY = "away"
     """The frontier does not answer."""
     ENDED = "ended"
+    RETIRED = "retired"
+    """Old jobs were forgotten: `reason` names them."""
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,7 +160,9 @@ class _Member:
         except FrontierError as error:
             self._bear(error, settled=self._answered)
             return Found()
-        self._answered = True
+        if not self._answered:
+            self._answered = True
+            await self._retire()
         self._told.discard((What.AWAY, ""))
         for job in found.others:
             self._left = job
@@ -165,6 +170,10 @@ class _Member:
         if found.frontier is None and not found.others and not self._others_told():
             self._tell(News(what=What.WAITS))
         return found
+
+    async def _retire(self) -> None:
+        if retired := await retire_old(self._plan.frontier):
+            self._tell(News(what=What.RETIRED, reason=", ".join(retired)))
 
     def _others_told(self) -> bool:
         """Whoever was told to upgrade need not be told that there is nothing to do."""

@@ -1,5 +1,6 @@
 """`trotline jobs`: the jobs of a frontier, one line each."""
 
+import time
 from typing import Any
 
 import click
@@ -8,6 +9,7 @@ from trotline.app.outboxes import unwritten
 from trotline.app.places import public
 from trotline.app.settings import Settings
 from trotline.cli.fleet_options import place_option
+from trotline.cli.forgetting import ALL, chosen, forget, tell
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.outlook import is_alive
 from trotline.cli.status import Look, state
@@ -15,7 +17,7 @@ from trotline.cli.target import Target, console_of, jobs_here, spider_name
 from trotline.cli.text import columns, count, eta, json_line, length, safe
 from trotline.cli.views import eta_facts
 from trotline.model.job import State
-from trotline.model.moments import iso
+from trotline.model.moments import Seconds, iso, seconds
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate
 
 _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started", "ends in")
@@ -23,20 +25,53 @@ _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started
 
 @click.command(
     epilog=examples(
-        "trotline jobs                                       every job of this folder's frontiers",
-        "trotline jobs --frontier redis://queue:6379/0       every job of a server",
-        "trotline jobs shop --unfinished                     what is still to be done for one spider",
-        "trotline jobs --json                                for machines: total, done, failed, started_at, ...",
+        "trotline jobs --frontier redis://queue:6379/0 --json     every job of a server, for machines",
+        "trotline jobs shop --unfinished                          what is still to be done for one spider",
+        "trotline jobs --forget shop-3                            remove all that is kept of a job; its records stay",
+        "trotline jobs --forget --older-than 7d                   remove those that ended more than a week ago",
     )
 )
 @click.argument("spider", required=False)
 @click.option("--unfinished", is_flag=True, help="Only those that are not finished.")
 @click.option("--limit", default=30, show_default=True, type=click.IntRange(1), help="How many, the newest.")
+@click.option("--older-than", metavar="TIME", help="Only those that were finished or cancelled so long ago.")
+@click.option(
+    "--forget",
+    "doomed",
+    metavar="ID",
+    is_flag=False,
+    flag_value=ALL,
+    help="Remove all that is kept of a job, or (with --older-than) of those listed.",
+)
+@click.option("--force", is_flag=True, help="Also one that has not ended, with --forget.")
 @place_option
 @json_option
-def command(spider: str | None, unfinished: bool, limit: int, frontier: str | None, as_json: bool) -> None:
-    """List the jobs of a frontier, the oldest first. SPIDER is a spider's name or file."""
-    looks = wait_for(_looks(settings_of(frontier=frontier), spider, unfinished, limit))
+def command(
+    spider: str | None,
+    unfinished: bool,
+    limit: int,
+    older_than: str | None,
+    doomed: str | None,
+    force: bool,
+    frontier: str | None,
+    as_json: bool,
+) -> None:
+    """List the jobs of a frontier, the oldest first, or forget some. SPIDER is a spider's name or file.
+
+    A job that has not ended, or in which workers take part, is not forgotten unless --force is given.
+    `trotline start` and `trotline work` forget jobs that ended more than 14 days ago, two at a time; a spider's
+    newest job stays.
+    """
+    if force and doomed is None:
+        raise click.UsageError("--force belongs to --forget")
+    age = _age(older_than) if older_than else None
+    targets = wait_for(_targets(settings_of(frontier=frontier), spider, unfinished, age))
+    if doomed is not None:
+        gone = chosen(targets, doomed, filtered=age is not None)
+        wait_for(forget(gone, force=force))
+        tell(gone, json=as_json)
+        return
+    looks = wait_for(_looks(targets, limit))
     waiting = wait_for(_unwritten([look.target for look in looks]))
     if as_json:
         for look in looks:
@@ -49,11 +84,25 @@ def command(spider: str | None, unfinished: bool, limit: int, frontier: str | No
         click.echo("There is no such job. Start one with:  trotline start FILE")
 
 
-async def _looks(settings: Settings, spider: str | None, unfinished: bool, limit: int) -> list[Look]:
+def _age(text: str) -> Seconds:
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise click.UsageError(f"--older-than: {error}") from error
+
+
+async def _targets(settings: Settings, spider: str | None, unfinished: bool, age: Seconds | None) -> list[Target]:
     name = spider_name(spider) if spider else None
     targets = [target for target in await jobs_here(settings) if name in (None, target.job.spider, target.job.id)]
     if unfinished:
         targets = [target for target in targets if target.job.finished_at is None]
+    if age is not None:
+        before = time.time() - age
+        targets = [target for target in targets if (target.job.ended_at or before) < before]
+    return targets
+
+
+async def _looks(targets: list[Target], limit: int) -> list[Look]:
     looks = []
     for target in targets[-limit:]:
         async with console_of(target) as console:

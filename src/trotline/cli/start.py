@@ -89,6 +89,8 @@ def command(
         started = wait_for(start(plan, found, view.show))
     finally:
         view.close()
+    if started.retired and not quiet:
+        click.echo(f"old jobs are forgotten: {safe(', '.join(started.retired), 300)}", err=True)
     if started.ending in (None, "interrupted"):
         if not quiet:
             _tell_left(started, spider, there, json=as_json)

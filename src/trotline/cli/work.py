@@ -173,6 +173,8 @@ class _Voice:
                     f"{job} was started with another version of {self._ref} than this one ({news.version}): its tasks"
                     f" are left to others. Let this version in: {upgrade}"
                 ]
+            case "retired":
+                return [f"old jobs are forgotten: {safe_text(news.reason)}"]
             case "away":
                 return [f"the frontier is away, and asked again every second: {safe_text(news.reason)}"]
             case _:

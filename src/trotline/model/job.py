@@ -64,6 +64,14 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     announced: bool = False
     """Its end was told (F14). A finished job that nobody was told of (a crash at the very end) is resumed."""
 
+    cancelled_at: Moment | None = None
+    """When it was cancelled, if it is."""
+
+    @property
+    def ended_at(self) -> Moment | None:
+        """Since when nothing is done for it: it is finished, or cancelled."""
+        return self.finished_at if self.finished_at is not None else self.cancelled_at
+
     def accepts(self, version: str) -> bool:
         """May a worker with this version of the spider's code take tasks? An unknown version is nobody's enemy."""
         return not version or not self.version or version == self.version or version in self.versions

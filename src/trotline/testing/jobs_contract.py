@@ -19,7 +19,7 @@ RULES = LaneRules(default=Pace(rate=Rate(2.0)), lanes={"slow.example": Pace(rate
 
 
 class JobsContract:
-    """J1 and J2, and who may take part. A subclass provides the fixture `jobs`."""
+    """J1 to J4, and who may take part. A subclass provides the fixture `jobs`."""
 
     pytestmark = pytest.mark.asyncio
 
@@ -71,6 +71,26 @@ class JobsContract:
     async def test_j1_nobody_is_let_into_a_job_that_does_not_exist(self, jobs: Jobs) -> None:
         with pytest.raises(FrontierError, match="shop-99"):
             await jobs.admit("shop-99", "v2")
+
+    async def test_j3_of_a_job_that_is_forgotten_nothing_is_left(self, jobs: Jobs) -> None:
+        first, second = await jobs.start("shop", RULES), await jobs.start("shop", RULES)
+        news = await jobs.start("news", RULES)
+
+        await jobs.forget(second.id)
+        await jobs.forget(second.id)
+
+        assert await jobs.all() == [first, news]
+        assert await jobs.latest("shop") == first
+        third = await jobs.start("shop", RULES)
+        assert third.id not in (first.id, news.id)
+        assert await jobs.latest("shop") == third
+
+    async def test_j4_what_has_not_ended_does_not_retire(self, jobs: Jobs) -> None:
+        started = [await jobs.start("shop", RULES) for _ in range(3)]
+
+        assert await jobs.retire(-60.0) == []
+
+        assert await jobs.all() == started
 
 
 async def _named(jobs: Jobs, name: str) -> Job:

@@ -8,6 +8,7 @@ anywhere at that moment (docs/decisions/041-shards.md).
 
 import asyncio
 import struct
+from typing import NamedTuple
 
 import msgspec
 
@@ -62,12 +63,23 @@ async def ended_with(server: Server, job: Job) -> int | None:
     return None
 
 
-async def ending(server: Server, job: Job) -> tuple[Moment | None, bool]:
+class End(NamedTuple):
+    finished_at: Moment | None = None
+    announced: bool = False
+    cancelled_at: Moment | None = None
+
+
+async def ending(server: Server, job: Job) -> End:
     """When the job ended, if it has, and whether that was announced."""
     first = keys.job(keys.prefix(job.id, 0))
-    finished_at, announced, told = await server.ask("HMGET", first, "finished_at", "announced", "finished_with")
+    finished_at, announced, told, state, state_at = await server.ask(
+        "HMGET", first, "finished_at", "announced", "finished_with", "state", "state_at"
+    )
+    # Without books it was forgotten, but for its name.
+    cancelled = state is None or state == State.CANCELLED.value.encode()
+    end = End(cancelled_at=float(state_at or job.started_at) if cancelled else None)
     if finished_at is None:
-        return None, False
+        return end
     if job.shards > 1 and int(told or -1) != int(sum((await look(server, job)).entered)):
-        return None, False
-    return float(finished_at), announced not in (None, b"0")
+        return end
+    return End(float(finished_at), announced not in (None, b"0"), end.cancelled_at)

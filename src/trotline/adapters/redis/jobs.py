@@ -5,6 +5,7 @@ trotline:{jobs}:order        list of their ids, the oldest first
 trotline:{jobs}:all          hash id -> the job as it was started, JSON
 trotline:{jobs}:latest       hash spider -> id of its last one
 trotline:{jobs}:shards       in how many parts the lanes of all jobs are kept
+trotline:{jobs}:looked       how far the list was looked through for what may retire
 trotline:{jobs}:upgrades:ID  zset of code versions that were let in -> when
 """
 
@@ -21,11 +22,14 @@ from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
 from trotline.model.memory import Memory
-from trotline.model.moments import Moment
+from trotline.model.moments import Moment, Seconds
 
 _COUNT, _ORDER, _ALL, _LATEST, _SHARDS = (
     f"{keys.JOBS}{name}" for name in ("count", "order", "all", "latest", "shards")
 )
+_LOOKED = f"{keys.JOBS}looked"
+_LOOKS = 20
+"""Jobs that are looked at when one retires."""
 
 
 class RedisJobs:
@@ -123,6 +127,23 @@ class RedisJobs:
         await self._server.ask("HDEL", _ALL, job_id)
         await self._server.ask("DEL", _upgrades(job_id))
 
+    async def retire(self, age: Seconds, most: int = 2) -> list[str]:
+        """Looks at some jobs of the list, at others the next time: a list may be long, and its start never ends."""
+        length = int(await self._server.ask("LLEN", _ORDER))
+        if not length:
+            return []
+        pages = -(-length // _LOOKS)
+        start = int(await self._server.ask("INCR", _LOOKED)) % pages * _LOOKS
+        names = await self._server.ask("LRANGE", _ORDER, start, start + _LOOKS - 1)
+        newest = set(await self._server.ask("HVALS", _LATEST))
+        before, retired = await self._server.now() - age, list[str]()
+        for name in names:
+            job = await self.find(name.decode()) if name not in newest and len(retired) < most else None
+            if job is not None and job.ended_at is not None and job.ended_at < before:
+                await self.forget(job.id)
+                retired.append(job.id)
+        return retired
+
     async def close(self) -> None:
         await self._server.close()
 
@@ -148,12 +169,13 @@ class RedisJobs:
         if kept is None:
             return None
         job = msgspec.json.decode(kept, type=Job)
-        finished_at, announced = await ending(self._server, job)
+        end = await ending(self._server, job)
         versions = await self._server.ask("ZRANGE", _upgrades(name), 0, -1)
         return msgspec.structs.replace(
             job,
-            finished_at=finished_at,
-            announced=announced,
+            finished_at=end.finished_at,
+            announced=end.announced,
+            cancelled_at=end.cancelled_at,
             versions=tuple(version.decode() for version in versions),
         )
 

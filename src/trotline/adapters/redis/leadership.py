@@ -19,6 +19,7 @@ from trotline.model.term import Term, Tick
 from trotline.ports.leadership import TERM
 
 _RETIRED = f"{keys.JOBS}retired"
+_RETIRED_AT_ONCE = 20
 
 
 async def open_leadership(url: str) -> "RedisLeadership":
@@ -73,7 +74,7 @@ class RedisLeadership:
     async def retire(self, term: Term, before: Moment) -> list[str]:
         mine = [job for job in await self._jobs.all() if job.spider == term.office]
         # The newest one stays: it tells when the spider ran last.
-        old = [job.id for job in mine[:-1] if job.finished_at is not None and job.finished_at < before]
+        old = [job.id for job in mine[:-1] if job.ended_at is not None and job.ended_at < before][:_RETIRED_AT_ONCE]
         await self._deed("retire", term, *old)
         for name in await self._server.ask("SMEMBERS", _RETIRED):
             await forget(self._server, name.decode())

@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 
 from trotline.adapters.sqlite.schema import DELAYED, DRAINING, WAITING
-from trotline.adapters.sqlite.turn import Turn
+from trotline.adapters.sqlite.turn import Turn, gone
 from trotline.model import wire
 from trotline.model.lease import Admission
 from trotline.model.task import Task
@@ -48,8 +48,10 @@ def _known(turn: Turn, tasks: Sequence[Task]) -> set[int]:
 
 
 def _job_drains(turn: Turn) -> bool:
-    [standing] = turn.db.execute("SELECT paused FROM job WHERE id = ?", (turn.job,)).fetchone()
-    return bool(standing == DRAINING)
+    row = turn.db.execute("SELECT paused FROM job WHERE id = ?", (turn.job,)).fetchone()
+    if row is None:
+        raise gone()
+    return bool(row[0] == DRAINING)
 
 
 def _insert(turn: Turn, tasks: list[Task]) -> None:

@@ -4,7 +4,7 @@ import sqlite3
 
 import msgspec
 
-from trotline.adapters.sqlite.turn import Turn
+from trotline.adapters.sqlite.turn import Turn, gone
 from trotline.model.job import BYTES, Budget
 
 _encode = msgspec.json.Encoder().encode
@@ -17,8 +17,10 @@ def write(turn: Turn, budget: Budget) -> None:
 
 
 def read(db: sqlite3.Connection, job: int) -> Budget:
-    [told] = db.execute("SELECT budget FROM job WHERE id = ?", (job,)).fetchone()
-    return _NONE if told is None else _decode(told)
+    row = db.execute("SELECT budget FROM job WHERE id = ?", (job,)).fetchone()
+    if row is None:
+        raise gone()
+    return _NONE if row[0] is None else _decode(row[0])
 
 
 def spent(db: sqlite3.Connection, job: int) -> str:

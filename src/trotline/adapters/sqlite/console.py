@@ -23,7 +23,7 @@ from trotline.adapters.sqlite.schema import (
     RUNNING,
     WAITING,
 )
-from trotline.adapters.sqlite.turn import Turn
+from trotline.adapters.sqlite.turn import Turn, gone
 from trotline.errors import FrontierError
 from trotline.model import wire
 from trotline.model.job import Budget, Grave, Job, LanePace, LaneView, Progress, Whereabouts, WorkerView
@@ -118,10 +118,13 @@ class SqliteConsole:
         return await self._db.write(whole, durable=durable)
 
     def _progress(self, db: sqlite3.Connection) -> Progress:
-        waiting, leased, done, dead, started_at, sealed, finished_at, wanted = db.execute(
+        row = db.execute(
             "SELECT waiting, leased, done, dead, started_at, sealed, finished_at, paused FROM job WHERE id = ?",
             (self._number,),
         ).fetchone()
+        if row is None:
+            raise gone()
+        waiting, leased, done, dead, started_at, sealed, finished_at, wanted = row
         [delayed] = db.execute(
             f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?", (self._number, self._db.now())
         ).fetchone()

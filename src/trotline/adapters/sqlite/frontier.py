@@ -12,7 +12,7 @@ from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.schema import CANCELLED
-from trotline.adapters.sqlite.turn import Turn
+from trotline.adapters.sqlite.turn import Turn, gone
 from trotline.errors import FrontierError
 from trotline.model.job import About, Job
 from trotline.model.lease import Admission, Lease, Settled, Settlement
@@ -123,10 +123,12 @@ class SqliteFrontier(SqliteConsole):
 
     def _finished(self, db: sqlite3.Connection) -> bool:
         """Nothing is left to do, or nobody is to do it."""
-        [ended] = db.execute(
+        ended = db.execute(
             f"SELECT finished_at IS NOT NULL OR paused = {CANCELLED} FROM job WHERE id = ?", (self._number,)
         ).fetchone()
-        return bool(ended) or bool(budgets.spent(db, self._number))
+        if ended is None:
+            raise gone()
+        return bool(ended[0]) or bool(budgets.spent(db, self._number))
 
     def _announce_finish(self, db: sqlite3.Connection) -> bool:
         cursor = db.execute(

@@ -6,15 +6,24 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
+from trotline.adapters.sqlite.forgetting import clear_away, ended, strike
+from trotline.adapters.sqlite.schema import CANCELLED
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Moment
+from trotline.model.moments import Moment, Seconds
 
-_COLUMNS = "id, name, spider, version, rules, started_at, finished_at, announced"
+_COLUMNS = (
+    "id, name, spider, version, rules, started_at, finished_at, announced,"
+    f" CASE paused WHEN {CANCELLED} THEN coalesce(state_at, started_at) END"
+)
+_STEPS = 50
+"""Transactions of one call that clear away: what is left is for the next one."""
+
+_Row = tuple[int, str, str, str, bytes, Moment, Moment | None, int, Moment | None]
 
 
 class SqliteJobs:
-    """Starts and finds jobs. Implements the Jobs port."""
+    """Starts, finds and forgets jobs. Implements the Jobs port."""
 
     def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
         self._db = Database(path, now=now, inline=inline)
@@ -31,8 +40,32 @@ class SqliteJobs:
     async def admit(self, job: str, version: str) -> Job:
         return await self._db.write(lambda db: self._admit(db, job, version))
 
+    async def forget(self, job: str) -> None:
+        await self._db.write(lambda db: self._forget(db, job))
+        while await self._db.write(clear_away):
+            pass
+
+    async def retire(self, age: Seconds, most: int = 2) -> list[str]:
+        if not await self._db.read(lambda db: ended(db, self._db.now() - age, most)):
+            return []
+        retired = await self._db.write(lambda db: self._retire(db, age, most))
+        for _ in range(_STEPS):
+            if not await self._db.write(clear_away):
+                break
+        return retired
+
     async def close(self) -> None:
         await self._db.close()
+
+    def _forget(self, db: sqlite3.Connection, name: str) -> None:
+        row = db.execute("SELECT id FROM job WHERE name = ?", (name,)).fetchone()
+        if row is not None:
+            strike(db, row)
+
+    def _retire(self, db: sqlite3.Connection, age: Seconds, most: int) -> list[str]:
+        old = ended(db, self._db.now() - age, most)
+        strike(db, (number for number, _ in old))
+        return [name for _, name in old]
 
     def _latest(self, db: sqlite3.Connection, spider: str) -> Job | None:
         row = db.execute(f"SELECT {_COLUMNS} FROM job WHERE spider = ? ORDER BY id DESC LIMIT 1", (spider,)).fetchone()
@@ -72,8 +105,8 @@ def write_job(db: sqlite3.Connection, job: Job) -> int:
     return cursor.lastrowid
 
 
-def _job(db: sqlite3.Connection, row: tuple[int, str, str, str, bytes, Moment, Moment | None, int]) -> Job:
-    number, name, spider, version, rules, started_at, finished_at, announced = row
+def _job(db: sqlite3.Connection, row: _Row) -> Job:
+    number, name, spider, version, rules, started_at, finished_at, announced, cancelled_at = row
     upgrades = db.execute("SELECT version FROM upgrade WHERE job = ? ORDER BY id", (number,)).fetchall()
     return Job(
         id=name,
@@ -84,4 +117,5 @@ def _job(db: sqlite3.Connection, row: tuple[int, str, str, str, bytes, Moment, M
         started_at=started_at,
         finished_at=finished_at,
         announced=bool(announced),
+        cancelled_at=cancelled_at,
     )

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from trotline.adapters.sqlite.database import Database
+from trotline.adapters.sqlite.forgetting import clear_away, ended, strike
 from trotline.adapters.sqlite.jobs import job_named, start_job
-from trotline.adapters.sqlite.schema import DEAD
 from trotline.errors import TermOver
 from trotline.model.job import Job, LaneRules
 from trotline.model.moments import Moment
@@ -18,17 +18,15 @@ TABLES = """
 CREATE TABLE IF NOT EXISTS office (name TEXT PRIMARY KEY, epoch INTEGER NOT NULL, holder TEXT NOT NULL,
     ends REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS tick (office TEXT PRIMARY KEY, at REAL NOT NULL, schedule TEXT NOT NULL,
-    job TEXT NOT NULL, ran REAL NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS retired (job INTEGER PRIMARY KEY)
+    job TEXT NOT NULL, ran REAL NOT NULL) WITHOUT ROWID
 """
 """Younger than the other tables, and made when a coordinator first opens the file.
 
 office   who leads a spider, under which epoch, until when
 tick     the last tick of each schedule that was dealt with
-retired  jobs that are gone from the list, and whose rows are still being cleared away
 """
-_AT_ONCE = 5_000
-"""Rows that one transaction clears away: the workers of other jobs wait for it."""
+_RETIRED = 20
+"""Jobs that one call retires."""
 
 
 class SqliteLeadership:
@@ -66,7 +64,7 @@ class SqliteLeadership:
     async def retire(self, term: Term, before: Moment) -> list[str]:
         await self._make()
         retired = await self._db.write(lambda db: self._retire(db, term, before))
-        while await self._db.write(_clear_away):
+        while await self._db.write(clear_away):
             pass
         return retired
 
@@ -118,16 +116,9 @@ class SqliteLeadership:
 
     def _retire(self, db: sqlite3.Connection, term: Term, before: Moment) -> list[str]:
         self._fence(db, term)
-        ended = db.execute(
-            "SELECT id, name FROM job WHERE spider = ? AND finished_at < ?"
-            # The newest one stays: it tells when the spider ran last, and no later job can get its number.
-            " AND id < (SELECT max(id) FROM job WHERE spider = ?) ORDER BY id",
-            (term.office, before, term.office),
-        ).fetchall()
-        for number, _ in ended:
-            db.execute("INSERT OR IGNORE INTO retired (job) VALUES (?)", (number,))
-            db.execute("DELETE FROM job WHERE id = ?", (number,))
-        return [name for _, name in ended]
+        old = ended(db, before, _RETIRED, term.office)
+        strike(db, (number for number, _ in old))
+        return [name for _, name in old]
 
 
 def _tick(db: sqlite3.Connection, office: str) -> Tick | None:
@@ -140,30 +131,3 @@ def _remember(db: sqlite3.Connection, office: str, tick: Tick) -> None:
         "INSERT OR REPLACE INTO tick (office, at, schedule, job, ran) VALUES (?, ?, ?, ?, ?)",
         (office, tick.at, tick.schedule, tick.job, tick.ran),
     )
-
-
-def _clear_away(db: sqlite3.Connection) -> bool:
-    """Some rows of a job that was retired; False when none is left."""
-    row = db.execute("SELECT job FROM retired LIMIT 1").fetchone()
-    if row is None:
-        return False
-    [number] = row
-    for chosen in (
-        # All that is left of an ended job's tasks is dead, and the dead have an index.
-        f"task WHERE id IN (SELECT id FROM task WHERE job = ? AND state = {DEAD} LIMIT {_AT_ONCE})",
-        f"seen WHERE (job, fingerprint) IN (SELECT job, fingerprint FROM seen WHERE job = ? LIMIT {_AT_ONCE})",
-    ):
-        if db.execute(f"DELETE FROM {chosen}", (number,)).rowcount:
-            return True
-    for table in _tables_of_jobs(db):
-        db.execute(f"DELETE FROM {table} WHERE job = ?", (number,))
-    return True
-
-
-def _tables_of_jobs(db: sqlite3.Connection) -> list[str]:
-    """The tables whose rows belong to a job by its number, `retired` among them."""
-    rows = db.execute(
-        "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c"
-        " WHERE m.type = 'table' AND c.name = 'job' AND c.type = 'INTEGER'"
-    )
-    return [name for (name,) in rows]

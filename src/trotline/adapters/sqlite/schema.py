@@ -147,7 +147,7 @@ CREATE TABLE IF NOT EXISTS upgrade (
 """Tables that are younger than the others, made where a file lacks them. Older programs of this form need none."""
 
 YOUNGER_COLUMNS = {
-    "job": {"budget": "BLOB"},
+    "job": {"budget": "BLOB", "state_at": "REAL"},
     "worker": {
         "done": "INTEGER NOT NULL DEFAULT 0",
         "failed": "INTEGER NOT NULL DEFAULT 0",

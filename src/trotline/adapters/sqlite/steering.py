@@ -18,7 +18,7 @@ STATES = (State.RUNNING, State.PAUSED, State.DRAINING, State.CANCELLED)
 def want(turn: Turn, lane: str | None, wanted: int) -> None:
     """The job, or one lane of it, is to run, to pause, to drain, or (the job alone) to end."""
     if lane is None:
-        turn.db.execute("UPDATE job SET paused = ? WHERE id = ?", (wanted, turn.job))
+        turn.db.execute("UPDATE job SET paused = ?, state_at = ? WHERE id = ?", (wanted, turn.now, turn.job))
         if wanted == CANCELLED:
             turn.release_lanes()
         return

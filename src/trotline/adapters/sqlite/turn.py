@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from trotline.adapters.sqlite.lane_row import SELECT, LaneRow, open_lane
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, READY, RESTING, WAITING
+from trotline.errors import FrontierGone
 from trotline.model.job import LaneRules
 from trotline.model.moments import Moment
 from trotline.rules import pace
@@ -15,6 +16,10 @@ from trotline.rules.tallies import MOST_NAMES, folded
 LONGEST_TALLY = 100
 Held = tuple[int, int, int, int]
 """A leased task: id, lane, priority, attempt."""
+
+
+def gone() -> FrontierGone:
+    return FrontierGone("this job was forgotten", hint="See which there are: trotline jobs")
 
 
 class Turn:
@@ -182,11 +187,13 @@ class Turn:
         if self._reopened:
             self.db.execute("UPDATE job SET announced = 0, finished_at = NULL WHERE id = ?", (self.job,))
         if self.waiting or self.leased or self.done or self.dead:
-            self.db.execute(
+            written = self.db.execute(
                 "UPDATE job SET waiting = waiting + ?, leased = leased + ?, done = done + ?, dead = dead + ?"
                 " WHERE id = ?",
                 (self.waiting, self.leased, self.done, self.dead, self.job),
             )
+            if not written.rowcount:
+                raise gone()
         self.close_if_finished()
 
     def _count(self, name: str, count: int) -> None:

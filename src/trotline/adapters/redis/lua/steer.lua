@@ -10,7 +10,7 @@ local BURIED = 500
 
 local verb, name = ARGV[2], ARGV[3]
 if name == "" then
-  call("HSET", JOB, "state", verb)
+  call("HSET", JOB, "state", verb, "state_at", string.format("%.17g", now))
   book.state = verb
   woke = true
   close_books()

@@ -1,0 +1,161 @@
+"""Jobs that have ended are cleared away, by whoever comes next, a few at a time; others only by name."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
+from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
+from trotline.errors import FrontierGone
+from trotline.model.job import Job
+from trotline.model.lease import Settlement
+from trotline.model.outcome import Bury, Done
+from trotline.testing.clocks import ServerClock
+from trotline.testing.frontier_contract import BRISK
+from trotline.testing.frontier_contract.bench import task, tasks
+from trotline.testing.redis_server import DEBIAN, redis
+
+pytestmark = pytest.mark.xdist_group("redis")
+
+DAY = 86_400.0
+
+
+class SqlitePlace:
+    def __init__(self, path: str) -> None:
+        self.clock = ServerClock()
+        self._path = path
+        self.jobs = SqliteJobs(path, now=self.clock)
+
+    async def frontier(self, job: Job) -> Any:
+        return SqliteFrontier(self._path, job, now=self.clock)
+
+    async def size(self) -> int:
+        """Rows of all tables that know of jobs."""
+        with sqlite3.connect(self._path) as db:
+            names = ["job", "task", "seen", "lane", "tally", "reject", "worker", "example", "upgrade"]
+            return sum(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names)  # noqa: S608
+
+    async def close(self) -> None:
+        await self.jobs.close()
+
+
+class RedisPlace:
+    def __init__(self, url: str) -> None:
+        self.clock = ServerClock()
+        self._url = url
+        self.jobs = RedisJobs(connect(url), now=self.clock)
+
+    async def frontier(self, job: Job) -> Any:
+        return RedisFrontier(connect(self._url), job, now=self.clock)
+
+    async def size(self) -> int:
+        """Keys that belong to a job, but for what goes by itself, and for who is told that a lane is free again."""
+        client: Any = connect(self._url)
+        names = await client.keys("trotline:*")
+        await client.aclose()
+        beside = (b":put:", b"{jobs}", b":rest")
+        return len([name for name in names if not any(word in name for word in beside)])
+
+    async def close(self) -> None:
+        await self.jobs.close()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlitePlace | RedisPlace]:
+    if request.param == "sqlite":
+        opened: SqlitePlace | RedisPlace = SqlitePlace(str(tmp_path / "frontier.db"))
+        yield opened
+        await opened.close()
+    else:
+        with redis(DEBIAN) as running:
+            opened = RedisPlace(running.url)
+            yield opened
+            await opened.close()
+
+
+async def busy(place: SqlitePlace | RedisPlace, *, end: str = "") -> Job:
+    """A job with tasks in every state, and lanes, and more."""
+    job = await place.jobs.start("shop", BRISK)
+    frontier = await place.frontier(job)
+    await frontier.put(tasks(20))
+    await frontier.put([task("https://late.example/", lane="late.example", not_before=place.clock() + 1000)])
+    leases = await frontier.lease("w", 9)
+    await frontier.settle("w", [Settlement(each, Bury("odd")) for each in leases[:3]])
+    await frontier.settle("w", [Settlement(each, Done()) for each in leases[3:6]])
+    await frontier.seal()
+    if end == "cancelled":
+        await frontier.cancel()
+    elif end == "finished":
+        await frontier.settle("w", [Settlement(each, Done()) for each in leases[6:]])
+        place.clock.jump(2000.0)
+        while more := await frontier.lease("w", 100):
+            await frontier.settle("w", [Settlement(each, Done()) for each in more])
+        assert await frontier.finished()
+    await frontier.close()
+    return job
+
+
+@pytest.mark.parametrize("end", ["", "cancelled", "finished"])
+async def test_nothing_is_left_of_a_job_that_is_forgotten(place: SqlitePlace | RedisPlace, end: str) -> None:
+    first = await busy(place)
+    before = await place.size()
+    second = await busy(place, end=end)
+    assert await place.size() > before
+
+    await place.jobs.forget(second.id)
+
+    assert await place.size() == before
+    assert [job.id for job in await place.jobs.all()] == [first.id]
+
+
+@pytest.mark.parametrize("end", ["cancelled", "finished"])
+async def test_a_job_that_ended_long_ago_retires(place: SqlitePlace | RedisPlace, end: str) -> None:
+    old = await busy(place, end=end)
+    running = await busy(place)
+    newest = await busy(place, end=end)
+    assert await place.jobs.retire(14 * DAY) == []
+
+    place.clock.jump(15 * DAY)
+
+    assert await place.jobs.retire(14 * DAY) == [old.id]
+    assert await place.jobs.retire(14 * DAY) == []
+    assert [job.id for job in await place.jobs.all()] == [running.id, newest.id]
+
+
+async def test_a_cancelled_job_is_kept_from_when_it_was_cancelled(place: SqlitePlace | RedisPlace) -> None:
+    job = await busy(place)
+    await busy(place)
+    place.clock.jump(15 * DAY)
+    frontier = await place.frontier(job)
+    await frontier.cancel()
+    await frontier.close()
+
+    assert await place.jobs.retire(14 * DAY) == []
+    place.clock.jump(15 * DAY)
+    assert await place.jobs.retire(14 * DAY) == [job.id]
+
+
+async def test_a_call_retires_no_more_than_it_may(place: SqlitePlace | RedisPlace) -> None:
+    old = [await busy(place, end="cancelled") for _ in range(5)]
+    place.clock.jump(15 * DAY)
+
+    rounds = [await place.jobs.retire(14 * DAY, most=2) for _ in range(3)]
+
+    assert [len(names) for names in rounds] == [2, 2, 0]
+    assert [name for names in rounds for name in names] == [job.id for job in old[:4]]
+
+
+async def test_a_worker_of_a_forgotten_job_is_told(place: SqlitePlace | RedisPlace) -> None:
+    await busy(place)
+    job = await busy(place)
+    frontier = await place.frontier(job)
+    await place.jobs.forget(job.id)
+
+    with pytest.raises(FrontierGone):
+        await frontier.lease("w", 1)
+    with pytest.raises(FrontierGone):
+        await frontier.put(tasks(1))
+    await frontier.close()
