@@ -68,4 +68,5 @@ def test_what_a_handler_raises_by_itself_is_not_taken_for_the_limit():
 
     outcome, _, _ = visited(page)
 
-    assert "TimeoutError: the database" in outcome.why
+    assert outcome.why.startswith("handler: TimeoutError at ")
+    assert "the database" in outcome.detail
