@@ -15,7 +15,7 @@ from trotline.model.lease import Settlement
 from trotline.model.outcome import Bury, Done
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK
-from trotline.testing.frontier_contract.bench import task, tasks
+from trotline.testing.frontier_contract.bench import steady, task, tasks
 from trotline.testing.redis_server import DEBIAN, redis
 
 pytestmark = pytest.mark.xdist_group("redis")
@@ -159,3 +159,21 @@ async def test_a_worker_of_a_forgotten_job_is_told(place: SqlitePlace | RedisPla
     with pytest.raises(FrontierGone):
         await frontier.put(tasks(1))
     await frontier.close()
+
+
+async def test_what_a_forgotten_job_held_stands_in_no_other_jobs_way(place: SqlitePlace | RedisPlace) -> None:
+    """The lane has one place for all jobs, and the job that goes has it."""
+    rules = steady(concurrency=1)
+    stays, goes = await place.jobs.start("shop", rules), await place.jobs.start("shop", rules)
+    first, second = await place.frontier(stays), await place.frontier(goes)
+    for frontier in (first, second):
+        await frontier.put(tasks(1))
+    assert len(await second.lease("v", 1)) == 1
+    assert await first.lease("w", 1) == []
+
+    await place.jobs.forget(goes.id)
+    place.clock.jump(1.0)
+
+    assert len(await first.lease("w", 1)) == 1
+    await first.close()
+    await second.close()

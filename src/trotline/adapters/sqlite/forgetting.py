@@ -3,7 +3,11 @@
 import sqlite3
 from collections.abc import Iterable
 
-from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, WAITING
+import msgspec
+
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, WAITING
+from trotline.adapters.sqlite.turn import Turn
+from trotline.model.job import LaneRules
 from trotline.model.moments import Moment
 
 RETIRED = "CREATE TABLE IF NOT EXISTS retired (job INTEGER PRIMARY KEY)"
@@ -27,18 +31,24 @@ def ended(db: sqlite3.Connection, before: Moment, most: int, spider: str = "") -
     return db.execute(f"{ENDED}{only} ORDER BY id LIMIT ?", (before, *named, most)).fetchall()
 
 
-def strike(db: sqlite3.Connection, numbers: Iterable[int]) -> None:
+def strike(db: sqlite3.Connection, numbers: Iterable[int], now: Moment) -> None:
     """Off the list, and what its workers hold stands in no other job's way."""
     db.execute(RETIRED)
     for number in numbers:
-        db.execute(
-            "UPDATE pace SET running = max(0, running -"
-            " (SELECT sum(leased) FROM lane WHERE lane.pace = pace.id AND lane.job = ?))"
-            " WHERE id IN (SELECT pace FROM lane WHERE job = ? AND leased > 0)",
-            (number, number),
-        )
+        _give_back(db, number, now)
         db.execute("INSERT OR IGNORE INTO retired (job) VALUES (?)", (number,))
         db.execute("DELETE FROM job WHERE id = ?", (number,))
+
+
+def _give_back(db: sqlite3.Connection, number: int, now: Moment) -> None:
+    held = db.execute(
+        f"SELECT id, lane, priority, attempt FROM task WHERE state = {LEASED} AND job = ?", (number,)
+    ).fetchall()
+    if held:
+        name, rules = db.execute("SELECT name, rules FROM job WHERE id = ?", (number,)).fetchone()
+        turn = Turn(db, number, name, msgspec.json.decode(rules, type=LaneRules), now)
+        turn.give_back(held, attempts=0)
+        turn.flush()
 
 
 def clear_away(db: sqlite3.Connection) -> bool:

@@ -60,11 +60,11 @@ class SqliteJobs:
     def _forget(self, db: sqlite3.Connection, name: str) -> None:
         row = db.execute("SELECT id FROM job WHERE name = ?", (name,)).fetchone()
         if row is not None:
-            strike(db, row)
+            strike(db, row, self._db.now())
 
     def _retire(self, db: sqlite3.Connection, age: Seconds, most: int) -> list[str]:
         old = ended(db, self._db.now() - age, most)
-        strike(db, (number for number, _ in old))
+        strike(db, (number for number, _ in old), self._db.now())
         return [name for _, name in old]
 
     def _latest(self, db: sqlite3.Connection, spider: str) -> Job | None:

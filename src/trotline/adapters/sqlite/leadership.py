@@ -117,7 +117,7 @@ class SqliteLeadership:
     def _retire(self, db: sqlite3.Connection, term: Term, before: Moment) -> list[str]:
         self._fence(db, term)
         old = ended(db, before, _RETIRED, term.office)
-        strike(db, (number for number, _ in old))
+        strike(db, (number for number, _ in old), self._db.now())
         return [name for _, name in old]
 
 
