@@ -10,11 +10,12 @@ from msgspec.structs import replace
 from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
 from trotline.model.job import Job, LaneRules, Progress, State, WorkerView
-from trotline.model.lease import Admission, Lease, Settled, Settlement
+from trotline.model.lease import Admission, LaneNews, Lease, Settled, Settlement
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Retry, Snooze
 from trotline.model.pace import Pace
 from trotline.model.task import Task
+from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract import BRISK, Client
 
 
@@ -229,6 +230,29 @@ class LearnsNothing(Broken):
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self.healthy.settle(worker, [replace(each, news=None) for each in settlements])
+
+
+class KeepsLanesByJob(Broken):
+    """F13: every job has its own lane for a host, and its own pace for it."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        own = f"#{self.healthy.job.id}"
+        return await self.healthy.put([replace(task, lane=task.lane + own) for task in tasks])
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait)
+        return [replace(lease, task=replace(lease.task, lane=lease.task.lane.split("#")[0])) for lease in leases]
+
+
+class DoesNotWaitForRobots(Broken):
+    """F18: a lane is taken for known before anybody has told."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        answers = await self.healthy.put(tasks)
+        first = await self.healthy.lease("nobody", 1)
+        known = LaneNews(Kind.REFUSED, robots=True)
+        await self.healthy.settle("nobody", [Settlement(lease, Snooze(0, "seen"), news=known) for lease in first])
+        return answers
 
 
 _numbers = itertools.count()

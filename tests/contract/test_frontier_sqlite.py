@@ -15,10 +15,11 @@ from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
 from trotline.adapters.sqlite import schema
 from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
+from trotline.errors import FrontierError
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
 from trotline.testing.clocks import wild_wall_clock
-from trotline.testing.frontier_contract import BRISK, FrontierContract, task
+from trotline.testing.frontier_contract import BRISK, FrontierContract, steady, task
 from trotline.testing.frontier_machine import frontier_machine
 
 HISTORIES = int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "60"))
@@ -129,3 +130,32 @@ async def test_a_file_that_is_ready_is_opened_while_somebody_writes(
     writer.close()
     await again.close()
     await jobs.close()
+
+
+async def test_a_file_of_an_older_form_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "frontier.db"
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as old:
+        old.execute("CREATE TABLE job (id INTEGER PRIMARY KEY)")
+        old.execute(f"PRAGMA user_version = {schema.VERSION - 1}")
+
+    with pytest.raises(FrontierError, match="older Trotline") as refused:
+        SqliteJobs(str(path))
+
+    assert "--frontier sqlite:" in refused.value.hint
+
+
+async def test_who_forgets_a_job_gives_its_places_back(tmp_path: Path) -> None:
+    path = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(path)
+    one, other = [SqliteFrontier(path, await jobs.start("shop", steady(concurrency=1))) for _ in range(2)]
+    await one.put([task("https://shop.example/")])
+    await other.put([task("https://shop.example/")])
+    assert len(await one.lease("w", 1)) == 1
+    assert await other.lease("v", 1) == []
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as forgetting:
+        forgetting.execute("DELETE FROM task WHERE job = 1")
+        forgetting.execute("DELETE FROM lane WHERE job = 1")
+
+    assert len(await other.lease("v", 1, wait=5.0)) == 1
+    for each in (one, other, jobs):
+        await each.close()

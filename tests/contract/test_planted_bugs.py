@@ -25,11 +25,13 @@ from tests.contract.broken_frontiers import (
     CountsStaleSettles,
     DoesNotFence,
     DoesNotPause,
+    DoesNotWaitForRobots,
     DrainsByPausing,
     ForgetsWhatIsDone,
     HidesLeasedTasks,
     IgnoresDueTimes,
     KeepsItsPace,
+    KeepsLanesByJob,
     LearnsNothing,
     LeasesTwice,
     NeverWaits,
@@ -80,6 +82,12 @@ CAUGHT = [
     (AnnouncesToEverybody, "test_f14_of_many_that_ask_at_once_one_announces"),
     (OneQueueForAll, "test_f15_a_huge_lane_does_not_delay_another_lanes_first_task"),
     (LearnsNothing, "test_f16_a_lane_that_only_fails_rests"),
+    (KeepsLanesByJob, "test_f13_jobs_share_one_pace"),
+    (KeepsLanesByJob, "test_f13_jobs_share_the_places_of_a_lane"),
+    (DoesNotWaitForRobots, "test_f18_a_crawl_delay_holds_from_the_first_start"),
+    (LearnsNothing, "test_f18_what_robots_txt_forbids_still_tells_what_it_says"),
+    (CountsSnoozes, "test_f19_throttled_pages_lose_no_attempt_and_need_no_credit"),
+    (LearnsNothing, "test_f19_throttled_pages_lose_no_attempt_and_need_no_credit"),
 ]
 
 

@@ -10,6 +10,7 @@ from tests.e2e.raw_site import Site
 from tests.e2e.running import call, rows_of, start
 
 from trotline.model.pace import START_SLACK
+from trotline.testing.redis_server import WHEEL, redis
 
 LATE = 0.1
 """Seconds by which a busy machine may read a request late."""
@@ -45,6 +46,24 @@ async def test_f19_a_fleet_of_four_uses_what_a_site_admits_though_it_was_told_to
     assert took <= 1.3 * pages / rate
     assert len(good) == pages
     assert len(told) <= pages / 5
+
+
+@pytest.mark.timeout(180)
+async def test_f19_a_fleet_on_redis_uses_what_a_site_admits(tmp_path: Path):
+    rate, pages = 20, 300
+    limits = Limits(rate=rate, burst=rate, retry_after=1)
+    with redis(WHEEL) as server:
+        async with limited(limits) as there:
+            write_spider(tmp_path, there, "hasty", pages, pace="100/s", concurrency=64, robots=False)
+            ended = await call(
+                tmp_path, "run", "hasty.py", "--processes", "4", "--allow-private", "--frontier", server.url
+            )
+
+    assert ended.code == 0, ended.err
+    good, told = limits.of(200), limits.of(429)
+    print(f"{good[-1] - good[0]:.1f} s where the limit admits {(pages - rate) / rate:.1f} s; {len(told)} of 429")
+    assert len(good) == pages
+    assert good[-1] - good[0] <= 1.3 * pages / rate
 
 
 @pytest.mark.timeout(120)

@@ -19,9 +19,9 @@ class ThrottlePromises:
         assert await frontier.lease("w", 10) == [], "the lane rests"
         await live_on(bench, frontier, 4, "w")
 
-        [probe] = await lease_all(frontier, "w")
-        assert probe.task.attempt == 0
-        await finish(frontier, "w", [probe], Kind.OK)
+        probes = await lease_all(frontier, "w")
+        assert [lease.task.attempt for lease in probes] == [0], "one probe"
+        await finish(frontier, "w", probes, Kind.OK)
         await live_on(bench, frontier, 3, "w")
         rest = await lease_all(frontier, "w")
 
