@@ -92,7 +92,7 @@ async def test_a_run_with_dead_returns_3_and_they_can_be_seen_and_revived(shop: 
     assert code == 3, out
     assert "trotline dead quotes" in out
     code, out, _ = await call(tmp_path, "dead", "quotes", "--revive")
-    assert "1 task of quotes-1" in out
+    assert "1 page of quotes-1" in out
     code, out, _ = await call(tmp_path, "run", "quotes.py", "--allow-private")
     assert code == 0, out
     assert "45 in quotes.db" in out
