@@ -115,6 +115,19 @@ class RedisConsole:
                     more = await waiting_in_more(self._server, shard.prefix, view.lane, record) if record.more else 0
                     yield msgspec.structs.replace(view, waiting=view.waiting + more) if more else view
                 cursor = told.decode()
+            for view in (await self._only_visited(shard, now)).values():
+                yield view
+
+    async def _only_visited(self, shard: Shard, now: Moment) -> dict[str, LaneView]:
+        """Lanes of which the last tasks are being visited."""
+        found: dict[str, LaneView] = {}
+        for worker in await self._server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):
+            cursor = ""
+            while cursor != "0":
+                told, *lanes = await self._server.run(script("lanes_held"), shard.key, worker, cursor or "0", _PAGE)
+                found |= {view.lane: view for view, _ in views(lanes, now)}
+                cursor = told.decode()
+        return found
 
     async def pause(self, lane: str | None = None) -> None:
         await self._steer(State.PAUSED, lane)

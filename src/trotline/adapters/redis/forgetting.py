@@ -5,6 +5,7 @@ import struct
 from typing import Any
 
 from trotline.adapters.redis import keys, memory
+from trotline.adapters.redis.compact import unwrap
 from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.levels import levels_of
 from trotline.adapters.redis.scripts import script
@@ -28,7 +29,7 @@ async def _forget(server: Server, prefix: str) -> None:
     for level in await server.ask("ZRANGE", f"{prefix}levels", 0, -1):
         await server.ask("UNLINK", keys.line(prefix, int(level)))
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
-        await server.ask("UNLINK", keys.held(prefix, worker.decode()))
+        await _held(server, prefix, keys.held(prefix, worker.decode()))
     books = await server.ask("HGET", keys.job(prefix), "books")
     buckets = int(_BOOKS.unpack(books)[_BUCKETS]) if books else 0
     for start in range(buckets, 2 * buckets, _STEP):
@@ -43,23 +44,31 @@ async def _forget(server: Server, prefix: str) -> None:
     await server.ask("UNLINK", keys.job(prefix))
 
 
+async def _held(server: Server, prefix: str, held: str) -> None:
+    """What a worker held goes, and with it its places in lanes that other jobs use."""
+    cursor: Any = 0
+    while True:
+        cursor, flat = await server.ask("HSCAN", held, cursor, "COUNT", _STEP)
+        if names := sorted({unwrap(parcel)[1] for _, parcel in pairs(flat)}):
+            with contextlib.suppress(FrontierGone):
+                await server.run(script("abandon"), keys.job(prefix), *names)
+        if int(cursor) == 0:
+            break
+    await server.ask("UNLINK", held)
+
+
 async def _lanes(server: Server, prefix: str) -> None:
     cursor: Any = 0
     while True:
         cursor, flat = await server.ask("HSCAN", f"{prefix}lanes", cursor, "COUNT", _STEP)
-        names: list[str] = []
         doomed: list[str] = []
         for name, packed in pairs(flat):
             lane, record = name.decode(), read_lane(packed)
-            names.append(lane)
             async for levels in levels_of(server, prefix, lane, record):
                 await server.ask(
                     "UNLINK", keys.late(prefix, lane), *(keys.queue(prefix, lane, each) for each in levels)
                 )
             doomed += [keys.more(prefix, lane, parity) for parity in record.more]
-        if names:
-            with contextlib.suppress(FrontierGone):
-                await server.run(script("abandon"), keys.job(prefix), *names)
         if doomed:
             await server.ask("UNLINK", *doomed)
         if int(cursor) == 0:

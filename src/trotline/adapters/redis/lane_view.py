@@ -47,7 +47,7 @@ def views(told: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneReco
             why=why.decode(errors="replace") if rests_for else "",
             state=_STATES[state],
         )
-        yield view, read_lane(packed)
+        yield view, read_lane(packed) if packed else LaneRecord(())
 
 
 def lane_pace(lane: str, told: Sequence[bytes], now: Moment) -> LanePace:

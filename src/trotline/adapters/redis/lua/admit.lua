@@ -44,10 +44,16 @@ local function prepare(names, tasks, fresh)
     local at = fresh[i]
     local number = tasks[at + 2]
     if not places[number] then
-      local known = own[number]
-      if lanes[names[number]] or not known or tasks[at + 4] > now or not has_level(known, tasks[at + 3]) then
+      local name, known = names[number], own[number]
+      local whole_ = lanes[name] and not half[name]
+      if whole_ or not known or tasks[at + 4] > now or not has_level(known, tasks[at + 3]) then
         places[number] = true
-        if not lanes[names[number]] then opened[#opened + 1] = number end
+        if half[name] then
+          add_own(lanes[name], known)
+          half[name] = nil
+        elseif not whole_ then
+          opened[#opened + 1] = number
+        end
       end
     end
   end

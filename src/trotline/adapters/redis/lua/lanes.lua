@@ -1,6 +1,6 @@
 -- A job's lanes: in which levels it has tasks there, read once per call and written once at its end.
 --
---   P lanes         hash  lane -> state, levels and stamps (see pack_lane), while the job has tasks or visits there
+--   P lanes         hash  lane -> state, levels and stamps (see pack_lane), while tasks of the job wait there
 --   P paces         hash  lane -> its bounds, where they are not the usual ones
 --   P q:LANE:LEVEL  list  tasks that wait, first come first served. LEVEL is priority * 2, and 1 more for retries that
 --                         need credit
@@ -27,6 +27,8 @@ local HAS_DELAYED, HAS_WAKE = 4, 8
 local LANES, QUEUE, LATE, LINE, MORE = P .. "lanes", P .. "q:", P .. "d:", P .. "r:", P .. "m:"
 
 local lanes, not_before = {}, {}
+-- Names of those of which the job's own part was not needed, so far.
+local half = {}
 -- Which sets of more levels a lane has; most have none.
 local more_of = {}
 
@@ -34,23 +36,26 @@ local function pairs_of(levels)
   return PAIRS[levels] or "<" .. string.rep("i4I4", levels)
 end
 
--- The lane from its two strings; either of them may be missing.
-local function read_lane(name, own, shared)
-  local lane
-  if own then
-    local flags, levels, more = byte(own, 1, 3)
-    -- Room for three levels from the start; what stands behind the last one means nothing.
-    local l1, s1, l2, s2, l3, s3 = unpack_(pairs_of(min(levels, 3)), own, LEVEL_AT)
-    local wake = flags >= HAS_WAKE and unpack_("<d", own, LEVEL_AT + 8 * levels) or 0
-    lane = read_shared(name, shared, flags % HAS_DELAYED, wake, flags % HAS_WAKE >= HAS_DELAYED, true, levels, l1, s1, l2,
-      s2, l3, s3)
-    for i = 4, levels do
+-- What the job has in the lane, from its own string, if there is one.
+local function add_own(lane, own)
+  if not own then return end
+  local flags, levels, more = byte(own, 1, 3)
+  lane[STATE], lane[DELAYED], lane[KEPT], lane[LEVELS] = flags % HAS_DELAYED, flags % HAS_WAKE >= HAS_DELAYED, true, levels
+  if levels == 1 then
+    lane[LEVELS + 1], lane[LEVELS + 2] = unpack_("<i4I4", own, LEVEL_AT)
+  else
+    for i = 1, levels do
       lane[LEVELS + 2 * i - 1], lane[LEVELS + 2 * i] = unpack_("<i4I4", own, LEVEL_AT + 8 * i - 8)
     end
-    if more > 0 then more_of[lane] = more end
-  else
-    lane = read_shared(name, shared, RUNNING, 0, false, false, 0, 0, 0, 0, 0, 0, 0)
   end
+  if flags >= HAS_WAKE then lane[WAKE] = unpack_("<d", own, LEVEL_AT + 8 * levels) end
+  if more > 0 then more_of[lane] = more end
+end
+
+-- The lane from its two strings; either of them may be missing.
+local function read_lane(name, own, shared)
+  local lane = read_shared(name, shared)
+  add_own(lane, own)
   lanes[name] = lane
   return lane
 end
@@ -58,10 +63,7 @@ end
 -- The job's own string, or nil if it would say nothing.
 local function pack_lane(lane)
   local levels, wake = lane[LEVELS], lane[WAKE]
-  local mine = lane[MINE]
-  if levels == 0 and lane[STATE] == RUNNING and not lane[DELAYED] and (mine == 0 or lane[CLAIMS][mine + RUNS] == 0) then
-    return nil
-  end
+  if levels == 0 and lane[STATE] == RUNNING and not lane[DELAYED] then return nil end
   local flags = lane[STATE] + (lane[DELAYED] and HAS_DELAYED or 0)
   if levels == 1 and wake == 0 then
     -- As the next lines would say it, for the most usual lane.
@@ -103,17 +105,26 @@ local function load_lanes(names)
   local missing, asked = {}, {}
   for i = 1, #names do
     local name = names[i]
-    if not lanes[name] and not asked[name] then
+    if (not lanes[name] or half[name]) and not asked[name] then
       asked[name] = true
       missing[#missing + 1] = name
     end
   end
   local own, shared = fetch(LANES, missing), fetch(SHARED, missing)
-  for i = 1, #missing do read_lane(missing[i], own[i], shared[i]) end
+  for i = 1, #missing do
+    local name = missing[i]
+    if half[name] then
+      add_own(lanes[name], own[i])
+      half[name] = nil
+    else
+      read_lane(name, own[i], shared[i])
+    end
+  end
 end
 
 -- The job's own part of it changes.
 local function touch(lane)
+  if half[lane[NAME]] then load_lanes({lane[NAME]}) end
   remember(lane)
   lane[TOUCHED] = 1
 end

@@ -117,13 +117,13 @@ local function write_lanes(lined)
     local lane = touched[i]
     if lane[FREED] and is_shared(lane) then tell_others(lane) end
     if not lined then line_up(lane) end
-    if lane[TOUCHED] == 1 or lane[LEVELS] == 0 then
+    if lane[TOUCHED] == 1 then
       local packed = pack_lane(lane)
-      if not packed and lane[KEPT] then
-        gone[#gone + 1] = lane[NAME]
-      elseif packed and lane[TOUCHED] == 1 then
+      if packed then
         own[#own + 1] = lane[NAME]
         own[#own + 1] = packed
+      elseif lane[KEPT] then
+        gone[#gone + 1] = lane[NAME]
       end
     end
     if lane[CHANGED] then

@@ -35,7 +35,7 @@ end
 
 -- Which leases are live: the token is known, it is this task's, and it stands here for the first time.
 local live, answers, ended, levels, starts, endeds = {}, {}, {}, {}, {}, 0
-local known, lane_names = {}, {}
+local known = {}
 for i = 1, count do
   local parcel, token = parcels[i], tokens[i]
   if parcel and not known[token] then
@@ -43,7 +43,7 @@ for i = 1, count do
     if find(parcel, endings[7 * i - 5], at + 1, true) == at + 1 then
       known[token] = true
       endeds = endeds + 1
-      ended[endeds], lane_names[endeds] = token, lane
+      ended[endeds] = token
       live[i], levels[i], starts[i] = lane, level, at
     end
   end
@@ -111,7 +111,31 @@ end
 local TELLS = {}
 for kind in string.gmatch(VERDICTS, "%l+") do TELLS["+" .. kind] = kind end
 
-load_lanes(lane_names)
+-- Most visits end well, in lanes that have room. Then nobody waits for a place, and what the job has there is not read.
+do
+  local some, asked, needed = {}, {}, {}
+  for i = 1, count do
+    local name = live[i]
+    if name then
+      if asked[name] == nil then
+        some[#some + 1] = name
+        asked[name] = false
+      end
+      if endings[7 * i - 4] ~= DONE then asked[name] = true end
+    end
+  end
+  local shared = fetch(SHARED, some)
+  for i = 1, #some do
+    local name = some[i]
+    local lane = read_lane(name, nil, shared[i])
+    half[name] = true
+    if asked[name] or lane[LEASED] >= allowed(lane, HEEDS) or lane[SINCE] > 0 or lane[TROUBLE] > 0 or is_shared(lane) then
+      needed[#needed + 1] = name
+    end
+  end
+  load_lanes(needed)
+end
+
 local done = 0
 for i = 1, count do
   local name = live[i]

@@ -29,37 +29,41 @@ local function change(lane)
   lane[CHANGED] = true
 end
 
-local least_, most_, places_, flags_ = unpack_("<ddI4B", found[8])
-local usual_bounds, other_bounds = {least_, most_, places_}, {}
-local HEEDS = flags_ >= 2
+-- Blocks of their own: a script has room for 200 local names.
+local HEEDS, bounds_of
+do
+  local least, most, places, flags = unpack_("<ddI4B", found[8])
+  local usual, others = {least, most, places}, {}
+  HEEDS = flags >= 2
 
--- What this job wants of a lane: shortest and longest interval, visits at the same time.
-local function bounds_of(name)
-  if flags_ % 2 == 0 then return usual_bounds end
-  local bounds = other_bounds[name]
-  if not bounds then
-    local packed = call("HGET", P .. "paces", name)
-    bounds = packed and {unpack_(BOUNDS_FORM, packed)} or usual_bounds
-    other_bounds[name] = bounds
+  -- What this job wants of a lane: shortest and longest interval, visits at the same time.
+  function bounds_of(name)
+    if flags % 2 == 0 then return usual end
+    local bounds = others[name]
+    if not bounds then
+      local packed = call("HGET", P .. "paces", name)
+      bounds = packed and {unpack_(BOUNDS_FORM, packed)} or usual
+      others[name] = bounds
+    end
+    return bounds
   end
-  return bounds
 end
 
--- A lane as this job sees it; lanes.lua has read the job's own part.
-local function read_shared(name, packed, state, wake, delayed, kept, levels, l1, s1, l2, s2, l3, s3)
+-- A lane as all jobs see it; lanes.lua adds this job's own part, for which there is room.
+local function read_shared(name, packed)
   if not packed then
     local bounds = bounds_of(name)
-    return {name, "", false, state, 0, wake, bounds[1], bounds[2], bounds[3], bounds[1], 0, 0, 0, 0, 0, 0, 0, 0, 0,
-      ALLOWANCE, now, 0, 0, 0, 0, 0, 0, 0, 0, 0, false, {}, 0, false, false, kept, delayed, levels, l1, s1, l2, s2, l3, s3}
+    return {name, "", false, 0, 0, 0, bounds[1], bounds[2], bounds[3], bounds[1], 0, 0, 0, 0, 0, 0, 0, 0, 0, ALLOWANCE, now,
+      0, 0, 0, 0, 0, 0, 0, 0, 0, false, {}, 0, false, false, false, false, 0, 0, 0, 0, 0, 0, 0}
   end
   if byte(packed) == CALM then
     local _, job, runs, used, least, most, places, interval, next_start, latency, usually, asked, asked_at =
       unpack_(CALM_FORM, packed)
-    return {name, "", false, state, runs, wake, least, most, places, interval, next_start, 0, 0, 0, 0, 0, latency, usually,
-      0, ALLOWANCE, 0, 0, 0, 0, 0, 0, 0, 0, asked, asked_at, false, {job, runs, used, 0, least, most, places},
-      job == book.number and 1 or 0, false, false, kept, delayed, levels, l1, s1, l2, s2, l3, s3}
+    return {name, "", false, 0, runs, 0, least, most, places, interval, next_start, 0, 0, 0, 0, 0, latency, usually, 0,
+      ALLOWANCE, 0, 0, 0, 0, 0, 0, 0, 0, asked, asked_at, false, {job, runs, used, 0, least, most, places},
+      job == book.number and 1 or 0, false, false, false, false, 0, 0, 0, 0, 0, 0, 0}
   end
-  local lane = {name, "", false, state, 0, wake, select(4, unpack_(FORM, packed))}
+  local lane = {name, "", false, 0, 0, 0, select(4, unpack_(FORM, packed))}
   local _, count, is_ordered = unpack_("<BHB", packed)
   local at = lane[ASKED_AT + 1]
   lane[ORDERED] = false
@@ -76,32 +80,33 @@ local function read_shared(name, packed, state, wake, delayed, kept, levels, l1,
     if claims[i] == book.number then mine = i end
   end
   lane[WHY], lane[LEASED], lane[CLAIMS], lane[MINE] = sub(packed, at), leased, claims, mine
-  lane[CHANGED], lane[FREED], lane[KEPT], lane[DELAYED], lane[LEVELS] = false, false, kept, delayed, levels
-  lane[LEVELS + 1], lane[LEVELS + 2], lane[LEVELS + 3], lane[LEVELS + 4] = l1, s1, l2, s2
-  lane[LEVELS + 5], lane[LEVELS + 6] = l3, s3
+  lane[CHANGED], lane[FREED], lane[KEPT], lane[DELAYED], lane[LEVELS] = false, false, false, false, 0
   return lane
 end
 
-local function is_calm(lane, claims)
-  return #claims == CLAIM and claims[1 + WANTS] == 0 and lane[FAILURES] == 0 and lane[SINCE] == 0 and lane[RESTS] == 0
-    and lane[WHY] == "" and lane[TROUBLE] == 0 and lane[CREDIT] == ALLOWANCE and lane[LIMIT] == 0
-    and lane[SLOWED] + 1 <= now and lane[REST] <= now and not lane[ORDERED] and lane[FLOOR] == claims[1 + AT_LEAST]
-    and lane[CEILING] == claims[1 + AT_MOST] and lane[CONCURRENCY] == claims[1 + PLACES]
-end
-
-local function pack_shared(lane)
-  local claims, ordered = lane[CLAIMS], lane[ORDERED]
-  if is_calm(lane, claims) then
-    return pack_(CALM_FORM, CALM, claims[1], claims[1 + RUNS], claims[1 + USED], lane[FLOOR], lane[CEILING],
-      lane[CONCURRENCY], lane[INTERVAL], lane[NEXT], lane[LATENCY], lane[USUAL], lane[ASKED], lane[ASKED_AT])
+local pack_shared
+do
+  local function is_calm(lane, claims)
+    return #claims == CLAIM and claims[1 + WANTS] == 0 and lane[FAILURES] == 0 and lane[SINCE] == 0 and lane[RESTS] == 0
+      and lane[WHY] == "" and lane[TROUBLE] == 0 and lane[CREDIT] == ALLOWANCE and lane[LIMIT] == 0
+      and lane[SLOWED] + 1 <= now and lane[REST] <= now and not lane[ORDERED] and lane[FLOOR] == claims[1 + AT_LEAST]
+      and lane[CEILING] == claims[1 + AT_MOST] and lane[CONCURRENCY] == claims[1 + PLACES]
   end
-  local parts = {
-    pack_(FORM, STRUGGLING, #claims / CLAIM, ordered and 1 or 0, unpack(lane, FLOOR, ASKED_AT)),
-    ordered and pack_(BOUNDS_FORM, ordered[1], ordered[2], ordered[3]) or "",
-  }
-  for at = 1, #claims, CLAIM do parts[#parts + 1] = pack_(CLAIM_FORM, unpack(claims, at, at + CLAIM - 1)) end
-  parts[#parts + 1] = lane[WHY]
-  return table.concat(parts)
+
+  function pack_shared(lane)
+    local claims, ordered = lane[CLAIMS], lane[ORDERED]
+    if is_calm(lane, claims) then
+      return pack_(CALM_FORM, CALM, claims[1], claims[1 + RUNS], claims[1 + USED], lane[FLOOR], lane[CEILING],
+        lane[CONCURRENCY], lane[INTERVAL], lane[NEXT], lane[LATENCY], lane[USUAL], lane[ASKED], lane[ASKED_AT])
+    end
+    local parts = {
+      pack_(FORM, STRUGGLING, #claims / CLAIM, ordered and 1 or 0, unpack(lane, FLOOR, ASKED_AT)),
+      ordered and pack_(BOUNDS_FORM, ordered[1], ordered[2], ordered[3]) or "",
+    }
+    for at = 1, #claims, CLAIM do parts[#parts + 1] = pack_(CLAIM_FORM, unpack(claims, at, at + CLAIM - 1)) end
+    parts[#parts + 1] = lane[WHY]
+    return table.concat(parts)
+  end
 end
 
 -- So many visits of this job begin, or (less than none) have come to an end.
@@ -122,26 +127,29 @@ local function postpone(lane)
   end
 end
 
-local function tell(job, name)
-  call("ZADD", job.prefix .. "rest", "LT", string.format("%d", now * 1000), LOOK .. name)
-  if call("HGET", job.prefix .. "job", "idle") == "1" then
-    call("HSET", job.prefix .. "job", "idle", "0")
-    call("PUBLISH", job.prefix .. "news", "")
+local tell_others
+do
+  local function tell(job, name)
+    call("ZADD", job.prefix .. "rest", "LT", string.format("%d", now * 1000), LOOK .. name)
+    if call("HGET", job.prefix .. "job", "idle") == "1" then
+      call("HSET", job.prefix .. "job", "idle", "0")
+      call("PUBLISH", job.prefix .. "news", "")
+    end
   end
-end
 
--- There is a place: others who wait for one may have it from now on, and are told. all: whoever uses the lane is told.
-local function tell_others(lane, all)
-  if not all and not free_at(lane) then return end
-  local claims = lane[CLAIMS]
-  for at = 1, #claims, CLAIM do
-    local job = claims[at] ~= book.number and (all or claims[at + WANTS] == FOREVER) and job_of(claims[at])
-    if job and not job.gone then
-      if claims[at + WANTS] == FOREVER then
-        claims[at + WANTS] = now
-        change(lane)
+  -- There is a place: others who wait for one may have it from now on, and are told. all: whoever uses the lane is told.
+  function tell_others(lane, all)
+    if not all and not free_at(lane) then return end
+    local claims = lane[CLAIMS]
+    for at = 1, #claims, CLAIM do
+      local job = claims[at] ~= book.number and (all or claims[at + WANTS] == FOREVER) and job_of(claims[at])
+      if job and not job.gone then
+        if claims[at + WANTS] == FOREVER then
+          claims[at + WANTS] = now
+          change(lane)
+        end
+        tell(job, lane[NAME])
       end
-      tell(job, lane[NAME])
     end
   end
 end

@@ -95,7 +95,11 @@ local function claim(lane, bounds)
     rebound(lane, lane[ORDERED] or bounds)
     return
   end
-  local fresh = #claims == 0 and lane[NEXT] == 0
+  if #claims == 0 and lane[NEXT] == 0 then
+    own_claim(lane, bounds, now)
+    rebound(lane, lane[ORDERED] or bounds)
+    return
+  end
   let_go(lane)
   local mine = lane[MINE]
   if mine == 0 then
@@ -103,7 +107,7 @@ local function claim(lane, bounds)
   elseif not counts(claims, mine) then
     claims[mine + USED] = now
   end
-  if not fresh and not is_shared(lane) and now > max(lane[NEXT], lane[REST]) + FORGETS then forget_learnt(lane, bounds) end
+  if not is_shared(lane) and now > max(lane[NEXT], lane[REST]) + FORGETS then forget_learnt(lane, bounds) end
   rebound(lane, lane[ORDERED] or slowest(lane, bounds[1], bounds[2], bounds[3]))
 end
 
