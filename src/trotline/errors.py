@@ -7,12 +7,15 @@ TrotlineError                 what happened, to what, and what to do next
 │   └── SpiderRefused         its settings cannot work (two routes of one name, wrong pace, no seeds)
 ├── SettingsError             command line, environment, settings file
 ├── FrontierError
-│   ├── FrontierUnreachable   not there, locked, no permission, disk full
+│   ├── FrontierUnreachable   not there: a server that is waited for
+│   │   └── FrontierFileFails a file of this machine: locked, no permission, disk full; waited for, not for ever
 │   ├── FrontierGone          the job is not there any more: waiting does not bring it back
 │   ├── FrontierTooNew        written by a newer Trotline
 │   └── TermOver              a coordinator that does not lead any more
 ├── SinkError
-│   ├── SinkUnreachable       not there, locked, no permission, disk full: try again later, nothing is lost
+│   ├── SinkUnreachable       not there: try again later, nothing is lost
+│   │   └── SinkFileFails     a file of this machine: locked, no permission, disk full; waited for, not for ever
+│   ├── SinkGone              it was there when the run began, and its rows are not: waiting does not bring them back
 │   ├── SinkRejects           some records can never be stored; without them the batch can
 │   ├── SinkTooOld            made by an older Trotline: to be upgraded first
 │   └── SinkTooNew            written by a newer Trotline
@@ -64,6 +67,10 @@ class FrontierUnreachable(FrontierError):
     """The frontier is not there, locked, full, or not ours to open."""
 
 
+class FrontierFileFails(FrontierUnreachable):
+    """The frontier is a file of this machine, and it cannot be written: the disk is full, somebody else holds it."""
+
+
 class FrontierGone(FrontierError):
     """The frontier is there and has no such job: it was forgotten. Waiting does not bring it back."""
 
@@ -82,6 +89,14 @@ class SinkError(TrotlineError):
 
 class SinkUnreachable(SinkError):
     """The sink is not there, locked, full, or not ours to open. Nothing is lost: the batch is kept and tried again."""
+
+
+class SinkFileFails(SinkUnreachable):
+    """The sink is a file of this machine, and it cannot be written: the disk is full, somebody else holds it."""
+
+
+class SinkGone(SinkError):
+    """The sink was there, and has been deleted or moved since: to write on would hide that its rows are missing."""
 
 
 class SinkRejects(SinkError):

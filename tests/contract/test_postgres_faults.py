@@ -9,7 +9,7 @@ from tests.contract.postgres_places import ask, fresh
 from tests.contract.test_postgres_ledger import visit
 
 from trotline.adapters.postgres.sink import PostgresSink
-from trotline.errors import SinkUnreachable
+from trotline.errors import SinkGone, SinkUnreachable
 from trotline.testing.postgres_server import BUILDS, DEBIAN, postgres
 from trotline.testing.servers import listen
 from trotline.testing.sink_contract import product
@@ -113,6 +113,18 @@ async def test_a_full_server_is_given_up_after_a_while(mortal):
         await PostgresSink(url).open()
     for holder in holders:
         await holder.close()
+
+
+@pytest.mark.parametrize("dropped", ["TABLE {s}.records", "TABLE {s}.visits", "SCHEMA {s}"])
+async def test_tables_that_are_dropped_in_the_middle_are_gone_and_not_made_anew(anywhere, dropped):
+    sink = PostgresSink(anywhere)
+    await sink.write([product("T1")], [visit(1)])
+    await ask(anywhere, f"DROP {dropped} CASCADE")
+    for _ in range(2):
+        with pytest.raises(SinkGone, match=r"not there(.|\n)*--fresh") as gone:
+            await sink.write([product("T2")], [visit(2)])
+        assert sink.address.public in gone.value.what
+    await sink.close()
 
 
 async def test_a_connection_that_the_administrator_ends_costs_nothing(anywhere):

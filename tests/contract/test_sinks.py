@@ -13,7 +13,7 @@ from tests.contract.sink_files import SINKS, keys_in, lines
 from trotline.adapters.files.jsonl import JsonlSink
 from trotline.adapters.files.tables import CsvSink, ParquetSink
 from trotline.adapters.sqlite.sink import SqliteSink, count_records, read_records
-from trotline.errors import SinkError, SinkTooNew, SinkUnreachable
+from trotline.errors import SinkError, SinkFileFails, SinkTooNew, SinkUnreachable
 from trotline.testing.sink_contract import SinkContract, product
 
 CLEAN = {"_site", "_kind", "_key", "_url", "_seen_at"}
@@ -160,14 +160,14 @@ async def refused(sink):
 
 async def test_a_folder_is_refused(tmp_path, make):
     error = await refused(make(tmp_path))
-    assert error.type is SinkUnreachable
+    assert error.type is SinkFileFails
     assert "folder" in str(error.value)
 
 
 async def test_a_path_through_a_file_is_refused(tmp_path, make, ending):
     (tmp_path / "file").touch()
     error = await refused(make(tmp_path / "file" / f"rows.{ending}"))
-    assert error.type is SinkUnreachable
+    assert error.type is SinkFileFails
 
 
 async def test_a_folder_without_permission_is_refused(tmp_path, ending):
@@ -178,12 +178,12 @@ async def test_a_folder_without_permission_is_refused(tmp_path, ending):
     tmp_path.chmod(0o500)
     error = await refused(SINKS[ending](tmp_path / f"rows.{ending}"))
     tmp_path.chmod(0o700)
-    assert error.type is SinkUnreachable
+    assert error.type is SinkFileFails
 
 
 async def test_somebody_elses_file_is_refused_and_left_alone(path, make):
     path.write_text("dear diary")
-    assert (await refused(make(path))).type is SinkUnreachable
+    assert (await refused(make(path))).type is SinkFileFails
     assert path.read_text() == "dear diary"
 
 

@@ -14,7 +14,7 @@ from trotline.adapters.files.jsonl import JsonlSink
 from trotline.adapters.files.tables import CsvSink, ParquetSink
 from trotline.adapters.sqlite.sink import SqliteSink, count_records, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import identifier
-from trotline.errors import SinkError, SinkUnreachable
+from trotline.errors import SinkError, SinkGone, SinkUnreachable
 from trotline.testing.sink_contract import product
 
 
@@ -164,11 +164,39 @@ async def test_jsonl_continues_a_file_of_lines_that_was_there_before(tmp_path):
     assert lines(tmp_path / "rows.jsonl") == [{"old": 1}, {"sku": "T1", "v": 2}]
 
 
-async def test_jsonl_a_file_taken_away_starts_anew_and_a_cut_one_is_refused(tmp_path):
+async def test_what_is_taken_away_from_a_sink_at_work_is_gone_and_not_made_anew(path, ending):
+    sink = SINKS[ending](path)
+    await sink.write([product("T1"), product("T2")])
+    kept = path if ending in ("db", "jsonl") else path.parent / ".trotline" / f"{path.name}.index"
+    kept.unlink()
+    for deed in (sink.write([product("T3")]), sink.write([product("T4")]), sink.finish()):
+        with pytest.raises(SinkGone, match="was deleted or moved away"):
+            await deed
+    assert not kept.exists()
+    await sink.close()
+
+
+async def test_a_sink_that_another_file_took_the_place_of_is_gone(tmp_path):
+    path = tmp_path / "rows.db"
+    sink = SqliteSink(path)
+    await sink.write([product("T1")])
+    for part in tmp_path.glob("rows.db*"):
+        part.rename(tmp_path / f"old-{part.name}")
+    other = SqliteSink(path)
+    await other.write([product("T2")])
+    with pytest.raises(SinkGone):
+        await sink.write([product("T3")])
+    assert [row.key for row in read_records(path)] == ["T2"]
+    await sink.close()
+    await other.close()
+
+
+async def test_jsonl_a_file_taken_away_starts_anew_with_the_next_run_and_a_cut_one_is_refused(tmp_path):
     path = tmp_path / "rows.jsonl"
     sink = JsonlSink(path)
     await sink.write([product("T1"), product("T2")])
     path.unlink()
+    await sink.open()
     await sink.write([product("T1")])
     assert lines(path) == [{"sku": "T1"}]
     os.truncate(path, 3)

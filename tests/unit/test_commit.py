@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from tests.unit.worker_ports import Diary, DiaryFrontier, DiarySink, tools, until, visit
 
-from trotline.errors import FrontierError
+from trotline.errors import FrontierError, FrontierFileFails, FrontierUnreachable, SinkFileFails, SinkGone
 from trotline.model.outcome import Done
 from trotline.model.task import Task
 from trotline.model.validator import Validator
@@ -190,6 +190,72 @@ def test_a_frontier_that_is_away_gets_the_same_batch_again():
 
     assert bench.run(story) == ("frontier is away: locked", "")
     assert list(bench.frontier.settled) == [1]
+
+
+class Failing:
+    """A port that answers every call with one error."""
+
+    keeps_visits = False
+    generation = 0
+
+    def __init__(self, error):
+        self.error = error
+
+    async def write(self, batch):
+        raise self.error
+
+    async def settle(self, worker, settlements):
+        raise self.error
+
+
+def _fail_with(error):
+    """What a committer says before the end, when that came, and the error that was it."""
+    bench = Bench()
+    place = "sink" if "Sink" in type(error).__name__ else "frontier"
+    failing = msgspec.structs.replace(bench.tools, **{place: Failing(error)})
+
+    async def whole():
+        committer = Committer("w", failing, POLICY, set())
+        running = asyncio.create_task(committer.run())
+        committer.add(visit(1, records=["a"]))
+        await asyncio.sleep(61)
+        told, loop = committer.held_back, asyncio.get_running_loop()
+        await asyncio.wait([running], timeout=86400)
+        lasted = loop.time()
+        over = running.exception() if running.done() else None
+        running.cancel()
+        return told, lasted, over
+
+    *told, over = run_virtual(whole())
+    return (*told, over, bench)
+
+
+@pytest.mark.parametrize("kind", [SinkFileFails, FrontierFileFails])
+def test_a_file_that_cannot_be_written_is_waited_for_ten_minutes_and_the_views_count_down(kind):
+    told, lasted, over, bench = _fail_with(kind("rows.db: the disk is full", hint="Free some space."))
+
+    place = "sink" if kind is SinkFileFails else "frontier"
+    assert told == f"{place} is away: rows.db: the disk is full; the run ends in 9 min"
+    assert 600 <= lasted <= 605
+    assert isinstance(over, kind)
+    assert over.what == "rows.db: the disk is full, and has been for 10 min (storage_patience)"
+    assert over.hint == "Free some space."
+    assert not bench.frontier.settled, "no page is buried for it"
+
+
+def test_a_server_that_is_away_is_waited_for_without_end():
+    told, _, over, _ = _fail_with(FrontierUnreachable("nobody listens there"))
+
+    assert told == "frontier is away: nobody listens there"
+    assert over is None
+
+
+def test_a_sink_that_is_gone_is_not_waited_for_and_no_page_is_buried_for_it():
+    _, lasted, over, bench = _fail_with(SinkGone("rows.db was deleted"))
+
+    assert isinstance(over, SinkGone)
+    assert lasted <= 62
+    assert not bench.frontier.settled
 
 
 def test_waits_for_a_sink_grow_but_stay_bounded():

@@ -15,6 +15,7 @@ from trotline.worker.supervisor import (
     CRASHES,
     FAILED,
     FINISHED,
+    GAVE_UP,
     GROWN,
     GROWN_UP,
     LOOP_SILENCE,
@@ -217,6 +218,20 @@ def test_a_child_that_could_not_start_stops_them_all():
     assert bench.supervisor.failure == "a worker process could not start; its message is above"
     assert (bench.born[1].stops, bench.born[1].kills) == (1, 0)
     assert len(bench.born) == 2
+
+
+def test_a_child_that_gave_up_stops_them_all_and_its_last_words_are_the_reason():
+    bench = Bench(count=2)
+
+    async def story(supervisor):
+        bench.born[0].status = "rows.db was deleted. Put it back."
+        bench.born[0].end(GAVE_UP)
+
+    bench.run(story)
+
+    assert (bench.supervisor.failure, bench.supervisor.advice) == ("rows.db was deleted. Put it back.", "")
+    assert bench.frontier.left[0] == (bench.born[0].name, None), "its leases go back at once, and count no death"
+    assert (bench.born[1].stops, bench.born[1].kills) == (1, 0)
 
 
 # Hanging

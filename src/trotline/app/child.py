@@ -17,12 +17,12 @@ from trotline.app import memory, wiring
 from trotline.app.loading import load
 from trotline.app.orders import Orders
 from trotline.app.places import is_file
-from trotline.errors import FrontierUnreachable, TrotlineError
+from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TrotlineError
 from trotline.model.moments import Seconds
 from trotline.rules import redaction
 from trotline.spider.spider import Spider
 from trotline.worker.marker import SIZE, Marker
-from trotline.worker.supervisor import FAILED, FINISHED, STOPPED
+from trotline.worker.supervisor import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 
@@ -130,6 +130,11 @@ async def _work(orders: Orders, spider: Spider) -> int:
     telling = asyncio.create_task(_tell(worker, marker, orders.status))
     try:
         await worker.run()
+    except (FrontierError, SinkError) as error:
+        # Not to be waited for, or waited for long enough.
+        telling.cancel()
+        _say(orders.status, f"{error.what}. {error.hint}")
+        return GAVE_UP
     finally:
         telling.cancel()
         await fetcher.close()
@@ -172,9 +177,13 @@ async def _tell(worker: Worker, marker: Marker, status: int) -> None:
         marker.alive(clock())
         if worker.held_back != said:
             said = worker.held_back
-            with contextlib.suppress(BrokenPipeError):
-                os.write(status, msgspec.json.encode(said) + b"\n")
+            _say(status, said)
         await asyncio.sleep(TURN)
+
+
+def _say(status: int, what: str) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(status, msgspec.json.encode(what) + b"\n")
 
 
 if __name__ == "__main__":

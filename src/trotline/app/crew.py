@@ -41,6 +41,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     allow: tuple[str, ...] = ()
     proxy: Proxy | None = None
     grace: Seconds = 30.0
+    storage_patience: Seconds = 600.0
+    """How long a file that cannot be written is waited for."""
     memory: int = 1024 * MIB
     """Bytes that one worker process may use."""
     visits: bool = True
@@ -94,6 +96,11 @@ class Crew:
         """Why it was given up; empty if it was not."""
         return self._supervisor.failure
 
+    @property
+    def advice(self) -> str:
+        """What to do next; empty if the failure says it."""
+        return self._supervisor.advice
+
     def processes(self) -> int:
         return len(self._supervisor.children)
 
@@ -118,6 +125,7 @@ class Crew:
                     prefetch=plan.prefetch,
                     max_pages=pages,
                     grace=plan.grace,
+                    storage_patience=plan.storage_patience,
                     memory=plan.memory,
                     visits=plan.visits,
                 ),

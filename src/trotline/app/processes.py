@@ -20,8 +20,8 @@ from trotline.rules import redaction
 from trotline.rules.printed import Printed
 from trotline.worker.marker import SIZE, Marker
 
-LONGEST_STATUS = 300
-"""Characters of what a child says holds it back."""
+LONGEST_STATUS = 600
+"""Characters of what a child says holds it back, or why it gives up."""
 
 log = logging.getLogger("trotline.processes")
 _PAGE = os.sysconf("SC_PAGE_SIZE")

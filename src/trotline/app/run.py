@@ -141,7 +141,7 @@ class _Run:
 
     async def _ending(self) -> Ending:
         if self._crew.failure:
-            raise TrotlineError(self._crew.failure, hint="What is stored is stored; the same command goes on.")
+            raise TrotlineError(self._crew.failure, hint=self._crew.advice)
         if self._interrupted:
             return Ending.INTERRUPTED
         return ending_of(await self._frontier.progress(), self._frontier.job.rules) or Ending.STOPPED_AT_LIMIT

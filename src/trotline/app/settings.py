@@ -50,6 +50,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     max_time: Seconds | None = None
     grace: Seconds = 30.0
     """How long a stop may take."""
+    storage_patience: Seconds = 600.0
+    """How long a file that cannot be written (a full disk) is waited for."""
     memory: int = 1024 * MIB
     """Bytes that one worker process may use."""
     visits: bool = True
@@ -309,6 +311,7 @@ _TYPES: dict[str, Any] = {
     "max_bytes": _budget,
     "max_time": _length,
     "grace": _length,
+    "storage_patience": _length,
     "memory": _memory,
     "visits": _yes_or_no,
     "allow_private": _yes_or_no,

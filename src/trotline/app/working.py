@@ -279,7 +279,7 @@ class _Member:
             await asyncio.gather(*beside, return_exceptions=True)
             self._hands.pause()
         if crew.failure:
-            raise TrotlineError(crew.failure, hint="What is stored is stored, and the job goes on without this worker.")
+            raise TrotlineError(crew.failure, hint="The job goes on without this worker. " + crew.advice)
 
     async def _ending(self, frontier: AnyFrontier) -> Ending | None:
         return (

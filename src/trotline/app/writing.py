@@ -14,7 +14,7 @@ from trotline.app import wiring
 from trotline.app.outboxes import open_outbox
 from trotline.app.places import POSTGRES, scheme_of
 from trotline.app.signals import obeyed
-from trotline.errors import SinkError, SinkRejects, SinkTooNew, SinkTooOld, SinkUnreachable
+from trotline.errors import SinkError, SinkGone, SinkRejects, SinkTooNew, SinkTooOld, SinkUnreachable
 from trotline.model.moments import Seconds
 from trotline.model.record import Record
 from trotline.model.visit_row import VisitRow
@@ -199,7 +199,7 @@ class Writer:
             except SinkRejects as error:
                 records = await self._without(job, records, error)
                 continue
-            except (SinkTooNew, SinkTooOld):
+            except (SinkGone, SinkTooNew, SinkTooOld):
                 raise
             except SinkError as error:
                 self._trouble(error.what)

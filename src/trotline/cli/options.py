@@ -67,6 +67,14 @@ def prefetch_option(command: F) -> F:
     )(command)
 
 
+def storage_patience_option(command: F) -> F:
+    return click.option(
+        "--storage-patience",
+        metavar="TIME",
+        help="How long a file that cannot be written (a full disk) is waited for.  [default: 10m]",
+    )(command)
+
+
 def visits_option(command: F) -> F:
     return click.option(
         "--visits/--no-visits", default=None, help="Keep a line for every visit, for trotline trace.  [default: yes]"

@@ -21,6 +21,7 @@ from trotline.cli.options import (
     prefetch_option,
     proxy_option,
     settings_of,
+    storage_patience_option,
     visits_option,
     wait_for,
 )
@@ -62,6 +63,7 @@ CODES = {
 @budget_options
 @click.option("--max-time", metavar="TIME", help="Stop after this long: 90s, 10m, 1h30m.")
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
+@storage_patience_option
 @click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
 @click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
@@ -127,6 +129,7 @@ def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: st
         allow=settings.allow,
         proxy=settings.way_out,
         grace=settings.grace,
+        storage_patience=settings.storage_patience,
         memory=settings.memory,
         visits=settings.visits,
     )

@@ -20,6 +20,7 @@ from trotline.cli.options import (
     prefetch_option,
     proxy_option,
     settings_of,
+    storage_patience_option,
     visits_option,
     wait_for,
 )
@@ -57,6 +58,7 @@ _LINE_EVERY = 30.0
 @click.option("--until-finished", is_flag=True, help="End with the job, instead of waiting for the next one.")
 @click.option("--upgrade", is_flag=True, help="Let this version of the spider's code into jobs started with another.")
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
+@storage_patience_option
 @click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
@@ -118,6 +120,7 @@ def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, 
         allow=settings.allow,
         proxy=settings.way_out,
         grace=settings.grace,
+        storage_patience=settings.storage_patience,
         memory=settings.memory,
         visits=settings.visits,
         until_finished=until_finished,

@@ -7,7 +7,7 @@ _SPACE = "Free some space, then run the same command again: nothing that was sto
 _RIGHTS = "Check who owns it: you must be able to write the file and its folder. Or choose another place."
 _BUSY = "Another program holds it. Close that program (a database browser, a stopped process), then run again."
 _OTHER_NAME = "Choose another file name, or move that file away."
-_HEALTH = "Check the disk: is it full, unplugged, or a network folder? SQLite needs a local disk."
+_HEALTH = "Check the disk: is it full, unplugged, or no local one? Then run the same command again."
 
 _OF_SQLITE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("the disk is full", _SPACE),
@@ -24,7 +24,7 @@ _OF_SQLITE: dict[int, tuple[str, str]] = {
 _OF_SYSTEM: dict[int, tuple[str, str]] = {
     errno.ENOSPC: ("the disk is full", _SPACE),
     errno.EDQUOT: ("the disk quota is used up", _SPACE),
-    errno.EFBIG: ("the file may not grow any larger", "Raise the limit (ulimit -f), or choose another place."),
+    errno.EFBIG: ("the file may not grow any larger", "Raise the limit (ulimit -f), then run the same command again."),
     errno.EACCES: ("permission denied", _RIGHTS),
     errno.EPERM: ("permission denied", _RIGHTS),
     errno.EROFS: ("the disk is read-only", _RIGHTS),

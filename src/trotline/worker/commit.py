@@ -10,7 +10,17 @@ import logging
 import traceback
 from collections import deque
 
-from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, SinkError, SinkRejects, ValidatorsError
+from trotline.errors import (
+    FrontierError,
+    FrontierFileFails,
+    FrontierGone,
+    FrontierUnreachable,
+    SinkError,
+    SinkFileFails,
+    SinkGone,
+    SinkRejects,
+    ValidatorsError,
+)
 from trotline.model.lease import Settled
 from trotline.model.moments import Seconds
 from trotline.model.outcome import Done
@@ -18,7 +28,7 @@ from trotline.model.record import Record
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
 from trotline.ports.validators import Validators
-from trotline.rules import redaction
+from trotline.rules import patience, redaction
 from trotline.worker.tools import Policy, Tools
 from trotline.worker.visited import Visit, buried_for_defect, without
 
@@ -49,6 +59,7 @@ class Committer:
         self.room = asyncio.Event()
         """Set while leasing may go on."""
         self.room.set()
+        self._patience = patience.Patience(policy.storage_patience)
         self._defects = 0
         """Pages in a row that were buried because storing or settling them met a defect."""
         self.stale = 0
@@ -117,6 +128,9 @@ class Committer:
         """The batch as it was stored. If storing it meets a defect, visit by visit: one page pays, and not the crew."""
         try:
             return await self._store(batch)
+        except SinkError:
+            # Gone, or waited for long enough. No page is to blame.
+            raise
         except Exception as error:
             log.error("store.failed %s", redaction.text(traceback.format_exc()))
             if len(batch) == 1:
@@ -133,14 +147,16 @@ class Committer:
                 return batch
             try:
                 await self._tools.sink.write(*stored)
+            except SinkGone:
+                raise
             except SinkError as error:
                 if isinstance(error, SinkRejects) and error.rejected:
                     log.warning("records.refused %s", error.what)
                     batch = without(batch, error.rejected)
                 else:
-                    wait = await self._wait_for("sink", error.what, wait)
+                    wait = await self._wait_for("sink", error, wait)
             else:
-                self.trouble = ""
+                self._all_is_well()
                 return batch
 
     def _to_store(self, batch: list[Visit]) -> tuple[list[Record]] | tuple[list[Record], list[VisitRow]]:
@@ -153,8 +169,8 @@ class Committer:
     async def _settle(self, batch: list[Visit]) -> None:
         try:
             await self._settle_all(batch)
-        except FrontierGone:
-            # Its rows are stored. There is nothing left that could be told, or waited for.
+        except (FrontierGone, FrontierUnreachable):
+            # Its rows are stored. There is nothing left that could be told, or waited for any longer.
             raise
         except Exception as error:
             log.error("settle.failed %s", redaction.text(traceback.format_exc()))
@@ -183,9 +199,9 @@ class Committer:
                 # Whoever answers with an error is not away: something in this batch may be what it cannot take.
                 if isinstance(error, FrontierGone) or not (grave or isinstance(error, FrontierUnreachable)):
                     raise
-                wait = await self._wait_for("frontier", error.what, wait)
+                wait = await self._wait_for("frontier", error, wait)
             else:
-                self.trouble = ""
+                self._all_is_well()
                 break
         self._held.difference_update(visit.lease.token for visit in batch)
         if any(isinstance(visit.outcome, Done) for visit in batch):
@@ -210,9 +226,19 @@ class Committer:
             # They are fetched whole next time, and that is all.
             log.warning("validators.away %s", error.what)
 
-    async def _wait_for(self, what: str, why: str, wait: Seconds) -> Seconds:
-        """The place is away: nothing is lost, the batch stays in hand, leasing stops."""
-        self.trouble = f"{what} is away: {why}"
+    def _all_is_well(self) -> None:
+        self.trouble = ""
+        self._patience.renew()
+
+    async def _wait_for(self, what: str, error: FrontierError | SinkError, wait: Seconds) -> Seconds:
+        """The place is away: nothing is lost, the batch stays in hand, leasing stops. A server is waited for without
+        end, a file of this machine as long as `storage_patience`: then the error is raised."""
+        self.trouble = f"{what} is away: {error.what}"
+        if isinstance(error, (FrontierFileFails, SinkFileFails)):
+            left = self._patience.left(asyncio.get_running_loop().time())
+            if not left:
+                raise type(error)(patience.used_up(error.what, self._patience.longest), hint=error.hint) from error
+            self.trouble += f"; {patience.told(left)}"
         self.room.clear()
         await asyncio.sleep(wait * (0.5 + 0.5 * self._tools.chance.random()))
         return min(_LONGEST_WAIT, wait * 2)

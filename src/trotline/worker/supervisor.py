@@ -40,8 +40,9 @@ GROWN_UP: Seconds = 60.0
 CRASHES = 8
 """That many deaths within CRASH_WINDOW with no page to blame: something else is wrong, and restarts do not mend it."""
 CRASH_WINDOW: Seconds = 30.0
-FINISHED, FAILED, STOPPED = 69, 70, 71
-"""Exit codes of a child: nothing left to do; it could not even start; somebody asked it to stop, and it did.
+FINISHED, FAILED, STOPPED, GAVE_UP = 69, 70, 71, 72
+"""Exit codes of a child: nothing left to do; it could not even start; somebody asked it to stop, and it did; its sink
+or frontier lets nobody go on, and its last status says why.
 Not 0: a library that ends the process in the middle of a page would look like a job that is finished."""
 
 
@@ -120,6 +121,8 @@ class Supervisor:
         self.deaths = Deaths()
         self.failure = ""
         """Why the supervisor gave up; empty if it did not."""
+        self.advice = ""
+        """What to do next, unless the failure says it."""
 
     @property
     def children(self) -> list[Child]:
@@ -189,16 +192,19 @@ class Supervisor:
     async def _bury_child(self, child: Child, code: int) -> None:
         # Whoever stops us twice kills whatever page is just being read: that page did nothing.
         guilty = None if self._hurried else child.marker.suspect
-        if not self._stopping.is_set():
+        if not self._stopping.is_set() and code != GAVE_UP:
             log.warning("child.died name=%s code=%s guilty=%s", child.name, code, guilty)
         self.deaths.restarts += 1
-        if guilty is None and code != FAILED and not self._stopping.is_set() and self._may_come_again(child):
+        mute = guilty is None and code not in (FAILED, GAVE_UP)
+        if mute and not self._stopping.is_set() and self._may_come_again(child):
             # No leave(): the missing heartbeat returns its leases after DEAD_AFTER and counts a death for each (F5), so
             # the task that causes this is buried after ten. Until then the new child works on other tasks.
             log.warning("child.unexplained name=%s its leases expire, each counts a death", child.name)
         else:
             await self._give_back(child, code, guilty)
-        if code == FAILED:
+        if code == GAVE_UP:
+            self._give_up(child.status or "a worker process gave up", "")
+        elif code == FAILED:
             self._give_up("a worker process could not start; its message is above")
         elif guilty is None and not self._stopping.is_set():
             now = _now()
@@ -222,8 +228,9 @@ class Supervisor:
             # Nothing is lost: without a heartbeat its leases go back a little later.
             log.warning("leave.failed name=%s %s", child.name, error.what)
 
-    def _give_up(self, why: str) -> None:
-        self.failure = self.failure or why
+    def _give_up(self, why: str, advice: str = "What is stored is stored; the same command goes on.") -> None:
+        if not self.failure:
+            self.failure, self.advice = why, advice
         if not self._stopping.is_set():
             self.stop()
 

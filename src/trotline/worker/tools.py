@@ -57,5 +57,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes that one worker process may use."""
     visits: bool = True
     """A line in the ledger for every visit, if the sink keeps one."""
+    storage_patience: Seconds = 600.0
+    """A file of this machine that cannot be written (a full disk) is waited for this long."""
     grace: Seconds = 30.0
     """After a stop, visits in flight may take this long to finish."""

@@ -7,11 +7,11 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
+from trotline.errors import FrontierError, FrontierFileFails, FrontierGone, FrontierUnreachable
 from trotline.model.lease import Lease
 from trotline.model.moments import Seconds
 from trotline.model.verdict import Kind
-from trotline.rules import redaction
+from trotline.rules import patience, redaction
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
 from trotline.worker.setbacks import Setbacks
@@ -52,6 +52,7 @@ class Worker:
         self._finished_visits = 0
         self._rate = 0.0
         self._away = ""
+        self._patience = patience.Patience(policy.storage_patience)
         self._setbacks = Setbacks()
 
     @property
@@ -156,15 +157,25 @@ class Worker:
             raise
         except FrontierError as error:
             log.warning("frontier.away %s", error.what)
-            self._away = f"frontier is away: {error.what}"
+            self._away = f"frontier is away: {error.what}{self._ends_in(error)}"
             await asyncio.sleep(1.0 + self._tools.chance.random())
             return []
         self._away = ""
+        self._patience.renew()
         if self._generation != self._tools.frontier.generation:
             # Before any of these is visited: what leads to what the frontier forgot is among them, sooner or later.
             self._generation = self._tools.frontier.generation
             self._tools.gate.forget()
         return leases
+
+    def _ends_in(self, error: FrontierError) -> str:
+        """When the run ends because of it, for the progress line; the error itself if that is now."""
+        if not isinstance(error, FrontierFileFails):
+            return ""
+        left = self._patience.left(asyncio.get_running_loop().time())
+        if not left:
+            raise FrontierFileFails(patience.used_up(error.what, self._patience.longest), hint=error.hint) from error
+        return f"; {patience.told(left)}"
 
     async def _tell_held(self) -> None:
         """A server that lost its last second, or its primary, may think that we hold what we have settled long ago."""

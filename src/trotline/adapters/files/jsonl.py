@@ -25,7 +25,8 @@ import msgspec
 from trotline.adapters.files.export import line_of
 from trotline.adapters.files.place import Place, sync_folder, write_durably
 from trotline.adapters.files.sidecar import Sidecar, groups
-from trotline.errors import SinkUnreachable
+from trotline.adapters.presence import rows_gone
+from trotline.errors import SinkFileFails
 from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.row import Row
@@ -69,7 +70,7 @@ class JsonlSink:
 
     async def open(self) -> None:
         """Open or make the file now rather than at the first write: its errors show before any page is fetched."""
-        await self._sidecar.do(self._settle)
+        await self._sidecar.do(lambda: self._settle(opening=True))
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         """Store the batch. A file of rows keeps no visits."""
@@ -144,11 +145,11 @@ class JsonlSink:
             kinds[ADOPTED] = others
         return msgspec.structs.replace(found, rows=kinds)
 
-    def _settle(self) -> None:
+    def _settle(self, *, opening: bool = False) -> None:
         with self._sidecar.transaction() as index:
-            self._recovered(index)
+            self._recovered(index, opening=opening)
 
-    def _recovered(self, index: sqlite3.Connection) -> int:
+    def _recovered(self, index: sqlite3.Connection, *, opening: bool = False) -> int:
         """Bring file and index together; answers the length that counts. Under the lock, before every deed."""
         length, pending = index.execute("SELECT length, pending FROM state").fetchone()
         if pending:
@@ -158,12 +159,15 @@ class JsonlSink:
         try:
             size = self.place.file.stat().st_size
         except FileNotFoundError:
+            if length is not None and not opening:
+                # Lines that pages were settled for. A run that begins may do without them, a run that goes on may not.
+                raise rows_gone(self.place.file) from None
             return self._started_anew(index)
         if length is None:
             index.execute("UPDATE state SET length = ?1, adopted = ?1", (size,))
             return size
         if size < length:
-            raise SinkUnreachable(
+            raise SinkFileFails(
                 f"{self.place.file} is shorter ({size} bytes) than what was written to it ({length}): somebody cut it",
                 hint=f"Put it back; or remove it together with {self.place.index} to start anew.",
             )
@@ -188,7 +192,7 @@ class JsonlSink:
             lines.seek(-1, os.SEEK_END)
             last = lines.read(1)
         if first != b"{" or last != b"\n":
-            raise SinkUnreachable(
+            raise SinkFileFails(
                 f"{self.place.file} exists already and does not look like JSON lines",
                 hint="Choose another file name, or move that file away.",
             )

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from trotline.errors import SinkUnreachable
+from trotline.errors import SinkFileFails
 from trotline.rules.file_trouble import explain
 
 
@@ -32,7 +32,7 @@ class Place:
     def prepare(self) -> None:
         if self.file.exists() and not self.file.is_file():
             what = "it is a folder" if self.file.is_dir() else "it is not a regular file"
-            raise SinkUnreachable(f"cannot store rows in {self.file}: {what}", hint="Name a file on a local disk.")
+            raise SinkFileFails(f"cannot store rows in {self.file}: {what}", hint="Name a file on a local disk.")
         self.folder.mkdir(parents=True, exist_ok=True)
         if not os.access(self.file if self.file.exists() else self.file.parent, os.W_OK):
             raise PermissionError(13, os.strerror(13))
@@ -95,4 +95,4 @@ def plain_errors(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         what, hint = explain(error)
-        raise SinkUnreachable(f"cannot store rows in {path}: {what}", hint=hint) from error
+        raise SinkFileFails(f"cannot store rows in {path}: {what}", hint=hint) from error

@@ -9,8 +9,9 @@ from typing import TypeVar
 
 from trotline.adapters import row_counts
 from trotline.adapters.files.place import Place, plain_errors
+from trotline.adapters.presence import Presence, rows_gone
 from trotline.adapters.write_ahead import write_ahead
-from trotline.errors import SinkTooNew, SinkUnreachable
+from trotline.errors import SinkFileFails, SinkTooNew
 from trotline.model.moments import Moment, Seconds
 from trotline.model.stored import Stored
 
@@ -39,6 +40,7 @@ class Sidecar:
         self._patience = patience
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="trotline-sink")
         self._connection: sqlite3.Connection | None = None
+        self._presence = Presence(place.index, lambda _: rows_gone(place.file))
         self._closed = False
 
     async def do(self, deed: Callable[[], T]) -> T:
@@ -74,6 +76,8 @@ class Sidecar:
         return row_counts.read(self.opened(), *self._job)
 
     def opened(self) -> sqlite3.Connection:
+        # Before a new connection too: it would make the file anew.
+        self._presence.check()
         if self._connection is None:
             self.place.prepare()
             try:
@@ -82,6 +86,7 @@ class Sidecar:
                 if getattr(error, "sqlite_errorcode", 0) not in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
                     raise
                 raise self._damaged() from error
+            self._presence.check()
         return self._connection
 
     def _connect(self) -> sqlite3.Connection:
@@ -132,8 +137,8 @@ class Sidecar:
             self._connection.close()
             self._connection = None
 
-    def _damaged(self) -> SinkUnreachable:
-        return SinkUnreachable(
+    def _damaged(self) -> SinkFileFails:
+        return SinkFileFails(
             f"cannot store rows in {self.place.file}: its notes in {self.place.index} are damaged",
             hint="Move both files away, or choose another file name. Rows that are in the file stay readable.",
         )

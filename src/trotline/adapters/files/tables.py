@@ -10,7 +10,7 @@ import msgspec
 from trotline.adapters.files.export import need_pyarrow, to_csv, to_parquet
 from trotline.adapters.files.place import Place, write_durably
 from trotline.adapters.files.sidecar import Sidecar, groups
-from trotline.errors import SinkUnreachable
+from trotline.errors import SinkFileFails
 from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.row import Row
@@ -113,7 +113,7 @@ class SpooledSink:
     def _look(self) -> None:
         """A file without a spool is somebody's own: `finish` would replace it."""
         if self.place.file.exists() and self.place.file.stat().st_size:
-            raise SinkUnreachable(
+            raise SinkFileFails(
                 f"{self.place.file} exists already, and there is no spool beside it to continue from",
                 hint="Choose another file name, or move that file away.",
             )

@@ -79,7 +79,7 @@ class PostgresSink:
         if not rows and not visits:
             return
         lines = ledger_lines(visits)
-        with plain_errors(self.address):
+        with plain_errors(self.address, used=self._ready):
             await self._prepare()
             await self._fields.remember(batch)
             await self._partitions.cover(line[_LEASED_AT] for line in lines)

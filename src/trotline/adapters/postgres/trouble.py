@@ -7,11 +7,15 @@ from contextlib import contextmanager
 import asyncpg
 
 from trotline.adapters.postgres.address import Address
-from trotline.errors import SinkUnreachable
+from trotline.errors import SinkGone, SinkUnreachable
 
 _WAIT = "Try again in a moment. Workers do so by themselves, and lose nothing meanwhile."
 _UP = f"Is the server up, and are host and port right? {_WAIT}"
 _UPGRADE = "Make the tables with: trotline db upgrade --sink URL"
+_BROUGHT_BACK = (
+    "They were there when this command began. Restore them and run the same command again; or visit everything anew: "
+    "the same command with --fresh."
+)
 _BY_STATE = {
     "3D000": ("there is no such database", "Make it first: createdb NAME"),
     "42501": (
@@ -42,6 +46,10 @@ _BY_CLASS = {
 _OF_A_ROW = ("22", "23")
 _ALSO_OF_A_ROW = ("54000", "P0001")
 """Larger than an index can hold; refused by somebody's trigger."""
+
+
+_DROPPED = ("42P01", "3F000", "3D000")
+"""No such table, schema, database: where there was one, somebody dropped it."""
 
 
 def is_of_a_row(error: BaseException) -> bool:
@@ -75,10 +83,13 @@ def explain(error: BaseException) -> tuple[str, str]:
 
 
 @contextmanager
-def plain_errors(address: Address, deed: str = "store rows in") -> Iterator[None]:
-    """Whatever the server or the way to it does becomes `SinkUnreachable`: the batch is kept and tried again."""
+def plain_errors(address: Address, deed: str = "store rows in", *, used: bool = False) -> Iterator[None]:
+    """Whatever the server or the way to it does becomes `SinkUnreachable`: the batch is kept and tried again. `used`:
+    the tables were there a while ago, so if they are not now, waiting does not bring their rows back."""
     try:
         yield
     except (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
         what, hint = explain(error)
+        if used and getattr(error, "sqlstate", None) in _DROPPED:
+            raise SinkGone(f"cannot {deed} {address.public} any more: {what}", hint=_BROUGHT_BACK) from error
         raise SinkUnreachable(f"cannot {deed} {address.public}: {what}", hint=hint) from error

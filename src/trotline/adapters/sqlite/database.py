@@ -9,9 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from trotline.adapters.presence import Presence, frontier_gone
 from trotline.adapters.sqlite import host, schema
 from trotline.adapters.write_ahead import write_ahead
-from trotline.errors import FrontierError, FrontierTooNew, FrontierUnreachable
+from trotline.errors import FrontierError, FrontierFileFails, FrontierTooNew
 from trotline.model.moments import Moment
 
 T = TypeVar("T")
@@ -40,6 +41,8 @@ class Database:
         with self._plain_errors():
             self.connection = _connect(path)
             self._prepare()
+        self._presence = Presence(path, frontier_gone)
+        self._look()
 
     def now(self) -> Moment:
         """The file's time: the host's uptime clock plus the offset that the file's first user wrote down."""
@@ -68,6 +71,7 @@ class Database:
 
     async def _write(self, step: Callable[[sqlite3.Connection], T], durable: bool) -> T:
         async with self._turn:
+            self._look()
             with self._plain_errors():
                 await self._begin(durable)
                 try:
@@ -81,6 +85,10 @@ class Database:
                         self.connection.execute("ROLLBACK")
                     raise
                 return result
+
+    def _look(self) -> None:
+        if self.shared:
+            self._presence.check()
 
     async def _begin(self, durable: bool) -> None:
         # In WAL mode NORMAL leaves out the fsync of the commit, and nothing else.
@@ -150,7 +158,7 @@ class Database:
 
     def _create(self, db: sqlite3.Connection) -> None:
         if db.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise FrontierUnreachable(
+            raise FrontierFileFails(
                 f"{self.path} is a database, but not a frontier's",
                 hint="Name another file: --frontier sqlite:OTHER.db",
             )
@@ -183,19 +191,20 @@ class Database:
         except sqlite3.Error as error:
             raise self._told(error) from error
         except OSError as error:
-            raise FrontierUnreachable(f"cannot open the frontier {self.path}: {error.strerror}") from error
+            raise FrontierFileFails(f"cannot open the frontier {self.path}: {error.strerror}") from error
 
     def _told(self, error: sqlite3.Error) -> FrontierError:
         hints = {
             "locked": "Another process holds it for too long. Is one stopped (Ctrl-Z) in the middle of a write?",
             "full": "Free some space and run the same command again: nothing accepted is lost.",
+            "I/O error": "Check the disk: is it full or unplugged? Then run the same command again: nothing is lost.",
             "not a database": "It is some other file. Name another one: --frontier sqlite:OTHER.db",
             "readonly": "Check the permissions of the file and of its folder.",
             "unable to open": "Check that the folder exists and that you may write in it.",
         }
         text = str(error)
         hint = next((hint for part, hint in hints.items() if part in text), "Check it with: trotline doctor")
-        return FrontierUnreachable(f"the frontier {self.path} does not answer: {text}", hint=hint)
+        return FrontierFileFails(f"the frontier {self.path} does not answer: {text}", hint=hint)
 
 
 def _missing_columns(db: sqlite3.Connection) -> list[tuple[str, str, str]]:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import msgspec
 
 from trotline.adapters import row_counts
+from trotline.adapters.presence import Presence, rows_gone
 from trotline.adapters.sqlite import sink_visits
 from trotline.adapters.sqlite.sink_file import connect, count_records, plain_errors, prepare, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, view_name, view_sql
@@ -60,6 +61,7 @@ class SqliteSink:
         self._patience = patience
         self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-sink")
         self._connection: sqlite3.Connection | None = None
+        self._presence = Presence(path, rows_gone)
         self._shapes: set[tuple[str, ...]] = set()
         self._closed = False
 
@@ -116,9 +118,12 @@ class SqliteSink:
             raise
 
     def _opened(self) -> sqlite3.Connection:
+        # Before a new connection too: it would make the file anew.
+        self._presence.check()
         if self._connection is None:
             self._connection = connect(self.path, self._patience)
             prepare(self._connection, self.path)
+            self._presence.check()
         return self._connection
 
     def _let_go(self) -> None:

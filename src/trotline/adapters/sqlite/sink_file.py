@@ -8,7 +8,7 @@ from pathlib import Path
 from trotline.adapters import row_counts
 from trotline.adapters.sqlite.sink_visits import TABLE
 from trotline.adapters.write_ahead import write_ahead
-from trotline.errors import SinkTooNew, SinkUnreachable
+from trotline.errors import SinkFileFails, SinkTooNew
 from trotline.model.moments import Seconds
 from trotline.model.row import Row
 from trotline.rules.file_trouble import explain
@@ -37,7 +37,7 @@ _SCHEMA = """
 
 def connect(path: Path, patience: Seconds) -> sqlite3.Connection:
     if path.is_dir():
-        raise SinkUnreachable(f"cannot store rows in {path}: it is a folder", hint="Name a file in it.")
+        raise SinkFileFails(f"cannot store rows in {path}: it is a folder", hint="Name a file in it.")
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
@@ -82,7 +82,7 @@ def _known(connection: sqlite3.Connection, path: Path) -> bool:
     [application] = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
         if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
-            raise SinkUnreachable(
+            raise SinkFileFails(
                 f"cannot store rows in {path}: it is a database, but not one of Trotline's sinks",
                 hint="Choose another file name, or move that file away.",
             )
@@ -101,7 +101,7 @@ def plain_errors(path: Path) -> Iterator[None]:
         yield
     except (sqlite3.Error, OSError) as error:
         what, hint = explain(error)
-        raise SinkUnreachable(f"cannot store rows in {path}: {what}", hint=hint) from error
+        raise SinkFileFails(f"cannot store rows in {path}: {what}", hint=hint) from error
 
 
 class Snapshot:
@@ -127,12 +127,12 @@ def snapshot(path: str | Path, kind: str | None = None, site: str | None = None)
     """Look at a sink's file without changing it, also while a crawl writes to it."""
     path = Path(path)
     if not path.is_file():
-        raise SinkUnreachable(f"there are no rows at {path}: no such file", hint="Run the spider first.")
+        raise SinkFileFails(f"there are no rows at {path}: no such file", hint="Run the spider first.")
     with plain_errors(path), closing(sqlite3.connect(path, timeout=30.0, isolation_level=None)) as connection:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("BEGIN")
         if not _known(connection, path):
-            raise SinkUnreachable(f"there are no rows at {path}: the file is empty", hint="Run the spider first.")
+            raise SinkFileFails(f"there are no rows at {path}: the file is empty", hint="Run the spider first.")
         yield Snapshot(connection, kind, site)
 
 
