@@ -27,7 +27,7 @@ LOOK: Seconds = 1.0
 
 
 class RedisFrontier(RedisConsole):
-    """Keeps F1 to F17 with one script per call. Implements the Frontier and the Console ports."""
+    """Keeps F1 to F20 with one script per call. Implements the Frontier and the Console ports."""
 
     def __init__(
         self,
