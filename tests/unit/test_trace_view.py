@@ -160,6 +160,30 @@ def test_visits_of_an_earlier_job_are_told_as_such():
     assert "That was in shop-2. shop-3 has not met it." in out
 
 
+def test_what_this_job_refused_was_met_by_it_whatever_an_earlier_one_did():
+    cut = visit(token=9, job="shop-3", outcome="refused", why="depth", depth=3, status=0, verdict="")
+    out = told(visit(job="shop-2"), cut)
+
+    assert "refused: depth" in out.splitlines()[2]
+    assert "Earlier it was visited, in shop-2; shop-3 left it out." in out
+    assert "has not met it" not in out
+
+
+def test_what_an_earlier_job_refused_was_not_refused_by_this_one():
+    out = told(visit(job="shop-2", outcome="refused", why="depth", depth=3, status=0, verdict=""))
+
+    assert "That was in shop-2. shop-3 has not met it." in out
+
+
+@pytest.mark.parametrize(("host", "private"), [("127.0.0.1:8000", True), ("[::1]", True), ("shop.example", False)])
+def test_a_page_at_a_private_address_is_tried_with_leave(host, private):
+    url = f"http://{host}/p/17"
+    out = told(visit(url=url), state="ended", asked=url, url=url, same_as=url)
+
+    [line] = [line for line in out.splitlines() if "trotline try" in line]
+    assert line.endswith(" --allow-private") == private
+
+
 def test_a_changed_file_is_mentioned_where_its_gate_is_quoted():
     changed = msgspec.structs.replace(WHERE, changed=True)
     assert "shop.py has changed since the job began" in told(where=changed, refusal="host", rule="a.example")

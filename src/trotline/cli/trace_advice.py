@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -9,6 +10,7 @@ from trotline.app.places import public
 from trotline.cli.cuts_view import line
 from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
 from trotline.model.job import Job, State
+from trotline.rules.addresses import is_number, why_not_address
 from trotline.rules.cuts import cuts
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
 from trotline.rules.story import Facts, Fate, Story
@@ -69,6 +71,7 @@ def _now(facts: Facts, story: Story, where: Where) -> Iterator[str]:
             yield "It lies in the graveyard and is not tried again by itself."
         case Fate.REFUSED:
             yield _keeps_out(facts, story.why)
+            yield from _elsewhere(facts, story, where)
         case Fate.NEVER:
             yield _never(facts, where)
 
@@ -86,6 +89,15 @@ def _over(facts: Facts, story: Story, where: Where) -> Iterator[str]:
         yield f"That was in {safe(last.job)}. {safe(where.job.id)} has not met it."
     elif facts.progress.finished_at is None:
         yield "It is not visited again in this job."
+
+
+def _elsewhere(facts: Facts, story: Story, where: Where) -> Iterator[str]:
+    """What other jobs have to do with a refusal."""
+    job = safe(where.job.id)
+    if story.last is not None and story.last.job != where.job.id:
+        yield f"That was in {safe(story.last.job)}. {job} has not met it."
+    elif others := {visit.job: None for visit in facts.visits if visit.job != where.job.id and visit.outcome == "done"}:
+        yield f"Earlier it was visited, in {safe(', '.join(others))}; {job} left it out."
 
 
 def _waiting(facts: Facts, where: Where) -> Iterator[str]:
@@ -162,6 +174,12 @@ def _put_in(facts: Facts, where: Where, route: str) -> str:
     return f"echo {shlex.quote(seed)} | trotline run {file} --seeds -{where.also}"
 
 
+def _private(url: str) -> str:
+    """`try` refuses private addresses, also those that the job was allowed to visit."""
+    host = urlsplit(url).hostname or ""
+    return " --allow-private" if host == "localhost" or (is_number(host) and why_not_address(host)) else ""
+
+
 def _route(where: Where) -> str:
     return safe(where.routes[0]) if len(where.routes) == 1 else "ROUTE"
 
@@ -189,7 +207,7 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
         case Fate.LEASED:
             return
     if facts.url:
-        yield "see what comes of it now", f"trotline try {file} {route} {url}"
+        yield "see what comes of it now", f"trotline try {file} {route} {url}{_private(facts.url)}"
         if route == "ROUTE" and where.routes:
             yield "ROUTE is one of", safe(", ".join(where.routes))
     if story.fate in (Fate.ENDED, Fate.DROPPED):

@@ -141,7 +141,10 @@ def _fate(facts: Facts, identity: Identity | None) -> tuple[Fate, str, VisitRow 
         return Fate(identity.whereabouts.state), identity.whereabouts.why, None
     visits = [visit for visit in facts.visits if visit.outcome != REFUSED]
     ended = [visit for visit in visits if visit.outcome in ("done", "bury")]
+    refused = [visit for visit in facts.visits if visit.outcome == REFUSED]
     own = [visit for visit in ended if identity and (visit.job, visit.fingerprint) == (facts.job, identity.fingerprint)]
+    if here := _only_refused_here(facts, identity, refused):
+        return Fate.REFUSED, here.why, here
     if ended:
         last = (own or ended)[-1]
         if last.outcome == "bury":
@@ -149,9 +152,16 @@ def _fate(facts: Facts, identity: Identity | None) -> tuple[Fate, str, VisitRow 
         return (Fate.DROPPED, last.why, last) if last.why else (Fate.READ, "", last)
     if identity is not None or visits:
         return Fate.ENDED, "", None
-    if facts.visits:
-        return Fate.REFUSED, facts.visits[-1].why, facts.visits[-1]
+    if refused:
+        return Fate.REFUSED, refused[-1].why, refused[-1]
     return (Fate.REFUSED, facts.refusal, None) if facts.refusal else (Fate.NEVER, "", None)
+
+
+def _only_refused_here(facts: Facts, identity: Identity | None, refused: Sequence[VisitRow]) -> VisitRow | None:
+    """The link that the job left out, if that is all it did with the URL: what other jobs did is another story."""
+    if identity is not None or any(visit.job == facts.job for visit in facts.visits if visit.outcome != REFUSED):
+        return None
+    return next((visit for visit in reversed(refused) if visit.job == facts.job), None)
 
 
 def _lives(facts: Facts, identity: Identity | None) -> list[Life]:
