@@ -82,7 +82,7 @@ async def test_a_run_without_records_returns_4_and_points_to_try(shop: DemoShop,
     spider(tmp_path, f"{shop.url}/about", follow="nothing")
     code, out, _ = await call(tmp_path, "run", "quotes.py", "--allow-private")
     assert code == 4, out
-    assert "trotline try quotes.py" in out
+    assert "trotline try quotes.py --allow-private" in out
 
 
 async def test_a_run_with_dead_returns_3_and_they_can_be_seen_and_revived(shop: DemoShop, tmp_path: Path):

@@ -252,8 +252,8 @@ def test_rejected_records_have_reason_number_example_and_command():
                  {"sku":"T7","price":"ask us"}"""
         in text
     )
-    assert 'rejected  trotline dead shop --why "bad record"' in text
-    assert 'revive    trotline dead shop --why "bad record" --revive && trotline run shop.py' in text
+    assert "rejected  trotline dead shop --why 'bad record'" in text
+    assert "revive    trotline dead shop --why 'bad record' --revive && trotline run shop.py" in text
 
 
 def test_reasons_beyond_the_shown_ones_are_counted():

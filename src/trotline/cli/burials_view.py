@@ -1,9 +1,9 @@
 """Dead tasks and rejected records, as a summary tells them: reason, number, example, command."""
 
-import shlex
 from collections.abc import Sequence
 
 from trotline.app.burials import BAD_RECORD, MOST, Burial
+from trotline.cli.same_command import same
 from trotline.cli.text import count, safe, safe_url
 
 _LONGEST_URL = 100
@@ -43,14 +43,14 @@ def _example(burial: Burial) -> list[str]:
 
 def steps(spider: str, command: str, dead: int, rejected: int) -> list[tuple[str, str]]:
     """(what for, command)."""
-    name = shlex.quote(spider)
-    only_records = f' --why "{BAD_RECORD.rstrip(": ")}"'
+    only_records = ["--why", BAD_RECORD.rstrip(": ")]
     found = []
     if dead:
-        found.append(("the dead", f"trotline dead {name}"))
+        found.append(("the dead", same("dead", spider, command=command)))
     if rejected:
-        found.append(("rejected", f"trotline dead {name}{only_records}"))
+        found.append(("rejected", same("dead", spider, *only_records, command=command)))
     if found:
-        chosen = "" if dead else only_records
-        found.append(("revive", f"trotline dead {name}{chosen} --revive && {command}"))
+        chosen = [] if dead else only_records
+        revive = same("dead", spider, *chosen, "--revive", command=command)
+        found.append(("revive", f"{revive} && {command}"))
     return found

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.same_command import file_of, same
 from trotline.cli.target import Target, console_of, find
 from trotline.cli.text import count, json_line, length, safe, safe_url
 from trotline.errors import SettingsError
@@ -106,11 +107,18 @@ async def _revive(wish: Wish, target: Target, console: "Console") -> None:
         click.echo(json_line({"job": target.job.id, "revived": risen}))
     elif risen:
         click.echo(f"{count(risen, 'page')} of {target.job.id} will be visited again, with a fresh start.")
-        click.echo("Go on with the command of the last run:  trotline run FILE")
+        click.echo(f"Go on with the command of the last run:  {same('run', _file(target))}")
     else:
         click.echo(
             f"Nothing to revive in {target.job.id}" + (f" with a reason like {wish.why!r}." if wish.why else ".")
         )
+
+
+def _file(target: Target) -> str:
+    """The spider's file: as it was named, or by the spider's name."""
+    context = click.get_current_context(silent=True)
+    words = context.params.get("job_and_ids") if context is not None else ()
+    return next((word for word in words or () if word.endswith(".py")), file_of(target.job.spider))
 
 
 async def _export(wish: Wish, console: "Console") -> None:
@@ -194,11 +202,11 @@ def listing(wish: Wish, spider: str, job: str, reasons: dict[str, int], first: l
             lines.append(f"{'':16}  {safe(said, 100)}")
     if total > len(first):
         lines.append(f"{'':16}  and {count(total - len(first))} more (--limit, --why)")
-    chosen = f" --why {wish.why!r}" if wish.why else ""
+    chosen = ["--why", wish.why] if wish.why else []
     return [
         *lines,
         "",
-        f"look at one   trotline dead {spider} {first[0].id if first else 'ID'}",
-        f"revive        trotline dead {spider}{chosen} --revive",
-        f"keep a list   trotline dead {spider}{chosen} --export dead.jsonl",
+        f"look at one   {same('dead', spider, first[0].id if first else 'ID')}",
+        f"revive        {same('dead', spider, *chosen, '--revive')}",
+        f"keep a list   {same('dead', spider, *chosen, '--export', 'dead.jsonl')}",
     ]

@@ -13,6 +13,7 @@ import msgspec
 from trotline.app.places import MEMORY, POSTGRES, is_file, path_of, public, scheme_of
 from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
+from trotline.cli.same_command import same
 from trotline.cli.text import count, json_line, safe, size
 from trotline.errors import TrotlineError
 from trotline.rules import redaction
@@ -72,7 +73,7 @@ def _next(spider: str | None, failed: list[Check]) -> str:
     if failed:
         return f"{count(len(failed), 'thing')} to put right first: {', '.join(check.what for check in failed)}."
     if spider:
-        return f"Ready:  trotline try {spider}   then   trotline run {spider}"
+        return f"Ready:  {same('try', spider)}   then   {same('run', spider)}"
     return "Ready. Begin with:  trotline new shop    or check a spider:  trotline doctor shop.py"
 
 

@@ -1,7 +1,5 @@
 """`trotline run`: run a spider until nothing is left, or resume it."""
 
-import shlex
-import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,10 +23,10 @@ from trotline.cli.options import (
     visits_option,
     wait_for,
 )
+from trotline.cli.same_command import typed
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import LONGEST_OF_ERRORS, json_line, safe_text
 from trotline.cli.views import View, choose
-from trotline.rules import redaction
 
 if TYPE_CHECKING:
     from trotline.app.run import Report, RunPlan
@@ -150,7 +148,7 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched]
     finally:
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
-    summary = summarise(report, ending=str(ending), sink=plan.sink, command=_again(), ended_before=before)
+    summary = summarise(report, ending=str(ending), sink=plan.sink, command=typed(), ended_before=before)
     _tell(summary, quiet=quiet, json=json)
     if quiet and report.bad_seeds:
         click.echo(f"warning: {safe_text(report.bad_seeds, LONGEST_OF_ERRORS)}", err=True)
@@ -168,8 +166,3 @@ def _tell(summary: Summary, *, quiet: bool, json: bool) -> None:
         click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary)}))
     elif not quiet:
         click.echo("\n".join(lines(summary)))
-
-
-def _again() -> str:
-    """The command that was typed, without what must not be repeated: --fresh would throw the rest away."""
-    return shlex.join(["trotline", *(redaction.text(word) for word in sys.argv[1:] if word != "--fresh")])

@@ -1,11 +1,10 @@
 """`trotline start`: a job for the fleet, seeded and shown until its workers have finished it."""
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from trotline.cli.fleet_options import summary_of, tell, where
+from trotline.cli.fleet_options import summary_of, tell
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
     budget_options,
@@ -16,13 +15,14 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.run import CODES, code_of
+from trotline.cli.same_command import same
 from trotline.cli.text import count, json_line, safe
 from trotline.cli.views import choose
 
 if TYPE_CHECKING:
     from trotline.app.starting import Started
 
-_HINT = "Ctrl-C leaves the job to its workers; come back with:  trotline watch"
+_HINT = "Ctrl-C leaves the job to its workers; come back with:"
 
 
 @click.command(
@@ -81,10 +81,9 @@ def command(
         max_pages=settings.max_pages,
         max_bytes=settings.max_bytes,
     )
-    there = where(flags.get("frontier"))
     if not quiet and (found_wanting := wait_for(worry(plan.frontier))):
-        click.echo(f"warning: {safe(found_wanting, 300)}; see: trotline doctor {shlex.quote(spider)}", err=True)
-    view = choose(quiet=quiet, json=as_json, hint=f"{_HINT} {found.name}{there}")
+        click.echo(f"warning: {safe(found_wanting, 300)}; see: {same('doctor', spider)}", err=True)
+    view = choose(quiet=quiet, json=as_json, hint=f"{_HINT}  {same('watch', found.name)}")
     try:
         started = wait_for(start(plan, found, view.show))
     finally:
@@ -93,16 +92,15 @@ def command(
         click.echo(f"old jobs are forgotten: {safe(', '.join(started.retired), 300)}", err=True)
     if started.ending in (None, "interrupted"):
         if not quiet:
-            _tell_left(started, spider, there, json=as_json)
+            _tell_left(started, spider, json=as_json)
         return FINISHED if started.ending is None else CODES["interrupted"]
     if not quiet:
-        again = shlex.join(["trotline", "start", spider]) + there
-        summary = summary_of(started.report, str(started.ending), settings, again)
+        summary = summary_of(started.report, str(started.ending), settings, same("start", spider))
         tell(summary, announced=started.announced, json=as_json)
     return code_of(str(started.ending), started.report)
 
 
-def _tell_left(started: "Started", spider: str, there: str, *, json: bool) -> None:
+def _tell_left(started: "Started", spider: str, *, json: bool) -> None:
     """The job lives on without us."""
     job, progress = started.report.job, started.report.progress
     if json:
@@ -111,12 +109,12 @@ def _tell_left(started: "Started", spider: str, there: str, *, json: bool) -> No
         return
     if not started.seeded:
         click.echo(f"{job.id}: seeding was interrupted after {count(progress.admitted, 'task')}; nothing is lost.")
-        click.echo(f"  go on     trotline start {shlex.quote(spider)}{there}")
+        click.echo(f"  go on     {same('start', spider)}")
         return
     left = progress.waiting + progress.leased
     click.echo(f"{job.id}: {count(progress.admitted, 'task')} admitted, {count(left)} left to its workers.")
     if progress.seen:
         click.echo(f"  seen      {safe(progress.seen, 200)}")
-    click.echo(f"  work      trotline work {shlex.quote(spider)}{there}      (on this and on every other machine)")
-    click.echo(f"  watch     trotline watch {shlex.quote(job.spider)}{there}")
-    click.echo(f"  end it    trotline cancel {shlex.quote(job.spider)}{there}")
+    click.echo(f"  work      {same('work', spider)}      (on this and on every other machine)")
+    click.echo(f"  watch     {same('watch', job.spider)}")
+    click.echo(f"  end it    {same('cancel', job.spider)}")

@@ -8,6 +8,7 @@ import msgspec
 from trotline.app.places import public
 from trotline.cli.cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.same_command import file_of, same
 from trotline.cli.summary import alike
 from trotline.cli.target import Target, console_of, find, jobs_here
 from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe
@@ -111,16 +112,17 @@ def portrait(look: Look) -> list[str]:
     if happened := {name: number for name, number in p.tallies.items() if not name.startswith(FACTS)}:
         ordered = by_number(happened, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
-    if same := alike(p.tallies, p.examples):
-        lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in same)]
+    if twins := alike(p.tallies, p.examples):
+        lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in twins)]
     if look.lanes:
         lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
     if look.reasons:
         ordered = by_number(look.reasons, _MOST)
         lines += ["", "dead", *(f"{count(number):>9}  {safe(why, 100)}" for why, number in ordered)]
-        lines += ["", f"look at them: trotline dead {safe(job.spider)}"]
+        lines += ["", f"look at them: {same('dead', job.spider)}"]
     if p.finished_at is None and not p.leased:
-        lines += ["", "go on: the same `trotline run` command as before, or any number of: trotline work FILE"]
+        work = same("work", file_of(job.spider))
+        lines += ["", f"go on: the same `trotline run` command as before, or any number of: {work}"]
     return lines
 
 

@@ -12,6 +12,7 @@ from trotline.app.burials import REJECTED, Burial
 from trotline.app.places import POSTGRES, REDIS, path_of, public, scheme_of
 from trotline.cli import burials_view, records_view
 from trotline.cli.cuts_view import cut_lines
+from trotline.cli.same_command import file_in, same
 from trotline.cli.text import LONGEST, by_number, count, length, rate, safe, safe_url
 from trotline.model.moments import Seconds
 from trotline.model.stored import Stored
@@ -125,7 +126,7 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
     if summary.records:
         steps.append(("look", look_command(summary.sink, _kinds(summary.stored))))
     if summary.ending == "empty":
-        steps.append(("look", f"trotline try {_file(summary.command)}"))
+        steps.append(("look", same("try", file_in(summary.command), command=summary.command)))
     steps += burials_view.steps(summary.spider, summary.command, summary.dead, summary.rejected)
     # Also when nothing waits yet: the seeds were still being read.
     if summary.ending == "interrupted" or (summary.waiting and summary.ending == "stopped at limit"):
@@ -195,11 +196,6 @@ def alike(numbers: dict[str, int], examples: dict[str, str]) -> list[str]:
 
 def _row(title: str, text: str) -> str:
     return f"  {title:<9} {text}"
-
-
-def _file(command: str) -> str:
-    words = shlex.split(command)
-    return next((shlex.quote(word) for word in words[2:] if not word.startswith("-")), "FILE")
 
 
 def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_before: int = 0) -> Summary:

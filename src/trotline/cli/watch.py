@@ -11,6 +11,7 @@ from trotline.cli.fleet_options import place_option
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.outlook import Outlook, is_alive
 from trotline.cli.records_view import gains
+from trotline.cli.same_command import file_of, same
 from trotline.cli.status import state
 from trotline.cli.target import Target, find
 from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
@@ -120,7 +121,7 @@ def _portrait(target: Target) -> list[str]:
     if report.crew:
         lines += ["", *(row.plain.rstrip() for row in crew_table(report.crew, 0, report.job))]
     elif p.finished_at is None:
-        lines += ["", f"no worker takes part; start one: trotline work {safe(report.job.spider)}.py"]
+        lines += ["", f"no worker takes part; start one: {same('work', file_of(report.job.spider))}"]
     if report.errors:
         lines += ["", "errors", *(f"{count(n):>9}  {safe(why, 100)}" for why, n in by_number(report.errors, _MOST))]
     return lines

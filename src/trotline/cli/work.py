@@ -1,6 +1,5 @@
 """`trotline work`: a worker of the fleet."""
 
-import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import msgspec
 from trotline.app.descriptors import check_descriptors
 from trotline.app.launching import Launched
 from trotline.app.settings import Settings
-from trotline.cli.fleet_options import note_what_is_missing, summary_of, tell, where
+from trotline.cli.fleet_options import note_what_is_missing, summary_of, tell
 from trotline.cli.options import (
     allow_option,
     budget_options,
@@ -25,6 +24,7 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.run import CODES
+from trotline.cli.same_command import same
 from trotline.cli.text import count, json_line, safe_text
 from trotline.cli.views import View, choose
 
@@ -83,7 +83,7 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
 
         found = load(spider)
         note_what_is_missing(found, settings.frontier_of(found.name))
-        voice = _Voice(spider, found, settings, where(flags.get("frontier")), quiet=quiet, json=as_json)
+        voice = _Voice(spider, found, settings, quiet=quiet, json=as_json)
         plan = _plan(spider, found, settings, until_finished, upgrade)
         try:
             hands = Hands(voice.tell, voice.show, voice.pause, _reports_every(quiet=quiet, json=as_json))
@@ -131,8 +131,7 @@ def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, 
 class _Voice:
     """What a worker says: its news, and a view of the job that it takes part in."""
 
-    def __init__(self, ref: str, spider: "Spider", settings: Settings, there: str, *, quiet: bool, json: bool) -> None:
-        self._there = there
+    def __init__(self, ref: str, spider: "Spider", settings: Settings, *, quiet: bool, json: bool) -> None:
         self._ref = ref
         self._spider = spider
         self._settings = settings
@@ -158,20 +157,19 @@ class _Voice:
             for line in self._lines(news):
                 click.echo(line)
         if news.announced and news.report is not None:
-            again = shlex.join(["trotline", "start", self._ref]) + self._there
-            summary = summary_of(news.report, str(news.ending), self._settings, again)
+            summary = summary_of(news.report, str(news.ending), self._settings, same("start", self._ref))
             tell(summary, announced=True, json=self._json)
 
     def _lines(self, news: "News") -> list[str]:
         name, job = self._spider.name, news.job.id if news.job is not None else ""
         match news.what:
             case "waits":
-                return [f"waits for a job of {name}; start one: trotline start {shlex.quote(self._ref)}{self._there}"]
+                return [f"waits for a job of {name}; start one: {same('start', self._ref)}"]
             case "joined":
                 let_in = f"; version {news.version} of its code is let in" if news.upgraded else ""
                 return [f"{job}: takes part with {_processes(self._settings.processes)}{let_in}"]
             case "other version":
-                upgrade = f"trotline work {shlex.quote(self._ref)}{self._there} --upgrade"
+                upgrade = same("work", self._ref, "--upgrade")
                 return [
                     f"{job} was started with another version of {self._ref} than this one ({news.version}): its tasks"
                     f" are left to others. Let this version in: {upgrade}"
@@ -189,7 +187,7 @@ def _ended(news: "News", job: str) -> str:
         return f"{job}: this worker stopped; what it held is stored or given back, and the job goes on without it"
     if news.ending == "stopped at limit":
         limit = news.report.progress.spent if news.report is not None else ""
-        return f"{job}: stopped: {limit} reached; what waits is kept. Take it up again: trotline resume {job}"
+        return f"{job}: stopped: {limit} reached; what waits is kept. Take it up again: {same('resume', job)}"
     if news.ending == "cancelled":
         return f"{job}: cancelled"
     return f"{job}: {news.ending}; another worker prints the summary"
