@@ -260,3 +260,12 @@ def test_the_json_form_has_the_facts_and_no_secret():
     assert (told_["fate"], told_["job"], told_["state"]) == ("read", "shop-3", "running")
     assert told_["visits"][0]["leased_at"] == "2025-10-09T08:53:20.250Z"
     assert "canary" not in json_line(told_)
+
+
+def test_a_run_that_is_suggested_stores_where_the_question_was_asked():
+    where = msgspec.structs.replace(WHERE, frontier="sqlite:f.db", given_sink="other.db")
+
+    assert "trotline run shop.py --frontier sqlite:f.db --sink other.db" in told(
+        state="waiting", where=where, workers=0, lane_view=lane()
+    )
+    assert "trotline status shop --frontier sqlite:f.db\n" in told(state="ended", where=where)

@@ -65,6 +65,7 @@ def command(
         routes=tuple(found.routes) if found is not None else (),
         sink=settings.sink_of(target.job.spider),
         frontier=frontier or "",
+        given_sink=sink or "",
         fleet=not is_file(target.frontier),
     )
     facts, has_ledger = wait_for(_ask(url, target, where, found, job == target.job.id, limit))

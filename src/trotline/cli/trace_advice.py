@@ -44,6 +44,8 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     sink: str
     frontier: str = ""
     """As it was given on the command line."""
+    given_sink: str = ""
+    """The sink, if it was given on the command line."""
     fleet: bool = False
     """The frontier is a server: its workers are started with `work`."""
 
@@ -51,6 +53,11 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
     def also(self) -> str:
         """What commands about the same job must say again."""
         return f" --frontier {shlex.quote(public(self.frontier))}" if self.frontier else ""
+
+    @property
+    def also_to_store(self) -> str:
+        """The same for commands that store rows."""
+        return self.also + (f" --sink {shlex.quote(public(self.given_sink))}" if self.given_sink else "")
 
 
 def now_and_next(facts: Facts, story: Story, where: Where, *, has_ledger: bool) -> tuple[list[str], list[Deed]]:
@@ -171,7 +178,7 @@ def _put_in(facts: Facts, where: Where, route: str) -> str:
         url = shlex.quote(safe_url(facts.url, 2000))
         return f"echo {url} | trotline push {file} - --route {route} --job {safe(where.job.id)}{where.also}"
     seed = json_line({"url": safe_url(facts.url, 2000), "job_type": route})
-    return f"echo {shlex.quote(seed)} | trotline run {file} --seeds -{where.also}"
+    return f"echo {shlex.quote(seed)} | trotline run {file} --seeds -{where.also_to_store}"
 
 
 def _private(url: str) -> str:
@@ -200,7 +207,7 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
             elif facts.lane_view is not None and facts.lane_view.paused:
                 yield "let it go on", f"trotline resume {job} --lane {safe(facts.lane_view.lane)}{where.also}"
             if not facts.workers:
-                yield "go on", f"trotline {'work' if where.fleet else 'run'} {file}{where.also}"
+                yield "go on", f"trotline {'work' if where.fleet else 'run'} {file}{where.also_to_store}"
             return
         case Fate.NEVER:
             yield "put it in yourself", _put_in(facts, where, route)
