@@ -121,7 +121,7 @@ class Worker:
     # Leasing
 
     async def _feed(self) -> None:
-        while (budget := self._budget()) > 0 or self._busy or len(self._starts):
+        while not self.stopping and ((budget := self._budget()) > 0 or self._busy or len(self._starts)):
             await self._committer.room.wait()
             room = min(budget, self._room())
             if room <= 0:

@@ -36,12 +36,14 @@ class News:
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._listen())
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._listening.wait(), patience)
+            async with asyncio.timeout(patience):
+                await self._listening.wait()
 
     async def wait(self, seconds: Seconds) -> None:
         """Until there is news, or that long."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._came.wait(), seconds)
+            async with asyncio.timeout(seconds):
+                await self._came.wait()
 
     async def close(self) -> None:
         if self._task is not None:

@@ -143,7 +143,9 @@ class SqliteFrontier(SqliteConsole):
         poll = POLL if self._db.shared else seconds
         while (left := until - loop.time()) > 0:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), min(left, poll))
+                # Not `wait_for`: before Python 3.12 it swallows a cancellation that comes together with the event.
+                async with asyncio.timeout(min(left, poll)):
+                    await self._news.wait()
                 return
             if await self._db.read(_version) != version:
                 return

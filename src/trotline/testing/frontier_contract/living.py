@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from trotline.model.lease import Admission, Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.ports.frontier import BEAT, DEAD_AFTER
@@ -210,6 +212,19 @@ class LivePromises:
 
         assert await asyncio.wait_for(frontier.lease("w", 5, wait=0.05), PATIENCE) == []
         assert await asyncio.wait_for(frontier.lease("w", 5), PATIENCE) == []
+
+    async def test_f11_a_wait_that_is_cancelled_as_work_arrives_is_over(self, bench: Bench) -> None:
+        """A worker that is asked to stop just then must not go on as if nothing had been said."""
+        frontier = await bench.open()
+        waiting = asyncio.create_task(frontier.lease("gone", 1, PATIENCE))
+        await asyncio.wait([waiting], timeout=0.05)
+        await frontier.put(tasks(1))
+        waiting.cancel()
+
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        await frontier.leave("gone")
+        assert len(await lease_all(frontier, "w")) == 1
 
     async def test_f11_a_cancelled_wait_takes_no_task_with_it(self, bench: Bench) -> None:
         frontier, other = await bench.open(), await bench.again()
