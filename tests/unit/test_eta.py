@@ -71,6 +71,15 @@ def test_the_burst_of_discoveries_at_the_start_does_not_hide_the_end():
     assert found.low <= 100 <= found.high
 
 
+def test_an_endless_chain_at_the_end_of_a_large_crawl_is_not_called_nearly_done():
+    samples = crawl(40, 150, seeds=6000)
+    whole = samples[-1]
+    for tick in range(1, 61):
+        chain = 20 * tick // 2
+        samples = remember(samples, Sample(whole.at + tick * STEP, whole.ended + chain - 2, whole.admitted + chain))
+    assert estimate(samples, 2) is Unknown.GROWING
+
+
 def test_nothing_is_called_growing_while_nothing_grows():
     # A page an hour: 1,000 of them take longer than anybody waits, and still nothing grows.
     slow: tuple[Sample, ...] = ()

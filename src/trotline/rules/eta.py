@@ -32,6 +32,8 @@ FARTHEST: Seconds = 30 * 86400.0
 """A late end beyond this is no estimate any more: it grows about as fast as it is done."""
 NOISE = 2.0
 """Discoveries grow fewer if they do by more than so many standard deviations."""
+ROUNDS = 10.0
+"""If so many times the time that is left has gone by, and as much is left as before, then no end is in sight."""
 MARGIN = 0.05
 """Rates jitter; two equal ends would promise too much."""
 
@@ -110,6 +112,8 @@ def estimate(
     floor = max((lane.floor for lane in lanes), default=0.0)
     if pages_left is not None and pages_left <= remaining:
         return _range(pages_left / max(paces), pages_left / min(paces), pages_left / _middle(paces))
+    if pages_left is None and _keeps_up(samples, remaining / _middle(paces)):
+        return Unknown.GROWING
     # Discoveries come in lumps, a listing with its dozen of products: the shortest window sees a lump or none.
     growth = _lately([_growth(span) for span in spans[1:]])
     low = max(remaining / max(paces), floor)
@@ -119,6 +123,15 @@ def estimate(
     elif growth > 0.0 and high >= FARTHEST:
         return Unknown.GROWING
     return _range(low, high, max((remaining + _to_come(samples, remaining)) / _middle(paces), floor))
+
+
+def _keeps_up(samples: Sequence[Sample], left: Seconds) -> bool:
+    """A chain of pages that each lead to the next one: little is left at any time, and it is never less."""
+    newest = samples[-1]
+    then = _begin(samples, newest.at - max(ENOUGH_TIME, ROUNDS * left), newest.ended - FEW_PAGES)
+    if newest.at - then.at < ROUNDS * left or newest.ended - then.ended < FEW_PAGES:
+        return False
+    return newest.admitted - newest.ended >= then.admitted - then.ended
 
 
 def _range(low: Seconds, high: Seconds, likely: Seconds) -> Range:
