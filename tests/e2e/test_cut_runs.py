@@ -33,11 +33,26 @@ async def _page(request: web.Request) -> web.Response:
     return web.Response(text=f"<h1>Page {number}</h1>{following}", content_type="text/html")
 
 
+async def _deep_sitemap(request: web.Request) -> web.Response:
+    """Two pages, and between them elements inside each other, more than are read."""
+    first, second = (f"<url><loc>http://{request.host}/page/{number}</loc></url>" for number in (PAGES, 1))
+    deep = "<a>" * 40 + "</a>" * 40
+    return web.Response(text=f"<urlset>{first}{deep}{second}</urlset>", content_type="application/xml")
+
+
+async def _long_robots(request: web.Request) -> web.Response:
+    """Names a sitemap at its beginning, and another where nobody reads any more."""
+    line = f"Sitemap: http://{request.host}/sitemap.xml\n"
+    return web.Response(text=line + "# talk\n" * 80_000 + line.replace(".xml", "2.xml"))
+
+
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
     [socket] = listen(["127.0.0.1"])
     application = web.Application()
     application.router.add_get("/long", _page)
+    application.router.add_get("/sitemap.xml", _deep_sitemap)
+    application.router.add_get("/robots.txt", _long_robots)
     application.router.add_get(r"/page/{number:\d+}", _page)
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
@@ -100,3 +115,25 @@ async def test_a_limit_of_the_spiders_own_cuts_and_ends_well(url: str, tmp_path:
 
     assert ended.code == 0, ended
     assert "links longer than 2,000 characters: 1" in ended.out
+
+
+async def test_a_sitemap_that_a_fixed_limit_cuts_ends_with_code_5_and_its_url(url: str, tmp_path: Path):
+    spider = SPIDER.format(seed=url, more="").replace(f'seeds=["{url}"]', f'sitemap="{url}/sitemap.xml"')
+    (tmp_path / "site.py").write_text(spider)
+    ended = await call(tmp_path, "run", "site.py", "--allow-private")
+
+    assert (ended.code, len(rows_of(tmp_path / "site.db"))) == (5, 1), ended
+    first = ended.out.split("site: finished, but cut by limits")[1].splitlines()[1]
+    assert "sitemaps with more than 32 elements inside each other, read up to there: 1" in first
+    assert f"e.g. {url}/sitemap.xml (a fixed limit: " in first
+    assert "skipped" not in ended.out
+
+
+async def test_a_robots_file_that_is_longer_than_its_limit_is_a_cut_of_its_sitemaps(url: str, tmp_path: Path):
+    spider = SPIDER.format(seed=url, more="").replace(f'seeds=["{url}"]', f'sitemap=RobotsSitemaps("{url}/")')
+    (tmp_path / "site.py").write_text(spider.replace("import Limits", "import RobotsSitemaps"))
+    ended = await call(tmp_path, "run", "site.py", "--allow-private")
+
+    assert ended.code == 5, ended
+    assert f"robots.txt files over 512 KiB, searched for sitemaps up to there: 1, e.g. {url}/robots.txt" in ended.out
+    assert "(raise Limits(robots))" in ended.out

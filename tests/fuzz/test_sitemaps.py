@@ -108,7 +108,7 @@ def test_b57_a_file_made_to_fill_the_memory_does_not(body: bytes) -> None:
     )
     done = subprocess.run([sys.executable, limits[0], limits[1] + code], input=body, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) > 3
+    assert b" sitemap: " in done.stdout
 
 
 def test_all_members_of_a_gzip_file_are_read() -> None:

@@ -1,12 +1,15 @@
 """What limits and traps left out: named, counted, with an example and the setting that did it."""
 
+import gzip
+
 import pytest
 
 from trotline.frontier.gate import TOO_MANY
 from trotline.model.job import Progress
 from trotline.model.limits import Limits
-from trotline.rules import near_duplicates, scope, traps, urls
+from trotline.rules import near_duplicates, scope, sitemaps, traps, urls
 from trotline.rules.cuts import cut_by, cuts, is_cut, own_limits, unwanted
+from trotline.rules.sitemaps import Sitemap, parse
 from trotline.rules.traps import TrapRules
 
 
@@ -88,3 +91,44 @@ def test_only_what_the_spider_did_not_set_itself_is_unwanted():
 
 def test_limits_written_out_as_they_are_anyway_are_not_the_spiders_own():
     assert own_limits(None, Limits(), TrapRules()) == {}
+
+
+def lot(inside: str, before: str = "", after: str = "") -> bytes:
+    first = "<url><loc>https://a.example/1</loc></url>"
+    return f"<urlset {before}>{first}{inside}{first}{after}</urlset>".encode()
+
+
+NAMES = [f'a{number}=""' for number in range(sitemaps.NAMES)]
+MANY_NAMES = lot("".join(f"<a {' '.join(NAMES[place : place + 10_000])}/>" for place in range(0, len(NAMES), 10_000)))
+MEMBERS = gzip.compress(b"https://a.example/1\n", mtime=0) + gzip.compress(b"\n", mtime=0) * 100
+BOUNDS = [
+    (lot("<a>" * 40, after="</a>" * 40), "elements inside each other, read up to there"),
+    (MANY_NAMES, "names of elements and attributes, read up to there"),
+    (lot("<a/>" * 400), "elements for each of sitemap_urls=10, read up to there"),
+    (MEMBERS, "gzip members, read up to there"),
+    (lot(" " * 1_100_000), "a tag or text over 1 MiB, read only for plain <loc>"),
+    (lot(f"<url><loc>https://a.example/{'x' * 9_000}</loc></url>"), "URLs of a sitemap longer than 8,192 characters"),
+    (b"https://a.example/1\nhttps://a.example/%b\n" % (b"x" * 9_000), "URLs of a sitemap longer than 8,192"),
+    (lot(f"<url><loc>https://a.example/{'x' * 20_000}</loc>&</url>"), "URLs of a sitemap longer than 8,192 characters"),
+]
+
+
+@pytest.mark.parametrize(("body", "told"), BOUNDS, ids=[told[:20] for _, told in BOUNDS])
+def test_every_bound_of_a_sitemap_is_a_cut_that_says_what_was_not_read(body: bytes, told: str):
+    own: dict[str, float] = {"sitemap_urls": 10}
+    found: Sitemap = parse(body, Limits(sitemap_urls=10))
+
+    [name] = found.cuts
+    assert found.entries, "what came before the bound counts"
+    cut = cut_by(name, own)
+    assert cut is not None and told in cut.what, cut
+    assert is_cut(f"links refused: {name}")
+    assert (cut.setting and cut.advice == f"raise {cut.setting}") or "a fixed limit" in cut.advice
+    assert unwanted([cut]) or cut.setting == "Limits(sitemap_urls)"
+
+
+def test_attributes_that_all_have_other_names_are_read_to_the_end():
+    entries = (f'<url><loc a{n}="" xmlns:x{n}="y">https://a.example/{n}</loc></url>' for n in range(3_000))
+    found = parse(f"<urlset>{''.join(entries)}</urlset>".encode(), Limits())
+
+    assert (len(found.entries), found.cuts) == (3_000, {})

@@ -26,7 +26,7 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     what: str
     """"links deeper than max_depth=20"."""
     setting: str
-    """"max_depth", "Limits(links)", "TrapRules(same_text)"."""
+    """"max_depth", "Limits(links)", "TrapRules(same_text)"; empty for a limit that no setting changes."""
     advice: str
     """"raise max_depth"."""
     example: str = ""
@@ -42,7 +42,7 @@ class _Kind(msgspec.Struct, frozen=True):
     what: str
     """With {value} for the limit."""
     limit: str
-    """Its name in `Limits` or `TrapRules`, or `max_depth`."""
+    """Its name in `Limits` or `TrapRules`, or `max_depth`; empty: it is fixed."""
 
 
 _KINDS = (
@@ -59,6 +59,37 @@ _KINDS = (
     ),
     _Kind(f"links refused: {sitemaps.DEPTH}", "sitemaps below {value} levels of indexes", "sitemap_depth"),
     _Kind(f"links refused: {sitemaps.FILES}", "sitemaps after the first {value} of a seed", "sitemap_files"),
+    _Kind(f"links refused: {sitemaps.LONG}", "URLs of a sitemap longer than {value} characters", "seed_url"),
+    _Kind(
+        f"links refused: {sitemaps.ROBOTS}",
+        "robots.txt files over {value}, searched for sitemaps up to there",
+        "robots",
+    ),
+    _Kind(
+        f"links refused: {sitemaps.CROWDED}",
+        f"sitemaps with more than {sitemaps.ELEMENTS} elements for each of sitemap_urls={{value}}, read up to there",
+        "sitemap_urls",
+    ),
+    _Kind(
+        f"links refused: {sitemaps.NESTED}",
+        f"sitemaps with more than {sitemaps.NESTING} elements inside each other, read up to there",
+        "",
+    ),
+    _Kind(
+        f"links refused: {sitemaps.NAMED}",
+        f"sitemaps with more than {sitemaps.NAMES:,} names of elements and attributes, read up to there",
+        "",
+    ),
+    _Kind(
+        f"links refused: {sitemaps.PIECES}",
+        f"sitemaps of more than {sitemaps.MEMBERS} gzip members, read up to there",
+        "",
+    ),
+    _Kind(
+        f"links refused: {sitemaps.BLOCK}",
+        f"sitemaps with a tag or text over {sitemaps.LONGEST_TAG // MIB} MiB, read only for plain <loc>",
+        "",
+    ),
     _Kind("links refused: trap: deep path", "links with more than {value} path segments", "segments"),
     _Kind("links refused: trap: repeated segments", "links whose path repeats itself", "same_segment"),
     _Kind("links refused: trap: endless calendar", "links into an endless calendar", "calendar_pages"),
@@ -74,7 +105,8 @@ _KINDS = (
 )
 _DEAD = "dead: "
 _LIMITS, _TRAPS = Limits(), TrapRules()
-_BYTES = frozenset({"sitemap", "wire_body", "decoded_body", "header_bytes"})
+_FIXED = "a fixed limit: give the pages that are missing as seeds"
+_BYTES = frozenset({"sitemap", "robots", "wire_body", "decoded_body", "header_bytes"})
 
 
 def cuts(progress: Progress, own: Mapping[str, float]) -> list[Cut]:
@@ -130,7 +162,7 @@ def _cut(kind: _Kind, own: Mapping[str, float], *, count: int, example: str) -> 
         count=count,
         what=kind.what.format(value="?" if value is None else _shown(limit, value)),
         setting=setting,
-        advice=f"raise {setting}",
+        advice=f"raise {setting}" if setting else _FIXED,
         example=example,
         own=limit in own,
     )

@@ -19,23 +19,25 @@ from trotline.model.limits import MIB, Limits
 from trotline.rules.charset import decode
 from trotline.rules.urls import resolve
 
-_LOC = re.compile(r"<loc>\s*+(?:<!\[CDATA\[)?([^<]{1,16384}+)</loc>", re.IGNORECASE)
+_LOC = re.compile(r"<loc>\s*+(?:<!\[CDATA\[)?([^<]++)</loc>", re.IGNORECASE)
 """Nothing in it gives back what it took: a page of blanks after <loc> must not be tried in every way."""
 _LONGEST_DATE = 64
 NESTING = 32
 """Elements inside each other: a sitemap has four, with the extensions for images and news five."""
-NAMES = 1_000
-"""Different names of elements and attributes: the parser keeps every one of them."""
+NAMES = 100_000
+"""Different names of elements and attributes: the parser keeps every one of them, in about 200 bytes."""
 ELEMENTS = 20
 """Elements for each of the URLs that a file may list: a million of them take about two seconds."""
 MEMBERS = 64
 """gzip members in one file."""
 URLS, INDEX, SIZE, EXPANSION = "sitemap: URLs", "sitemap: index", "sitemap: size", "sitemap: expansion"
-DEPTH, FILES = "sitemap: depth", "sitemap: files"
+DEPTH, FILES, LONG, ROBOTS = "sitemap: depth", "sitemap: files", "sitemap: long URL", "sitemap: robots.txt"
+NESTED, NAMED, CROWDED = "sitemap: nesting", "sitemap: names", "sitemap: elements"
+PIECES, BLOCK = "sitemap: gzip members", "sitemap: long tag"
 """What limits cut, as it is counted; `rules.cuts` says it in words, with the setting."""
-_LONGEST_TAG = MIB
+LONGEST_TAG = MIB
 """Bytes between two "<": the parser holds all the attributes of a tag at once."""
-_LONG_TAG = re.compile(rb"<[^<]{%d}" % _LONGEST_TAG)
+_LONG_TAG = re.compile(rb"<[^<]{%d}" % LONGEST_TAG)
 _LINE = re.compile(r"[^\s][^\r\n]*+")
 
 
@@ -132,7 +134,7 @@ def _gunzip(body: bytes, found: Sitemap, limits: Limits, room: int) -> bytes:
             found.notes.append(f"compressed file ends after {len(plain)} bytes")
         if body[:2] != b"\x1f\x8b":
             return bytes(plain)
-    found.cut(f"sitemap: more than {MEMBERS} gzip members")
+    found.cut(PIECES)
     return bytes(plain)
 
 
@@ -204,12 +206,7 @@ class _Reader:
         raise _Enough
 
     def _stop(self) -> None:
-        if len(self.path) >= NESTING:
-            self.found.cut(f"sitemap: more than {NESTING} elements inside each other")
-        elif len(self.names) > NAMES:
-            self.found.cut(f"sitemap: more than {NAMES} names of elements")
-        else:
-            self.found.cut(f"sitemap: more than {ELEMENTS} elements for each of sitemap_urls")
+        self.found.cut(NESTED if len(self.path) >= NESTING else NAMED if len(self.names) > NAMES else CROWDED)
         raise _Enough
 
     def entity(self, *_declaration: object) -> None:
@@ -218,8 +215,8 @@ class _Reader:
 
 
 def _parse_xml(body: bytes, found: Sitemap, limits: Limits) -> None:
-    if len(body) > _LONGEST_TAG and _LONG_TAG.search(body):
-        found.notes.append(f"a tag or text over {_LONGEST_TAG} bytes: searched for <loc>")
+    if len(body) > LONGEST_TAG and _LONG_TAG.search(body):
+        found.cut(BLOCK)
         _search(body, found, limits)
         return
     parser = expat.ParserCreate()
@@ -261,8 +258,10 @@ def _parse_lines(body: bytes, found: Sitemap, limits: Limits) -> None:
 
 def _keep(found: Sitemap, url: str, lastmod: str, limits: Limits) -> bool:
     """False: there is no room for more."""
-    if not _is_web(url, limits):
+    if not _is_web(url):
         found.dropped += 1
+    elif len(url) > limits.seed_url:
+        found.cut(LONG, url[: limits.seed_url])
     elif len(found.entries) >= limits.sitemap_urls:
         found.cut(URLS, url)
         return False
@@ -272,8 +271,10 @@ def _keep(found: Sitemap, url: str, lastmod: str, limits: Limits) -> bool:
 
 
 def _keep_child(found: Sitemap, url: str, limits: Limits) -> bool:
-    if not _is_web(url, limits):
+    if not _is_web(url):
         found.dropped += 1
+    elif len(url) > limits.seed_url:
+        found.cut(LONG, url[: limits.seed_url])
     elif len(found.children) >= limits.sitemap_urls:
         found.cut(INDEX, url)
         return False
@@ -282,5 +283,5 @@ def _keep_child(found: Sitemap, url: str, limits: Limits) -> bool:
     return True
 
 
-def _is_web(url: str, limits: Limits) -> bool:
-    return url[:8].lower().startswith(("http://", "https://")) and len(url) <= limits.seed_url
+def _is_web(url: str) -> bool:
+    return url[:8].lower().startswith(("http://", "https://"))

@@ -23,7 +23,7 @@ from trotline.model.sitemap_seed import ROUTE, SitemapSeed
 from trotline.model.task import LATER, Task
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redirects, retries
-from trotline.rules.sitemaps import DEPTH, FILES, Sitemap, cut_at, named_in_robots, parse
+from trotline.rules.sitemaps import DEPTH, FILES, ROBOTS, Sitemap, cut_at, named_in_robots, parse
 from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
@@ -174,7 +174,10 @@ class _Pages:
 
 def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> Sitemap:
     if seed.robots:
-        return named_in_robots(answer.body, answer.url, limits)
+        found = named_in_robots(answer.body, answer.url, limits)
+        if any(note.startswith(CUT_SHORT) for note in answer.notes):
+            found.cut(ROBOTS)
+        return found
     found = parse(answer.body, limits, answer.wire_bytes)
     for note in answer.notes:
         if note.startswith(CUT_SHORT):
