@@ -16,6 +16,9 @@ _HEAD = struct.Struct("<BBB")
 _LEVEL = struct.Struct("<iI")
 _STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
 _VALUES = 8
+_MOST_LEVELS = 16
+_WAKE = 8
+"""Bytes of the moment from which on it stands in line, if that is later."""
 
 
 class LaneRecord(msgspec.Struct, frozen=True):
@@ -28,8 +31,13 @@ class LaneRecord(msgspec.Struct, frozen=True):
 
 
 def read_lane(packed: bytes) -> LaneRecord:
+    """What somebody else wrote there instead says nothing of the lane: lanes.lua repairs it when it is used."""
+    if len(packed) < _HEAD.size:
+        return LaneRecord(())
     _, count, more = _HEAD.unpack_from(packed)
     at = _HEAD.size + count * _LEVEL.size
+    if count > _MOST_LEVELS or len(packed) - at not in (0, _WAKE):
+        return LaneRecord(())
     levels = tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : at]))
     return LaneRecord(levels, tuple(parity for parity in (0, 1) if more & (parity + 1)))
 

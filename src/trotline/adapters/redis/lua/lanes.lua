@@ -21,6 +21,7 @@
 -- (level, stamp) for each level, and from when on it stands in line, if that is later. Its best even and its best odd level
 -- are always among them, and there are more in the sets only while it is full.
 local LEVEL_AT, MOST_LEVELS = 4, 16
+local PROBED = 250
 local PAIRS = {[0] = "<", "<i4I4", "<i4I4i4I4", "<i4I4i4I4i4I4"}
 local RUNNING, PAUSED, DRAINING = 0, 1, 2
 local HAS_DELAYED, HAS_WAKE = 4, 8
@@ -36,9 +37,39 @@ local function pairs_of(levels)
   return PAIRS[levels] or "<" .. string.rep("i4I4", levels)
 end
 
+-- Lanes of which the job's own string could not be read: where they stand in line is not known.
+local repaired = {}
+
+local function is_own(own)
+  local flags, levels, more = byte(own, 1, 3)
+  return more and flags < 2 * HAS_WAKE and flags % HAS_DELAYED <= DRAINING and levels <= MOST_LEVELS and more <= 3
+    and #own == LEVEL_AT - 1 + 8 * levels + (flags >= HAS_WAKE and 8 or 0)
+end
+
+-- The job's tasks are looked for where nearly all of them are: in levels near 0, and where other lanes stand in line.
+local function repair_own(lane)
+  local name, found, count = lane[NAME], {}, 0
+  local function probe(level)
+    if count < MOST_LEVELS and not found[level] and call("EXISTS", QUEUE .. name .. ":" .. level) == 1 then
+      found[level], count = true, count + 1
+      lane[LEVELS + 2 * count - 1], lane[LEVELS + 2 * count] = level, 0
+    end
+  end
+  for level = -PROBED, PROBED do probe(level) end
+  for _, level in ipairs(call("ZRANGE", P .. "levels", 0, PROBED)) do probe(tonumber(level)) end
+  local more = call("EXISTS", MORE .. "0:" .. name) + 2 * call("EXISTS", MORE .. "1:" .. name)
+  lane[STATE], lane[DELAYED], lane[KEPT], lane[LEVELS] = RUNNING, call("EXISTS", LATE .. name) == 1, true, count
+  if more > 0 then more_of[lane] = more end
+  tally("lanes repaired", 1)
+  remember(lane)
+  lane[TOUCHED] = 1
+  repaired[#repaired + 1] = lane
+end
+
 -- What the job has in the lane, from its own string, if there is one.
 local function add_own(lane, own)
   if not own then return end
+  if not is_own(own) then return repair_own(lane) end
   local flags, levels, more = byte(own, 1, 3)
   lane[STATE], lane[DELAYED], lane[KEPT], lane[LEVELS] = flags % HAS_DELAYED, flags % HAS_WAKE >= HAS_DELAYED, true, levels
   if levels == 1 then
@@ -83,7 +114,7 @@ local function has_level(packed, level)
     needle = pack_("<i4", level)
     needles[level] = needle
   end
-  local last = LEVEL_AT + 8 * byte(packed, 2)
+  local last = LEVEL_AT + 8 * (byte(packed, 2) or 0)
   local at = find(packed, needle, LEVEL_AT, true)
   -- The same bytes may stand across a level and a stamp.
   while at and at < last and (at - LEVEL_AT) % 8 ~= 0 do at = find(packed, needle, at + 1, true) end

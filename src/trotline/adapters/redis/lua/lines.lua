@@ -113,6 +113,7 @@ end
 -- lined: all of them stand in line already.
 local function write_lanes(lined)
   local own, gone, shared = {}, {}, {}
+  for i = 1, #repaired do line_up(repaired[i], true) end
   for i = 1, touches do
     local lane = touched[i]
     if lane[FREED] and is_shared(lane) then tell_others(lane) end

@@ -4,12 +4,14 @@
 --   S jobs     hash  number of a job -> its prefix P
 --
 -- The lane's bounds are those in force (sharing.lua), and `leased` is the sum of all jobs' visits.
+-- A string that is no lane was written by somebody else: such a lane is opened anew (docs/decisions/088).
 
 local SHARED = S .. "lanes"
 local STRUGGLING, CALM = 0, 1
 -- A calm lane has one claim, and nothing but good answers: it is they that a broad crawl has by the hundred thousand.
 local CALM_FORM, FORM = "<BI4I4dddI4dddddd", "<BHBddI4dddI4dI4dddddddBddI4I4ddd"
 local BOUNDS_FORM, CLAIM_FORM, CLAIM_SIZE = "<ddI4", "<I4I4ddddI4", 44
+local CALM_SIZE, LEAST_SIZE, BOUNDS_SIZE = 85, 169, 20
 local LOOK = pack_("<i4I4", 0, 0)
 
 local touched, touches = {}, 0
@@ -49,20 +51,45 @@ do
   end
 end
 
+local function open_shared(name)
+  local bounds = bounds_of(name)
+  return {name, "", false, 0, 0, 0, bounds[1], bounds[2], bounds[3], bounds[1], 0, 0, 0, 0, 0, 0, 0, 0, 0, ALLOWANCE, now,
+    0, 0, 0, 0, 0, 0, 0, 0, 0, false, {}, 0, false, false, false, false, 0, 0, 0, 0, 0, 0, 0}
+end
+
+-- What is in it nobody can read. It may have been asked a moment ago, so it waits for one interval.
+local function repair_shared(name)
+  local lane = open_shared(name)
+  lane[NEXT] = now + lane[INTERVAL]
+  tally("lanes repaired", 1)
+  change(lane)
+  return lane
+end
+
+-- No comparison holds for what is not a number.
+local function is_pace(least, most, places, interval, next_start)
+  return least >= 0 and most >= least and places >= 1 and interval >= 0 and interval < FOREVER and next_start >= 0
+end
+
+local function is_struggling(packed)
+  if #packed < LEAST_SIZE or byte(packed) ~= STRUGGLING then return false end
+  local _, count, is_ordered, least, most, places, interval, next_start = unpack_("<BHBddI4dd", packed)
+  return is_ordered <= 1 and #packed >= LEAST_SIZE + is_ordered * BOUNDS_SIZE + count * CLAIM_SIZE
+    and is_pace(least, most, places, interval, next_start)
+end
+
 -- A lane as all jobs see it; lanes.lua adds this job's own part, for which there is room.
 local function read_shared(name, packed)
-  if not packed then
-    local bounds = bounds_of(name)
-    return {name, "", false, 0, 0, 0, bounds[1], bounds[2], bounds[3], bounds[1], 0, 0, 0, 0, 0, 0, 0, 0, 0, ALLOWANCE, now,
-      0, 0, 0, 0, 0, 0, 0, 0, 0, false, {}, 0, false, false, false, false, 0, 0, 0, 0, 0, 0, 0}
-  end
-  if byte(packed) == CALM then
+  if not packed then return open_shared(name) end
+  if #packed == CALM_SIZE and byte(packed) == CALM then
     local _, job, runs, used, least, most, places, interval, next_start, latency, usually, asked, asked_at =
       unpack_(CALM_FORM, packed)
+    if not is_pace(least, most, places, interval, next_start) then return repair_shared(name) end
     return {name, "", false, 0, runs, 0, least, most, places, interval, next_start, 0, 0, 0, 0, 0, latency, usually, 0,
       ALLOWANCE, 0, 0, 0, 0, 0, 0, 0, 0, asked, asked_at, false, {job, runs, used, 0, least, most, places},
       job == book.number and 1 or 0, false, false, false, false, 0, 0, 0, 0, 0, 0, 0}
   end
+  if not is_struggling(packed) then return repair_shared(name) end
   local lane = {name, "", false, 0, 0, 0, select(4, unpack_(FORM, packed))}
   local _, count, is_ordered = unpack_("<BHB", packed)
   local at = lane[ASKED_AT + 1]
@@ -113,9 +140,11 @@ end
 local function run(lane, count)
   if lane[MINE] == 0 then own_claim(lane, bounds_of(lane[NAME]), 0) end
   local claims, at = lane[CLAIMS], lane[MINE] + RUNS
+  -- Of a lane that was repaired nobody knows what had begun before.
+  count = max(count, -claims[at])
   lane[LEASED] = lane[LEASED] + count
   claims[at] = claims[at] + count
-  if count < 0 then lane[FREED] = true end
+  if count <= 0 then lane[FREED] = true end
   change(lane)
 end
 
