@@ -97,6 +97,24 @@ def test_a_page_that_has_changed_is_read_again():
     assert visit.seen == (page_of(LEASE.task), Validator(ETAG))
 
 
+def test_a_page_that_leads_to_others_is_read_whole_next_time():
+    def links(page):
+        yield {"name": "tea"}
+        yield page.task("/next")
+
+    def follows(page):
+        yield {"name": "tea"}
+        yield page.follow("a")
+
+    def leads(task):
+        return Answer(url=task.url, status=200, headers=(*HTML, ("etag", ETAG)), body=b"<a href=/next>next</a>")
+
+    for gives in (links, follows):
+        visit, _ = visited(spider(gives=gives), DiaryValidators([]), answer=leads)
+        assert visit.records
+        assert visit.seen is None
+
+
 def test_a_route_that_does_not_ask_for_it_looks_nothing_up():
     diary: Diary = []
     visit, fetcher = visited(spider(conditional=False), DiaryValidators(diary))
