@@ -215,11 +215,13 @@ async def test_a_table_in_postgresql_is_pushed_and_one_that_is_not_there_is_said
         await connection.execute(
             f"CREATE TABLE wanted AS SELECT '{site.url}/' || n AS url FROM generate_series(1, 700) n"  # noqa: S608 - ours
         )
-        fleet.environment["WANTED_AT"] = place
-        pushed = await fleet.call("push", "site.py", "--table", "public.wanted", "--at", "env:WANTED_AT", "--json")
+        secret = tmp_path / "place.txt"
+        secret.touch(mode=0o600)
+        secret.write_text(place)
+        pushed = await fleet.call("push", "site.py", "--table", "public.wanted", "--at", f"file:{secret}", "--json")
         await connection.execute("DROP TABLE wanted")
         await connection.close()
-        missing = await fleet.call("push", "site.py", "--table", "wanted", "--at", "env:WANTED_AT")
+        missing = await fleet.call("push", "site.py", "--table", "wanted", "--at", f"file:{secret}")
 
     assert pushed.code == 0, pushed
     assert pushed.summary["new"] == 700

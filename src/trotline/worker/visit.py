@@ -268,8 +268,8 @@ class _RobotsMarked(_Marked):
 
 
 def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:
-    """Only a page that gave good rows may answer "unchanged" next time: the handler of any other may be mended. And only
-    one that leads nowhere: an answer without a body has no links, and the pages behind it would never be asked for."""
+    """Only a page that gave good rows may answer "unchanged" next time: the handler of any other may be mended. And
+    only one that leads nowhere: an answer without a body has no links, and the pages behind it would be lost."""
     if not route.conditional or not got.records or got.rejects or not conditions.may_ask(task):
         return None
     if got.tasks or any(follow.urls for follow in got.follows):
