@@ -17,6 +17,7 @@ from trotline.app.notes import about_code, about_others, about_seeds, bad_lines,
 from trotline.app.places import MEMORY
 from trotline.app.reporting import Ending, Report, Reporter, ending_of
 from trotline.app.seeding import seed
+from trotline.app.showing import beside
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import TrotlineError
@@ -90,14 +91,15 @@ class _Run:
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
         working = asyncio.create_task(self._crew.run())
         self._seeding = asyncio.create_task(self._seed())
-        showing = asyncio.create_task(self._reporter.show(show, self._crew.held_back, self._crew.processes))
+        showing = self._reporter.show(show, self._crew.held_back, self._crew.processes)
         timing = asyncio.create_task(self._limit_time())
         try:
-            with obeyed(self._interrupt):
-                await asyncio.wait([self._seeding])
-                if not self._seeding.cancelled():
-                    self._seeding.result()
-                await working
+            async with beside(showing, self._stop):
+                with obeyed(self._interrupt):
+                    await asyncio.wait([self._seeding])
+                    if not self._seeding.cancelled():
+                        self._seeding.result()
+                    await working
         except BaseException:
             # Seeds that cannot work, or a defect: the children must not outlive us.
             self._crew.stop()
@@ -105,9 +107,8 @@ class _Run:
             await asyncio.gather(working, return_exceptions=True)
             raise
         finally:
-            for task in (showing, timing):
-                task.cancel()
-            await asyncio.gather(showing, timing, return_exceptions=True)
+            timing.cancel()
+            await asyncio.gather(timing, return_exceptions=True)
         return await self._ending()
 
     def note(self, notes: Sequence[str]) -> None:

@@ -18,6 +18,7 @@ from trotline.app.places import MEMORY
 from trotline.app.reporting import Ending, Report, Reporter, ending_of
 from trotline.app.retiring import retire_old
 from trotline.app.seeding import seed
+from trotline.app.showing import beside
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
 from trotline.coordinator.tools import News
@@ -98,12 +99,13 @@ class _Start:
         with obeyed(interrupted.set):
             stopping = asyncio.create_task(interrupted.wait())
             seeding = asyncio.create_task(self._seed())
-            showing = asyncio.create_task(self._reporter.show(self._show_to(show), self._held_back))
             ending = asyncio.create_task(self._ended(seeding))
             caring = asyncio.create_task(self._look_after())
-            tasks: list[asyncio.Task[Any]] = [stopping, seeding, showing, ending, caring]
+            tasks: list[asyncio.Task[Any]] = [stopping, seeding, ending, caring]
+            showing = self._reporter.show(self._show_to(show), self._held_back)
             try:
-                await asyncio.wait([stopping, ending], return_when=asyncio.FIRST_COMPLETED)
+                async with beside(showing, interrupted.set):
+                    await asyncio.wait([stopping, ending], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for task in tasks:
                     task.cancel()

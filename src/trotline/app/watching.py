@@ -8,6 +8,7 @@ import msgspec
 from trotline.app import wiring
 from trotline.app.outboxes import unwritten
 from trotline.app.reporting import Report, Reporter, ending_of
+from trotline.app.showing import beside
 from trotline.app.signals import obeyed
 from trotline.model.job import Job
 from trotline.model.moments import Seconds
@@ -45,13 +46,8 @@ async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> 
     try:
         reporter = Reporter(frontier, whole=True)
         with obeyed(enough.set):
-            tasks = [asyncio.create_task(reporter.show(shown)), asyncio.create_task(count())]
-            try:
+            async with beside(reporter.show(shown), enough.set), beside(count(), enough.set):
                 await enough.wait()
-            finally:
-                for task in tasks:
-                    task.cancel()
-                await asyncio.gather(*tasks, return_exceptions=True)
         return await _counted(frontier_url, await reporter.report())
     finally:
         await frontier.close()

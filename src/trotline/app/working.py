@@ -17,6 +17,7 @@ from trotline.app.launching import Launched
 from trotline.app.places import MEMORY, is_file
 from trotline.app.reporting import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.app.retiring import retire_old
+from trotline.app.showing import beside
 from trotline.app.signals import obeyed
 from trotline.app.wiring import AnyFrontier
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, SinkUnreachable, TrotlineError
@@ -266,17 +267,14 @@ class _Member:
             return
         crew = self._crew = Crew(self._plan, self._spider, frontier, self._launched, strict=True)
         self._launched = []
-        beside: list[asyncio.Task[None]] = []
-        if self._hands.every is not None:
-            showing = reporter.show(self._hands.show, crew.held_back, crew.processes, every=self._hands.every)
-            beside.append(asyncio.create_task(showing))
         try:
-            await crew.run()
+            async with contextlib.AsyncExitStack() as stack:
+                if self._hands.every is not None:
+                    showing = reporter.show(self._hands.show, crew.held_back, crew.processes, every=self._hands.every)
+                    await stack.enter_async_context(beside(showing, crew.stop))
+                await crew.run()
         finally:
             self._crew = None
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
             self._hands.pause()
         if crew.failure:
             raise TrotlineError(crew.failure, hint="The job goes on without this worker. " + crew.advice)

@@ -6,7 +6,8 @@ Commands are imported when they are called, so that `trotline --help` costs no m
 import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -52,7 +53,29 @@ COMMANDS = {
 """Command -> (module in this folder, its line in the help). `module:name` where a module has several."""
 
 
+class _ReaderGone(Exception):
+    """Whoever read us has enough (`trotline export ... | head`). click would end with 1 at a BrokenPipeError, whatever
+    it is told, and 1 means a mistake in Trotline."""
+
+
+@contextmanager
+def _pipe_watched() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise _ReaderGone from error
+
+
 class _Commands(click.Group):
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        # Here the help is printed.
+        with _pipe_watched():
+            return super().make_context(*args, **more)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _pipe_watched():
+            return super().invoke(ctx)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -155,8 +178,8 @@ def call(arguments: Sequence[str], guard: "Guard | None" = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         click.echo("interrupted", err=True)
         return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read us has enough (`trotline export ... | head`). Python would complain once more at its end.
+    except (_ReaderGone, BrokenPipeError):
+        # Python would complain once more at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:

@@ -1,0 +1,84 @@
+"""Whoever reads a command's output may have enough of it (`trotline watch shop --json | head -1`): the command ends."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.e2e.held_site import HeldSite
+from tests.e2e.running import Running, call, progress_of, rows_of, start
+
+BROKEN_PIPE = 141
+RUN = ("run", "site.py", "--allow-private", "--json")
+
+
+@pytest.fixture
+async def site(tmp_path: Path) -> AsyncIterator[HeldSite]:
+    """Its job cannot end before the test lets it."""
+    async with HeldSite(pages=4) as opened:
+        (tmp_path / "site.py").write_text(opened.spider())
+        yield opened
+
+
+async def read_by_head(folder: Path, *words: str, lines: int) -> Running:
+    """The command with a reader who closes the pipe after so many lines."""
+    ours, theirs = os.pipe()
+    running = await start(folder, *words, stdout=theirs)
+    os.close(theirs)
+    with os.fdopen(ours, "rb") as reader:
+        for _ in range(lines):
+            assert await asyncio.to_thread(reader.readline), "it said nothing"
+    return running
+
+
+@pytest.mark.parametrize(("words", "lines"), [(("--json",), 1), ((), 0)], ids=["json", "text"])
+async def test_a_view_ends_with_its_reader(site: HeldSite, tmp_path: Path, words: tuple[str, ...], lines: int):
+    assert (await call(tmp_path, "start", "site.py", "--detach")).code == 0
+    watching = await read_by_head(tmp_path, "watch", "site", *words, lines=lines)
+    ended = await watching.end()
+    assert (ended.code, ended.err) == (BROKEN_PIPE, "")
+
+
+@pytest.mark.parametrize("words", [("--json",), ()], ids=["json", "text"])
+async def test_a_view_ends_with_its_job(site: HeldSite, tmp_path: Path, words: tuple[str, ...]):
+    running = await start(tmp_path, *RUN)
+    await site.arrived()
+    watching = await start(tmp_path, "watch", "site", *words)
+    assert watching.process.stdout is not None
+    assert await watching.process.stdout.readline()
+    site.release()
+    assert (await watching.end()).code == 0
+    assert (await running.end()).code == 0
+
+
+async def test_a_run_without_a_reader_stops_as_if_its_terminal_were_closed(site: HeldSite, tmp_path: Path):
+    running = await read_by_head(tmp_path, *RUN, "--grace", "1s", lines=1)
+    ended = await running.end()
+    assert (ended.code, ended.err) == (BROKEN_PIPE, "")
+    assert (await progress_of(tmp_path, "site")).leased == 0, "what was in flight is given back"
+
+    site.release()
+    again = await call(tmp_path, *RUN)
+    assert (again.code, again.summary["job"]) == (0, "site-1")
+    assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names)
+
+
+async def test_a_worker_without_a_reader_leaves_its_job_to_the_others(site: HeldSite, tmp_path: Path):
+    assert (await call(tmp_path, "start", "site.py", "--detach")).code == 0
+    # The first line says that it takes part, the second how far the job is.
+    words = ("work", "site.py", "--allow-private", "--json", "--grace", "1s")
+    ended = await (await read_by_head(tmp_path, *words, lines=2)).end()
+    assert (ended.code, ended.err) == (BROKEN_PIPE, "")
+    assert (await progress_of(tmp_path, "site")).leased == 0
+
+
+async def test_who_started_a_job_may_stop_reading_and_the_job_goes_on(site: HeldSite, tmp_path: Path):
+    ended = await (await read_by_head(tmp_path, "start", "site.py", "--json", lines=1)).end()
+    assert (ended.code, ended.err) == (BROKEN_PIPE, "")
+    assert (await progress_of(tmp_path, "site")).finished_at is None
+
+
+async def test_a_question_whose_answer_nobody_reads(tmp_path: Path):
+    ended = await (await read_by_head(tmp_path, "--help", lines=0)).end()
+    assert (ended.code, ended.err) == (BROKEN_PIPE, "")
