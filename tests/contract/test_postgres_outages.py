@@ -13,7 +13,11 @@ from tests.contract.test_postgres_faults import QUICK, SIZE, turns_in, write_unt
 from tests.contract.test_postgres_ledger import visit
 
 from trotline.adapters.postgres.sink import PostgresSink
+from trotline.adapters.sqlite.frontier import SqliteFrontier
+from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.app.reporting import Reporter
 from trotline.errors import SinkUnreachable
+from trotline.model.job import LaneRules
 from trotline.testing.postgres_server import DEBIAN, PASSWORD, own, postgres
 from trotline.testing.sink_contract import product
 
@@ -159,3 +163,33 @@ async def test_a_lock_that_somebody_holds_is_given_up_in_time_and_the_batch_is_s
     await sink.write([product()], [visit()])
     assert len(await ask(url, "SELECT key FROM {s}.records")) == 1
     await sink.close()
+
+
+async def test_a_worker_counts_again_when_the_server_is_back_and_tells_no_old_number_meanwhile(tmp_path):
+    place = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(place)
+    job = await jobs.start("shop", LaneRules())
+    frontier = SqliteFrontier(place, job)
+    with postgres(DEBIAN, QUICK) as server:
+        sink = PostgresSink(fresh(server.url), job=job.id, started_at=job.started_at)
+        reporter = Reporter(frontier, sink=sink)
+
+        async def counted(wanted):
+            async with asyncio.timeout(40):
+                while True:
+                    stored = (await reporter.report()).stored
+                    if (stored and stored.new) == wanted:
+                        return
+                    await asyncio.sleep(0.05)
+
+        refused: list[str] = []
+        await write_until_stored(sink, 0, refused)
+        await counted(SIZE)
+        await asyncio.to_thread(server.stop, "immediate")
+        await counted(None)
+        await asyncio.to_thread(server.start)
+        await write_until_stored(sink, 1, refused)
+        await counted(2 * SIZE)
+        await sink.close()
+    await frontier.close()
+    await jobs.close()

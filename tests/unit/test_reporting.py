@@ -2,10 +2,15 @@
 
 import asyncio
 
+import pytest
+
 from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.app import reporting
 from trotline.app.reporting import Reporter
+from trotline.errors import SinkUnreachable
 from trotline.model.job import LaneRules, LaneView
+from trotline.model.stored import Stored
 from trotline.testing.frontier_contract.bench import tasks
 
 
@@ -39,5 +44,55 @@ async def test_lanes_are_looked_at_for_a_twentieth_of_the_time_at_most(tmp_path)
         while frontier.asked < 3:
             await reporter.report()
             await asyncio.sleep(0.05)
+    await frontier.close()
+    await jobs.close()
+
+
+class Silent:
+    """A sink whose server takes the question and does not answer, for as long as it is away."""
+
+    new = 3
+
+    def __init__(self) -> None:
+        self.there = asyncio.Event()
+        self.there.set()
+
+    async def count(self, *, rows: bool = True) -> Stored:
+        async with asyncio.timeout(60):
+            await self.there.wait()
+        return Stored(new=self.new)
+
+
+class Refusing(Silent):
+    """A sink whose server says at once that it is away."""
+
+    async def count(self, *, rows: bool = True) -> Stored:
+        if not self.there.is_set():
+            raise SinkUnreachable("cannot count rows: nobody listens there", hint="Start it.")
+        return Stored(new=self.new)
+
+
+@pytest.mark.parametrize("kind", [Silent, Refusing])
+async def test_rows_that_cannot_be_counted_now_are_not_told_as_if_they_were(tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(reporting, "COUNT_WITHIN", 0.2)
+    monkeypatch.setattr(reporting, "COUNT_EVERY", 0.01)
+    place = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(place)
+    frontier = SqliteFrontier(place, await jobs.start("shop", LaneRules()))
+    sink = kind()
+    reporter = Reporter(frontier, sink=sink)
+
+    async def counted(wanted: Stored | None) -> None:
+        async with asyncio.timeout(20):
+            while (await reporter.report()).stored != wanted:
+                await asyncio.sleep(0.02)  # noqa: ASYNC110 - a report is only made when somebody asks for one
+
+    await counted(Stored(new=3))
+    sink.there.clear()
+    await counted(None)
+    sink.new = 5
+    sink.there.set()
+    # Soon: how long an answer did not come says nothing about what counting costs.
+    await counted(Stored(new=5))
     await frontier.close()
     await jobs.close()

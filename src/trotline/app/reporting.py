@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
 
 import msgspec
@@ -23,8 +23,12 @@ _RATE_WINDOW = 20
 """Reports over which the rate is taken."""
 _SELDOM = 19
 """Times as long as looking at the lanes took, nobody looks again."""
+COUNT_WITHIN: Seconds = 2.0
+"""A sink that takes longer to answer is not waited for: the report goes out without its count."""
 COUNT_EVERY: Seconds = 1.0
 """How often a sink is asked at most."""
+COUNT_AGAIN: Seconds = 15.0
+"""A count is never older than about this."""
 ENOUGH_PAGES = 20
 """Pages after which something that never happened is worth a warning, while the job runs."""
 _ERRORS = ("retry: ", "dead: ")
@@ -159,11 +163,15 @@ class Reporter:
         return self._lanes
 
     async def _stored_now(self) -> Stored | None:
-        """As seldom as the lanes: a hundred workers that look must not keep a database busy."""
+        """As seldom as the lanes: a hundred workers that look must not keep a database busy. None while the sink cannot
+        be asked: an old number would pass for the present one."""
         started = _now()
         if self._sink is not None and started >= self._stored_due:
-            self._stored = await ask(self._sink, rows=False) or self._stored
-            self._stored_due = _now() + max(COUNT_EVERY, _SELDOM * (_now() - started))
+            self._stored = await _within(COUNT_WITHIN, ask(self._sink, rows=False))
+            took = _now() - started
+            # How long an answer did not come says nothing about what counting costs.
+            rest = took if self._stored is None else min(_SELDOM * took, COUNT_AGAIN)
+            self._stored_due = _now() + max(COUNT_EVERY, rest)
         return self._stored
 
     async def show(
@@ -200,6 +208,14 @@ class Reporter:
         if now > since:
             return (pages - before) / (now - since)
         return pages / since_job_began if self._whole and since_job_began > 0 else 0.0
+
+
+async def _within(limit: Seconds, asked: Awaitable[Stored | None]) -> Stored | None:
+    try:
+        async with asyncio.timeout(limit):
+            return await asked
+    except TimeoutError:
+        return None
 
 
 def _now() -> Seconds:
