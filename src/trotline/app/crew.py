@@ -91,6 +91,15 @@ class Crew:
         """Children finish what is in flight; a second call ends them at once."""
         self._supervisor.stop()
 
+    def stop_once(self) -> None:
+        """Unless they are asked already."""
+        if not self.stopping:
+            self.stop()
+
+    @property
+    def stopping(self) -> bool:
+        return self._supervisor.stopping
+
     @property
     def failure(self) -> str:
         """Why it was given up; empty if it was not."""

@@ -94,7 +94,7 @@ class _Run:
         showing = self._reporter.show(show, self._crew.held_back, self._crew.processes)
         timing = asyncio.create_task(self._limit_time())
         try:
-            async with beside(showing, self._stop):
+            async with beside(showing, self._stop_once):
                 with obeyed(self._interrupt):
                     await asyncio.wait([self._seeding])
                     if not self._seeding.cancelled():
@@ -139,6 +139,11 @@ class _Run:
         """Children finish what is in flight; seeds that are not put yet wait for the next run."""
         self._seeding.cancel()
         self._crew.stop()
+
+    def _stop_once(self) -> None:
+        """Ctrl-C also ends the reader of a pipe (`| tee log`): what is in flight may finish all the same."""
+        if not self._crew.stopping:
+            self._stop()
 
     async def _ending(self) -> Ending:
         if self._crew.failure:

@@ -21,7 +21,7 @@ def obeyed(interrupt: Callable[[], None]) -> Iterator[None]:
         interrupt()
 
     def hung_up() -> None:
-        _let_go_of_the_terminal()
+        let_go_of_the_terminal()
         # Shell and kernel both tell of it, and systemd sends it after SIGTERM: nobody is in more of a hurry for that.
         if not called:
             asked()
@@ -39,7 +39,7 @@ def obeyed(interrupt: Callable[[], None]) -> Iterator[None]:
             loop.remove_signal_handler(number)
 
 
-def _let_go_of_the_terminal() -> None:
+def let_go_of_the_terminal() -> None:
     """Where it is gone every word written to it is an error; the last words go nowhere instead."""
     for descriptor in (0, 1, 2):
         if _is_gone(descriptor):

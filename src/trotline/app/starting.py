@@ -104,7 +104,7 @@ class _Start:
             tasks: list[asyncio.Task[Any]] = [stopping, seeding, ending, caring]
             showing = self._reporter.show(self._show_to(show), self._held_back)
             try:
-                async with beside(showing, interrupted.set):
+                async with beside(showing, interrupted.set, needed=True):
                     await asyncio.wait([stopping, ending], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for task in tasks:

@@ -46,7 +46,7 @@ async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> 
     try:
         reporter = Reporter(frontier, whole=True)
         with obeyed(enough.set):
-            async with beside(reporter.show(shown), enough.set), beside(count(), enough.set):
+            async with beside(reporter.show(shown), enough.set, needed=True), beside(count(), enough.set):
                 await enough.wait()
         return await _counted(frontier_url, await reporter.report())
     finally:

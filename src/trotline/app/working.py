@@ -271,7 +271,7 @@ class _Member:
             async with contextlib.AsyncExitStack() as stack:
                 if self._hands.every is not None:
                     showing = reporter.show(self._hands.show, crew.held_back, crew.processes, every=self._hands.every)
-                    await stack.enter_async_context(beside(showing, crew.stop))
+                    await stack.enter_async_context(beside(showing, crew.stop_once))
                 await crew.run()
         finally:
             self._crew = None
