@@ -21,14 +21,16 @@ async def site(tmp_path: Path) -> AsyncIterator[HeldSite]:
         yield opened
 
 
-async def read_by_head(folder: Path, *words: str, lines: int) -> Running:
-    """The command with a reader who closes the pipe after so many lines."""
+async def read_by_head(folder: Path, *words: str, lines: int, said: list[bytes] | None = None) -> Running:
+    """The command with a reader who closes the pipe after so many lines; `said` gets them."""
+    said = [] if said is None else said
     ours, theirs = os.pipe()
     running = await start(folder, *words, stdout=theirs)
     os.close(theirs)
     with os.fdopen(ours, "rb") as reader:
         for _ in range(lines):
-            assert await asyncio.to_thread(reader.readline), "it said nothing"
+            said.append(await asyncio.to_thread(reader.readline))
+            assert said[-1], "it said nothing"
     return running
 
 
@@ -68,9 +70,11 @@ async def test_a_worker_without_a_reader_leaves_its_job_to_the_others(site: Held
     assert (await call(tmp_path, "start", "site.py", "--detach")).code == 0
     # The first line says that it takes part, the second how far the job is.
     words = ("work", "site.py", "--allow-private", "--json", "--grace", "1s")
-    ended = await (await read_by_head(tmp_path, *words, lines=2)).end()
+    said: list[bytes] = []
+    ended = await (await read_by_head(tmp_path, *words, lines=2, said=said)).end()
     assert (ended.code, ended.err) == (BROKEN_PIPE, "")
     assert (await progress_of(tmp_path, "site")).leased == 0
+    assert b"no worker is running" not in said[1], "it says so of itself"
 
 
 async def test_who_started_a_job_may_stop_reading_and_the_job_goes_on(site: HeldSite, tmp_path: Path):

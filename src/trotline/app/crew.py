@@ -68,6 +68,7 @@ class Crew:
         self._version = code_version(plan.ref)
         self._strict = strict
         self._nursery: Nursery | None = None
+        self._begun = False
         self._supervisor = Supervisor(
             self._spawn,
             frontier,
@@ -111,7 +112,8 @@ class Crew:
         return self._supervisor.advice
 
     def processes(self) -> int:
-        return len(self._supervisor.children)
+        """Those that live; before the first is there, those that are about to."""
+        return len(self._supervisor.children) if self._begun else self._plan.processes
 
     def held_back(self) -> str:
         if self._supervisor.stopping:
@@ -120,6 +122,7 @@ class Crew:
 
     async def _spawn(self, place: int) -> Child:
         plan = self._plan
+        self._begun = True
         # One that is started only to be stopped takes nothing.
         pages = 0 if self._is_replaced() else None
         return start_child(
