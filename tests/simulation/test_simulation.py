@@ -1,9 +1,13 @@
 """Whole crawls on a virtual clock. A failing seed is printed: `python -m tests.simulation --replay SEED`."""
 
+from typing import Any
+
 import pytest
+from msgspec.structs import replace
 
 from tests.simulation.crawl import LABELS, remember_before_settle, settle_before_store, simulate
 from tests.simulation.faults import CALM
+from trotline.worker import visit
 
 SEEDS = 500
 SHARDS = 10
@@ -36,8 +40,13 @@ def test_settling_before_storing_is_caught():
     assert any(words.startswith("lost") for words in verdict.broken())
 
 
-def test_remembering_a_page_before_it_is_settled_is_caught():
+def test_remembering_a_page_that_led_to_others_is_caught(monkeypatch: pytest.MonkeyPatch):
     """The second visit is answered "unchanged", without the links that the first one could not hand over."""
+    seen = visit._seen
+    leads_nowhere: dict[str, Any] = {"tasks": [], "follows": []}
+    monkeypatch.setattr(
+        visit, "_seen", lambda task, route, answer, got: seen(task, route, answer, replace(got, **leads_nowhere))
+    )
     verdicts = (
         simulate(seed, temper=CALM, crash_at="before settle", break_it=remember_before_settle) for seed in range(20)
     )

@@ -245,8 +245,8 @@ def test_tasks_and_follows_are_gathered_and_none_is_ignored():
 
     assert [task.route for task in harvest.tasks] == ["product"]
     assert harvest.follows == [
-        Follow(route="listing", urls=["https://shop.example/p/x"], priority=LATER),
-        Follow(route="listing", urls=[], priority=LATER),
+        Follow(route="listing", urls=["https://shop.example/p/x"], priority=LATER, query="a[href]"),
+        Follow(route="listing", urls=[], priority=LATER, query="li.next a"),
     ]
 
 

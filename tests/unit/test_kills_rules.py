@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.model.limits import MIB
+from trotline.rules import kills
 from trotline.rules.kills import OUT_OF_MEMORY, cause
 
 
@@ -38,3 +39,9 @@ def test_a_robots_file_is_told_from_a_page() -> None:
     said = cause(-9, hung=True, parse=10.0, memory=MIB, robots=True)
 
     assert said == "killed: reading its robots.txt took longer than 10 s"
+
+
+def test_no_two_endings_of_a_child_share_an_exit_code():
+    codes = [kills.FINISHED, kills.FAILED, kills.STOPPED, kills.GAVE_UP, kills.OUT_OF_MEMORY]
+
+    assert len({*codes, 0, 1, 2}) == len(codes) + 3

@@ -9,18 +9,15 @@ from tests.unit.worker_ports import DiaryFrontier, now, until
 from trotline.model.job import About
 from trotline.model.limits import MIB
 from trotline.ports.frontier import BEAT, DEAD_AFTER
+from trotline.rules.kills import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
 from trotline.worker.supervisor import (
     CRASHES,
-    FAILED,
-    FINISHED,
-    GAVE_UP,
     GROWN,
     GROWN_UP,
     LOOP_SILENCE,
     RELIEF,
-    STOPPED,
     Supervisor,
 )
 

@@ -20,9 +20,9 @@ from trotline.app.places import is_file
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TrotlineError
 from trotline.model.moments import Seconds
 from trotline.rules import redaction
+from trotline.rules.kills import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.spider.spider import Spider
 from trotline.worker.marker import SIZE, Marker
-from trotline.worker.supervisor import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 

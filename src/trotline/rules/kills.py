@@ -5,8 +5,10 @@ import signal
 from trotline.model.limits import MIB
 from trotline.model.moments import Seconds
 
-OUT_OF_MEMORY = 72
-"""Exit code of a child that met its memory cap while it read a page."""
+FINISHED, FAILED, STOPPED, GAVE_UP, OUT_OF_MEMORY = range(69, 74)
+"""Exit codes of a child: nothing left to do; it could not even start; it was asked to stop, and did; its sink or
+frontier is gone for good, and its last status says why; it met its memory cap while it read a page.
+Not 0: a library that ends the process in the middle of a page would look like a job that is finished."""
 
 
 def cause(code: int, *, hung: bool, parse: Seconds, memory: int, robots: bool = False) -> str:

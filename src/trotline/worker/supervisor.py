@@ -22,6 +22,7 @@ from trotline.model.limits import MIB
 from trotline.model.moments import Seconds
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.rules import kills
+from trotline.rules.kills import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.worker.marker import Marker
 from trotline.worker.waking import Waking
 
@@ -40,10 +41,6 @@ GROWN_UP: Seconds = 60.0
 CRASHES = 8
 """That many deaths within CRASH_WINDOW with no page to blame: something else is wrong, and restarts do not mend it."""
 CRASH_WINDOW: Seconds = 30.0
-FINISHED, FAILED, STOPPED, GAVE_UP = 69, 70, 71, 72
-"""Exit codes of a child: nothing left to do; it could not even start; somebody asked it to stop, and it did; its sink
-or frontier lets nobody go on, and its last status says why.
-Not 0: a library that ends the process in the middle of a page would look like a job that is finished."""
 
 
 class Child(Protocol):

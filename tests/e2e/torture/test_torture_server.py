@@ -51,10 +51,12 @@ async def test_every_misdeed_ends_in_done_or_dead_with_a_reason(tmp_path: Path) 
     limits = Limits(first_byte=0.5, slow_after=0.5, total=10, connect=2)
     spider = Spider("torture", pace="1000/s", retries=0, robots=False, hosts=["127.0.0.1"], limits=limits)
     async with TortureServer() as server:
+        # Who is told 429 waits for as long as the site wants it to: about two hours until it is given up (F19).
+        finite = [deed.path for deed in server.deeds if not deed.path.startswith(("/retry-after/", "/robots/429"))]
 
         def seeds() -> Iterator[Task]:
-            for deed in server.deeds:
-                yield good.task(server.url(deed.path), lane=deed.path)
+            for path in finite:
+                yield good.task(server.url(path), lane=path)
 
         @spider.page(seeds=seeds)
         def good(page: Page) -> Iterator[dict[str, str]]:
@@ -67,5 +69,5 @@ async def test_every_misdeed_ends_in_done_or_dead_with_a_reason(tmp_path: Path) 
             books = await app.progress(job)
         await server.quiet()
     assert (books.waiting, books.leased) == (0, 0)
-    assert books.done + books.dead == len(server.deeds)
+    assert books.done + books.dead == len(finite)
     assert books.dead > 50
