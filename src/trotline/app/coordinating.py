@@ -151,6 +151,7 @@ class SpiderDuties:
     async def seed(self, job: Job, frontier: Client, leads: Leads, say: Callable[[str], None]) -> None:
         post = self._posts[job.spider]
         spider = post.spider
+        await frontier.set_high_water(self._plan.high_water)
         seeded = await seed(
             spider,
             open_feed(frontier, post.frontier, self._plan.high_water, say, leads=leads),

@@ -171,6 +171,7 @@ class _Start:
 
     async def _seed(self) -> None:
         progress = await self._frontier.progress()
+        await self._frontier.set_high_water(self._plan.high_water)
 
         def say(text: str) -> None:
             self._feeding = text

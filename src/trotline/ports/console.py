@@ -39,6 +39,10 @@ class Console(Protocol):
         """How much of the job may be done (F20); an empty one lifts what was set before."""
         ...
 
+    async def set_high_water(self, waiting: int) -> None:
+        """While more tasks wait, a frontier that keeps them in memory hands out what came last first (F4)."""
+        ...
+
     async def set_pace(self, lane: str, pace: Pace | None) -> None:
         """For every job of the frontier, from now on and until it is taken back (None); what is reserved already stays
         reserved. Also for a lane that has no task yet."""

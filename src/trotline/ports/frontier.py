@@ -23,7 +23,8 @@ class Frontier(Protocol):
     F2   a task answered "new" can be leased even if the caller dies on the next line
     F3   a waiting task is under at most one live lease, however many workers ask at once
     F4   nothing is leased before its due time; sooner priority first, across lanes that may run now;
-         first come first served within a priority of a lane
+         first come first served within a priority of a lane (last come, in a frontier that keeps what waits in memory,
+         while more waits than its high water)
     F5   a dead worker's tasks can be leased again within 20 s, with one more attempt counted;
          a stopped worker's within 1 s, with none
     F6   settling with a stale token is refused and changes nothing

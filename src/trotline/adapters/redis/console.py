@@ -149,6 +149,10 @@ class RedisConsole:
     async def set_budget(self, budget: Budget) -> None:
         await self._budgets.write(budget)
 
+    async def set_high_water(self, waiting: int) -> None:
+        for shard in self._shards:
+            await self._server.ask("HSET", shard.key, "high_water", waiting)
+
     async def set_pace(self, lane: str, pace: Pace | None) -> None:
         await self._home(lane).steer("pace", lane, pace)
 

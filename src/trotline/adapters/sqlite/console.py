@@ -76,6 +76,9 @@ class SqliteConsole:
         await self._turn(lambda turn: budgets.write(turn, budget))
         self._news.set()
 
+    async def set_high_water(self, waiting: int) -> None:
+        """Nothing to do: what waits is on disk."""
+
     async def set_pace(self, lane: str, pace: Pace | None) -> None:
         await self._turn(lambda turn: steering.set_pace(turn, lane, pace))
         self._news.set()

@@ -13,6 +13,7 @@
 --                     have others, 2 if it heeds robots.txt
 --            finished_at, announced (0, or the call that announced it); finished_with (see finish.lua)
 --            idle     somebody waits for news
+--            budget, most_pages, most_bytes (see budgets.py); high_water   waiting tasks above which the last come go first
 --   P tallies, P news (channel)
 --
 -- P is the prefix of the job's keys in a shard, S that of all keys there: KEYS[1] is P .. "job". ARGV[1] is the time of

@@ -16,6 +16,7 @@ local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 local shards, shard, upto = tonumber(ARGV[8]), tonumber(ARGV[9]), tonumber(ARGV[10])
 local PROMOTED, BURIED = 1000, 500
 local QUANTUM, MANY = 8, 32
+local HIGH_WATER = 1000000
 -- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
 -- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
 local together = limit >= MANY and HORIZON or 0.1
@@ -148,6 +149,16 @@ local function note_stuck(lane)
   end
 end
 
+-- Above the job's high water what came last goes first: a site is then read branch by branch, and what waits grows with
+-- its depth and not with its breadth.
+local high_water = HIGH_WATER
+
+local function pop(key, count)
+  local deed = book.waiting - served > high_water and "RPOP" or "LPOP"
+  if count == 1 then return {call(deed, key) or nil} end
+  return call(deed, key, count) or {}
+end
+
 -- Up to so many tasks of one level of a lane.
 local function serve(lane, at, wanted)
   local hopeless = lane[SINCE] > 0 and given_up(lane, patience)
@@ -175,8 +186,7 @@ local function serve(lane, at, wanted)
     return
   end
   local key = queue(lane, level)
-  local blobs
-  if places == 1 then blobs = {call("LPOP", key) or nil} else blobs = call("LPOP", key, places) or {} end
+  local blobs = pop(key, places)
   local count = #blobs
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
@@ -251,9 +261,11 @@ local function next_wake()
   return floor(wake * 1e6)
 end
 
--- The job's budget: pages that may have ended or be leased, and bytes that may have been read, in this shard.
+-- The job's budget: pages that may have ended or be leased, and bytes that may have been read, in this shard. And its
+-- high water, of which each shard has its part.
 local function spent()
-  local marks = call("HMGET", JOB, "most_pages", "most_bytes")
+  local marks = call("HMGET", JOB, "most_pages", "most_bytes", "high_water")
+  high_water = tonumber(marks[3] or HIGH_WATER) / shards
   local ended = book.done + book.dead
   if marks[1] then limit = min(limit, max(0, tonumber(marks[1]) - ended - book.leased)) end
   if marks[2] and tonumber(call("HGET", P .. "tallies", "bytes") or 0) >= tonumber(marks[2]) then
