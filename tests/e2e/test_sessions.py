@@ -39,6 +39,31 @@ def outside(page: Page):
     yield page.follow("a")
 """
 
+FROM_OUTSIDE = """
+from trotline import Page, Spider
+
+members = Spider("members", pace="300/s", concurrency=32)
+
+
+@members.page(seeds=lambda: [login.task("{url}/login/anna", session="anna", priority=1)])
+def login(page: Page):
+    yield inside.task(page.url, form={{"user": "anna"}}, session="anna", priority=1)
+
+
+@members.page(key="name")
+def inside(page: Page):
+    yield {{"name": page.css("h1::text").get()}}
+
+
+@members.page(seeds=["{url}/open"])
+def outside(page: Page):
+    yield page.follow("a")
+    number = page.url.rpartition("/")[2]
+    if number.isdigit():
+        yield inside.task(f"{url}/club/anna/{{number}}", session="anna", priority=90)
+"""
+"""Pages that have no session lead to pages of one."""
+
 
 class Club:
     """Whoever has logged in sees members' pages; strangers see a sign, and get 200 with it."""
@@ -129,3 +154,19 @@ async def test_a_login_without_a_name_stays_in_its_process_too(tmp_path: Path, c
         assert {row["name"] for row in rows_of(tmp_path / "rows.db", "inside")} == wanted
     finally:
         await fleet.end()
+
+
+@pytest.mark.parametrize("where", ["file", "server"])
+async def test_pages_outside_of_a_session_may_lead_into_it_from_any_process(
+    tmp_path: Path, club: tuple[Club, str], both: Servers, where: str
+):
+    _, url = club
+    (tmp_path / "members.py").write_text(FROM_OUTSIDE.format(url=url))
+    frontier = f"sqlite:{tmp_path}/frontier.db" if where == "file" else both.places()[0]
+    words = ("run", "members.py", "--allow-private", "--processes", "2", "--slots", "4", "--frontier", frontier)
+
+    ended = await call(tmp_path, *words, "--json")
+
+    names = {row["name"] for row in rows_of(tmp_path / "members.db", "inside")}
+    assert "members only" not in names
+    assert (names, ended.summary["dead"]) == ({"anna /club", *(f"anna /club/anna/{n}" for n in range(60))}, 0)

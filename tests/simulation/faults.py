@@ -104,6 +104,9 @@ class CutFrontier:
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
         return await self._node.call("holds", lambda: self._frontier.holds(worker, tokens), _frontier_away)
 
+    async def session_home(self, session: str, home: str = "") -> str:
+        return await self._node.call("session", lambda: self._frontier.session_home(session, home), _frontier_away)
+
     async def finished(self) -> bool:
         await self._node.alive()
         return bool(await self._frontier.finished())

@@ -53,3 +53,20 @@ def test_a_form_that_is_answered_with_a_cookie_opens_a_session_without_a_name():
     assert (logins.name_of(bound.session), logins.elsewhere(bound, "here", 1.0)) == ("", None)
     elsewhere = Task(url="http://other.test/", route="page", lane="other.test")
     assert logins.continued(elsewhere, logins.bound(task(), "here"), "here").session == ""
+
+
+@pytest.mark.parametrize(
+    ("session", "method", "cookie", "logs_in"),
+    [
+        ("anna", "POST", True, True),
+        ("anna\x1fhere", "POST", True, True),
+        ("anna", "POST", False, False),
+        ("anna", "GET", True, False),
+        ("\x1fhere", "POST", True, False),
+    ],
+)
+def test_a_form_that_is_answered_with_a_cookie_logs_in_to_a_session_with_a_name(session, method, cookie, logs_in):
+    headers = (("set-cookie", "a=b"),) if cookie else ()
+    answer = Answer(url="http://h.test/", status=200, headers=headers)
+
+    assert logins.logs_in(task(session, method=method), answer) is logs_in

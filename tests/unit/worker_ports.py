@@ -94,6 +94,7 @@ class DiaryFrontier:
         self.graves: list[tuple[str, str]] = []
         self.beats: list[str] = []
         self.abouts: dict[str, About] = {}
+        self.homes: dict[str, str] = {}
         self.endless = False
         """Never finished: more could come."""
 
@@ -146,6 +147,11 @@ class DiaryFrontier:
         self.held -= unknown
         return len(unknown)
 
+    async def session_home(self, session: str, home: str = "") -> str:
+        if home:
+            self.homes[session] = home
+        return self.homes.get(session, "")
+
     async def finished(self) -> bool:
         return not self.endless and not self._leases and not self.held
 
@@ -196,6 +202,5 @@ def tools(frontier: Any, sink: Any, fetcher: Any = None, *, spider: Spider | Non
         sink=sink,
         gate=open_gate(spider or one_page_spider()),
         marker=Marker(),
-        chance=random.Random(1),
-        **more,
+        **({"chance": random.Random(1)} | more),
     )

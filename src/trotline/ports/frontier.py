@@ -95,6 +95,11 @@ class Frontier(Protocol):
         """
         ...
 
+    async def session_home(self, session: str, home: str = "") -> str:
+        """Which process has logged in to this session of the job; empty if none has. `home`: it has, just now, and
+        whoever looks from now on is told so."""
+        ...
+
     async def seal(self) -> None:
         """Seeding is over: from now on an empty frontier is a finished one."""
         ...

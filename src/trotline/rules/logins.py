@@ -25,7 +25,18 @@ def name_of(session: str) -> str:
 def opened_by(task: Task, answer: Answer) -> bool:
     """Does this visit have a session of its own from now on? Every task with a session has; and a form whose answer
     sets a cookie is a login, also if nobody gave its session a name."""
-    return bool(task.session) or (task.method == "POST" and any(name == "set-cookie" for name, _ in answer.headers))
+    return bool(task.session) or (task.method == "POST" and _sets_cookie(answer))
+
+
+def logs_in(task: Task, answer: Answer) -> bool:
+    """Is a session with a name logged in to by this visit? Then all its pages are this process's, also those that
+    pages outside of it lead to."""
+    return bool(name_of(task.session)) and task.method == "POST" and _sets_cookie(answer)
+
+
+def has_home(task: Task) -> bool:
+    """Does the task itself say in which process its session is?"""
+    return SEPARATOR in task.session
 
 
 def bound(task: Task, home: str) -> Task:
@@ -58,3 +69,7 @@ def elsewhere(task: Task, home: str, now: Moment) -> Snooze | Bury | None:
         why="session: the process that had logged in is gone",
         detail=f"session {name!r} lives in the memory of one process. Log in again: start anew with --fresh.",
     )
+
+
+def _sets_cookie(answer: Answer) -> bool:
+    return any(name == "set-cookie" for name, _ in answer.headers)

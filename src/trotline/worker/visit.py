@@ -5,7 +5,7 @@ import logging
 
 import msgspec
 
-from trotline.errors import ValidatorsError
+from trotline.errors import FrontierError, FrontierUnreachable, ValidatorsError
 from trotline.frontier.sifted import Sifted
 from trotline.model import wire
 from trotline.model.answer import Answer, Failure
@@ -49,10 +49,12 @@ class Visitor:
         self._sitemaps = SitemapVisitor(spider, tools, self._marked)
         self._home = f"{tools.chance.getrandbits(64):x}"
         """Who we are, to the tasks of sessions: the cookies are in this process."""
+        self._logins: set[str] = set()
+        """Sessions that this process has logged in to."""
 
     async def visit(self, lease: Lease) -> Visit:
         delay = 0.0
-        if lease.task.session and (away := logins.elsewhere(lease.task, self._home, lease.leased_at)) is not None:
+        if lease.task.session and (away := await self._elsewhere(lease)) is not None:
             return Visit(lease=lease, outcome=away)
         of_sitemap = sitemaps.is_for(lease.task)
         if self._tools.robots is not None:
@@ -64,6 +66,31 @@ class Visitor:
             delay = permission.delay
         return await (self._sitemaps.visit(lease, delay) if of_sitemap else self._ask(lease, delay))
 
+    async def _elsewhere(self, lease: Lease) -> Snooze | Bury | None:
+        """What becomes of a task whose session another process has; None if it is for us."""
+        task = lease.task
+        if not logins.has_home(task) and task.session not in self._logins:
+            try:
+                home = await self._tools.frontier.session_home(task.session)
+            except FrontierError as error:
+                log.warning("frontier.away %s", error.what)
+                return Snooze(wait=1.0, why="nobody can tell whose session it is")
+            task = logins.bound(task, home) if home else task
+        return logins.elsewhere(task, self._home, lease.leased_at)
+
+    async def _log_in(self, session: str) -> None:
+        """Everybody is told before anything else comes of the answer: from now on strangers leave the session alone.
+        A frontier that is away is waited for, as it is when the visit ends."""
+        self._logins.add(session)
+        while True:
+            try:
+                await self._tools.frontier.session_home(session, self._home)
+            except FrontierUnreachable as error:
+                log.warning("frontier.away %s", error.what)
+                await asyncio.sleep(1.0)
+            else:
+                return
+
     async def _ask(self, lease: Lease, delay: Seconds) -> Visit:
         task = lease.task
         clock = asyncio.get_running_loop().time
@@ -72,6 +99,8 @@ class Visitor:
         asked = task if self._tools.validators is None else await self._conditional(task, route)
         answer = await self._tools.fetcher.fetch(asked)
         took = clock() - started
+        if task.session and isinstance(answer, Answer) and logins.logs_in(task, answer):
+            await self._log_in(logins.name_of(task.session))
         with self._marked(lease):
             verdict = judge(
                 asked,

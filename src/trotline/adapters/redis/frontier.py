@@ -113,6 +113,14 @@ class RedisFrontier(RedisConsole):
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
         return sum(await asyncio.gather(*(shard.holds(worker, tokens) for shard in self._shards)))
 
+    async def session_home(self, session: str, home: str = "") -> str:
+        key = f"{self._shards[0].prefix}sessions"
+        if home:
+            await self._server.ask("HSET", key, session, home)
+            return home
+        told = await self._server.ask("HGET", key, session)
+        return told.decode() if told else ""
+
     async def seal(self) -> None:
         await asyncio.gather(*(shard.seal() for shard in self._shards))
 

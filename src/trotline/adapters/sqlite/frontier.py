@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from trotline.adapters.sqlite import admitting, budgets, host, leasing, settling, workers
+from trotline.adapters.sqlite import admitting, budgets, host, leasing, sessions, settling, workers
 from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.jobs import SqliteJobs
@@ -92,6 +92,12 @@ class SqliteFrontier(SqliteConsole):
         if count:
             self._news.set()
         return count
+
+    async def session_home(self, session: str, home: str = "") -> str:
+        if home:
+            await self._db.write(lambda db: sessions.write(db, self._number, session, home))
+            return home
+        return await self._db.read(lambda db: sessions.read(db, self._number, session))
 
     async def seal(self) -> None:
         await self._turn(lambda turn: turn.seal())

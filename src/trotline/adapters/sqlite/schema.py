@@ -9,6 +9,7 @@ worker  who holds leases, when it was last heard of, what it told of itself and 
 tally   how often what happened
 example a URL for some of the tallies, the first one seen
 reject  records that failed validation
+session which process has logged in to it
 upgrade code versions that were let into a job after its start
 anchor  the file's clock: wall time = host's uptime clock + offset, so that a jump of the wall clock moves nothing
 """
@@ -132,6 +133,14 @@ CREATE TABLE IF NOT EXISTS example (
     job INTEGER NOT NULL,
     name TEXT NOT NULL,
     url TEXT NOT NULL,
+    PRIMARY KEY (job, name)
+) WITHOUT ROWID
+""",
+    "session": """
+CREATE TABLE IF NOT EXISTS session (
+    job INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    home TEXT NOT NULL,
     PRIMARY KEY (job, name)
 ) WITHOUT ROWID
 """,

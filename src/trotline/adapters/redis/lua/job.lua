@@ -15,6 +15,7 @@
 --            idle     somebody waits for news
 --            budget, most_pages, most_bytes (see budgets.py); high_water   waiting tasks above which the last come go first
 --   P tallies, P news (channel)
+--   P sessions    hash  session that was logged in to -> the process that did (of the first shard)
 --
 -- P is the prefix of the job's keys in a shard, S that of all keys there: KEYS[1] is P .. "job". ARGV[1] is the time of
 -- a test's clock, or "".
