@@ -2,8 +2,10 @@
 
 import asyncio
 import gzip
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from email.utils import formatdate
 
 import pytest
 from tests.e2e.raw_site import Reply, Site, fetcher, ok, site
@@ -107,6 +109,21 @@ async def test_a_caller_that_is_cancelled_does_not_take_the_answer_from_the_othe
 async def test_no_rules_allow_everything(status: str) -> None:
     async with robots(ok(b"User-agent: *\nDisallow: /", status=status)) as (ours, there, _):
         assert (await ours.ask(there.url("/x"))).allowed
+
+
+@pytest.mark.parametrize("status", ["429 Slow Down", "503 Later", "403 No"])
+@pytest.mark.parametrize("when", ["7", "date"])
+async def test_a_site_that_asks_for_quiet_is_asked_for_its_rules_when_that_is_over(status: str, when: str) -> None:
+    later = when if when.isdigit() else formatdate(time.time() + 7.5, usegmt=True)
+    async with robots(ok(b"", f"Retry-After: {later}", status=status)) as (ours, there, clock):
+        for asked in (1, 2):
+            permission = await ours.ask(there.url("/"))
+            assert (permission.allowed, permission.throttled) == (False, True)
+            assert permission.ask_again == pytest.approx(7, abs=1.5)
+            clock.time += permission.ask_again - 1
+            await ours.ask(there.url("/"))
+            assert len(there.requests) == asked, "it is left alone until then"
+            clock.time += 2
 
 
 @pytest.mark.parametrize("status", ["500 Oops", "503 Later", "429 Slow Down"])

@@ -19,6 +19,8 @@ class Permission(msgspec.Struct, frozen=True):
     ask_again: Seconds = 0.0
     """Not allowed only because robots.txt could not be read (5xx, unreachable): ask again after this."""
     why: str = ""
+    throttled: bool = False
+    """It could not be read because the site asks for quiet, for as long as `ask_again`."""
 
 
 class Robots(Protocol):

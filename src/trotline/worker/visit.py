@@ -153,11 +153,13 @@ class Visitor:
 
     def _unreadable(self, lease: Lease, permission: Permission) -> Visit:
         """Its robots.txt cannot be read: the page cannot be fetched, as if its host were away. So it costs an attempt,
-        and a lane in which nothing else happens is given up one day: a crawl must not wait for ever."""
+        and a lane in which nothing else happens is given up one day: a crawl must not wait for ever. Unless the site
+        asks for quiet: then the lane rests, as if the page had been answered so."""
         why = permission.why or "robots.txt: cannot be read"
-        verdict = Verdict(Kind.UNREACHABLE, why, retry_after=permission.ask_again)
-        outcome = retries.plan(lease.task, verdict, self._tools.chance)
-        return Visit(lease=lease, outcome=outcome, news=LaneNews(kind=Kind.UNREACHABLE))
+        kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
+        outcome = retries.plan(lease.task, Verdict(kind, why, retry_after=permission.ask_again), self._tools.chance)
+        rest = permission.ask_again if permission.throttled else 0.0
+        return Visit(lease=lease, outcome=outcome, news=LaneNews(kind=kind, rest=rest))
 
     async def _read(self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneNews) -> Visit:
         if route is None or isinstance(answer, Failure):

@@ -49,6 +49,8 @@ class _Word(msgspec.Struct):
     prefilter: Prefilter | None = None
     unreadable: str = ""
     """Why it could not be read: everything is disallowed until it can."""
+    throttled: bool = False
+    """The site asks for quiet until then."""
     failures: int = 0
     size: int = 0
     """Bytes of the file that the rules were made of."""
@@ -59,6 +61,8 @@ class _Told(msgspec.Struct, array_like=True):
 
     status: int
     body: bytes
+    rest: Seconds | None = None
+    """How long it asks us to be quiet, if it does."""
 
 
 _VERSION = b"\x01"
@@ -94,7 +98,8 @@ class RobotsTxt:
             word = await self._learn(origin, marked)
         if word.unreadable:
             wait = max(1.0, word.until - self._now())
-            return Permission(False, ask_again=wait, why=f"robots.txt: {word.unreadable}")
+            why = f"robots.txt: {word.unreadable}"
+            return Permission(False, ask_again=wait, why=why, throttled=word.throttled)
         if word.rules is None:
             return word.allowed
         path = url[len(origin) :] or "/"
@@ -145,10 +150,7 @@ class RobotsTxt:
             answer = await self._fetch(origin)
             if isinstance(answer, Failure):
                 return self._no_answer(origin, answer)
-            # Redirects that lead nowhere are as good as no file.
-            told = (
-                _Told(answer.status, answer.body if 200 <= answer.status < 300 else b"") if answer else _Told(404, b"")
-            )
+            told = self._told(answer)
             word = self._understand(origin, told, marked)
             if self._shelf is not None:
                 await self._shelf.put(origin, _packed(told), max(1.0, word.until - self._now()))
@@ -173,6 +175,17 @@ class RobotsTxt:
                 return answer
             task = msgspec.structs.replace(task, url=verdict.location, hops=task.hops + 1)
 
+    def _told(self, answer: Answer | None) -> _Told:
+        if answer is None:
+            # Redirects that lead nowhere are as good as no file.
+            return _Told(404, b"")
+        if answer.status < 400:
+            return _Told(answer.status, answer.body if 200 <= answer.status < 300 else b"")
+        # By the wall clock: a Retry-After may be a date.
+        verdict = judge(Task(url=answer.url, route=""), answer, limits=self._limits, now=time.time())
+        rest = verdict.retry_after if verdict.kind is Kind.THROTTLED else None
+        return _Told(answer.status, b"", rest)
+
     def _no_answer(self, origin: str, failure: Failure) -> _Word:
         now = self._now()
         verdict = judge(Task(url=origin, route=""), failure, limits=self._limits, now=0.0)
@@ -188,8 +201,11 @@ class RobotsTxt:
 
     def _understand(self, origin: str, told: _Told, marked: Marked) -> _Word:
         now = self._now()
+        if told.rest is not None:
+            return _Word(now + told.rest, unreadable=str(told.status), throttled=True)
         if told.status == 429 or told.status >= 500:
-            return self._unreadable(origin, str(told.status), now)
+            word = self._unreadable(origin, str(told.status), now)
+            return msgspec.structs.replace(word, throttled=told.status == 429)
         if not 200 <= told.status < 300:
             return _Word(now + GOOD_FOR)
         with marked:
