@@ -6,6 +6,8 @@ import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis import RedisFrontier
+from trotline.adapters.redis.scripts import script
+from trotline.coordinator.feeding import HIGH_WATER
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Done
 from trotline.model.task import Task
@@ -67,3 +69,8 @@ async def test_below_the_high_water_who_came_first_goes_first(bench: RedisBench)
 
     assert urls(first) == [given[9].url, given[8].url]
     assert urls(later) == [given[0].url, given[1].url]
+
+
+def test_a_job_that_nobody_gave_a_high_water_has_the_one_of_seeding() -> None:
+    # The script's named numbers are put in where they are used.
+    assert f"tonumber(marks[3] or {HIGH_WATER})" in script("lease").text
