@@ -13,7 +13,7 @@ from trotline.adapters.redis.batches import MOST
 from trotline.adapters.redis.scripts import Script
 from trotline.errors import FrontierUnreachable
 from trotline.model.lease import Admission, Lease, Reject, Settled, Settlement
-from trotline.model.outcome import Bury, Done
+from trotline.model.outcome import Bury, Done, Snooze
 from trotline.model.task import Task
 from trotline.testing.frontier_contract.bench import task, tasks
 
@@ -28,6 +28,8 @@ class Counted:
     def __init__(self, frontier: RedisFrontier) -> None:
         self.frontier = frontier
         self.calls: list[tuple[str, int]] = []
+        self.heaviest = 0
+        """Bytes of the largest of them."""
         self.fail_at: int | None = None
         """The number of the call whose reply is lost."""
         self.first_put = asyncio.Event()
@@ -38,6 +40,7 @@ class Counted:
         if script.name == "put":
             self.first_put.set()
         self.calls.append((script.name, elements(script.name, args)))
+        self.heaviest = max(self.heaviest, sum(len(arg) for arg in args if isinstance(arg, bytes)))
         answer = await self._run(script, key, *args, again=again)
         if self.fail_at == len(self.calls):
             raise FrontierUnreachable("the reply was lost")
@@ -109,6 +112,33 @@ async def test_a_settle_with_any_number_of_children_goes_in_small_calls(bench: R
     progress = await frontier.progress()
     assert (progress.done, progress.leased) == (4, 0)
     assert progress.admitted == 4 + len({child.url for some in found for child in some})
+
+
+HEAVY: dict[str, dict[str, Any]] = {
+    "meta": {"meta": {"found on": "x" * 64_000}},
+    "a body": {"method": "POST", "body": b"x" * 64_000},
+    "headers": {"headers": (("accept", "x" * 64_000),)},
+}
+
+
+@pytest.mark.parametrize("fields", HEAVY.values(), ids=HEAVY)
+async def test_what_tasks_carry_along_counts_by_its_bytes(bench: RedisBench, fields: dict[str, Any]) -> None:
+    """A server takes half a gigabyte in one call at most, and hangs up beyond: no page would ever be settled."""
+    frontier = await bench.open()
+    await frontier.put([task("https://shop.example/1"), *(task(f"https://shop.example/m{n}") for n in range(200))])
+    counted = Counted(frontier)
+    await frontier.put([task(f"https://shop.example/p{n}", **fields) for n in range(200)])
+    leases = await frontier.lease("w", 201)
+    found = tuple(
+        task(f"https://host{n % 5}.example/{n}", lane=f"host{n % 5}.example", **fields) for n in range(200)
+    )  # fmt: skip
+    ends = [Settlement(leases[0], Done(), children=found)]
+    for lease in leases[1:]:
+        moved_to = msgspec.structs.replace(lease.task, url=lease.task.url + "/moved", **fields)
+        ends.append(Settlement(lease, Snooze(0.0, "moved", task=moved_to)))
+    assert await frontier.settle("w", ends) == [Settled.OK] * 201
+    assert counted.heaviest < 5_000_000
+    assert (await frontier.progress()).admitted == 201 + 200 + 200
 
 
 async def test_a_put_and_a_revival_of_any_size_go_in_small_calls(bench: RedisBench) -> None:

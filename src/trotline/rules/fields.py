@@ -22,6 +22,8 @@ LONGEST_NAME = 1_000
 """Characters of a lane, a pool, a session, a chain or a site."""
 LONGEST_KEY = 8_192
 """Characters of a key: as many as a seed's URL may have."""
+LARGEST_BODY = LARGEST_META = 1024 * 1024
+"""Bytes of a request's body, and of what a task carries along: a frontier hands out tasks by the dozen."""
 DEEPEST_META = 100
 """Nesting of what a task carries along. Readers of tasks have limits of their own."""
 
@@ -125,7 +127,7 @@ def meta(value: Any) -> dict[str, Any]:
     if value and not _comes_back(value):
         raise OddValue(
             "a dict of plain values (text, numbers, lists, dicts with text as names), nested at most "
-            f"{DEEPEST_META} deep"
+            f"{DEEPEST_META} deep, {LARGEST_META:,} bytes in all"
         )
     return value if type(value) is dict else dict(value)
 
@@ -133,7 +135,7 @@ def meta(value: Any) -> dict[str, Any]:
 def _comes_back(value: dict[Any, Any]) -> bool:
     try:
         wire = _encode(value)
-        return _decode_meta(wire) is not None and not _deep(value)
+        return len(wire) <= LARGEST_META and _decode_meta(wire) is not None and not _deep(value)
     except Exception:
         # Whatever somebody's own class raises when it is asked for its fields: it is no plain value.
         return False
@@ -169,8 +171,8 @@ def headers(value: Any) -> tuple[tuple[str, str], ...]:
 
 
 def body(value: Any) -> bytes:
-    if not isinstance(value, bytes | bytearray | memoryview):
-        raise OddValue("bytes, or text")
+    if not isinstance(value, bytes | bytearray | memoryview) or memoryview(value).nbytes > LARGEST_BODY:
+        raise OddValue(f"bytes, or text, at most {LARGEST_BODY:,} bytes")
     return bytes(value)
 
 

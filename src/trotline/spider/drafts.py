@@ -125,16 +125,21 @@ def _body(fields: Mapping[str, Any]) -> tuple[bytes, str]:
         raise ValueError(f"a task sends one body: {' and '.join(given)} were given")
     if not given:
         return b"", ""
-    value = fields[given[0]]
-    if given == ["form"]:
+    made, kind = _encoded(given[0], fields[given[0]])
+    return checked(f"a task's {given[0]}", made, body), kind
+
+
+def _encoded(name: str, value: Any) -> tuple[Any, str]:
+    """What is sent, and its content type."""
+    if name == "form":
         return _form(value), FORM
-    if given == ["json"]:
+    if name == "json":
         try:
             return msgspec.json.encode(value), JSON
         except Exception as error:
             # Also what somebody's own class raises when it is asked for its fields.
             raise TypeError(f"a task's json is {shown(value)}; give plain values ({said(error)})") from error
-    return checked("a task's body", value.encode() if isinstance(value, str) else value, body), ""
+    return value.encode() if isinstance(value, str) else value, ""
 
 
 def _form(value: Any) -> bytes:

@@ -3,9 +3,9 @@
 import random
 import struct
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from math import isfinite
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -19,11 +19,13 @@ from trotline.model.verdict import Kind
 from trotline.rules.tallies import bad_record, bounded
 
 MOST = 1000
-"""Elements of one call (tasks, leases, bad records), whatever the batch: no call keeps the server busy for long."""
+"""Elements of one call (tasks by their weight, leases, bad records), whatever the batch: no call keeps the server busy
+for long."""
 _HEAVY = 4096
 """Bytes that weigh as much as one more element."""
 
 encode = msgspec.msgpack.Encoder().encode
+_Item = TypeVar("_Item")
 
 _BOUNDS = struct.Struct("<ddI")
 _LONGEST_TALLY = 100
@@ -70,22 +72,34 @@ def packed_bounds(pace: Pace) -> bytes:
     return _BOUNDS.pack(*bounds(pace))
 
 
+def task_weight(task: Task) -> int:
+    """How many elements of a call it is: the server copies its bytes several times."""
+    size = len(task.url) + len(task.body)
+    if task.meta:
+        size += len(encode(task.meta))
+    if task.headers:
+        size += sum(len(name) + len(value) for name, value in task.headers)
+    return 1 + size // _HEAVY
+
+
 def weight_of(settlement: Settlement) -> int:
     """How many elements of a call it is."""
-    return 1 + len(settlement.children) + min(len(settlement.rejects), _REJECTS + _MORE_REASONS)
+    weight = 1 + sum(map(task_weight, settlement.children)) + min(len(settlement.rejects), _REJECTS + _MORE_REASONS)
+    task = moved(settlement)
+    return weight if task is None else weight + task_weight(task)
 
 
-def parts_of(tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
-    """In their order, as many together as one call may bring."""
+def parts_of(items: Sequence[_Item], weight_of_item: Callable[[_Item], int]) -> Iterator[Sequence[_Item]]:
+    """In their order, as many together as one call may bring; one that is too heavy stands alone."""
     start = weight = 0
-    for place, task in enumerate(tasks):
-        heavy = 1 + (len(task.url) + len(task.body)) // _HEAVY
+    for place, item in enumerate(items):
+        heavy = weight_of_item(item)
         if weight + heavy > MOST and place > start:
-            yield tasks[start:place]
+            yield items[start:place]
             start, weight = place, 0
         weight += heavy
-    if start < len(tasks):
-        yield tasks[start:]
+    if start < len(items):
+        yield items[start:]
 
 
 class Batch:

@@ -7,12 +7,12 @@ again, and whose children are known by then.
 """
 
 from collections import defaultdict
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Sequence
 from typing import Protocol
 
 import msgspec
 
-from trotline.adapters.redis.batches import MOST, LeaseName, name_of, parts_of, weight_of
+from trotline.adapters.redis.batches import MOST, LeaseName, name_of, parts_of, task_weight, weight_of
 from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.task import Task
 
@@ -49,19 +49,20 @@ class Settling:
             return await self._shard.settle_at_once(worker, settlements, left)
         told = self._told[worker]
         first = {name_of(each.lease): each for each in reversed(settlements)}
-        for part in _parts([each for name, each in reversed(first.items()) if name not in told]):
+        rest = [each for name, each in reversed(first.items()) if name not in told]
+        for part in parts_of(rest, weight_of):
             answers = await self._part(worker, part, left)
             told.update(zip((name_of(each.lease) for each in part), answers, strict=True))
         del self._told[worker]
         # A lease that stands twice in one batch is settled once, by the first.
         return [told.pop(name_of(each.lease), Settled.STALE) for each in settlements]
 
-    async def _part(self, worker: str, part: list[Settlement], left: Container[LeaseName]) -> list[Settled]:
+    async def _part(self, worker: str, part: Sequence[Settlement], left: Container[LeaseName]) -> list[Settled]:
         if weight_of(part[0]) <= MOST:
             return await self._shard.settle_at_once(worker, part, left)
         [large] = part
         name = name_of(large.lease)
-        for children in parts_of(large.children):
+        for children in parts_of(large.children, task_weight):
             if not await self._shard.admit_for(worker, large.lease, children):
                 if self._unheard.get(worker) == name:
                     # It may have ended by what we sent: then its call is known there, and answered again.
@@ -72,17 +73,3 @@ class Settling:
         answers = await self._shard.settle_at_once(worker, [msgspec.structs.replace(large, children=())], left)
         self._unheard.pop(worker, None)
         return answers
-
-
-def _parts(settlements: Sequence[Settlement]) -> Iterator[list[Settlement]]:
-    """In their order, as many together as one call may bring; one that is too large stands alone."""
-    part: list[Settlement] = []
-    weight = 0
-    for each in settlements:
-        if part and weight + weight_of(each) > MOST:
-            yield part
-            part, weight = [], 0
-        part.append(each)
-        weight += weight_of(each)
-    if part:
-        yield part

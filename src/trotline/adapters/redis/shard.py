@@ -10,7 +10,6 @@ import msgspec
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.batches import (
-    MOST,
     Batch,
     LeaseName,
     bounds,
@@ -19,6 +18,7 @@ from trotline.adapters.redis.batches import (
     fingerprint_field,
     parts_of,
     raw,
+    task_weight,
     token_field,
 )
 from trotline.adapters.redis.compact import Codec
@@ -73,7 +73,7 @@ class Shard:
         return Batch(self.codec, self.forms)
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
-        return [_ADMISSIONS[letter] for part in parts_of(tasks) for letter in await self._admit(part)]
+        return [_ADMISSIONS[letter] for part in parts_of(tasks, task_weight) for letter in await self._admit(part)]
 
     async def admit_for(self, worker: str, lease: Lease, children: Sequence[Task]) -> bool:
         """Admit what a page led to if the worker still holds its lease."""
@@ -163,8 +163,8 @@ class Shard:
 
     async def arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
         """Tasks come from another shard: each with how long it waits, and what `live` told of it."""
-        for start in range(0, len(moves), MOST):
-            await self._arrive(moves[start : start + MOST])
+        for some in parts_of(moves, lambda move: task_weight(move[0])):
+            await self._arrive(some)
 
     async def _arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
         batch = self.batch()
