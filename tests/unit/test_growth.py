@@ -12,6 +12,7 @@ from tests.unit.growth import SOURCE, against, growth, patterns, pumps
 from yarl import URL
 
 from trotline.adapters.http.cookies import Jar
+from trotline.adapters.http.line import Line, Watch
 from trotline.model.answer import Answer
 from trotline.model.limits import MIB, Limits
 from trotline.model.task import Task
@@ -192,6 +193,23 @@ def agents_and_rules(size: int) -> str:
     return numbered("user-agent:a{0}\n")(size // 2) + numbered("allow:/{0}\n")(size // 2)
 
 
+def declared_attributes(size: int) -> bytes:
+    """Every <url> has all of them."""
+    declared = b" ".join(b'a%d CDATA "x"' % number for number in range(size // 34))
+    return b"<!DOCTYPE urlset [<!ATTLIST url " + declared + b">]><urlset>" + b"<url/>" * (size // 12)
+
+
+def head_in_bytes(size: int) -> None:
+    async def receive() -> None:
+        line = Line(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
+        line.set_response_params(max_line_size=HEADER, max_field_size=HEADER)
+        line.data_received(b"HTTP/1.1 200 OK\r\nX: ")
+        for _ in range(size):
+            line.data_received(b"a")
+
+    asyncio.run(receive())
+
+
 def url_of(text: str) -> None:
     address = read(text)
     if isinstance(address, Address):
@@ -257,7 +275,13 @@ PARSERS: dict[str, tuple[Callable[[Any], object], int, list[Hostile]]] = {
             raw(b"a", b"<urlset a='"),
             raw(b"http://a.example/\n"),
             raw(b"\xff\xfe"),
+            declared_attributes,
         ],
+    ),
+    "a head in single bytes": (
+        head_in_bytes,
+        HEADER - 100,
+        [lambda size: size],
     ),
     "prescan": (
         named_in,
@@ -407,7 +431,7 @@ PARSERS: dict[str, tuple[Callable[[Any], object], int, list[Hostile]]] = {
 def test_a_parser_takes_linear_time_up_to_its_size_limit(name: str) -> None:
     work, limit, hostile = PARSERS[name]
     for number, make in enumerate(hostile):
-        assert not (grown := growth(work, make, limit)), f"input {number}, {make(12)[:40]!r}: {grown}"
+        assert not (grown := growth(work, make, limit)), f"input {number}, {make(12)!r:.60}: {grown}"
 
 
 def test_quadratic_time_is_noticed() -> None:

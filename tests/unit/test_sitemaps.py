@@ -99,6 +99,12 @@ def test_entities_are_never_expanded(text: str) -> None:
     assert found.notes == ["entity declarations are refused"]
 
 
+def test_attributes_that_a_document_type_declares_are_never_added() -> None:
+    found = read('<!DOCTYPE x [<!ATTLIST url a CDATA "x">]><urlset><url><loc>https://a.example/1</loc></url></urlset>')
+    assert found.entries == []
+    assert found.notes == ["attribute declarations are refused"]
+
+
 def test_a_document_type_alone_does_no_harm() -> None:
     text = '<!DOCTYPE urlset SYSTEM "http://127.0.0.1/x.dtd"><urlset><url><loc>https://a.example/1</loc></url></urlset>'
     assert urls(read(text)) == ["https://a.example/1"]

@@ -213,6 +213,11 @@ class _Reader:
         self.found.notes.append("entity declarations are refused")
         raise _Enough
 
+    def attributes(self, *_declaration: object) -> None:
+        """Every element of that name would have them all: a short file, and minutes of work."""
+        self.found.notes.append("attribute declarations are refused")
+        raise _Enough
+
 
 def _parse_xml(body: bytes, found: Sitemap, limits: Limits) -> None:
     if len(body) > LONGEST_TAG and _LONG_TAG.search(body):
@@ -226,6 +231,7 @@ def _parse_xml(body: bytes, found: Sitemap, limits: Limits) -> None:
     parser.EndElementHandler = reader.end
     parser.CharacterDataHandler = reader.data
     parser.EntityDeclHandler = reader.entity
+    parser.AttlistDeclHandler = reader.attributes
     try:
         parser.Parse(body, True)
     except _Enough:

@@ -98,7 +98,9 @@ class Line(ResponseHandler):
             if not self._received:
                 self._mark = (self._clock(), 0)
             if not self._answered:
-                self._begun = [data] if self._begun is None else [*self._begun, data]
+                if self._begun is None:
+                    self._begun = []
+                self._begun.append(data)
             self._received += len(data)
             self._touched = True
         super().data_received(data)
