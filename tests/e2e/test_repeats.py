@@ -64,6 +64,9 @@ async def test_a_dropped_request_is_sent_once(
         if free:
             assert isinstance(outcome, Snooze)
             assert outcome.wait == 0
+            # Whoever asks next, also on an idle connection of another process: it costs an attempt.
+            assert outcome.task is not None
+            assert isinstance(plan(outcome.task, verdict, random.Random(1)), Retry)
         else:
             assert isinstance(outcome, Retry)
 

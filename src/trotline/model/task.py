@@ -63,7 +63,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     hops: int = 0
     """Redirects followed so far."""
     throttled: int = 0
-    """Times that the site said "too fast" instead of an answer; they cost no attempt."""
+    """Visits that ended without an answer and cost no attempt: the site said "too fast", or had closed the idle
+    connection."""
     meta: dict[str, Any] = {}
 
     @property

@@ -44,3 +44,5 @@ class Verdict(msgspec.Struct, frozen=True):
     it."""
     free: bool = False
     """It costs the task no attempt: the same is tried again after `retry_after`."""
+    once: bool = False
+    """It is free the first time only."""

@@ -35,10 +35,11 @@ def plan(task: Task, verdict: Verdict, chance: random.Random) -> Outcome:
         return Done(why=why)
     if verdict.final:
         return Bury(why=why)
-    if verdict.free:
+    if verdict.free and not (verdict.once and task.throttled):
         # Spread over twice the time: what waits for a proxy must not come back to it all at once.
         wait = FIRST_WAIT if verdict.retry_after is None else verdict.retry_after
-        return Snooze(wait=wait * (1.0 + chance.random()), why=why)
+        counted = msgspec.structs.replace(task, throttled=task.throttled + 1) if verdict.once else None
+        return Snooze(wait=wait * (1.0 + chance.random()), why=why, task=counted)
     if verdict.kind is Kind.THROTTLED:
         return _again_later(task, verdict, why, chance)
     if task.attempt >= task.retries:

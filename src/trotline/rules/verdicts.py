@@ -90,8 +90,8 @@ def _failure(failure: Failure) -> Verdict:
         # The target was not even asked: neither the task nor its lane is to blame.
         return Verdict(kind, failure.why, retry_after=PROXY_REST, of_proxy=True, free=True)
     if failure.trouble is Trouble.HUNG_UP:
-        # Sent again at its next moment in the lane. That time on a new connection, so once is all.
-        return Verdict(kind, failure.why, retry_after=0.0, of_proxy=True, free=True)
+        # Sent again at its next moment in the lane: by this process on a new connection, but others have idle ones too.
+        return Verdict(kind, failure.why, retry_after=0.0, of_proxy=True, free=True, once=True)
     return Verdict(kind, failure.why, final=final, of_proxy=failure.trouble is Trouble.PROXY_REFUSED)
 
 
