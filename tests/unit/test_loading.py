@@ -80,6 +80,11 @@ def test_a_missing_file_suggests_the_nearest():
     assert "shop.py" in caught.value.hint
 
 
+def test_a_url_in_the_place_of_a_spider_is_named_without_its_password():
+    with pytest.raises(SpiderNotFound, match=r"redis://queue\.example/0 is a URL, not a spider"):
+        load("redis://:hush@queue.example/0")
+
+
 def test_a_missing_file_in_an_empty_folder_suggests_to_make_one():
     with pytest.raises(SpiderNotFound) as caught:
         load("shop.py")

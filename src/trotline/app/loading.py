@@ -19,6 +19,7 @@ from types import ModuleType
 import msgspec
 
 from trotline.errors import SpiderBroken, SpiderError, SpiderNotFound, SpiderRefused, TrotlineError
+from trotline.rules import redaction
 from trotline.spider.spider import Spider
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -39,6 +40,11 @@ class Ref(msgspec.Struct, frozen=True):
 
 def parse_ref(text: str) -> Ref:
     """What the author typed, taken apart; SpiderNotFound if it cannot be an address."""
+    if "://" in text:
+        raise SpiderNotFound(
+            f"{redaction.url(text)} is a URL, not a spider",
+            hint="Give a spider's file, as in: trotline try shop.py",
+        )
     place, colon, name = text.rpartition(":")
     if not colon or not _NAME.fullmatch(name):
         place, name = text, ""
