@@ -10,6 +10,15 @@ from tests.e2e.held_site import HeldSite
 from tests.e2e.running import call, start
 
 HANG = "def hang(*_):\n    while True: pass\n"
+NO_MEMORY = """
+import selectolax.lexbor
+import trotline.spider.page
+
+def fail(source):
+    raise selectolax.lexbor.SelectolaxError("Can't parse HTML.")
+
+trotline.spider.page.LexborHTMLParser = fail
+"""
 WAYS = {
     "its page took longer than 1 s": "while True: pass",
     "its page crashed the worker (SIGSEGV)": "ctypes.string_at(0)",
@@ -50,6 +59,20 @@ async def test_a_robots_file_that_hangs_is_named(site: HeldSite, tmp_path: Path)
 
     assert ended.code == 3, ended
     assert "reading its robots.txt took longer than 1 s" in ended.err
+
+
+@pytest.mark.parametrize(("command", "code"), [("try", 3), ("run", 3)])
+async def test_a_page_that_the_parser_has_no_memory_for_is_named(
+    site: HeldSite, tmp_path: Path, command: str, code: int
+) -> None:
+    """Whatever a page does to the parser, it is no mistake of Trotline."""
+    (tmp_path / "site.py").write_text(NO_MEMORY + site.spider().replace("yield", "page.css('p'); yield", 1))
+    ended = await call(tmp_path, command, "site.py", "--allow-private")
+
+    assert ended.code == code, ended
+    assert "mistake in Trotline" not in ended.err
+    wanted = "needs more memory than this process may use" if command == "try" else "used more than 1,024 MiB"
+    assert wanted in ended.out + ended.err
 
 
 async def test_a_page_that_waits_for_its_site_is_not_taken_for_one_that_hangs(site: HeldSite, tmp_path: Path) -> None:

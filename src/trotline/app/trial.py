@@ -121,14 +121,10 @@ class Trier:
 
     async def _read(self, route: Route, task: Task, answer: Answer, hops: list[Hop], now: Moment) -> Trial:
         page = Page(task, answer, route)
-        with self._reading:
-            facts = Trial(
-                hops=hops,
-                encoding=page.encoding,
-                title=page.title or "",
-                links_on_page=len(page.links()),
-                own_limits=self._spider.rules.own_limits,
-            )
+        try:
+            facts = self._facts(page, hops)
+        except MemoryError as error:
+            return Trial(hops=hops, failed=f"MemoryError: {error}")
         site = task.site or self._spider.name
         try:
             if route.is_async:
@@ -141,6 +137,16 @@ class Trier:
             return msgspec.structs.replace(facts, failed=str(error), traceback=error.story)
         with self._reading:
             return msgspec.structs.replace(facts, harvest=got, links=list(self._links(got, task, now)))
+
+    def _facts(self, page: Page, hops: list[Hop]) -> Trial:
+        with self._reading:
+            return Trial(
+                hops=hops,
+                encoding=page.encoding,
+                title=page.title or "",
+                links_on_page=len(page.links()),
+                own_limits=self._spider.rules.own_limits,
+            )
 
     def _links(self, got: Harvest, task: Task, now: Moment) -> Iterator[Link]:
         given = list(got.tasks)

@@ -6,7 +6,7 @@ Everything is worked out when it is first asked for: a handler that only follows
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 import msgspec
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from trotline.model.answer import Answer
 from trotline.model.harvest import Follow
@@ -127,10 +127,12 @@ class Page:
 
     def _parsed(self) -> LexborHTMLParser:
         # UTF-8 goes to the parser as bytes: nearly all pages are, and decoding them first would be for nothing.
-        if self.encoding == "utf-8":
-            self._tree = LexborHTMLParser(self.body.removeprefix(_UTF8_MARK))
-        else:
-            self._tree = LexborHTMLParser(self.text)
+        source = self.body.removeprefix(_UTF8_MARK) if self.encoding == "utf-8" else self.text
+        try:
+            self._tree = LexborHTMLParser(source)
+        except SelectolaxError as error:
+            # It reads whatever it is given, as long as there is memory.
+            raise MemoryError(f"{self.url} needs more memory than this process may use ({error})") from error
         return self._tree
 
     # Links
