@@ -1,5 +1,9 @@
 """Whatever meets foreign text takes time in proportion to its size. A pattern that backtracks holds the GIL: no timeout
-of ours would end it, and only the supervisor could, with a kill."""
+of ours would end it, and only the supervisor could, with a kill.
+
+The parser of HTML is not among them: it is not ours, and takes quadratic time over elements inside each other and over
+the attributes of one tag. It runs only where the supervisor knows the page, and the parse budget ends it
+(tests/e2e/test_bomb_pages.py)."""
 
 import asyncio
 import importlib
