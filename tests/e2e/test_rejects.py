@@ -39,7 +39,7 @@ async def test_rejected_records_are_in_the_summary_and_their_pages_are_visited_a
         assert "site: finished, but 1 task is dead and 5 records were rejected" in first.out
         assert "5  size: expected int, got str" in first.out
         assert '{"name":"page/' in first.out
-        assert 'trotline dead site --why "bad record"' in first.out
+        assert "trotline dead site --why 'bad record'" in first.out
         assert "1  handler: ValueError at site.py:19 in page" in first.out
         assert "ValueError: could not convert string to float: 'page/3'" in first.out
 
