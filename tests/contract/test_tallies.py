@@ -98,6 +98,27 @@ async def test_b66_bad_records_beyond_the_kept_ones_are_counted(kind: type[Sqlit
     assert progress.tallies[NOT_KEPT] == 30 * 500 - MOST_REJECTS
 
 
+@pytest.mark.parametrize("kind", [SqliteMemoryBench, RedisBench])
+async def test_b66_what_tells_how_a_job_ended_keeps_its_name_after_many_others(
+    kind: type[SqliteMemoryBench | RedisBench],
+) -> None:
+    own = {"records": 3, "records rejected": 2, "links refused: depth": 7}
+    bench = kind()
+    try:
+        frontier = await bench.open()
+        await frontier.put(tasks(MOST_NAMES + 11))
+        *away, last = await lease_all(frontier, "w")
+        await frontier.settle(
+            "w", [Settlement(lease, Bury(f"unreachable: host{lease.token}.test does not exist")) for lease in away]
+        )
+        await frontier.settle("w", [Settlement(last, Done(), tallies=own)])
+        progress = await frontier.progress()
+    finally:
+        await bench.close()
+
+    assert {name: progress.tallies.get(name) for name in own} == own
+
+
 def _counted(reasons: dict[str, int], start: str) -> int:
     return sum(count for why, count in reasons.items() if why.startswith(start))
 
@@ -121,7 +142,8 @@ def test_b66_both_frontiers_know_the_same_verdicts() -> None:
         ("dead: handler: ValueError: http://a.test/?q=1", "dead: handler: others"),
         ("dropped: moved out of scope: a.test", "dropped: others"),
         ("snooze: a.test", "snooze: others"),
-        ("a.test", "a.test: others"),
+        ("records rejected", "records rejected"),
+        ("links refused: trap: deep path", "links refused: trap: deep path"),
     ],
 )
 def test_b66_a_counter_of_many_reasons_keeps_what_happened_and_the_verdict(name: str, like: str) -> None:

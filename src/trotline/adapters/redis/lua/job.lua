@@ -58,9 +58,10 @@ local VERDICTS = " ok moved unchanged blocked throttled gone broken unreachable 
 -- A job has at most 500 names to count under (rules/tallies.py): reasons quote hosts, and there are millions of those.
 local function folded(name)
   local what, reason = string.match(name, "^(.-): (.*)$")
+  if not reason or what == "links refused" then return name end
   local verdict = reason and (string.match(reason, "^(%l+): ") or string.match(reason, "^(%l+)$"))
   local known = verdict and string.find(VERDICTS, " " .. verdict .. " ", 1, true)
-  return (what or name) .. (known and ": " .. verdict or "") .. ": others"
+  return what .. (known and ": " .. verdict or "") .. ": others"
 end
 
 local function count_up(key, name, count)
