@@ -80,6 +80,14 @@ class Running:
         assert line, f"it ended: {(await self.end()).err}"
         return json.loads(line)
 
+    async def line(self, text: str) -> None:
+        """When a line of its output has this text."""
+        assert self.process.stdout is not None
+        while text.encode() not in (found := await asyncio.wait_for(self.process.stdout.readline(), WITHIN)):
+            assert found, f"it ended without: {text}"
+            self._out.append(found)
+        self._out.append(found)
+
     async def end(self) -> Ended:
         """When every process is gone, also the children of a command that was killed."""
         try:

@@ -5,6 +5,7 @@ import socket
 from pathlib import Path
 
 import pytest
+from tests.e2e.held_site import HeldSite
 from tests.e2e.raw_site import ok, site
 from tests.e2e.running import call, start
 
@@ -50,6 +51,45 @@ async def test_a_robots_file_that_cannot_be_read_is_named(tmp_path: Path) -> Non
         (tmp_path / "site.py").write_text(SPIDER.format(url=there.url("/"), retries=3, robots=True))
         said = await held_back(tmp_path)
     assert said.startswith(f"robots.txt of 127.0.0.1:{there.port}: 503, again in ")
+
+
+async def test_a_seed_that_waits_is_on_the_screen_while_others_are_read(tmp_path: Path) -> None:
+    async with HeldSite(pages=3) as there:
+        spider = SPIDER.format(url=nobody_listens(), retries=3, robots=False)
+        (tmp_path / "site.py").write_text(spider.replace("seeds=[", f'seeds=["{there.url}/held/slow", '))
+        said = await held_back(tmp_path)
+        there.release()
+    assert "Connection refused, again in " in said
+
+
+async def test_a_seed_that_is_given_up_is_on_the_screen_while_others_are_read(tmp_path: Path) -> None:
+    async with HeldSite(pages=3) as there:
+        spider = SPIDER.format(url="http://no-such-host.invalid/", retries=3, robots=False)
+        (tmp_path / "site.py").write_text(spider.replace("seeds=[", f'seeds=["{there.url}/held/slow", '))
+        running = await start(tmp_path, "run", "site.py", "--allow-private")
+        await running.line("dead: unreachable: no-such-host.invalid does not exist")
+        there.release()
+        assert (await running.end()).code == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "why", "code"),
+    [
+        (b"<urlset></urlset>", "1  sitemaps that list no URL", 4),
+        (b"<urlset><url><loc>http://127", "1  sitemap: nothing could be read from it", 3),
+        (b"<urlset><url><loc>http://a.example/1</loc></url></urlset>", "1  URLs of sitemaps on other hosts", 4),
+    ],
+    ids=["empty", "broken", "another host"],
+)
+async def test_a_run_whose_only_sitemap_leads_nowhere_says_why(
+    tmp_path: Path, body: bytes, why: str, code: int
+) -> None:
+    async with site(ok(body)) as there:
+        spider = SPIDER.format(url="", retries=0, robots=False)
+        (tmp_path / "site.py").write_text(spider.replace('seeds=[""]', f'sitemap="{there.url("/sitemap.xml")}"'))
+        ended = await call(tmp_path, "run", "site.py", "--allow-private")
+    assert ended.code == code, ended
+    assert why in ended.out
 
 
 @pytest.mark.parametrize("robots", [False, True])

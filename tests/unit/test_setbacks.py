@@ -1,10 +1,12 @@
 """What the screen says while a worker waits for its next try."""
 
+import msgspec
 import pytest
 from tests.unit.worker_ports import lease
 
+from trotline.model.lease import Lease
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
-from trotline.worker.setbacks import Setbacks
+from trotline.worker.setbacks import MOST_SEEDS, Setbacks
 from trotline.worker.visited import Visit
 
 REFUSED = Retry(wait=14.2, why="unreachable: no connection: Connection refused")
@@ -42,3 +44,27 @@ def test_a_visit_that_ended_ends_the_news(outcome: Outcome) -> None:
 def test_a_hop_of_a_redirect_is_no_setback() -> None:
     assert after(Snooze(wait=0.0, why="moved")) == ""
     assert after(REFUSED, Snooze(wait=0.0, why="moved")) != ""
+
+
+def page(number: int, parent: str) -> Lease:
+    found = lease(number)
+    return msgspec.structs.replace(found, task=msgspec.structs.replace(found.task, parent=parent, fingerprint=number))
+
+
+def test_a_seed_that_waits_is_said_while_other_pages_are_read() -> None:
+    setbacks = Setbacks()
+    setbacks.note(Visit(lease=page(1, ""), outcome=REFUSED), 100.0)
+    setbacks.note(Visit(lease=page(2, "http://h.test/"), outcome=Done()), 100.0)
+    setbacks.note(Visit(lease=page(3, "http://h.test/"), outcome=Retry(wait=5, why="broken: 503")), 100.0)
+
+    assert setbacks.told(100.0, idle=False) == "h.test: no connection: Connection refused, again in 14 s"
+    setbacks.note(Visit(lease=page(1, ""), outcome=Done()), 101.0)
+    assert setbacks.told(101.0, idle=False) == ""
+
+
+def test_seeds_that_wait_are_remembered_within_bounds() -> None:
+    setbacks = Setbacks()
+    for number in range(MOST_SEEDS + 10):
+        setbacks.note(Visit(lease=page(number, ""), outcome=Retry(wait=1 + number, why="broken: 503")), 100.0)
+
+    assert setbacks.told(100.0, idle=False).endswith("again in 11 s"), "the oldest are forgotten"

@@ -36,6 +36,10 @@ _WORDS = {
     "dropped: refused: robots.txt": "disallowed by robots.txt",
     "dropped: gone: 404": "404 not found",
     "dropped: gone: 410": "410 gone",
+    "dropped: sitemap: lists no URL": "sitemaps that list no URL",
+    "links refused: sitemap: URL of another host": "URLs of sitemaps on other hosts",
+    "links refused: sitemap: URL does not match": "URLs of sitemaps that do not match the pattern of the seed",
+    "links refused: sitemap: not an http(s) URL": "URLs of sitemaps that are not http or https",
 }
 _ROWS_OF = "select * from {} limit 5"
 _ANY_ROWS = "select kind, key, data from records limit 5"

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from trotline.app.reporting import Report
 
 JSON_EVERY: Seconds = 1.0
+MOST_DEATHS = 10
+"""Reasons of dead tasks that get a line of their own when they first happen."""
+_DEAD = "dead: "
 
 
 class View(Protocol):
@@ -61,6 +64,7 @@ class Lines:
         self._state: dict[str, str] = {}
         self._begun = False
         self._warned: set[str] = set()
+        self._deaths: set[str] = set()
 
     def show(self, report: "Report") -> None:
         found = self._outlook.update(report)
@@ -74,6 +78,7 @@ class Lines:
             if warning not in self._warned:
                 self._echo(f"{clock(report.elapsed):>7}  warning: {safe(warning)}")
         self._warned.update(report.warnings)
+        self._tell_deaths(report)
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
         changes += [f"{key}: over" for key in self._state if key not in now]
@@ -83,6 +88,13 @@ class Lines:
         if report.elapsed >= self._next:
             self._echo(line(report, found))
             self._next = report.elapsed + self._every
+
+    def _tell_deaths(self, report: "Report") -> None:
+        """The first reasons for which tasks are given up: a run of hours must not keep them for its end."""
+        new = [why for why in report.errors if why.startswith(_DEAD) and why not in self._deaths]
+        for why in new[: MOST_DEATHS - len(self._deaths)]:
+            self._echo(f"{clock(report.elapsed):>7}  {safe(why)}")
+            self._deaths.add(why)
 
     def close(self) -> None:
         """Every line is out already."""

@@ -35,6 +35,9 @@ _SLICE = 500
 """URLs that go through the gate before other visits have a turn."""
 OTHER_HOST = "sitemap: URL of another host"
 NOT_WEB = "sitemap: not an http(s) URL"
+NOT_WANTED = "sitemap: URL does not match"
+"""The seed's own `match` leaves it out."""
+EMPTY = "sitemap: lists no URL"
 
 Marked = Callable[[Lease], AbstractContextManager[None]]
 """While it lasts, the supervisor knows which task this process is busy with."""
@@ -115,7 +118,7 @@ class SitemapVisitor:
         if not found.entries and not found.children and (seed.robots or found.notes or found.cuts):
             nothing = "robots.txt names none" if seed.robots else "nothing could be read from it"
             return Bury(why=f"sitemap: {nothing}", detail="; ".join([*found.notes, *found.cuts])[:500]), sifted
-        return Done(), sifted
+        return Done(why="" if found.entries or found.children else EMPTY), sifted
 
     def _children(self, seed: SitemapSeed, found: Sitemap, parent: Task) -> list[Task]:
         """The files below this one, each with its share of those that may be read."""
@@ -168,7 +171,9 @@ class _Pages:
             if not url.startswith(own) and bare_host(url) != host:
                 sifted.refuse(OTHER_HOST)
                 sifted.examples.setdefault(OTHER_HOST, url)
-            elif self._wants(url):
+            elif not self._wants(url):
+                sifted.refuse(NOT_WANTED)
+            else:
                 yield msgspec.structs.replace(self._route.task(url), parent=parent.url, site=parent.site)
 
 

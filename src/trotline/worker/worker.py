@@ -60,10 +60,11 @@ class Worker:
         return self._committer.held_back or self._away or self._waits_for()
 
     def _waits_for(self) -> str:
-        """The next try, if nothing else is under way."""
-        if not self._setbacks or self._busy or len(self._starts):
+        """The next try: of anything if nothing else is under way, of a seed in any case."""
+        if not self._setbacks:
             return ""
-        return self._setbacks.told(asyncio.get_running_loop().time())
+        idle = not self._busy and not len(self._starts)
+        return self._setbacks.told(asyncio.get_running_loop().time(), idle=idle)
 
     @property
     def stopping(self) -> bool:
