@@ -11,6 +11,7 @@ from tests.e2e.running import call, rows_of
 from trotline.testing.servers import listen
 
 PAGES = 60
+LINKS = {"/heavy": ["/large", "/away"], "/lists": [f"/list?page={number}" for number in range(60)]}
 SPIDER = """
 from trotline import Limits, Page, Spider
 
@@ -25,7 +26,17 @@ def page(page: Page):
 
 
 async def _page(request: web.Request) -> web.Response:
-    """Page after page, each with one link to the next; /long has a link that no URL limit lets through."""
+    """Page after page, each with one link to the next; /long has a link that no URL limit lets through, /heavy one to a
+    page over the limits, /lists more queries than a spider may allow."""
+    if request.path in LINKS:
+        links = "".join(f'<a href="{link}">link</a>' for link in LINKS[request.path])
+        return web.Response(text=f"<p>words</p>{links}", content_type="text/html")
+    if request.path == "/large":
+        return web.Response(text="x" * 3_000, content_type="text/html")
+    if request.path == "/away":
+        raise web.HTTPFound(f"/{'y' * 3_000}")
+    if request.path == "/list":
+        return web.Response(text=f"<p>{request.query_string}</p>", content_type="text/html")
     if request.path == "/long":
         return web.Response(text=f'<p>words</p><a href="/{"x" * 3_000}">long</a>', content_type="text/html")
     number = int(request.match_info["number"])
@@ -50,7 +61,8 @@ async def _long_robots(request: web.Request) -> web.Response:
 async def url() -> AsyncIterator[str]:
     [socket] = listen(["127.0.0.1"])
     application = web.Application()
-    application.router.add_get("/long", _page)
+    for path in ("/long", "/large", "/away", "/list", *LINKS):
+        application.router.add_get(path, _page)
     application.router.add_get("/sitemap.xml", _deep_sitemap)
     application.router.add_get("/robots.txt", _long_robots)
     application.router.add_get(r"/page/{number:\d+}", _page)
@@ -107,6 +119,38 @@ async def test_a_default_limit_that_cuts_ends_run_and_work_with_code_5(url: str,
 
     tried = await call(tmp_path, "try", "site.py", "page", f"{url}/long", "--allow-private")
     assert "links longer than 2,083 characters (raise Limits(url)): 1" in tried.out
+    traced = await call(tmp_path, "trace", f"{url}/{'x' * 3_000}")
+    assert "refused: it is too long, links longer than 2,083 characters (raise Limits(url))" in traced.out
+    assert f"at {url}/long" in traced.out
+
+
+async def test_a_page_that_a_limit_refused_is_named_with_its_setting_by_run_try_and_trace(url: str, tmp_path: Path):
+    (tmp_path / "site.py").write_text(SPIDER.format(seed=f"{url}/heavy", more=", limits=Limits(wire_body=2_048)"))
+    ended = await call(tmp_path, "run", "site.py", "--allow-private")
+
+    assert ended.code == 3, ended
+    assert f"pages with a body over 2 KiB: 1, e.g. {url}/large (raise Limits(wire_body))" in ended.out
+    assert f"redirect to a URL over 2,083 characters: 1, e.g. {url}/away (raise Limits(url))" in ended.out
+    tried, traced = await asyncio.gather(
+        call(tmp_path, "try", "site.py", "page", f"{url}/large", "--allow-private"),
+        call(tmp_path, "trace", f"{url}/large"),
+    )
+    assert "pages with a body over 2 KiB (raise Limits(wire_body))" in tried.out
+    assert "dead: refused: body over" in traced.out
+    assert "(raise Limits(wire_body))" in traced.out
+
+
+async def test_try_counts_the_links_of_a_page_for_the_traps_as_a_run_does(url: str, tmp_path: Path):
+    rules = ", traps=TrapRules(query_variants=10, query_values=20)"
+    spider = SPIDER.format(seed=f"{url}/lists", more=rules).replace("import Limits", "import TrapRules")
+    (tmp_path / "site.py").write_text(spider)
+    ended = await call(tmp_path, "run", "site.py", "--allow-private", "--json")
+    tried = await call(tmp_path, "try", "site.py", "page", f"{url}/lists", "--allow-private")
+
+    assert ended.code == 0, "the spider set this limit itself"
+    [cut] = ended.summary["cuts"]
+    assert (cut["setting"], cut["own"]) == ("TrapRules(query_values)", True)
+    assert f"queries of a path (raise TrapRules(query_values)): {cut['count']}" in tried.out
 
 
 async def test_a_limit_of_the_spiders_own_cuts_and_ends_well(url: str, tmp_path: Path):

@@ -10,7 +10,10 @@ from trotline.model.limits import Limits
 from trotline.rules import near_duplicates, scope, sitemaps, traps, urls
 from trotline.rules.cuts import cut_by, cuts, is_cut, own_limits, unwanted
 from trotline.rules.sitemaps import Sitemap, parse
-from trotline.rules.traps import TrapRules
+from trotline.rules.traps import TrapRules, TrapWatch
+
+NOW = 1_790_000_000.0
+"""In 2026."""
 
 
 def books(tallies: dict[str, int], examples: dict[str, str] | None = None, dead: int = 0) -> Progress:
@@ -33,7 +36,8 @@ def test_what_no_limit_did_is_no_cut():
 
 
 REASONS = [
-    scope.DEPTH, TOO_MANY, urls.TOO_LONG.why, traps.DEEP, traps.REPEATED, traps.CALENDAR, traps.VARIANTS, traps.SESSION,
+    scope.DEPTH, TOO_MANY, urls.TOO_LONG.why, traps.DEEP, traps.REPEATED, traps.CYCLES,
+    traps.CALENDAR, traps.AHEAD, traps.BACK, traps.VARIANTS, traps.VALUES, traps.SESSION,
     near_duplicates.SAME_TEXT, near_duplicates.NOT_FOUND,
 ]  # fmt: skip
 
@@ -56,6 +60,10 @@ def test_every_limit_of_the_gate_is_a_cut_with_a_setting_that_exists(reason: str
         ("decoded body over 32 MiB", "pages with a decompressed body over 32 MiB"),
         ("body expands more than 100:1", "pages that decompress to more than 100 times their size"),
         ("head over the limit of 65536 bytes", "answers with headers over 64 KiB"),
+        ("head with more than 128 fields", "answers with more than 128 header fields"),
+        ("trailers and framing over the limit of 65536 bytes", "answers with trailers and framing over 64 KiB"),
+        ("content-encodings: 3, the limit is 2", "pages with more than 2 content-encodings"),
+        ("redirect to a URL over 2083 characters (302)", "pages that redirect to a URL over 2,083 characters"),
         ("more than 10 redirects", "pages behind more than 10 redirects"),
     ],
 )
@@ -64,6 +72,36 @@ def test_pages_refused_by_a_limit_are_cuts_while_they_are_dead(why: str, what: s
 
     assert [cut.what for cut in cuts(books(tallies, dead=2), {})] == [what]
     assert cuts(books(tallies, dead=0), {}) == [], "they were revived"
+
+
+@pytest.mark.parametrize(
+    ("rules", "paths", "setting"),
+    [
+        (TrapRules(segments=2), ["/a/b/c"], "segments"),
+        (TrapRules(same_segment=1), ["/a/a/b/a/a"], "same_segment"),
+        (TrapRules(cycles=1), ["/a/b/a/b/a/b/a/b"], "cycles"),
+        (TrapRules(years_ahead=2), ["/calendar/2040/05/"], "years_ahead"),
+        (TrapRules(years_back=20), ["/calendar/1990/05/"], "years_back"),
+        (TrapRules(calendar_pages=1), ["/on/2026/05/", "/on/2026/06/"], "calendar_pages"),
+        (TrapRules(query_variants=2), [f"/q?a={n % 3}&b={n % 5}&c={n % 7}" for n in range(100)], "query_variants"),
+        (TrapRules(query_variants=2, query_values=5), [f"/l?page={n}" for n in range(20)], "query_values"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_trap_names_the_rule_that_refused(rules: TrapRules, paths: list[str], setting: str):
+    watch, own = TrapWatch(rules), own_limits(None, None, rules)
+    reasons = [watch.why(_at(path), NOW, alike=True) for path in paths]
+
+    [last] = {reason for reason in reasons if reason is not None} or {""}
+    cut = cut_by(last, own)
+    assert cut is not None
+    assert (cut.setting, cut.own) == (f"TrapRules({setting})", True)
+
+
+def _at(path: str) -> urls.Address:
+    address = urls.read(f"http://a.example{path}")
+    assert isinstance(address, urls.Address)
+    return address
 
 
 def test_one_limit_is_one_line_whatever_its_reasons_say():

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
+
 from trotline.app import wiring
 from trotline.app.places import path_of, scheme_of
 from trotline.model.job import LaneView, Whereabouts
@@ -14,7 +16,7 @@ from trotline.ports.frontier import DEAD_AFTER
 from trotline.ports.ledger import Ledger
 from trotline.rules import redaction
 from trotline.rules.story import UNKNOWN, Facts, Identity, rule_behind
-from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, read
+from trotline.rules.urls import LONGEST_TEXT, Address, Refusal, UrlRules, fingerprint, read
 from trotline.spider.spider import Spider
 
 _LANES = 10_000
@@ -53,7 +55,9 @@ async def trace(
     Without the spider its routes are not known: then only what was visited under this very URL is found.
     """
     progress = await console.progress()
-    address = read(url, (spider.urls if spider else None) or UrlRules())
+    # A link that is too long for the spider may be one that its pages led to.
+    rules = msgspec.structs.replace((spider.urls if spider else None) or UrlRules(), max_length=LONGEST_TEXT)
+    address = read(url, rules)
     if isinstance(address, Refusal):
         return Facts(job=job, asked=url, refusal=address.why, progress=progress)
     known = [fingerprint(route, address.identity) for route in spider.routes] if spider else []

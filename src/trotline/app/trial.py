@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from trotline.app.guarded import Guard
-from trotline.frontier.gate import TOO_MANY, Gate
+from trotline.frontier.gate import TOO_MANY, TRAP, Gate
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
 from trotline.model.limits import Limits
@@ -106,7 +106,7 @@ class Trier:
             hops.append(await self._hop(route, task, now()))
         last = hops[-1].answer
         if hops[-1].verdict.kind is not Kind.OK or not isinstance(last, Answer):
-            return Trial(hops=hops)
+            return Trial(hops=hops, own_limits=self._spider.rules.own_limits)
         return await self._read(route, task, last, hops, now())
 
     async def _hop(self, route: Route, task: Task, now: Moment) -> Hop:
@@ -154,10 +154,13 @@ class Trier:
         seen: set[tuple[str, str]] = set()
         for place, draft in enumerate(given):
             said = self._gate.explain(draft, task, now)
+            again = (draft.route, said.identity) in seen
+            if said.verdict == "admitted" and not again:
+                said = self._gate.explain(draft, task, now, counts=True)
             refused = "" if said.verdict == "admitted" else said.verdict.removeprefix("refused: ")
             if place >= self._gate.most_links:
                 refused = TOO_MANY
-            if not refused and (draft.route, said.identity) in seen:
+            if again and (not refused or refused.startswith(TRAP)):
                 refused = "twice on the page"
             seen.add((draft.route, said.identity))
             yield Link(url=said.url, route=draft.route, refused=refused)

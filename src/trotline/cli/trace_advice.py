@@ -14,6 +14,7 @@ from trotline.rules.addresses import is_number, why_not_address
 from trotline.rules.cuts import cuts
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
 from trotline.rules.story import Facts, Fate, Story
+from trotline.rules.urls import TOO_LONG
 
 Deed = tuple[str, str]
 """What for, and the command."""
@@ -134,6 +135,8 @@ def _keeps_out(facts: Facts, why: str) -> str:
             return "Raise max_depth in the spider, or leave it out, and run it again: a new job finds the link anew."
         case "too many links":
             return "Raise links in limits=Limits(links=...) of the spider, and run it again."
+        case why if why == TOO_LONG.why:
+            return "Raise url in limits=Limits(url=...) of the spider, and run it again."
         case why if why.startswith("trap: "):
             return (
                 "The trap rules keep it out, since crawls of such URLs do not end: traps=TrapRules(...) in the spider."

@@ -15,7 +15,7 @@ from trotline.cli.trace_advice import Where, now_and_next, refusal
 from trotline.model.job import LaneView, Progress
 from trotline.model.moments import Moment, iso
 from trotline.model.visit_row import VisitRow
-from trotline.rules.cuts import cut_by
+from trotline.rules.cuts import cut_by, cut_page
 from trotline.rules.story import Event, Facts, Fate, Life, Story, What, tell
 
 __all__ = ["Where", "facts_of", "lines"]
@@ -89,7 +89,8 @@ def _fate(facts: Facts, story: Story, where: Where) -> str:
         case Fate.DROPPED:
             return f"visited, but not read: {safe_text(story.why)}"
         case Fate.DEAD:
-            return f"dead: {safe_text(story.why)}"
+            cut = cut_page(story.why, where.job.rules.own_limits)
+            return f"dead: {safe_text(story.why)}" + (f" ({cut.advice})" if cut is not None else "")
         case Fate.WAITING:
             return "waiting for its turn"
         case Fate.DELAYED:

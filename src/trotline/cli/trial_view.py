@@ -16,7 +16,7 @@ from trotline.model.lease import Reject
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redaction
-from trotline.rules.cuts import cut_by
+from trotline.rules.cuts import cut_by, cut_page
 from trotline.rules.redaction import is_secret_header
 
 _RECORDS = 5
@@ -38,6 +38,8 @@ def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
     found = [_headline(trial, route)]
     for hop in trial.hops[:-1]:
         found.append(_row("moved", f"{safe_text(hop.verdict.why)}  {safe_url(hop.url, 200)}"))
+    if cut := cut_page(f"{trial.verdict.kind.value}: {trial.verdict.why}", trial.own_limits):
+        found.append(_row("cut", click.style(f"{cut.what} ({cut.advice})", fg="yellow")))
     found += _robots(trial.hops[-1])
     if trial.outside:
         found.append(_row("scope", click.style(f"a run would not visit it: {reason(trial.outside)}", fg="yellow")))

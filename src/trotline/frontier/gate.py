@@ -17,12 +17,14 @@ from trotline.model.task import Task
 from trotline.rules.near_duplicates import DuplicateWatch, Likeness, text_number
 from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, why_out
 from trotline.rules.sessions import without_session
-from trotline.rules.traps import CALENDAR, REPEATED, TrapWatch
+from trotline.rules.traps import AHEAD, BACK, CALENDAR, CYCLES, REPEATED, TrapWatch
 from trotline.rules.urls import LONGEST_TEXT, TOO_LONG, Address, Refusal, UrlRules, fingerprint, read, task_identity
 
 TOO_MANY = "too many links"
 TRAP = "trap: "
 """How reasons of the trap rules begin."""
+_OF_ITS_PAGE = frozenset({DEPTH, OTHER_HOST, REPEATED, CYCLES, CALENDAR, AHEAD, BACK})
+"""Reasons that depend on the page that a link stands on."""
 CUTS_OF_A_PAGE = 200
 """Links left out that are told one by one; further ones of the page are only counted."""
 CUTS_OF_A_PROCESS = 50_000
@@ -158,8 +160,11 @@ class Gate:
             return address.why
         return why_out(self.scope, address, task.depth) or address
 
-    def explain(self, link: Task | str, parent: Task | None = None, now: Moment = 0.0) -> Explained:
-        """Why this link of `parent` (or this seed) would or would not be admitted. Changes nothing."""
+    def explain(
+        self, link: Task | str, parent: Task | None = None, now: Moment = 0.0, *, counts: bool = False
+    ) -> Explained:
+        """Why this link of `parent` (or this seed) would or would not be admitted. Changes nothing, unless it `counts`
+        for the traps: so the links of a page that is tried reach the same limits as in a run."""
         draft = Task(url=link, route=parent.route if parent else "") if isinstance(link, str) else link
         depth = draft.depth or (parent.depth + 1 if parent else 0)
         address = read(draft.url, self._urls if parent else self._seed_urls)
@@ -174,7 +179,7 @@ class Gate:
         ):
             why = OTHER_HOST
         if why is None and parent is not None:
-            why = self.traps.would(address, now)
+            why = self.traps.why(address, now) if counts else self.traps.would(address, now)
         identity = task_identity(draft, address)
         if why is not None:
             return Explained(f"refused: {why}", address.url, identity)
@@ -185,7 +190,7 @@ class Gate:
         unknown = self._known.unknown(follow.route, urls)
         visit.sifted.known += len(urls) - len(unknown)
         for url in unknown:
-            address = self._read(url, visit)
+            address = self._read(url, visit, follow.route)
             if address is None:
                 continue
             number = fingerprint(follow.route, address.identity)
@@ -202,7 +207,7 @@ class Gate:
         if by_url and self._known.has_text(draft.route, draft.url):
             visit.sifted.known += 1
             return
-        address = self._read(draft.url, visit)
+        address = self._read(draft.url, visit, draft.route)
         if address is None:
             return
         number = fingerprint(draft.route, task_identity(draft, address))
@@ -211,7 +216,7 @@ class Gate:
         elif self._inside(draft.url, address, draft.depth or visit.depth, visit, draft.route, number):
             visit.add(self._filled(draft, address, number, visit))
 
-    def _read(self, url: str, visit: "SiftedPage") -> Address | None:
+    def _read(self, url: str, visit: "SiftedPage", route: str) -> Address | None:
         why = self._known.refusal(url)
         if why is None:
             address = read(url, self._urls)
@@ -220,6 +225,8 @@ class Gate:
             why = self._too_long(url, visit) if address is TOO_LONG else address.why
             if why != OTHER_HOST:
                 self._known.add_refusal(url, why)
+            if why == TOO_LONG.why:
+                self._cut_off(route, [url], why, visit)
         visit.sifted.refuse(why, example=url if why == TOO_LONG.why else "")
         return None
 
@@ -236,7 +243,7 @@ class Gate:
     def _cut_off(self, route: str, urls: Sequence[str], why: str, visit: "SiftedPage") -> None:
         """Links that were not even looked at: a few are, so that they can be told one by one."""
         for url in urls[:CUTS_OF_A_PAGE] if self._cuts_left else ():
-            address = read(url, self._urls)
+            address = read(url, self._seed_urls)
             if isinstance(address, Address):
                 number = fingerprint(route, address.identity)
                 self._tell_cut(CutLink(address.url, route, number, address.lane, why, visit.depth), visit)
@@ -259,7 +266,7 @@ class Gate:
         if by_limit:
             self._tell_cut(CutLink(address.url, route, number, address.lane, why, depth), visit)
         # The same link may pass on another page: nearer to a seed, of its own host, or unlike others.
-        if why not in (DEPTH, OTHER_HOST, REPEATED, CALENDAR):
+        if why not in _OF_ITS_PAGE:
             self._known.add_refusal(url, why)
         return False
 

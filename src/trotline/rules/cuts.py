@@ -92,7 +92,11 @@ _KINDS = (
     ),
     _Kind("links refused: trap: deep path", "links with more than {value} path segments", "segments"),
     _Kind("links refused: trap: repeated segments", "links whose path repeats itself", "same_segment"),
+    _Kind("links refused: trap: repeated groups", "links whose path repeats a group of segments", "cycles"),
     _Kind("links refused: trap: endless calendar", "links into an endless calendar", "calendar_pages"),
+    _Kind("links refused: trap: far future date", "links to dates more than {value} years ahead", "years_ahead"),
+    _Kind("links refused: trap: far past date", "links to dates more than {value} years back", "years_back"),
+    _Kind("links refused: trap: query values", "links after the first {value} queries of a path", "query_values"),
     _Kind("links refused: trap: query variants", "links that only combine query parameters anew", "query_variants"),
     _Kind("links refused: trap: session id", "links to the same page under new session ids", "session_variants"),
     _Kind("links refused: trap: same text", "links on pages that all have the same text", "same_text"),
@@ -101,6 +105,10 @@ _KINDS = (
     _Kind("dead: refused: decoded body", "pages with a decompressed body over {value}", "decoded_body"),
     _Kind("dead: refused: body expands", "pages that decompress to more than {value} times their size", "expansion"),
     _Kind("dead: refused: head over", "answers with headers over {value}", "header_bytes"),
+    _Kind("dead: refused: head with more than", "answers with more than {value} header fields", "header_fields"),
+    _Kind("dead: refused: trailers", "answers with trailers and framing over {value}", "header_bytes"),
+    _Kind("dead: refused: content-encodings", "pages with more than {value} content-encodings", "encodings"),
+    _Kind("dead: refused: redirect to a URL over", "pages that redirect to a URL over {value} characters", "url"),
     _Kind("dead: refused: more than", "pages behind more than {value} redirects", "redirects"),
 )
 _DEAD = "dead: "
@@ -132,6 +140,13 @@ def cut_by(reason: str, own: Mapping[str, float], *, count: int = 1, example: st
     """What a refusal of the gate ("depth", "trap: session id") means; None if no limit did it."""
     kind = next((kind for kind in _KINDS if kind.tally == LINKS + reason), None)
     return None if kind is None else _cut(kind, own, count=count, example=example)
+
+
+def cut_page(why: str, own: Mapping[str, float]) -> Cut | None:
+    """The limit that refused a page whose grave says `why` ("refused: body over 10 MiB"); None if none did."""
+    name = f"{_DEAD}{why}"
+    kind = next((kind for kind in _KINDS if kind.tally.startswith(_DEAD) and name.startswith(kind.tally)), None)
+    return None if kind is None else _cut(kind, own, count=1, example="")
 
 
 def is_cut(tally: str) -> bool:

@@ -17,9 +17,14 @@ from trotline.rules.variants import QueryShapes, Shares
 
 DEEP = "trap: deep path"
 REPEATED = "trap: repeated segments"
+CYCLES = "trap: repeated groups"
 CALENDAR = "trap: endless calendar"
+AHEAD = "trap: far future date"
+BACK = "trap: far past date"
 VARIANTS = "trap: query variants"
+VALUES = "trap: query values"
 SESSION = "trap: session id"
+"""One reason for each rule that refuses: it names the setting in the summary."""
 
 
 class TrapRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +69,7 @@ class TrapWatch:
         """Reason -> how many, and the first of them."""
         # At most, with the default rules: 5, 1.6 and 0.5 MB of maps, and 6 MB of shapes of queries.
         self._variants = Shares(rules.query_variants, keys=2_048, why=VARIANTS)
-        self._values = Shares(rules.query_values, keys=64, why=VARIANTS)
+        self._values = Shares(rules.query_values, keys=64, why=VALUES)
         self._dates = Shares(rules.calendar_pages, keys=64, why=CALENDAR)
         self._ids = Shares(rules.session_variants, keys=8_192, why=SESSION)
         self._shapes = QueryShapes(keys=2_048)
@@ -113,7 +118,7 @@ class TrapWatch:
         factor = 1 if repeats else _WITHOUT_EVIDENCE
         if self.rules.same_segment and max(map(segments.count, segments)) > self.rules.same_segment * factor:
             return REPEATED
-        return REPEATED if self.rules.cycles and cycles(segments) > self.rules.cycles * factor else None
+        return CYCLES if self.rules.cycles and cycles(segments) > self.rules.cycles * factor else None
 
     def _far(self, path: str, query: str, now: Moment) -> str | None:
         """A date far from now, where the path or the parameter is named like a calendar: /p/2077/11 is a product."""
@@ -127,8 +132,9 @@ class TrapWatch:
             return None
         ahead = int(date[1]) - (1970 + int(now // _YEAR))
         rules = self.rules
-        far = (rules.years_ahead and ahead > rules.years_ahead) or (rules.years_back and -ahead > rules.years_back)
-        return CALENDAR if far else None
+        if rules.years_ahead and ahead > rules.years_ahead:
+            return AHEAD
+        return BACK if rules.years_back and -ahead > rules.years_back else None
 
     def _uses(self, address: Address) -> list["Use"]:
         """Which shares this address takes from: the share, by which pattern, which item of it."""

@@ -105,7 +105,7 @@ def _redirect(task: Task, answer: Answer, limits: Limits) -> Verdict:
     if target is None or not target.startswith(("http://", "https://")):
         return Verdict(Kind.REFUSED, f"{answer.status} to something that is not http(s)", final=True)
     if len(target) > limits.url:
-        return Verdict(Kind.REFUSED, f"{answer.status} to a URL over {limits.url} characters", final=True)
+        return Verdict(Kind.REFUSED, f"redirect to a URL over {limits.url} characters ({answer.status})", final=True)
     if task.body and answer.status in (307, 308) and not may_carry_body(answer.url, target):
         return Verdict(Kind.REFUSED, f"{answer.status} would send the body to another origin", final=True)
     return Verdict(Kind.MOVED, str(answer.status), location=target)

@@ -20,6 +20,7 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Verdict
 from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules import redaction
+from trotline.rules.cuts import is_cut
 from trotline.rules.fields import said
 from trotline.spider.records import text_of
 
@@ -124,7 +125,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             rejects=tuple(_tellable(reject, self.lease.task) for reject in self.rejects),
             news=self.news,
             tallies=self._tallies(),
-            examples=self._examples() if self.sifted.examples else {},
+            examples=self._examples() if self.sifted.examples or isinstance(self.outcome, Bury) else {},
         )
 
     def _tallies(self) -> dict[str, int]:
@@ -144,13 +145,13 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         return tallies
 
     def _examples(self) -> dict[str, str]:
-        sifted = self.sifted
-        return {
-            name if name == sifted.alike else f"links refused: {name}": redaction.text(
-                whole(url), about=self.lease.task
-            )
-            for name, url in sifted.examples.items()
+        sifted, task = self.sifted, self.lease.task
+        found = {
+            name if name == sifted.alike else f"links refused: {name}": url for name, url in sifted.examples.items()
         }
+        if isinstance(self.outcome, Bury) and is_cut(name := f"dead: {self.outcome.why}"):
+            found[name] = task.url
+        return {name: redaction.text(whole(url), about=task) for name, url in found.items()}
 
 
 def without(batch: Sequence[Visit], rejected: Mapping[int, str]) -> list[Visit]:

@@ -94,7 +94,7 @@ def codings(header: str, limits: Limits) -> list[str]:
     named = [part.strip().lower() for part in header.split(",")]
     chain = [name for name in reversed(named) if name not in _NO_CODING]
     if len(chain) > limits.encodings:
-        raise OverLimit(f"{len(chain)} content-encodings, the limit is {limits.encodings}")
+        raise OverLimit(f"content-encodings: {len(chain)}, the limit is {limits.encodings}")
     return chain
 
 

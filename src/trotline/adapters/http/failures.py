@@ -118,9 +118,10 @@ def _tls_trouble(error: OSError) -> tuple[Trouble, str]:
 def _head_trouble(error: aiohttp.ClientResponseError | HttpProcessingError, limits: Limits) -> tuple[Trouble, str]:
     cause: BaseException | None = error
     while cause is not None:
-        if isinstance(cause, LineTooLong) or "Too many headers" in str(cause):
-            fields = f"{limits.header_fields} headers or {limits.header_bytes} bytes"
-            return Trouble.TOO_LARGE, f"head over the limit of {fields}"
+        if isinstance(cause, LineTooLong):
+            return Trouble.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes"
+        if "Too many headers" in str(cause):
+            return Trouble.TOO_LARGE, f"head with more than {limits.header_fields} fields"
         cause = cause.__cause__
     return Trouble.PROTOCOL, f"not HTTP: {error.message}"
 
