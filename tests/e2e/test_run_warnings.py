@@ -34,7 +34,8 @@ async def test_empty_fields_idle_selectors_and_seeds_out_of_scope_are_in_the_sum
 async def test_bad_lines_of_seeds_are_told_with_their_number_and_cost_no_other(tmp_path: Path) -> None:
     async with HeldSite(pages=3, held=()) as site:
         (tmp_path / "site.py").write_text(SPIDER.format(seeds=[], more=""))
-        lines = [f"{site.url}/page/1", "# a remark", "", "nonsense", f"{site.url}/page/2", '{"url": 5}']
+        pooled = f'{{"url": "{site.url}/page/2", "proxy_pool": "residential"}}'
+        lines = [f"{site.url}/page/1", "# a remark", "", "nonsense", pooled, '{"url": 5}']
         (tmp_path / "seeds.txt").write_text("\n".join(lines))
         ended = await call(tmp_path, "run", "site.py", "--allow-private", "--seeds", "seeds.txt", "--json")
 
@@ -44,6 +45,8 @@ async def test_bad_lines_of_seeds_are_told_with_their_number_and_cost_no_other(t
     assert "2 lines" in warning
     assert "line 4: " in warning
     assert "line 6: " in warning
+    [pool] = [text for text in ended.summary["warnings"] if "pool" in text]
+    assert pool == "tasks name the proxy pool 'residential', which does not exist: they were fetched without a pool"
 
 
 async def test_changed_code_and_another_run_are_told_when_a_job_goes_on(tmp_path: Path) -> None:

@@ -90,6 +90,8 @@ async def test_a_run_whose_only_sitemap_leads_nowhere_says_why(
         ended = await call(tmp_path, "run", "site.py", "--allow-private")
     assert ended.code == code, ended
     assert why in ended.out
+    tried = await call(tmp_path, "try", "site.py", "--allow-private")
+    assert "Give a URL: trotline try site.py page URL --allow-private" in tried.err
 
 
 @pytest.mark.parametrize("robots", [False, True])

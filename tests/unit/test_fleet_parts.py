@@ -61,16 +61,16 @@ def test_how_a_job_ended_stands_in_its_books(progress: Progress, ending: Ending 
 
 async def test_an_unfinished_job_is_gone_on_with_and_a_cancelled_one_is_not(tmp_path: Path):
     place, spider = f"sqlite:{tmp_path}/f.db", Spider("shop", pace="1/s")
-    first, resumed = await open_job(place, spider, "one", fresh=False)
-    assert (first.id, resumed) == ("shop-1", False)
-    same, resumed = await open_job(place, spider, "two", fresh=False)
+    first, resumed, before = await open_job(place, spider, "one", fresh=False)
+    assert (first.id, resumed, before) == ("shop-1", False, None)
+    same, resumed, _ = await open_job(place, spider, "two", fresh=False)
     assert (same.id, resumed) == ("shop-1", True)
     assert same.accepts("one") and same.accepts("two"), "whoever goes on with it does so with the code that is here"
     frontier = await open_frontier(place, same)
     await frontier.cancel()
     await frontier.close()
-    second, resumed = await open_job(place, spider, "two", fresh=False)
-    assert (second.id, resumed) == ("shop-2", False)
+    second, resumed, before = await open_job(place, spider, "two", fresh=False)
+    assert (second.id, resumed, before and before.id) == ("shop-2", False, "shop-1")
     assert (await open_job(place, spider, "two", fresh=True))[0].id == "shop-3"
 
 

@@ -3,8 +3,10 @@
 from collections import Counter
 from typing import Any
 
+import msgspec
 import pytest
 
+from trotline.app.jobs import Opened
 from trotline.app.notes import about_code, about_seeds
 from trotline.app.seeding import Seeded
 from trotline.model.harvest import Follow
@@ -80,6 +82,17 @@ def test_pages_that_name_their_fields_do_not_become_as_many_counters() -> None:
     assert len(fleet.tallies) <= MOST_FIELDS
 
 
+def test_a_pool_that_a_task_names_is_told_once() -> None:
+    noticing = Noticing()
+    facts = noticing.look("page", [], [], "residential")
+    assert facts == noticing.look("page", [], [], "residential"), "the settlement may be lost"
+    noticing.confirm(facts)
+
+    assert noticing.look("page", [], [], "mobile") == ()
+    [told] = warnings(dict.fromkeys(facts, 1))
+    assert "proxy pool 'residential', which does not exist" in told
+
+
 def test_half_a_surrogate_pair_in_a_name_is_no_defect() -> None:
     fleet = Fleet()
     fleet.page(thing(**{"half \ud83d": None}))
@@ -92,10 +105,20 @@ def test_where_counters_were_folded_nothing_is_claimed() -> None:
 
 def test_another_file_and_another_version_are_told_apart() -> None:
     job = Job(id="shop-1", spider="shop", started_at=0.0, version="a" * 12, rules=LaneRules(source="shop.py"))
-    assert about_code(job, "shop.py", "a" * 12) == []
-    assert "shop.py has changed since shop-1 began" in about_code(job, "shop.py", "b" * 12)[0]
-    [other] = about_code(job, "store.py", "b" * 12)
+    resumed = Opened(job, True, job)
+    assert about_code(resumed, "shop.py", "a" * 12) == []
+    assert "shop.py has changed since shop-1 began" in about_code(resumed, "shop.py", "b" * 12)[0]
+    [other] = about_code(resumed, "store.py", "b" * 12)
     assert "started from shop.py, and this is store.py" in other
+
+
+def test_a_new_job_is_told_of_another_file_of_its_name_but_not_of_changes() -> None:
+    job = Job(id="shop-1", spider="shop", started_at=0.0, version="a" * 12, rules=LaneRules(source="shop.py"))
+    new = Opened(msgspec.structs.replace(job, id="shop-2"), False, job)
+    assert about_code(new, "shop.py", "b" * 12) == []
+    [other] = about_code(new, "store.py", "b" * 12)
+    assert "shop-1 was started from shop.py, and this is store.py: two files have a spider named 'shop'" in other
+    assert about_code(Opened(job, False, None), "store.py", "b" * 12) == []
 
 
 def test_seeds_out_of_scope_are_named_as_such() -> None:

@@ -1,5 +1,7 @@
 """Which job is meant."""
 
+from typing import NamedTuple
+
 import msgspec
 
 from trotline.app import wiring
@@ -7,20 +9,28 @@ from trotline.model.job import Job, State
 from trotline.spider.spider import Spider
 
 
-async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "") -> tuple[Job, bool]:
-    """The unfinished job of this spider, or one whose end was never told; else a new one. Was it there already?
+class Opened(NamedTuple):
+    job: Job
+    resumed: bool
+    """It was there already."""
+    before: Job | None
+    """The latest job of this name until now: the same one, if it goes on."""
+
+
+async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "") -> Opened:
+    """The unfinished job of this spider, or one whose end was never told; else a new one.
 
     Whoever goes on with a job by name wants it done with the code that is here now: its version is let in.
     """
     jobs = await wiring.open_jobs(frontier)
     try:
-        latest = None if fresh else await jobs.latest(spider.name)
-        if latest is None or latest.announced or await is_cancelled(frontier, latest):
+        latest = await jobs.latest(spider.name)
+        if fresh or latest is None or latest.announced or await is_cancelled(frontier, latest):
             rules = msgspec.structs.replace(spider.rules, source=source)
-            return await jobs.start(spider.name, rules, version), False
+            return Opened(await jobs.start(spider.name, rules, version), False, latest)
         if not latest.accepts(version):
             latest = await jobs.admit(latest.id, version)
-        return latest, True
+        return Opened(latest, True, latest)
     finally:
         await jobs.close()
 

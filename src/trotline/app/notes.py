@@ -2,10 +2,11 @@
 
 from pathlib import PurePath
 
+from trotline.app.jobs import Opened
 from trotline.app.loading import parse_ref
 from trotline.app.seeding import Seeded
 from trotline.app.wiring import AnyFrontier
-from trotline.model.job import Job, WorkerView
+from trotline.model.job import WorkerView
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import redaction
 
@@ -25,17 +26,20 @@ def source_of(ref: str) -> str:
     return PurePath(address.file).name if address.file else address.module
 
 
-def about_code(job: Job, ref: str, version: str) -> list[str]:
-    """The job goes on with other code than it began with."""
-    source, begun = source_of(ref), job.rules.source
+def about_code(opened: Opened, ref: str, version: str) -> list[str]:
+    """The job goes on with other code than it began with, or the last job of this name was another file's."""
+    source, before = source_of(ref), opened.before
+    if before is None:
+        return []
+    begun = before.rules.source
     if begun and begun != source:
         return [
-            f"{job.id} was started from {begun}, and this is {source}: two files have a spider named {job.spider!r};"
-            " rename one of them"
+            f"{before.id} was started from {begun}, and this is {source}: two files have a spider named"
+            f" {before.spider!r}; rename one of them"
         ]
-    if version and job.version and version != job.version:
+    if opened.resumed and version and before.version and version != before.version:
         return [
-            f"{source} has changed since {job.id} began: pages that were read before keep what the old code stored"
+            f"{source} has changed since {before.id} began: pages that were read before keep what the old code stored"
             " (visit all of them again: --fresh)"
         ]
     return []

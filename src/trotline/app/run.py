@@ -48,7 +48,8 @@ async def run(
             kept = msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db")
             return await run(kept, spider, show, launched)
     version = code_version(plan.ref)
-    job, resumed = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    opened = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    job, resumed, _ = opened
     frontier = await wiring.open_frontier(plan.frontier, job)
     await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
     await wiring.check_validators(plan.frontier, job, plan.sink, spider, rows=wiring.has_rows(plan.sink))
@@ -56,8 +57,7 @@ async def run(
     try:
         await wiring.check_sink(sink)
         run_ = _Run(plan, spider, resumed, frontier, sink, launched)
-        if resumed:
-            run_.note([*about_code(job, plan.ref, version), *await about_others(frontier)])
+        run_.note([*about_code(opened, plan.ref, version), *(await about_others(frontier) if resumed else ())])
         ending = await run_.until_end(show)
         await wiring.finish_sink(sink)
         if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):

@@ -68,12 +68,13 @@ async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None])
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
     version = code_version(plan.ref)
-    job, resumed = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    opened = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    job, resumed, _ = opened
     retired = await retire_old(plan.frontier)
     frontier = await wiring.open_frontier(plan.frontier, job)
     try:
         await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
-        notes = about_code(job, plan.ref, version) if resumed else []
+        notes = about_code(opened, plan.ref, version)
         started = await _Start(plan, spider, frontier, resumed, notes).until_end(show)
         return msgspec.structs.replace(started, retired=tuple(retired))
     finally:

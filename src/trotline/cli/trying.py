@@ -14,6 +14,7 @@ from trotline.app.loading import load
 from trotline.app.settings import Settings
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import allow_option, examples, json_option, proxy_option, settings_of, wait_for
+from trotline.cli.same_command import same
 from trotline.cli.text import json_line, safe, safe_url
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
@@ -123,9 +124,8 @@ def _first_seed(spider: "Spider", route: "Route | None") -> "tuple[Route, Task]"
         if start.route in spider.routes and (route is None or start.route == route.name):
             return spider.route(start.route), start
     whose = f"route {route.name!r}" if route else f"spider {spider.name!r}"
-    raise SettingsError(
-        f"{whose} has no seed to try", hint="Give a URL: trotline try SPIDER ROUTE https://shop.example/p/17"
-    )
+    name = route.name if route else next(iter(spider.routes), "ROUTE")
+    raise SettingsError(f"{whose} has no seed to try", hint=f"Give a URL: {_example(name)}")
 
 
 def _route_for(spider: "Spider", url: str) -> "Route":
@@ -136,8 +136,14 @@ def _route_for(spider: "Spider", url: str) -> "Route":
             return spider.route(start.route)
     raise SettingsError(
         f"which route is to read {safe_url(url, 100)}?",
-        hint=f"Name it: trotline try SPIDER ROUTE URL, with ROUTE one of {', '.join(spider.routes) or 'none'}.",
+        hint=f"Name it: {_example('ROUTE')}, with ROUTE one of {', '.join(spider.routes) or 'none'}.",
     )
+
+
+def _example(route: str) -> str:
+    """The command that was typed, with a route and a URL."""
+    given = click.get_current_context(silent=True)
+    return same("try", str(given.params["spider"]) if given else "SPIDER", route, "URL")
 
 
 async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Settings, guard: "Guard | None") -> "Trial":

@@ -8,7 +8,8 @@ FIELD_EMPTY = "field empty: "
 FIELD_FILLED = "field filled: "
 FOLLOW_EMPTY = "follow empty: "
 FOLLOW_MATCHED = "follow matched: "
-FACTS = (FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED)
+POOL_MISSING = "pool missing: "
+FACTS = (FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, POOL_MISSING)
 """How the tallies begin that are facts for these warnings, and nothing that happened to a page."""
 _OTHERS = "others"
 """What a tally is called for which there was no room."""
@@ -22,7 +23,7 @@ def label(place: str, name: str) -> str:
 
 
 def warnings(tallies: Mapping[str, int]) -> list[str]:
-    """Fields that were empty in all records, and selectors of `page.follow` that matched on no page."""
+    """Fields that were empty in all records, selectors of `page.follow` that matched on no page, and missing pools."""
     found = []
     for field in _never(tallies, FIELD_EMPTY, FIELD_FILLED):
         kind, _, name = field.partition(_BETWEEN)
@@ -30,6 +31,8 @@ def warnings(tallies: Mapping[str, int]) -> list[str]:
     for selector in _never(tallies, FOLLOW_EMPTY, FOLLOW_MATCHED):
         route, _, query = selector.partition(_BETWEEN)
         found.append(f"{route}: page.follow({query!r}) matched nothing on any page")
+    for pool in sorted(name.removeprefix(POOL_MISSING) for name in tallies if name.startswith(POOL_MISSING)):
+        found.append(f"tasks name the proxy pool {pool!r}, which does not exist: they were fetched without a pool")
     return found
 
 

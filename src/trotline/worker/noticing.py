@@ -9,10 +9,12 @@ from typing import Any
 
 from trotline.model.harvest import Follow
 from trotline.model.record import Record
-from trotline.rules.warnings import FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, label
+from trotline.rules.warnings import FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, POOL_MISSING, label
 
 MOST_FIELDS = 100
 """Fields of one job that are looked at: facts are counters, of which a job has few."""
+
+_LONGEST_POOL = 60
 
 
 class Noticing:
@@ -21,10 +23,14 @@ class Noticing:
         self._settled: dict[str, set[str]] = {}
         """Kind -> fields that were filled once: nothing more to be learnt about them."""
         self._labels: set[str] = set()
+        self._pool = False
+        """One pool is told: that is enough to look into it."""
 
-    def look(self, route: str, records: Sequence[Record], follows: Sequence[Follow]) -> tuple[str, ...]:
-        """Facts of one page that were not told yet."""
+    def look(self, route: str, records: Sequence[Record], follows: Sequence[Follow], pool: str = "") -> tuple[str, ...]:
+        """Facts of one page that were not told yet. `pool`: that its task names; there are none yet."""
         facts: dict[str, None] = {}
+        if pool and not self._pool:
+            facts[POOL_MISSING + pool[:_LONGEST_POOL]] = None
         for record in records:
             settled = self._settled.get(record.kind)
             if settled is None or not record.data.keys() <= settled:
@@ -40,6 +46,7 @@ class Noticing:
     def confirm(self, facts: Collection[str]) -> None:
         """The frontier has counted them. Not sooner: a fact that was lost with its settlement would never be told."""
         self._told.update(facts)
+        self._pool = self._pool or any(fact.startswith(POOL_MISSING) for fact in facts)
 
     def _look_at(self, record: Record, settled: set[str], facts: dict[str, None]) -> None:
         for name, value in record.data.items():

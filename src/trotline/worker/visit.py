@@ -193,7 +193,7 @@ class Visitor:
             records=got.records,
             sifted=sifted,
             rejects=got.rejects,
-            noticed=self._tools.noticing.look(route.name, got.records, got.follows),
+            noticed=self._tools.noticing.look(route.name, got.records, got.follows, lease.task.pool),
             news=news,
             seen=None if self._tools.validators is None else _seen(lease.task, route, answer, got),
         )
