@@ -127,6 +127,7 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("--rows", type=int, default=60_000)
     asked.add_argument("--batch", type=int, default=500)
+    asked.add_argument("--goal", type=int, default=GOAL, help="new rows per second")
     asked.add_argument("--build", choices=BUILDS, default=DEBIAN)
     asked.add_argument("--pgbouncer", action="store_true", help="through pgbouncer in transaction mode")
     asked.add_argument("--uvloop", action="store_true", help="as worker processes run it")
@@ -146,9 +147,9 @@ def main() -> None:
     print("                                  rows/s   client CPU   server CPU (us per row)   rows/s by CPU alone")
     for name, found in figures.items():
         print(f"  {name:24} {found.rate:12,.0f} {found.client:12.1f} {found.server:12.1f} {found.possible:33,.0f}")
-    good = figures["new rows"].rate >= GOAL
+    good = figures["new rows"].rate >= given.goal
     # A slow machine misses it, and that is a figure, not a failure of the benchmark.
-    print(f"goal: {GOAL:,} new rows/s: {'reached' if good else 'missed'}")
+    print(f"goal: {given.goal:,} new rows/s: {'reached' if good else 'missed'}")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,13 @@ def test_every_sentence_of_the_promises_has_its_tests(sentence: str) -> None:
     assert told in dict(ROWS), f"docs/reference/promises.md does not say what proves: {told}"
 
 
+@pytest.mark.parametrize("promise", [promise for promise, _ in ROWS])
+def test_every_promise_that_is_listed_is_one_of_the_readme(promise: str) -> None:
+    command, printed, _ = promise.partition(" and what it prints")
+    text = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", (ROOT / "README.md").read_text())
+    assert (command.strip("`") if printed else promise) in " ".join(text.split())
+
+
 @pytest.mark.parametrize(("promise", "cell"), ROWS)
 def test_every_test_that_is_named_is_there(promise: str, cell: str) -> None:
     named = proofs(cell)
