@@ -98,6 +98,29 @@ def test_every_file_that_is_named_is_there() -> None:
     assert {one for one in missing if not one.endswith(("spiders/shop.py",))} == set()
 
 
+def test_every_document_that_the_code_cites_is_there() -> None:
+    """By its path or its bare name; and decisions by their numbers."""
+    there = {page.name for page in PAGES}
+    decisions = {page.name[:3] for page in (DOCS / "decisions").glob("*.md")}
+    missing = set()
+    for file in [
+        file
+        for folder in ("src", "bench")
+        for ending in ("py", "lua", "sql")
+        for file in ROOT.glob(f"{folder}/**/*.{ending}")
+    ]:
+        text = file.read_text()
+        for path in re.findall(r"\b((?:[\w-]+/)*[\w-]+\.md)\b", text):
+            if not ((ROOT / path).exists() or ("/" not in path and path in there)):
+                missing.add(f"{file.relative_to(ROOT)}: {path}")
+        missing |= {
+            f"{file.relative_to(ROOT)}: decision {number}"
+            for number in re.findall(r"\bdecision (\d{3})\b", text)
+            if number not in decisions
+        }
+    assert missing == set()
+
+
 def test_every_make_verb_that_is_named_is_there() -> None:
     makefile = (ROOT / "Makefile").read_text()
     named = {verb for page in PAGES for verb in re.findall(r"(?:^|`)make ([a-z]+)\b", page.read_text(), re.M)}

@@ -1,4 +1,4 @@
-"""The finite limits of one visit (DESIGN.md, section 7). 0 never means unlimited."""
+"""The finite limits of one visit (docs/reference/limits.md). 0 never means unlimited."""
 
 from math import inf
 
