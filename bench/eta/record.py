@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from trotline import Page, Spider
 from trotline.adapters.sqlite.frontier import SqliteFrontier
-from trotline.app.wiring import open_gate
+from trotline.config.wiring import open_gate
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import Job
 from trotline.model.record import Record

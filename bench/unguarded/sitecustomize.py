@@ -21,9 +21,9 @@ def _take_off() -> None:
     import aiohttp
     from aiohttp.client_proto import ResponseHandler
 
-    from trotline.adapters.http import fetcher, reading
-    from trotline.adapters.http.line import Line, Watch
-    from trotline.app import wiring
+    from trotline.adapters.http import fetcher, response_reader
+    from trotline.adapters.http.protocol import Line, Watch
+    from trotline.config import wiring
     from trotline.rules import redaction, verdicts
     from trotline.rules.traps import TrapRules, TrapWatch
     from trotline.worker.marker import Marker
@@ -60,8 +60,8 @@ def _take_off() -> None:
     _replace(fetcher.HttpFetcher, "_judged", judged)
     _replace(fetcher.HttpFetcher, "_check_type", lambda self, response: None)
     _replace(fetcher, "connector", connector)
-    _replace(reading, "head", lambda response, limits: (tuple(response.headers.items()), ()))
-    _replace(reading, "body", body)
+    _replace(response_reader, "head", lambda response, limits: (tuple(response.headers.items()), ()))
+    _replace(response_reader, "body", body)
     # Robots, traps, near duplicates, challenge pages.
     _replace(wiring, "open_robots", lambda *_, **__: None)
     _replace(wiring, "open_gate", gate)
@@ -74,5 +74,5 @@ def _take_off() -> None:
     _replace(redaction, "url", lambda text, keys=(): text)
 
 
-if "trotline.app.child" in sys.orig_argv:
+if "trotline.processes.child" in sys.orig_argv:
     _take_off()

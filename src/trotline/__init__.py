@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from trotline.app.app import App
+    from trotline.commands.app import App
     from trotline.errors import TrotlineError
     from trotline.model.harvest import Follow, Harvest
     from trotline.model.limits import Limits
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from trotline.spider.spider import Spider
 
 _HOMES = {
-    "App": "app.app",
+    "App": "commands.app",
     "BadJson": "spider.page",
     "FileSeeds": "spider.seeds",
     "Follow": "model.harvest",

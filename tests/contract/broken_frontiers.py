@@ -11,10 +11,10 @@ from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
 from trotline.model.job import Job, LaneRules, Progress, State, WorkerView
 from trotline.model.lease import Admission, LaneNews, Lease, Settled, Settlement
-from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Retry, Snooze
 from trotline.model.pace import Pace
 from trotline.model.task import Task
+from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract import BRISK, Client
 

@@ -18,7 +18,7 @@ from tests.contract.postgres_places import anywhere, everywhere, postgres_server
 
 from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs  # noqa: E402 - asserts are rewritten first
 from trotline.model.job import Job, LaneRules  # noqa: E402
-from trotline.model.moments import Moment, Seconds  # noqa: E402
+from trotline.model.time import Moment, Seconds  # noqa: E402
 from trotline.testing.clocks import ServerClock  # noqa: E402
 from trotline.testing.frontier_contract import BRISK, Client  # noqa: E402
 

@@ -9,7 +9,7 @@ from enum import Enum, IntEnum
 from typing import Any
 
 from trotline import Follow, Page, Record, Secret, Task
-from trotline.spider.drafts import Draft
+from trotline.spider.task_drafts import Draft
 
 
 class Mute:

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import asyncpg
 import pytest
 
-from trotline.adapters.postgres.address import parse
+from trotline.adapters.postgres.sink_url import parse
 from trotline.testing.postgres_server import DEBIAN, WHEEL, pgbouncer, postgres
 
 PLACES = (DEBIAN, WHEEL, "pgbouncer")

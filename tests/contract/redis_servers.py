@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Moment, Seconds
+from trotline.model.time import Moment, Seconds
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
 from trotline.testing.redis_server import DEBIAN, WHEEL, RedisCluster, RedisServer, redis, redis_cluster

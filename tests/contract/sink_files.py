@@ -12,8 +12,8 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+from trotline.adapters.files.csv_parquet import CsvSink, ParquetSink
 from trotline.adapters.files.jsonl import JsonlSink
-from trotline.adapters.files.tables import CsvSink, ParquetSink
 from trotline.adapters.sqlite.sink import SqliteSink, read_records
 from trotline.model.record import Record
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.contract.conftest import SqliteFileBench
 
 from trotline.adapters.sqlite.frontier import SqliteFrontier
-from trotline.model import wire
+from trotline.model import task_json
 from trotline.model.task import Task
 from trotline.testing.frontier_contract import BRISK, task
 from trotline.testing.frontier_contract.bench import finish, lease_all, tasks
 
-HEAD = bytes([wire.VERSION])
+HEAD = bytes([task_json.VERSION])
 
 
 class _Trap:
@@ -30,7 +30,7 @@ class _Trap:
 
 BODIES: dict[str, object] = {
     "malformed": HEAD + b"\xc1\xff\xfe",
-    "cut in the middle": wire.encode(task("http://shop.test/cut"))[:-9],
+    "cut in the middle": task_json.encode(task("http://shop.test/cut"))[:-9],
     "nothing": b"",
     "the wrong type": HEAD + msgspec.msgpack.encode(["a", "list"]),
     "fields of the wrong type": HEAD + msgspec.msgpack.encode({"u": 17, "r": None}),
@@ -126,13 +126,13 @@ async def test_b70_a_lane_of_nothing_else_does_not_hold_up_the_others(bench: Sql
 
 async def test_b70_a_task_that_is_too_large_is_refused_before_it_is_queued() -> None:
     with pytest.raises(ValueError, match="too large"):
-        wire.encode(Task(url="http://shop.test/", route="page", body=b"x" * (wire.LARGEST + 1)))
+        task_json.encode(Task(url="http://shop.test/", route="page", body=b"x" * (task_json.LARGEST + 1)))
 
 
 @given(st.binary(max_size=200))
 def test_b70_any_bytes_are_a_task_or_undecodable(data: bytes) -> None:
     for body in (data, HEAD + data):
         try:
-            assert isinstance(wire.decode(body), Task)
-        except wire.Undecodable as error:
+            assert isinstance(task_json.decode(body), Task)
+        except task_json.Undecodable as error:
             assert len(str(error)) < 500

@@ -16,8 +16,8 @@ from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.model.job import Job
-from trotline.model.moments import Moment, Seconds
-from trotline.model.term import Tick
+from trotline.model.leadership import Tick
+from trotline.model.time import Moment, Seconds
 from trotline.ports.leadership import TERM
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import task

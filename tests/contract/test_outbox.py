@@ -13,11 +13,11 @@ from tests.contract.postgres_places import ask
 from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.outbox import Outbox, OutboxSink, Taken, parse, unwritten
-from trotline.adapters.redis.parcels import MOST_THINGS, Packed, pack, unpack
+from trotline.adapters.redis.outbox_codec import MOST_THINGS, Packed, pack, unpack
 from trotline.adapters.sqlite.sink import SqliteSink
-from trotline.app.writing import MOST_TIMES, News, Writer
+from trotline.commands.write import MOST_TIMES, News, Writer
 from trotline.errors import SettingsError, SinkRejects, SinkUnreachable
-from trotline.rules.storable import rows_of
+from trotline.rules.storable_rows import rows_of
 from trotline.testing.ledger_contract import FULL, line
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 from trotline.testing.sink_contract import SinkContract, product

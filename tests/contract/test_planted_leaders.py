@@ -9,8 +9,8 @@ from tests.contract.test_leadership import SqliteBench
 
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Moment
-from trotline.model.term import Term, Tick
+from trotline.model.leadership import Term, Tick
+from trotline.model.time import Moment
 from trotline.ports.leadership import TERM
 from trotline.testing.leadership_contract import LeadershipContract
 

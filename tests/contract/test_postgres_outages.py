@@ -15,7 +15,7 @@ from tests.contract.test_postgres_ledger import visit
 from trotline.adapters.postgres.sink import PostgresSink
 from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
-from trotline.app.reporting import Reporter
+from trotline.commands.report import Reporter
 from trotline.errors import SinkUnreachable
 from trotline.model.job import LaneRules
 from trotline.testing.postgres_server import DEBIAN, PASSWORD, own, postgres

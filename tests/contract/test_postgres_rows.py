@@ -7,9 +7,9 @@ import asyncpg
 import pytest
 from tests.contract.postgres_places import ask, fresh
 
-from trotline.adapters.postgres.reading import count_records, read_records, snapshot
+from trotline.adapters.postgres.export_reader import count_records, read_records, snapshot
 from trotline.adapters.postgres.sink import PostgresSink
-from trotline.app.exporting import Wanted, export, kinds
+from trotline.commands.export import Wanted, export, kinds
 from trotline.errors import SinkRejects, SinkUnreachable
 from trotline.testing.postgres_server import DEBIAN
 from trotline.testing.sink_contract import product
@@ -128,7 +128,7 @@ async def test_bad_rows_are_named_with_their_places_and_nothing_is_stored(anywhe
 
 
 async def test_a_batch_too_large_for_one_statement_is_stored_whole_or_not_at_all(anywhere, sink, monkeypatch):
-    monkeypatch.setattr("trotline.adapters.postgres.rows._MOST_TEXT", 50_000)
+    monkeypatch.setattr("trotline.adapters.postgres.row_columns._MOST_TEXT", 50_000)
     await ask(anywhere, "ALTER TABLE {s}.records ADD CHECK (key <> 'T19')")
     batch = [product(f"T{number:02}", text="é" * 20_000) for number in range(20)]
     with pytest.raises(SinkRejects) as refused:
@@ -164,7 +164,7 @@ async def test_a_trigger_that_refuses_one_row_costs_that_row_alone(anywhere, sin
 
 
 async def test_of_two_rows_that_cannot_live_together_the_second_is_refused(anywhere, sink, monkeypatch):
-    monkeypatch.setattr("trotline.adapters.postgres.rows._MOST_TEXT", 300)
+    monkeypatch.setattr("trotline.adapters.postgres.row_columns._MOST_TEXT", 300)
     await ask(anywhere, "CREATE UNIQUE INDEX ON {s}.records ((data->>'code'))")
     batch = [product(f"T{number:02}", code=5 if number in (2, 29) else 100 + number) for number in range(30)]
 

@@ -9,7 +9,7 @@ import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis import RedisFrontier
-from trotline.adapters.redis.batches import MOST
+from trotline.adapters.redis.batch_codec import MOST
 from trotline.adapters.redis.scripts import Script
 from trotline.errors import FrontierUnreachable
 from trotline.model.lease import Admission, Lease, Reject, Settled, Settlement

@@ -13,7 +13,7 @@ from tests.contract import redis_race
 from tests.contract.redis_servers import cluster
 
 from trotline.adapters.redis import RedisFrontier, RedisJobs, connect, open_jobs
-from trotline.adapters.redis.news import News
+from trotline.adapters.redis.wakeups import News
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
 from trotline.model.job import Job
 from trotline.model.lease import Admission, Lease, Settled, Settlement

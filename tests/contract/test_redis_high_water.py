@@ -7,7 +7,7 @@ from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis import RedisFrontier
 from trotline.adapters.redis.scripts import script
-from trotline.coordinator.feeding import HIGH_WATER
+from trotline.coordinator.seed_feed import HIGH_WATER
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Done
 from trotline.model.task import Task

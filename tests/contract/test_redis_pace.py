@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from redis import Redis
 from tests.contract.redis_servers import server
 
-from trotline.adapters.redis.batches import bounds
+from trotline.adapters.redis.batch_codec import bounds
 from trotline.adapters.redis.scripts import _read
 from trotline.model.lease import LaneNews
 from trotline.model.pace import Pace, Rate
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
-from trotline.rules import learning, pace, sharing
+from trotline.rules import adaptive_pace, lane_sharing, pace
 from trotline.testing.redis_server import DEBIAN
 
 pytestmark = pytest.mark.xdist_group("redis")
@@ -104,9 +104,9 @@ def in_python(opened: Pace, history: list[tuple[Any, ...]]) -> list[list[bytes]]
         found: list[Any] = []
         if verb == "learn":
             kind, took, quiet, interval, chance, robots = rest
-            lane = learning.learn(lane, LaneNews(kind, took, quiet, interval, robots), now, chance)
+            lane = adaptive_pace.learn(lane, LaneNews(kind, took, quiet, interval, robots), now, chance)
         elif verb == "rebound":
-            lane = sharing.rebound(lane, pace.Bounds(*rest[0]), now, HORIZON, forget=rest[1])
+            lane = lane_sharing.rebound(lane, pace.Bounds(*rest[0]), now, HORIZON, forget=rest[1])
         elif verb == "forgive" and pace.given_up(lane, now, rest[0]):
             lane = pace.forgiven(lane)
         elif verb == "spend":

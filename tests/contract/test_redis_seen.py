@@ -9,12 +9,12 @@ from redis import Redis
 from tests.contract.redis_servers import RedisBench, ValkeyBench, server
 
 from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
-from trotline.adapters.redis.memory import memory_of
+from trotline.adapters.redis.seen_memory import memory_of
 from trotline.errors import SettingsError
 from trotline.model.job import Job, LaneRules
 from trotline.model.lease import Admission, Settlement
-from trotline.model.memory import Memory
 from trotline.model.outcome import Done
+from trotline.model.seen_memory import Memory
 from trotline.model.task import Task
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, FrontierContract

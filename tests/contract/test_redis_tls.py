@@ -10,8 +10,8 @@ from tests.contract.tls_redis import HANDSHAKE, PASSWORD, Relay, alone, clustere
 
 from trotline.adapters.redis import RedisFrontier, RedisJobs, connect, open_jobs
 from trotline.adapters.redis.connect import listener
-from trotline.adapters.redis.news import News
 from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.wakeups import News
 from trotline.errors import FrontierUnreachable
 from trotline.testing.frontier_contract import BRISK, task
 from trotline.testing.redis_server import redis

@@ -10,7 +10,7 @@ from tests.e2e.raw_site import fetcher, ok, site
 
 from trotline.adapters.http.robots import FIRST_WAIT, GOOD_FOR, RobotsTxt
 from trotline.adapters.redis.connect import connect
-from trotline.adapters.redis.shelf import LARGEST, RedisShelf
+from trotline.adapters.redis.shared_cache import LARGEST, RedisShelf
 from trotline.model.limits import Limits
 from trotline.testing.clocks import ServerClock
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.contract.sink_files import SINKS, keys_in, lines
 
+from trotline.adapters.files.csv_parquet import CsvSink, ParquetSink
 from trotline.adapters.files.jsonl import JsonlSink
-from trotline.adapters.files.tables import CsvSink, ParquetSink
 from trotline.adapters.sqlite.sink import SqliteSink, count_records, read_records
 from trotline.errors import SinkError, SinkFileFails, SinkTooNew, SinkUnreachable
 from trotline.testing.sink_contract import SinkContract, product

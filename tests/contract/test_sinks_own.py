@@ -9,9 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from tests.contract.sink_files import SINKS, keys_in, lines
 
+from trotline.adapters.files.csv_parquet import CsvSink, ParquetSink
 from trotline.adapters.files.export import to_csv, to_jsonl, to_parquet, write_whole
 from trotline.adapters.files.jsonl import JsonlSink
-from trotline.adapters.files.tables import CsvSink, ParquetSink
 from trotline.adapters.sqlite.sink import SqliteSink, count_records, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import identifier
 from trotline.errors import SinkError, SinkGone, SinkUnreachable

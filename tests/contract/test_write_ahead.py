@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from trotline.adapters.write_ahead import write_ahead
+from trotline.adapters.sqlite_wal import write_ahead
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 import trotline
 from tests.docs.pages import REFERENCE, ROOT, section
 from trotline import Limits, Page, Selection, Spider, ports
-from trotline.app.settings import NAMES
 from trotline.cli import main as command_line
-from trotline.spider.drafts import Draft
+from trotline.config.settings import NAMES
+from trotline.spider.task_drafts import Draft
 
 SPIDER = (REFERENCE / "spider.md").read_text()
 COMMANDS = tuple(command_line.trotline.list_commands(click.Context(command_line.trotline)))

@@ -17,8 +17,8 @@ import asyncpg
 from bench.hosts import ManyHosts, addresses, build
 from tests.e2e.running import WITHIN, Running, call, start
 
-from trotline.app import wiring
-from trotline.app.wiring import AnyFrontier
+from trotline.config import wiring
+from trotline.config.wiring import AnyFrontier
 from trotline.errors import FrontierError
 from trotline.model.job import Progress
 

@@ -10,7 +10,7 @@ from bench.hosts import ManyHosts, addresses, build
 from tests.e2e.raw_site import fetcher, ok, site, task
 from tests.e2e.running import start
 
-from trotline.adapters.http import connections, names
+from trotline.adapters.http import connections, resolver
 from trotline.adapters.http.guard import Guard
 from trotline.model.answer import Answer
 
@@ -22,13 +22,13 @@ KEEPS = ok(b"<p>hello</p>")
 def lookups(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often the system was really asked for a name."""
     asked: Counter[str] = Counter()
-    look_up = names._look_up
+    look_up = resolver._look_up
 
     def counted(host: str, port: int, family: int) -> list[Any]:
         asked[host] += 1
         return look_up(host, port, family)
 
-    monkeypatch.setattr(names, "_look_up", counted)
+    monkeypatch.setattr(resolver, "_look_up", counted)
     return asked
 
 

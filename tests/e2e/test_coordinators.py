@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from tests.e2e.running import KILLER, Running, call, start
 
-from trotline.app import wiring
-from trotline.app.coordinating import open_leadership
+from trotline.commands.coordinate import open_leadership
+from trotline.config import wiring
 from trotline.model.job import Job, Progress
+from trotline.model.leadership import Tick
 from trotline.model.schedule import Schedule
-from trotline.model.term import Tick
 from trotline.testing.redis_server import DEBIAN, redis
 
 SEEDS = 10_000

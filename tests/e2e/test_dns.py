@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.e2e.own_world import World, world
 from tests.e2e.raw_site import fetcher, ok, site, task
 
-from trotline.adapters.http import names
+from trotline.adapters.http import resolver
 from trotline.adapters.http.guard import Guard
 from trotline.model.answer import Answer, Failure, Trouble
 from trotline.model.limits import Limits
@@ -240,14 +240,14 @@ async def test_lookups_that_were_given_up_still_count_until_their_threads_end(mo
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
-    resolver = names.GuardedResolver(Guard(), at_once=3, within=0.2)
+    guarded = resolver.GuardedResolver(Guard(), at_once=3, within=0.2)
     for _ in range(3):
-        told = await asyncio.gather(*(resolver.resolve(f"h{n}.test") for n in range(4)), return_exceptions=True)
+        told = await asyncio.gather(*(guarded.resolve(f"h{n}.test") for n in range(4)), return_exceptions=True)
         assert all(isinstance(error, socket.gaierror) for error in told)
     assert len(begun) == 3, "threads are finite, whatever name servers do"
 
     hanging.set()
-    assert await resolver.resolve("h9.test") == []
+    assert await guarded.resolve("h9.test") == []
 
 
 async def test_a_lookup_without_a_thread_is_a_failure_like_any_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,10 +255,10 @@ async def test_a_lookup_without_a_thread_is_a_failure_like_any_other(monkeypatch
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
-    resolver = names.GuardedResolver(Guard(), at_once=1, within=5)
+    guarded = resolver.GuardedResolver(Guard(), at_once=1, within=5)
     for _ in range(2):
         with pytest.raises(socket.gaierror, match="no thread is left"):
-            await resolver.resolve("h.test")
+            await guarded.resolve("h.test")
 
 
 async def test_of_a_thousand_addresses_all_are_judged_and_few_are_dialled(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -268,9 +268,9 @@ async def test_of_a_thousand_addresses_all_are_judged_and_few_are_dialled(monkey
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port)) for address in public]
 
     monkeypatch.setattr(socket, "getaddrinfo", many)
-    resolver = names.GuardedResolver(Guard(), at_once=1, within=5)
-    assert len(await resolver.resolve("many.test", 80)) == names.MOST_ADDRESSES
+    guarded = resolver.GuardedResolver(Guard(), at_once=1, within=5)
+    assert len(await guarded.resolve("many.test", 80)) == resolver.MOST_ADDRESSES
 
     public.append("10.0.0.1")
     with pytest.raises(Exception, match=r"10\.0\.0\.1"):
-        await resolver.resolve("many.test", 80)
+        await guarded.resolve("many.test", 80)

@@ -7,7 +7,7 @@ import pytest
 from aiohttp import web
 from tests.e2e.running import call, progress_of, rows_of
 
-from trotline.rules.cuts import cuts
+from trotline.rules.limit_cuts import cuts
 from trotline.testing.servers import listen
 from trotline.testing.shop import DemoShop
 

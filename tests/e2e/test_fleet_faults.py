@@ -18,7 +18,7 @@ from tests.e2e.fleet import Fleet, Servers, servers
 from tests.e2e.fleet_crawl import SPIDER, Crawl, Terms, crawl, eventually, newest
 from tests.e2e.held_site import HeldSite
 
-from trotline.app.wiring import AnyFrontier
+from trotline.config.wiring import AnyFrontier
 from trotline.errors import FrontierUnreachable
 
 pytestmark = pytest.mark.xdist_group("fleet faults")

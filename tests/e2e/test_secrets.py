@@ -43,7 +43,7 @@ def page(page: Page):
     yield Thing(name=page.title or page.url, where=page.url)
 
 if os.environ.get("BREAK"):
-    from trotline.app import wiring
+    from trotline.config import wiring
 
     def broken(*_, **__):
         key, token = os.environ["SHOP_KEY"], os.environ["SHOP_TOKEN"]

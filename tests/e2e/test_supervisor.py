@@ -82,9 +82,8 @@ async def test_a_buried_page_can_be_revived_once_its_handler_is_mended(site: Hel
 
 
 async def test_processes_that_die_for_no_page_end_the_run_with_a_word(site: HeldSite, tmp_path: Path):
-    child_only = (
-        'import os, sys\nif {"trotline.app.child", "trotline.app.nursery"} & {*sys.orig_argv}:\n    os._exit(9)\n'
-    )
+    modules = '{"trotline.processes.child", "trotline.processes.fork_server"}'
+    child_only = f"import os, sys\nif {modules} & {{*sys.orig_argv}}:\n    os._exit(9)\n"
     (tmp_path / "site.py").write_text(child_only + site.spider())
     ended = await call(tmp_path, *RUN)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.e2e.world_zone import PROXY
 
-from trotline.adapters.http import guard, names, proxy
+from trotline.adapters.http import guard, proxy, resolver
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Failure
 from trotline.model.limits import Limits
@@ -26,11 +26,11 @@ def _python_table() -> None:
 def _first_address_only() -> None:
     judge_all = guard.Guard.admit_name
     guard.Guard.admit_name = lambda self, name, found: judge_all(self, name, list(found)[:1])  # type: ignore[method-assign]
-    names.GuardedResolver.resolve = _private_last  # type: ignore[method-assign]
+    resolver.GuardedResolver.resolve = _private_last  # type: ignore[method-assign]
     _socket_unwatched()
 
 
-async def _private_last(self: names.GuardedResolver, host: str, port: int = 0, family: Any = 0) -> list[Any]:
+async def _private_last(self: resolver.GuardedResolver, host: str, port: int = 0, family: Any = 0) -> list[Any]:
     """Which address is dialled first is for the system to say, and for whoever owns the name to try."""
     found = await _resolve(self, host, port, family)
     return sorted(found, key=lambda one: one["host"].startswith("93."))
@@ -39,12 +39,12 @@ async def _private_last(self: names.GuardedResolver, host: str, port: int = 0, f
 def _look_twice() -> None:
     """Vets one lookup and dials another: what rebinding is made for."""
 
-    async def resolve(self: names.GuardedResolver, host: str, port: int = 0, family: Any = 0) -> list[Any]:
+    async def resolve(self: resolver.GuardedResolver, host: str, port: int = 0, family: Any = 0) -> list[Any]:
         vetted = await _resolve(self, host, port, family)
         again = await self._infos(host, port, family)
         return [{**vetted[0], "host": where[0], "family": kind} for kind, *_, where in again]
 
-    names.GuardedResolver.resolve = resolve  # type: ignore[method-assign]
+    resolver.GuardedResolver.resolve = resolve  # type: ignore[method-assign]
     _socket_unwatched()
 
 
@@ -70,7 +70,7 @@ def _socket_unwatched() -> None:
     guard.Guard.make_socket = lambda _, info: socket.socket(*info[:3])  # type: ignore[method-assign]
 
 
-_resolve = names.GuardedResolver.resolve
+_resolve = resolver.GuardedResolver.resolve
 PLANTED = {
     "python's own table": _python_table,
     "only the first address": _first_address_only,

@@ -16,7 +16,7 @@ from trotline.adapters.http.encodings import BadEncoding, OverLimit, undo
 from trotline.model.answer import Answer, Failure
 from trotline.model.limits import Limits
 from trotline.model.task import Task
-from trotline.rules import media, redaction
+from trotline.rules import content_types, redaction
 from trotline.rules.verdicts import judge
 
 LIMITS = Limits(total=5.0, decoded_body=1 << 20)
@@ -86,4 +86,7 @@ def test_redaction_grows_with_the_length_and_no_faster(piece: str) -> None:
 
 @pytest.mark.parametrize("piece", ["a", "a/", " ", "\t; ", ";", "text/html"])
 def test_a_content_type_is_judged_in_time_that_grows_no_faster_than_it(piece: str) -> None:
-    assert growth(lambda kind: media.unwanted(kind, ("text/*", "*/*json*")), lambda n: piece * n, 5_000) < STILL_LINEAR
+    assert (
+        growth(lambda kind: content_types.unwanted(kind, ("text/*", "*/*json*")), lambda n: piece * n, 5_000)
+        < STILL_LINEAR
+    )

@@ -13,9 +13,9 @@ from multidict import CIMultiDict
 from tests.fuzz.strange import fuzzed, mutated
 from trotline import Page, Spider
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.app import settings
+from trotline.config import settings
 from trotline.errors import SettingsError, SpiderRefused
-from trotline.model import wire
+from trotline.model import task_json
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.rules.verdicts import LONGEST_REST, retry_after
@@ -27,43 +27,43 @@ JSON = st.recursive(
     max_leaves=6,
 )
 FIELDS = st.dictionaries(
-    st.one_of(st.sampled_from([*wire.seed_names(), "task_id"]), st.text(max_size=6)), JSON, max_size=6
+    st.one_of(st.sampled_from([*task_json.seed_names(), "task_id"]), st.text(max_size=6)), JSON, max_size=6
 )
 
 TASK = Task(
     url="https://a.example/", route="r", key="k", headers=(("A", "b"),), body=b"\0\xff", meta={"a": [1, None, 2.5]}
 )
-TASKS = [wire.encode(TASK), wire.encode(Task(url="https://a.example/", route="r"))]
+TASKS = [task_json.encode(TASK), task_json.encode(Task(url="https://a.example/", route="r"))]
 
 
 @fuzzed
 @given(st.one_of(st.binary(max_size=80), mutated(TASKS), st.binary(max_size=80).map(lambda rest: b"\1" + rest)))
 def test_bytes_are_a_task_or_undecodable(raw: bytes) -> None:
     try:
-        task = wire.decode(raw)
-    except wire.Undecodable as error:
+        task = task_json.decode(raw)
+    except task_json.Undecodable as error:
         assert str(error)
     else:
-        assert wire.decode(wire.encode(task)) == task
+        assert task_json.decode(task_json.encode(task)) == task
 
 
 @pytest.mark.parametrize("depth", [100, 1_000, 100_000])
 def test_b60_a_task_of_any_depth_is_read_or_undecodable(depth: int) -> None:
     for opening in (b"\x91", b"\x81\xa1t"):
-        with pytest.raises(wire.Undecodable):
-            wire.decode(b"\1" + opening * depth)
+        with pytest.raises(task_json.Undecodable):
+            task_json.decode(b"\1" + opening * depth)
 
 
 @fuzzed
 @given(FIELDS)
 def test_a_json_object_is_a_task_or_undecodable(fields: dict[str, Any]) -> None:
     try:
-        task = wire.from_seed(fields)
-    except wire.Undecodable as error:
+        task = task_json.from_seed(fields)
+    except task_json.Undecodable as error:
         assert str(error)
     else:
-        wire.to_seed(task)
-        wire.decode(wire.encode(task))
+        task_json.to_seed(task)
+        task_json.decode(task_json.encode(task))
 
 
 def route() -> Any:

@@ -9,9 +9,9 @@ from selectolax.lexbor import LexborHTMLParser
 
 from tests.fuzz.strange import STILL_LINEAR, fuzzed, growth, mutated
 from trotline.rules.charset import decode, encoding_of
-from trotline.rules.prescan import named_in
-from trotline.spider.embedded import assigned, json_ld, script_json
-from trotline.spider.query import parse
+from trotline.rules.charset_prescan import named_in
+from trotline.spider.css_query import parse
+from trotline.spider.embedded_json import assigned, json_ld, script_json
 
 HEADS = [
     b'<!DOCTYPE html><!-- <meta charset=gbk> --><meta http-equiv="Content-Type" content="text/html; charset=koi8-r">',

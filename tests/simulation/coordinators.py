@@ -15,15 +15,15 @@ from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.feeding import Feed
+from trotline.coordinator.seed_feed import Feed
 from trotline.coordinator.tools import Charge, Client, Leads, Policy, Tools
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Job, LaneRules
+from trotline.model.leadership import Term, Tick
 from trotline.model.lease import Settlement
-from trotline.model.moments import Moment, Seconds
 from trotline.model.outcome import Done
 from trotline.model.schedule import Overlap, Schedule
-from trotline.model.term import Term, Tick
+from trotline.model.time import Moment, Seconds
 from trotline.rules import schedules
 from trotline.testing.frontier_contract import BRISK, task
 from trotline.testing.virtual_time import run_virtual

@@ -21,10 +21,10 @@ from tests.simulation.faults import (
 )
 from tests.simulation.web import Web, spider_for
 from trotline.adapters.sqlite.frontier import SqliteFrontier
-from trotline.app.wiring import open_gate
+from trotline.config.wiring import open_gate
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Job, Progress
-from trotline.model.moments import Moment
+from trotline.model.time import Moment
 from trotline.ports.frontier import BEAT
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer

@@ -10,9 +10,9 @@ import msgspec
 from trotline.errors import FrontierUnreachable, SinkUnreachable, ValidatorsUnreachable
 from trotline.model.job import About
 from trotline.model.lease import Admission, Lease, Settled, Settlement
-from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.task import Task
+from trotline.model.time import Moment
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
 

@@ -16,9 +16,9 @@ from tests.simulation.crawl import PACE, Crawl, Verdict
 from tests.simulation.faults import CALM, Node, Temper
 from tests.simulation.web import Web, spider_for
 from trotline.adapters.redis import RedisFrontier, RedisJobs, keys
-from trotline.adapters.redis.greetings import Greetings
+from trotline.adapters.redis.reconnects import Greetings
 from trotline.model.job import Job, Progress
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 from trotline.testing.redis_server import WHEEL, RedisServer, redis
 from trotline.testing.virtual_time import run_virtual
 

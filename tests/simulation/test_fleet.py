@@ -6,9 +6,10 @@ import pytest
 
 from tests.simulation.faults import CALM, Temper
 from tests.simulation.fleet import simulate_fleet
-from trotline.adapters.redis import RedisFrontier, console, ending
+from trotline.adapters.redis import RedisFrontier, console
 from trotline.adapters.redis import frontier as frontier_module
-from trotline.adapters.redis.spreading import Spread
+from trotline.adapters.redis.sharding import finish
+from trotline.adapters.redis.sharding.settle import Spread
 
 SEEDS = 16
 PARTS = 4
@@ -57,7 +58,7 @@ def test_ending_a_lease_before_its_children_are_elsewhere_is_caught():
 
 def test_an_end_that_is_looked_at_once_is_caught(monkeypatch):
     async def looked_at_once(server, job):
-        seen = await ending.look(server, job)
+        seen = await finish.look(server, job)
         return int(sum(seen.entered)) if seen.empty else None
 
     monkeypatch.setattr(console, "ended_with", looked_at_once)

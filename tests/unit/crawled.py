@@ -9,8 +9,8 @@ from trotline.frontier.gate import Gate
 from trotline.model.answer import Answer
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
-from trotline.model.moments import from_iso
 from trotline.model.task import Task
+from trotline.model.time import from_iso
 from trotline.rules.scope import Scope
 from trotline.rules.traps import TrapRules, TrapWatch
 from trotline.rules.urls import UrlRules

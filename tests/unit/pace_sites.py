@@ -13,7 +13,7 @@ from trotline.model.lease import LaneNews
 from trotline.model.pace import Pace
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
-from trotline.rules import learning, pace
+from trotline.rules import adaptive_pace, pace
 
 BEGIN = 1_750_000_000.0
 
@@ -159,4 +159,4 @@ class Fleet:
             self.good.append(now)
         if news.kind is Kind.THROTTLED:
             self._quiet[process] = now + min(news.rest, HORIZON)
-        self.lane = learning.learn(self.lane, news, now, self._chance.random())
+        self.lane = adaptive_pace.learn(self.lane, news, now, self._chance.random())

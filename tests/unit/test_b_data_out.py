@@ -26,13 +26,13 @@ from hypothesis import strategies as st
 from trotline import Limits, Page, Spider
 from trotline.adapters.files.evidence import EvidenceFolder
 from trotline.adapters.files.export import to_csv
-from trotline.app.exporting import Wanted, export
-from trotline.app.settings import LARGEST_FILE, read
-from trotline.app.wiring import open_sink
 from trotline.cli.main import call
 from trotline.cli.text import json_line, safe
+from trotline.commands.export import Wanted, export
+from trotline.config.settings import LARGEST_FILE, read
+from trotline.config.wiring import open_sink
 from trotline.errors import SettingsError, SinkUnreachable, SpiderRefused
-from trotline.model import wire
+from trotline.model import task_json
 from trotline.model.record import Record
 from trotline.model.row import Row
 from trotline.ports.frontier import BEAT, DEAD_AFTER
@@ -379,13 +379,13 @@ def test_b77_any_settings_file_is_read_or_refused(tmp_path_factory: pytest.TempP
 @pytest.mark.parametrize("text", ["2026-03-01T12:00:00", "2026-03-01", "yesterday", "0000-01-01T00:00:00Z", "", "12"])
 def test_b78_a_time_without_a_zone_or_that_is_none_is_refused(text: str) -> None:
     for field in ("not_before", "created_at"):
-        with pytest.raises(wire.Undecodable, match=field):
-            wire.from_seed({"url": "https://shop.example/", field: text})
+        with pytest.raises(task_json.Undecodable, match=field):
+            task_json.from_seed({"url": "https://shop.example/", field: text})
 
 
 @pytest.mark.parametrize("text", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2026-03-01T12:00:00+14:00"])
 def test_b78_a_time_with_a_zone_is_that_moment(text: str) -> None:
-    told = wire.to_seed(wire.from_seed({"url": "https://shop.example/", "not_before": text}))["not_before"]
+    told = task_json.to_seed(task_json.from_seed({"url": "https://shop.example/", "not_before": text}))["not_before"]
     assert datetime.fromisoformat(told) == datetime.fromisoformat(text)
 
 

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from trotline.model.answer import Answer
-from trotline.rules.challenges import challenge
+from trotline.rules.challenge_pages import challenge
 
 
 def denied(body: bytes) -> str:

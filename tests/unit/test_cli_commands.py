@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from trotline.app.wiring import open_frontier, open_jobs
 from trotline.cli import main as cli
+from trotline.config.wiring import open_frontier, open_jobs
 from trotline.model.job import LaneRules
 from trotline.model.lease import Reject, Settlement
 from trotline.model.outcome import Bury, Done
@@ -91,7 +91,7 @@ def test_every_command_has_help_with_examples(call: Call, command: str):
 
 
 def test_the_help_names_every_command_without_importing_one(tmp_path: Path):
-    heavy = ("aiohttp", "rich", "selectolax", "sqlite3", "trotline.app.run", "msgspec")
+    heavy = ("aiohttp", "rich", "selectolax", "sqlite3", "trotline.commands.run", "msgspec")
     code = (
         "import sys; from trotline.cli.main import call; call(['--help']); "
         f"print('LOADED', [name for name in {heavy!r} if name in sys.modules])"
@@ -121,7 +121,7 @@ def test_the_version_is_told(call: Call):
 
 def test_an_error_nobody_expected_goes_to_a_file(call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setattr("trotline.app.loading.parse_ref", lambda text: 1 / 0)
+    monkeypatch.setattr("trotline.config.spider_loader.parse_ref", lambda text: 1 / 0)
     code, _, err = call("doctor", "shop.py")
     assert code == 1
     assert "unexpected ZeroDivisionError" in err

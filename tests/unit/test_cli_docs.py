@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from trotline.app.settings import NAMES
 from trotline.cli import main as cli
 from trotline.cli.run import CODES
+from trotline.config.settings import NAMES
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from trotline.app.burials import Burial
-from trotline.app.run import Ending, Report
-from trotline.cli.live import LiveView, frame
-from trotline.cli.outlook import Outlook
+from trotline.cli.eta_view import Outlook
+from trotline.cli.live_view import LiveView, frame
+from trotline.cli.plain_views import JsonLines, Lines
 from trotline.cli.run import CODES
 from trotline.cli.summary import HEADLINES, Summary, lines, next_steps, summarise
-from trotline.cli.views import JsonLines, Lines
+from trotline.commands.dead_reasons import Burial
+from trotline.commands.run import Ending, Report
 from trotline.model.job import Job, LaneView, Progress
-from trotline.model.stored import Stored
+from trotline.model.row_counts import Stored
 from trotline.rules.eta import Range, Unknown
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0)

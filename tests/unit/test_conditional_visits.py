@@ -15,7 +15,7 @@ from trotline.model.lease import Settled
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.model.task import Task
 from trotline.model.validator import Validator
-from trotline.rules.conditions import page_of
+from trotline.rules.conditional_requests import page_of
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.tools import Policy

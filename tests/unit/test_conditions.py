@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from trotline.model.answer import Answer
 from trotline.model.task import Task
 from trotline.model.validator import Validator
-from trotline.rules.conditions import LONGEST, asking, may_ask, page_of, validator_of
+from trotline.rules.conditional_requests import LONGEST, asking, may_ask, page_of, validator_of
 
 DATE = "Sat, 01 Mar 2025 12:00:00 GMT"
 TASK = Task(url="https://shop.example/p/1", route="product", fingerprint=7)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.adapters.files.cells import MOST_COLUMNS, OVERFLOW, Columns, cell, formula_safe
 from trotline.adapters.files.export import to_csv
+from trotline.adapters.files.table_cells import MOST_COLUMNS, OVERFLOW, Columns, cell, formula_safe
 from trotline.model.row import Row, json_text
 
 DANGEROUS = [

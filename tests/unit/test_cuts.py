@@ -8,7 +8,7 @@ from trotline.frontier.gate import TOO_MANY
 from trotline.model.job import Progress
 from trotline.model.limits import Limits
 from trotline.rules import near_duplicates, scope, sitemaps, traps, urls
-from trotline.rules.cuts import cut_by, cuts, is_cut, own_limits, unwanted
+from trotline.rules.limit_cuts import cut_by, cuts, is_cut, own_limits, unwanted
 from trotline.rules.sitemaps import Sitemap, parse
 from trotline.rules.traps import TrapRules, TrapWatch
 

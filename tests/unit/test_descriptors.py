@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.app.descriptors import needed
+from trotline.processes.rlimits import needed
 
 
 @given(st.integers(1, 256), st.integers(1, 4096))

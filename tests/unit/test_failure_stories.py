@@ -3,8 +3,8 @@
 import pytest
 
 from trotline import Page, Spider
+from trotline.spider.code_location import story
 from trotline.spider.harvest import HandlerFailed
-from trotline.spider.places import story
 from trotline.testing import visit
 
 shop = Spider("shop")

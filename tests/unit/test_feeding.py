@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trotline.coordinator.feeding import Feed
+from trotline.coordinator.seed_feed import Feed
 from trotline.errors import TermOver
 from trotline.model.job import Progress
 from trotline.model.lease import Admission

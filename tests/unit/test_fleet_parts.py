@@ -9,17 +9,17 @@ import pytest
 from rich.text import Text
 
 import trotline.adapters
-from trotline.app.code_version import code_version
-from trotline.app.feeding import open_feed
-from trotline.app.jobs import open_job
-from trotline.app.lines import LONGEST_LINE, read_lines
-from trotline.app.reporting import Ending, Report, ending_of
-from trotline.app.wiring import open_frontier, open_jobs
-from trotline.cli.crew_view import crew_table, remark
+from trotline.cli.eta_view import Outlook
+from trotline.cli.job_argument import Target
 from trotline.cli.jobs import facts, outlook, table
-from trotline.cli.outlook import Outlook
 from trotline.cli.status import Look
-from trotline.cli.target import Target
+from trotline.cli.workers_view import crew_table, remark
+from trotline.commands.feed import open_feed
+from trotline.commands.input_lines import LONGEST_LINE, read_lines
+from trotline.commands.open_job import open_job
+from trotline.commands.report import Ending, Report, ending_of
+from trotline.config.code_version import code_version
+from trotline.config.wiring import open_frontier, open_jobs
 from trotline.errors import FrontierUnreachable, SettingsError
 from trotline.model.job import About, Job, LaneRules, Progress, State, WorkerView
 from trotline.model.lease import Admission
@@ -186,7 +186,7 @@ TASK = Task(url="https://shop.example/", route="page", fingerprint=1)
 
 
 async def test_a_server_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trotline.app.feeding.LOOK_AGAIN", 0.0)
+    monkeypatch.setattr("trotline.commands.feed.LOOK_AGAIN", 0.0)
     frontier, said = Flaky(2), []
     feed = open_feed(frontier, "redis://queue", 100, said.append)  # type: ignore[arg-type]  # what a feed needs of it
     assert await feed.put([TASK]) == [Admission.NEW]

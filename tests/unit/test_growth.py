@@ -16,80 +16,80 @@ from tests.unit.growth import SOURCE, against, growth, patterns, pumps
 from yarl import URL
 
 from trotline.adapters.http.cookies import Jar
-from trotline.adapters.http.line import Line, Watch
+from trotline.adapters.http.protocol import Line, Watch
 from trotline.model.answer import Answer
 from trotline.model.limits import MIB, Limits
 from trotline.model.task import Task
 from trotline.rules import redaction, sitemaps
-from trotline.rules.challenges import challenge
+from trotline.rules.challenge_pages import challenge
 from trotline.rules.charset import decode
-from trotline.rules.conditions import validator_of
-from trotline.rules.prescan import named_in
-from trotline.rules.printed import Printed
+from trotline.rules.charset_prescan import named_in
+from trotline.rules.child_output import Printed
+from trotline.rules.conditional_requests import validator_of
 from trotline.rules.robots import Prefilter, for_agent
 from trotline.rules.traps import TrapWatch
 from trotline.rules.urls import Address, read, resolve
 from trotline.rules.verdicts import retry_after
-from trotline.spider.embedded import assigned, json_ld
+from trotline.spider.embedded_json import assigned, json_ld
 
 AUTHOR = "author"
 """Meets only what the author, the operator or we ourselves wrote."""
 
 PATTERNS = {
-    "adapters/files/cells.py:_FORMULA": "match",
-    "adapters/files/cells.py:_NUMBER": "fullmatch",
-    "adapters/http/again.py:_OURS": AUTHOR,
+    "adapters/files/table_cells.py:_FORMULA": "match",
+    "adapters/files/table_cells.py:_NUMBER": "fullmatch",
+    "adapters/http/fast_path.py:_OURS": AUTHOR,
     "adapters/http/failures.py:_UNPRINTABLE": "sub",
     "adapters/http/fetcher.py:_NOT_NORMALISED": "search",
-    "adapters/http/outgoing.py:_BREAKS_A_HEADER": "search",
-    "adapters/http/outgoing.py:_TOKEN": "fullmatch",
+    "adapters/http/request_checks.py:_BREAKS_A_HEADER": "search",
+    "adapters/http/request_checks.py:_TOKEN": "fullmatch",
     "adapters/http/proxy.py:_CARRIES_A_PAGE": "search",
     "adapters/http/proxy.py:_STATUS": "match",
-    "adapters/http/reading.py:_CONTROL": "search",
-    "adapters/postgres/address.py:_connections": AUTHOR,
-    "adapters/postgres/periods.py:_NAME": AUTHOR,
+    "adapters/http/response_reader.py:_CONTROL": "search",
+    "adapters/postgres/sink_url.py:_connections": AUTHOR,
+    "adapters/postgres/partition_periods.py:_NAME": AUTHOR,
     "adapters/redis/keys.py:_JOB_ID": AUTHOR,
     "adapters/redis/outbox.py:_NAME": AUTHOR,
     "adapters/redis/scripts.py:_NUMBERS": AUTHOR,
     "adapters/redis/scripts.py:_with_numbers": AUTHOR,
-    "app/loading.py:_MODULE": AUTHOR,
-    "app/loading.py:_NAME": AUTHOR,
-    "app/places.py:_OUTBOX": AUTHOR,
-    "app/places.py:_PASSWORD": AUTHOR,
-    "app/places.py:_SCHEME": AUTHOR,
-    "app/places.py:_SEEN": AUTHOR,
-    "app/settings.py:file_name": AUTHOR,
-    "app/settings.py:size": AUTHOR,
+    "config/spider_loader.py:_MODULE": AUTHOR,
+    "config/spider_loader.py:_NAME": AUTHOR,
+    "config/urls.py:_OUTBOX": AUTHOR,
+    "config/urls.py:_PASSWORD": AUTHOR,
+    "config/urls.py:_SCHEME": AUTHOR,
+    "config/urls.py:_SEEN": AUTHOR,
+    "config/settings.py:file_name": AUTHOR,
+    "config/settings.py:size": AUTHOR,
     "cli/dead.py:_ID": AUTHOR,
     "cli/export.py:_span": AUTHOR,
     "cli/new.py:_address": AUTHOR,
     "cli/new.py:_variable": AUTHOR,
     "cli/new.py:command": AUTHOR,
     "cli/summary.py:look_command": AUTHOR,
-    "cli/trying.py:choose": AUTHOR,
-    "model/moments.py:seconds": AUTHOR,
+    "cli/try_page.py:choose": AUTHOR,
+    "model/time.py:seconds": AUTHOR,
     "model/pace.py:_FORM": AUTHOR,
     "model/row.py:_LONE_SURROGATE": "sub",
     "model/secret.py:is_reference": AUTHOR,
-    "model/wire.py:_in_seed_names": "seeds",
+    "model/task_json.py:_in_seed_names": "seeds",
     "rules/addresses.py:_ENDS_IN_A_NUMBER": "search",
     "rules/addresses.py:_NAME": AUTHOR,
-    "rules/challenges.py:_ASKS_FOR_A_HUMAN": "search",
-    "rules/challenges.py:_TITLE": "search",
+    "rules/challenge_pages.py:_ASKS_FOR_A_HUMAN": "search",
+    "rules/challenge_pages.py:_TITLE": "search",
     "rules/charset.py:_CHARSET": "search",
-    "rules/conditions.py:_DATE": "fullmatch",
-    "rules/conditions.py:_ETAG": "fullmatch",
-    "rules/fields.py:_ADDRESS": "match",
-    "rules/fields.py:_HALVES": "search",
-    "rules/fields.py:_METHOD": "fullmatch",
-    "rules/fields.py:_NOT_IN_A_NAME": "search",
-    "rules/media.py:_PATTERN": AUTHOR,
-    "rules/media.py:_TYPE": "match",
-    "rules/media.py:_any_of": "content types",
-    "rules/prescan.py:_ATTRIBUTE": "prescan",
-    "rules/prescan.py:_ATTRIBUTES": "match",
-    "rules/prescan.py:_CHARSET": "search",
-    "rules/prescan.py:_TAG": "search",
+    "rules/conditional_requests.py:_DATE": "fullmatch",
+    "rules/conditional_requests.py:_ETAG": "fullmatch",
+    "rules/task_fields.py:_ADDRESS": "match",
+    "rules/task_fields.py:_HALVES": "search",
+    "rules/task_fields.py:_METHOD": "fullmatch",
+    "rules/task_fields.py:_NOT_IN_A_NAME": "search",
+    "rules/content_types.py:_PATTERN": AUTHOR,
+    "rules/content_types.py:_TYPE": "match",
+    "rules/content_types.py:_any_of": "content types",
+    "rules/charset_prescan.py:_ATTRIBUTE": "prescan",
+    "rules/charset_prescan.py:_ATTRIBUTES": "match",
+    "rules/charset_prescan.py:_CHARSET": "search",
+    "rules/charset_prescan.py:_TAG": "search",
     "rules/redaction.py:_PAIR": "sub",
     "rules/redaction.py:_SERVER": "search",
     "rules/redaction.py:_TELLING": "search",
@@ -103,13 +103,13 @@ PATTERNS = {
     "rules/sitemaps.py:_LINE": "search",
     "rules/sitemaps.py:_LOC": "search",
     "rules/sitemaps.py:_LONG_TAG": "search",
-    "rules/story.py:rule_behind": AUTHOR,
+    "rules/url_history.py:rule_behind": AUTHOR,
     "rules/traps.py:_CALENDAR_WORD": "search",
     "rules/traps.py:_DATE_PART": "sub",
     "rules/traps.py:_PATH_DATE": "search",
     "rules/traps.py:_QUERY_DATE": "search",
-    "rules/sessions.py:_SESSION": "sub",
-    "rules/sessions.py:_TOKEN": "search",
+    "rules/session_ids.py:_SESSION": "sub",
+    "rules/session_ids.py:_TOKEN": "search",
     "rules/near_duplicates.py:_NUMBER": "sub",
     "rules/near_duplicates.py:_SAYS_NOT_FOUND": "search",
     "rules/urls.py:_ESCAPE": "sub",
@@ -117,15 +117,15 @@ PATTERNS = {
     "rules/urls.py:_SCHEME": "match",
     "rules/urls.py:_SURROGATES": "search",
     "rules/urls.py:_WEB": "match",
-    "spider/checks.py:_BREAKS": AUTHOR,
-    "spider/checks.py:_HOST": AUTHOR,
-    "spider/checks.py:_NAME": AUTHOR,
-    "spider/embedded.py:_BLANK": "match",
-    "spider/embedded.py:_OPENING": "search",
-    "spider/embedded.py:_PARSE_CALL": "match",
-    "spider/embedded.py:assigned": "embedded JSON",
-    "spider/query.py:_BREAKS": AUTHOR,
-    "spider/query.py:_PSEUDO": AUTHOR,
+    "spider/spider_checks.py:_BREAKS": AUTHOR,
+    "spider/spider_checks.py:_HOST": AUTHOR,
+    "spider/spider_checks.py:_NAME": AUTHOR,
+    "spider/embedded_json.py:_BLANK": "match",
+    "spider/embedded_json.py:_OPENING": "search",
+    "spider/embedded_json.py:_PARSE_CALL": "match",
+    "spider/embedded_json.py:assigned": "embedded JSON",
+    "spider/css_query.py:_BREAKS": AUTHOR,
+    "spider/css_query.py:_PSEUDO": AUTHOR,
     "spider/records.py:_AT": "match",
     "spider/records.py:_WORD": AUTHOR,
     "spider/seeds.py:_sitemap_task": AUTHOR,
@@ -137,12 +137,12 @@ PATTERNS = {
 PREFIXES = {
     "rules/addresses.py:_ENDS_IN_A_NUMBER": (".0x", "."),
     "rules/charset.py:_CHARSET": ('charset="', "charset=", "charset"),
-    "rules/prescan.py:_ATTRIBUTES": ('a="', "a=", "a "),
-    "rules/prescan.py:_CHARSET": ('charset="', "charset"),
+    "rules/charset_prescan.py:_ATTRIBUTES": ('a="', "a=", "a "),
+    "rules/charset_prescan.py:_CHARSET": ('charset="', "charset"),
     "rules/redaction.py:_USER_INFO": ("://",),
     "rules/sitemaps.py:_LOC": ("<loc>",),
-    "rules/sessions.py:_TOKEN": ("/1", "/a"),
-    "rules/sessions.py:_SESSION": ("?sid=", "?sessid=1", "/(s("),
+    "rules/session_ids.py:_TOKEN": ("/1", "/a"),
+    "rules/session_ids.py:_SESSION": ("?sid=", "?sessid=1", "/(s("),
     "spider/records.py:_AT": ("x - at `$.",),
 }
 """Beginnings that lead a pattern to its repetitions."""
@@ -241,7 +241,7 @@ def print_all(text: bytes) -> None:
 
 
 def read_seed(text: str) -> object:
-    from trotline.model.wire import _in_seed_names
+    from trotline.model.task_json import _in_seed_names
 
     return _in_seed_names(text)
 
@@ -317,7 +317,7 @@ PARSERS: dict[str, tuple[Callable[[Any], object], int, list[Hostile]]] = {
         [repeat(" ", "text/html; charset"), repeat("charset="), repeat('charset="'), repeat("charset ")],
     ),
     "content types": (
-        lambda value: importlib.import_module("trotline.rules.media").unwanted(
+        lambda value: importlib.import_module("trotline.rules.content_types").unwanted(
             value, ("text/html", "application/*+xml")
         ),
         HEADER,

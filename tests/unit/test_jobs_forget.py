@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.unit.test_cli_commands import FRONTIER, Call, call, job  # noqa: F401 - fixtures
 
-from trotline.app.wiring import open_frontier, open_jobs
+from trotline.config.wiring import open_frontier, open_jobs
 
 
 async def end(name: str) -> None:

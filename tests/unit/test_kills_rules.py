@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.model.limits import MIB
-from trotline.rules import kills
-from trotline.rules.kills import OUT_OF_MEMORY, cause
+from trotline.rules import kill_reasons
+from trotline.rules.kill_reasons import OUT_OF_MEMORY, cause
 
 
 def why(code: int, hung: bool = False) -> str:
@@ -42,6 +42,12 @@ def test_a_robots_file_is_told_from_a_page() -> None:
 
 
 def test_no_two_endings_of_a_child_share_an_exit_code():
-    codes = [kills.FINISHED, kills.FAILED, kills.STOPPED, kills.GAVE_UP, kills.OUT_OF_MEMORY]
+    codes = [
+        kill_reasons.FINISHED,
+        kill_reasons.FAILED,
+        kill_reasons.STOPPED,
+        kill_reasons.GAVE_UP,
+        kill_reasons.OUT_OF_MEMORY,
+    ]
 
     assert len({*codes, 0, 1, 2}) == len(codes) + 3

@@ -6,7 +6,7 @@ import pytest
 from aiohttp.http_exceptions import HttpProcessingError
 
 from trotline.adapters.http.failures import Cut
-from trotline.adapters.http.line import Line, Watch
+from trotline.adapters.http.protocol import Line, Watch
 from trotline.model.answer import Trouble
 from trotline.model.limits import Limits
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.app.loading import load, parse_ref
+from trotline.config.spider_loader import load, parse_ref
 from trotline.errors import SpiderBroken, SpiderError, SpiderNotFound, SpiderRefused
 
 GOOD = """

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.moments import from_iso, iso
+from trotline.model.time import from_iso, iso
 
 
 def test_a_moment_reads_as_utc():

@@ -6,13 +6,13 @@ from tests.unit.worker_ports import HTML, DiaryFrontier, DiarySink, lease, tools
 
 from trotline import Page, Spider
 from trotline.errors import SpiderRefused
-from trotline.model import wire
+from trotline.model import task_json
 from trotline.model.answer import Answer
 from trotline.model.outcome import Bury, Done
 from trotline.model.row import Unstorable, row_of
 from trotline.testing.virtual_time import run_virtual
+from trotline.worker.finished_visit import Visit
 from trotline.worker.visit import Visitor
-from trotline.worker.visited import Visit
 
 
 class Once:
@@ -45,8 +45,8 @@ def test_whatever_a_handler_gives_ends_in_something_that_can_be_kept():
             assert ended.records[0].data == {"name": "first"}, case
         settlement = ended.settlement()
         for task in settlement.children:
-            kept = wire.encode(task)
-            assert wire.decode(kept).url == task.url, case
+            kept = task_json.encode(task)
+            assert task_json.decode(kept).url == task.url, case
             assert -1_000_000 <= task.priority <= 1_000_000, case
         for record in ended.records:
             try:

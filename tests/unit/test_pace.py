@@ -11,8 +11,8 @@ from trotline.model.lease import LaneNews
 from trotline.model.pace import Pace, Rate
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
-from trotline.rules import learning, pace, sharing
-from trotline.rules.learning import FIRST_REST, LONGEST_REST, THROTTLE_REST
+from trotline.rules import adaptive_pace, lane_sharing, pace
+from trotline.rules.adaptive_pace import FIRST_REST, LONGEST_REST, THROTTLE_REST
 from trotline.rules.pace import BREAKER, NEVER, RETRY_ALLOWANCE, RETRY_DRIP, Bounds, Lane
 
 NOW = 1_750_000_000.0
@@ -38,7 +38,7 @@ FAILING = {"trouble": 1.0}
 
 def failing(fresh: Lane, times: int, *, at: float = NOW) -> Lane:
     for _ in range(times):
-        fresh = learning.learn(fresh, BROKEN, at, 0.0)
+        fresh = adaptive_pace.learn(fresh, BROKEN, at, 0.0)
     return fresh
 
 
@@ -116,17 +116,17 @@ def test_a_lane_that_says_it_is_free_gives_a_start(next_start, rest, running):
 
 
 def test_good_answers_at_full_pace_change_no_interval():
-    steady = learning.learn(lane(), ok(), NOW, 0.0)
+    steady = adaptive_pace.learn(lane(), ok(), NOW, 0.0)
 
     assert steady.interval == 1.0
-    assert learning.learn(steady, ok(), NOW + 1, 0.0) is steady, "and nothing is written for them"
+    assert adaptive_pace.learn(steady, ok(), NOW + 1, 0.0) is steady, "and nothing is written for them"
 
 
 def test_a_slowed_lane_comes_back_up_slowly_and_never_above_the_spiders_pace():
     slowed = lane(interval=30.0)
     seen = []
     for _ in range(300):
-        slowed = learning.learn(slowed, ok(), NOW, 0.0)
+        slowed = adaptive_pace.learn(slowed, ok(), NOW, 0.0)
         seen.append(slowed.interval)
 
     assert all(later <= before for before, later in pairwise(seen))
@@ -137,9 +137,9 @@ def test_a_slowed_lane_comes_back_up_slowly_and_never_above_the_spiders_pace():
 def test_rising_latency_slows_down_before_anything_fails():
     steady = lane()
     for number in range(50):
-        steady = learning.learn(steady, ok(0.1), NOW + number, 0.0)
+        steady = adaptive_pace.learn(steady, ok(0.1), NOW + number, 0.0)
     for number in range(20):
-        steady = learning.learn(steady, ok(3.0), NOW + 50 + 2 * number, 0.0)
+        steady = adaptive_pace.learn(steady, ok(3.0), NOW + 50 + 2 * number, 0.0)
 
     assert steady.interval > 1.5
 
@@ -147,14 +147,14 @@ def test_rising_latency_slows_down_before_anything_fails():
 def test_a_site_that_is_always_slow_is_not_slowed_down_for_it():
     slow = lane()
     for number in range(100):
-        slow = learning.learn(slow, ok(8.0), NOW + number, 0.0)
+        slow = adaptive_pace.learn(slow, ok(8.0), NOW + number, 0.0)
 
     assert slow.interval == 1.0
 
 
 @pytest.mark.parametrize("kind", [Kind.OK, Kind.GONE, Kind.MOVED, Kind.UNCHANGED])
 def test_any_answer_heals_a_failing_lane(kind):
-    healed = learning.learn(failing(lane(), BREAKER), LaneNews(kind, 0.1), NOW + 10, 0.0)
+    healed = adaptive_pace.learn(failing(lane(), BREAKER), LaneNews(kind, 0.1), NOW + 10, 0.0)
 
     assert (healed.failures, healed.failing_since, healed.rests, healed.rest_why) == (0, 0.0, 0, "")
     assert pace.allowed(healed, NOW) == 8
@@ -163,14 +163,14 @@ def test_any_answer_heals_a_failing_lane(kind):
 def test_what_we_refused_ourselves_says_nothing_about_the_lane():
     shy = failing(lane(), 3)
 
-    assert learning.learn(shy, LaneNews(Kind.REFUSED), NOW, 0.0) is shy
+    assert adaptive_pace.learn(shy, LaneNews(Kind.REFUSED), NOW, 0.0) is shy
 
 
 # Learning: throttled
 
 
 def test_a_throttled_lane_slows_down_and_rests():
-    told = learning.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.5)
+    told = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.5)
 
     assert 1.9 < told.interval < 2.1
     assert NOW + THROTTLE_REST <= told.rest_until <= NOW + 2 * THROTTLE_REST
@@ -179,56 +179,56 @@ def test_a_throttled_lane_slows_down_and_rests():
 
 
 def test_a_lane_rests_as_long_as_it_was_asked_to():
-    told = learning.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.9)
+    told = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.9)
 
     assert told.rest_until == NOW + 120
     assert told.rest_why == "rate limited: Retry-After 120 s"
 
 
 def test_a_later_shorter_rest_does_not_end_a_longer_one():
-    told = learning.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.0)
+    told = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.0)
 
-    assert learning.learn(told, LaneNews(Kind.THROTTLED, rest=1), NOW + 5, 0.0).rest_until == NOW + 120
+    assert adaptive_pace.learn(told, LaneNews(Kind.THROTTLED, rest=1), NOW + 5, 0.0).rest_until == NOW + 120
 
 
 def test_the_same_bad_news_from_many_visits_in_flight_slows_once():
     told = lane()
     for number in range(50):
-        told = learning.learn(told, LaneNews(Kind.THROTTLED), NOW + number / 100, 0.0)
+        told = adaptive_pace.learn(told, LaneNews(Kind.THROTTLED), NOW + number / 100, 0.0)
 
-    assert told == learning.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.0)
+    assert told == adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.0)
 
 
 def test_a_lane_with_no_noticeable_interval_slows_noticeably():
-    told = learning.learn(lane("100000/s"), LaneNews(Kind.THROTTLED), NOW, 0.0)
+    told = adaptive_pace.learn(lane("100000/s"), LaneNews(Kind.THROTTLED), NOW, 0.0)
 
-    assert told.interval >= learning.SLOWEST_STEP
+    assert told.interval >= adaptive_pace.SLOWEST_STEP
 
 
 def test_after_a_throttle_one_probe_at_a_time():
-    told = learning.learn(lane("10/s"), LaneNews(Kind.THROTTLED, rest=3), NOW, 0.0)
+    told = adaptive_pace.learn(lane("10/s"), LaneNews(Kind.THROTTLED, rest=3), NOW, 0.0)
 
     starts, probed = pace.reserve(told, NOW + 3, wanted=8, running=0, horizon=1.0)
 
     assert starts == [NOW + 3]
     assert pace.free_at(probed, NOW + 3, running=1, horizon=1.0) == NEVER
-    healed = learning.learn(probed, ok(), NOW + 3.1, 0.0)
+    healed = adaptive_pace.learn(probed, ok(), NOW + 3.1, 0.0)
     assert pace.allowed(healed, NOW + 3.1) == 8
 
 
 def test_what_was_asked_before_the_rest_proves_nothing():
-    told = learning.learn(lane(), LaneNews(Kind.THROTTLED, rest=3), NOW, 0.0)
+    told = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=3), NOW, 0.0)
 
-    assert pace.allowed(learning.learn(told, ok(), NOW + 1, 0.0), NOW + 3) == 1
+    assert pace.allowed(adaptive_pace.learn(told, ok(), NOW + 1, 0.0), NOW + 3) == 1
 
 
 def test_probes_that_are_told_too_fast_again_make_the_rests_longer_and_not_the_interval():
-    told, now, rests = learning.learn(lane(), LaneNews(Kind.THROTTLED, rest=1), NOW, 0.0), NOW, []
+    told, now, rests = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=1), NOW, 0.0), NOW, []
     interval = told.interval
     for _ in range(12):
         rests.append(told.rest_until - now)
         now = told.rest_until
-        told = learning.learn(told, LaneNews(Kind.THROTTLED, rest=1), now, 0.0)
+        told = adaptive_pace.learn(told, LaneNews(Kind.THROTTLED, rest=1), now, 0.0)
 
     assert rests[:4] == pytest.approx([1, 4, 8, 16])
     assert max(rests) == pytest.approx(LONGEST_REST)
@@ -236,11 +236,11 @@ def test_probes_that_are_told_too_fast_again_make_the_rests_longer_and_not_the_i
 
 
 def test_a_lane_that_only_says_too_fast_is_given_up_with_a_reason_of_its_own():
-    told, now = learning.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.0), NOW
+    told, now = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.0), NOW
     for _ in range(BREAKER):
         assert pace.given_up(told, now, patience=1800) == ""
         now = told.rest_until
-        told = learning.learn(told, LaneNews(Kind.THROTTLED), now, 0.0)
+        told = adaptive_pace.learn(told, LaneNews(Kind.THROTTLED), now, 0.0)
 
     assert pace.given_up(told, NOW + 1801, patience=1800).startswith("throttled: lane given up after 1800 s")
 
@@ -252,11 +252,11 @@ def test_a_lane_that_only_says_too_fast_is_given_up_with_a_reason_of_its_own():
 def test_failures_in_a_row_open_the_breaker(kind):
     failed = lane()
     for _ in range(BREAKER - 1):
-        failed = learning.learn(failed, LaneNews(kind, 0.1), NOW, 0.0)
+        failed = adaptive_pace.learn(failed, LaneNews(kind, 0.1), NOW, 0.0)
     assert failed.rest_until == 0.0
     assert pace.allowed(failed, NOW) == 8
 
-    failed = learning.learn(failed, LaneNews(kind, 0.1), NOW, 0.0)
+    failed = adaptive_pace.learn(failed, LaneNews(kind, 0.1), NOW, 0.0)
 
     assert failed.rest_until == NOW + FIRST_REST
     assert failed.rest_why == f"{BREAKER} failures in a row"
@@ -264,7 +264,7 @@ def test_failures_in_a_row_open_the_breaker(kind):
 
 
 def test_one_good_answer_between_failures_keeps_the_breaker_closed():
-    mixed = learning.learn(failing(lane(), BREAKER - 1), ok(), NOW, 0.0)
+    mixed = adaptive_pace.learn(failing(lane(), BREAKER - 1), ok(), NOW, 0.0)
 
     assert failing(mixed, BREAKER - 1).rest_until == 0.0
 
@@ -288,7 +288,7 @@ def test_failures_of_visits_in_flight_do_not_lengthen_a_rest():
 def test_every_rest_is_longer_up_to_the_longest():
     failed, now, rests = failing(lane(), BREAKER - 1), NOW, []
     for _ in range(3000):
-        failed = learning.learn(failed, BROKEN, now, 0.0)
+        failed = adaptive_pace.learn(failed, BROKEN, now, 0.0)
         rests.append(failed.rest_until - now)
         now = failed.rest_until
 
@@ -297,13 +297,13 @@ def test_every_rest_is_longer_up_to_the_longest():
 
 
 def test_the_ends_of_rests_are_spread_by_chance():
-    early, late = (learning.learn(failing(lane(), BREAKER - 1), BROKEN, NOW, chance) for chance in (0.0, 0.99))
+    early, late = (adaptive_pace.learn(failing(lane(), BREAKER - 1), BROKEN, NOW, chance) for chance in (0.0, 0.99))
 
     assert FIRST_REST <= early.rest_until - NOW < late.rest_until - NOW <= FIRST_REST * 1.25
 
 
 def test_a_broken_answer_that_asks_for_quiet_gets_it_when_the_breaker_opens():
-    asked = learning.learn(failing(lane(), BREAKER - 1), LaneNews(Kind.BROKEN, rest=300), NOW, 0.0)
+    asked = adaptive_pace.learn(failing(lane(), BREAKER - 1), LaneNews(Kind.BROKEN, rest=300), NOW, 0.0)
 
     assert asked.rest_until == NOW + 300
 
@@ -322,7 +322,7 @@ def test_whatever_a_lane_hears_its_interval_stays_between_its_bounds(heard):
     known, now = lane("2/s", slowest="6/m"), NOW
     for one, later, chance in heard:
         now += later
-        before, known = known, learning.learn(known, one, now, chance)
+        before, known = known, adaptive_pace.learn(known, one, now, chance)
         assert 0.5 <= pace.shortest(known) <= known.interval <= known.ceiling == 10
         assert known.rest_until >= before.rest_until, "a rest is never cut short by news"
         assert known.failures >= 0
@@ -333,15 +333,15 @@ def test_whatever_a_lane_hears_its_interval_stays_between_its_bounds(heard):
 
 
 def test_a_crawl_delay_raises_the_floor():
-    asked = learning.learn(lane("2/s"), ok(interval=5.0), NOW, 0.0)
+    asked = adaptive_pace.learn(lane("2/s"), ok(interval=5.0), NOW, 0.0)
 
     assert (pace.shortest(asked), asked.interval) == (5.0, 5.0)
     assert pace.reserve(asked, NOW, 3, 0, 11.0)[0] == [NOW + 5, NOW + 10], "counted from the news"
 
 
 def test_a_crawl_delay_never_makes_a_lane_faster_nor_slower_than_the_slowest_pace():
-    assert learning.learn(lane("6/m"), ok(interval=1.0), NOW, 0.0).interval == 10.0
-    assert learning.learn(lane(slowest="1/m"), ok(interval=86400.0), NOW, 0.0).interval == 60.0
+    assert adaptive_pace.learn(lane("6/m"), ok(interval=1.0), NOW, 0.0).interval == 10.0
+    assert adaptive_pace.learn(lane(slowest="1/m"), ok(interval=86400.0), NOW, 0.0).interval == 60.0
 
 
 # Giving up
@@ -355,7 +355,7 @@ def test_a_lane_that_only_fails_is_given_up_after_our_patience():
 
 
 def test_a_lane_that_answered_lately_is_not_given_up():
-    healed = learning.learn(failing(lane(), BREAKER), ok(), NOW + 1000, 0.0)
+    healed = adaptive_pace.learn(failing(lane(), BREAKER), ok(), NOW + 1000, 0.0)
 
     assert not pace.given_up(failing(healed, BREAKER, at=NOW + 1001), NOW + 1801, patience=1800)
 
@@ -368,7 +368,7 @@ def test_a_forgiven_lane_has_one_more_chance():
     forgiven = pace.forgiven(failing(lane(), BREAKER))
 
     assert not pace.given_up(forgiven, NOW + 1e9, patience=1800)
-    again = learning.learn(forgiven, BROKEN, NOW + 5000, 0.0)
+    again = adaptive_pace.learn(forgiven, BROKEN, NOW + 5000, 0.0)
     assert again.rest_until == NOW + 5000 + FIRST_REST
     assert not pace.given_up(again, NOW + 5001, patience=1800)
 
@@ -385,13 +385,13 @@ def test_only_a_failing_lane_counts_its_retries():
 def test_a_lane_fails_when_most_of_its_visits_do_and_no_longer_when_they_do_not():
     shaky, now = lane(), NOW
     for number in range(40):
-        shaky = learning.learn(shaky, BROKEN if number % 3 == 0 else ok(), now + number, 0.0)
+        shaky = adaptive_pace.learn(shaky, BROKEN if number % 3 == 0 else ok(), now + number, 0.0)
         assert not pace.failing(shaky), "a third of them"
     shaky = failing(shaky, 5, at=now + 50)
     assert pace.failing(shaky)
     spent = pace.spend(shaky, now + 50, fresh=0, retries=10, share=0.2)
     for number in range(5):
-        spent = learning.learn(spent, ok(), now + 51 + number, 0.0)
+        spent = adaptive_pace.learn(spent, ok(), now + 51 + number, 0.0)
 
     assert not pace.failing(spent)
     assert spent.credit == RETRY_ALLOWANCE, "the next trouble is another one"
@@ -463,7 +463,7 @@ def test_a_new_pace_keeps_its_interval_to_what_is_reserved_and_waits_no_longer(o
     before, reserved = pace.reserve(lane("1/s", concurrency=10**6, interval=old), NOW, wanted, 0, HORIZON)
     grown = msgspec.structs.replace(reserved, interval=old * slowed)
 
-    repaced = sharing.ordered(grown, Bounds(new, new, 10**6), NOW + later, HORIZON)
+    repaced = lane_sharing.ordered(grown, Bounds(new, new, 10**6), NOW + later, HORIZON)
     first = max(NOW + later, repaced.next_start)
 
     assert first >= before[-1] + min(old, new) - EXACT
@@ -472,8 +472,8 @@ def test_a_new_pace_keeps_its_interval_to_what_is_reserved_and_waits_no_longer(o
 
 
 def test_a_new_pace_does_not_end_a_rest_that_a_site_asked_for():
-    resting = learning.learn(lane(), LaneNews(Kind.THROTTLED, rest=30.0), NOW, 0.0)
+    resting = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=30.0), NOW, 0.0)
 
-    repaced = sharing.ordered(resting, Bounds(0.01, 60.0, 8), NOW, HORIZON)
+    repaced = lane_sharing.ordered(resting, Bounds(0.01, 60.0, 8), NOW, HORIZON)
 
     assert pace.free_at(repaced, NOW, 0, HORIZON) == NOW + 30.0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from trotline.adapters.postgres.address import parse
+from trotline.adapters.postgres.sink_url import parse
 from trotline.errors import SettingsError
 
 

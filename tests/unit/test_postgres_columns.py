@@ -2,7 +2,7 @@
 
 import pytest
 
-from trotline.adapters.postgres.rows import columns_of_rows, host_of, pieces, placed, signed
+from trotline.adapters.postgres.row_columns import columns_of_rows, host_of, pieces, placed, signed
 from trotline.testing.sink_contract import product
 
 

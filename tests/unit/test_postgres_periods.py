@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.adapters.postgres.address import UNITS
-from trotline.adapters.postgres.periods import Period, ahead, beyond, missing, named, period_of
+from trotline.adapters.postgres.partition_periods import Period, ahead, beyond, missing, named, period_of
+from trotline.adapters.postgres.sink_url import UNITS
 
 DAYS = st.dates(date(2000, 1, 1), date(2100, 1, 1))
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.model.secret import HIDDEN, Secret
-from trotline.rules.printed import BURST, LONGEST_LINE, PER_SECOND, Printed
+from trotline.rules.child_output import BURST, LONGEST_LINE, PER_SECOND, Printed
 
 
 def shown(*pieces: bytes, at: float = 0.0) -> str:

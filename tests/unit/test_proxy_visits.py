@@ -5,8 +5,8 @@ from tests.unit.worker_ports import HTML, DiaryFrontier, DiarySink, SlowFetcher,
 from trotline.model.answer import Answer, Failure, Trouble
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.testing.virtual_time import run_virtual
+from trotline.worker.finished_visit import Visit
 from trotline.worker.visit import Visitor
-from trotline.worker.visited import Visit
 
 PROXY = "proxy.example:3128"
 

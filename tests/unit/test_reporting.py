@@ -6,11 +6,11 @@ import pytest
 
 from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
-from trotline.app import reporting
-from trotline.app.reporting import Reporter
+from trotline.commands import report
+from trotline.commands.report import Reporter
 from trotline.errors import SinkUnreachable
 from trotline.model.job import LaneRules, LaneView
-from trotline.model.stored import Stored
+from trotline.model.row_counts import Stored
 from trotline.testing.frontier_contract.bench import tasks
 
 
@@ -74,8 +74,8 @@ class Refusing(Silent):
 
 @pytest.mark.parametrize("kind", [Silent, Refusing])
 async def test_rows_that_cannot_be_counted_now_are_not_told_as_if_they_were(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(reporting, "COUNT_WITHIN", 0.2)
-    monkeypatch.setattr(reporting, "COUNT_EVERY", 0.01)
+    monkeypatch.setattr(report, "COUNT_WITHIN", 0.2)
+    monkeypatch.setattr(report, "COUNT_EVERY", 0.01)
     place = str(tmp_path / "frontier.db")
     jobs = SqliteJobs(place)
     frontier = SqliteFrontier(place, await jobs.start("shop", LaneRules()))

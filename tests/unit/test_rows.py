@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from trotline.model.record import Record
 from trotline.model.row import Unstorable, json_text, row_of
-from trotline.rules.file_trouble import explain
-from trotline.rules.storable import newest_rows
+from trotline.rules.file_errors import explain
+from trotline.rules.storable_rows import newest_rows
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

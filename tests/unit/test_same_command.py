@@ -6,7 +6,7 @@ import click
 import pytest
 
 from trotline.cli import main as cli
-from trotline.cli.same_command import CARRIED, file_in, same
+from trotline.cli.suggested_commands import CARRIED, file_in, same
 from trotline.cli.summary import Summary, next_steps
 
 

@@ -15,13 +15,13 @@ import pytest
 from trotline import Page, Secret, Spider
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.adapters.sqlite.jobs import SqliteJobs
-from trotline.app.settings import read
+from trotline.config.settings import read
 from trotline.errors import SettingsError, SpiderRefused
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.secret import SecretMissing, without_secrets
 from trotline.model.task import Task
-from trotline.rules.reach import Reach
+from trotline.rules.secret_scope import Reach
 from trotline.spider.seeds import FileSeeds
 from trotline.testing import visit
 

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from trotline import Spider
-from trotline.app import seeding, wiring
-from trotline.app.seeding import Seeded, seed
+from trotline.commands import seed as seeding
+from trotline.commands.seed import Seeded, seed
+from trotline.config import wiring
 from trotline.errors import SpiderRefused
 from trotline.model.lease import Admission
 from trotline.model.task import Task
@@ -72,7 +73,7 @@ async def test_how_far_it_is_can_be_heard_after_every_batch():
 
     await seeded(urls(2 * seeding.BATCH + 1), told=lambda so_far: heard.append(so_far.new))
 
-    assert heard == [seeding.BATCH, 2 * seeding.BATCH, 2 * seeding.BATCH + 1]
+    assert heard == [seeding.BATCH, 2 * seed.BATCH, 2 * seed.BATCH + 1]
 
 
 async def test_seeds_that_are_put_again_are_known():

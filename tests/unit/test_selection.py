@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from trotline.spider.query import parse
+from trotline.spider.css_query import parse
 from trotline.spider.selection import Selection
 
 HTML = """

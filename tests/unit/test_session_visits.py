@@ -9,7 +9,7 @@ from trotline.model.answer import Answer
 from trotline.model.lease import Lease
 from trotline.model.outcome import Done, Snooze
 from trotline.model.task import Task
-from trotline.rules import logins
+from trotline.rules import session_pinning
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.visit import Visitor
 
@@ -53,7 +53,9 @@ def test_nothing_comes_of_a_login_before_everybody_can_know_of_it() -> None:
     frontier, fetcher = Away([], away=2), SlowFetcher()
     visitor = Visitor(one_page_spider(), tools(frontier, None, SlowFetcher(answer=welcome)))
     stranger = Visitor(one_page_spider(), tools(frontier, None, fetcher, chance=random.Random(2)))
-    form = logins.bound(Task(url="http://h.test/", route="page", lane="h.test", session="anna", method="POST"), HOME)
+    form = session_pinning.bound(
+        Task(url="http://h.test/", route="page", lane="h.test", session="anna", method="POST"), HOME
+    )
 
     posted = run_virtual(visitor.visit(lease(form)))
     strange = run_virtual(stranger.visit(lease()))

@@ -6,8 +6,8 @@ from tests.unit.worker_ports import lease
 
 from trotline.model.lease import Lease
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
-from trotline.worker.setbacks import MOST_SEEDS, Setbacks
-from trotline.worker.visited import Visit
+from trotline.worker.finished_visit import Visit
+from trotline.worker.last_failure import MOST_SEEDS, Setbacks
 
 REFUSED = Retry(wait=14.2, why="unreachable: no connection: Connection refused")
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.app.places import frontier_url, is_file, path_of, public, shown, sink_url
-from trotline.app.settings import Settings, file_name, read, strangers
+from trotline.config.settings import Settings, file_name, read, strangers
+from trotline.config.urls import frontier_url, is_file, path_of, public, shown, sink_url
 from trotline.errors import SettingsError
-from trotline.model.moments import seconds
+from trotline.model.time import seconds
 
 
 def test_without_anything_the_defaults_are_local_files(tmp_path: Path):

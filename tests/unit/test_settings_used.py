@@ -8,11 +8,12 @@ from typing import Any
 import click
 import pytest
 
-from trotline.app import coordinating, pushing, run, starting, wiring, working
-from trotline.app.reporting import Ending
-from trotline.app.settings import NAMES
-from trotline.app.used import USED
 from trotline.cli import main as cli
+from trotline.commands import coordinate, push, run, start, work
+from trotline.commands.report import Ending
+from trotline.config import wiring
+from trotline.config.settings import NAMES
+from trotline.config.used_settings import USED
 
 SPIDER = """
 from trotline import Spider
@@ -59,10 +60,10 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     for module, name in (
         (run, "run"),
-        (working, "work"),
-        (starting, "start"),
-        (coordinating, "coordinate"),
-        (pushing, "push"),
+        (work, "work"),
+        (start, "start"),
+        (coordinate, "coordinate"),
+        (push, "push"),
         (wiring, "open_fetcher"),
     ):
         monkeypatch.setattr(module, name, take)

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from trotline.model.lease import LaneNews
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
-from trotline.rules import learning, pace, sharing
+from trotline.rules import adaptive_pace, lane_sharing, pace
+from trotline.rules.lane_sharing import FORGETS, IN_FORCE, YIELD
 from trotline.rules.pace import NEVER, Bounds, Lane
-from trotline.rules.sharing import FORGETS, IN_FORCE, YIELD
 
 NOW = 1_750_000_000.0
 QUICK, SLOW = Bounds(0.1, 60.0, 8), Bounds(2.0, 120.0, 2)
@@ -19,9 +19,9 @@ def lane() -> Lane:
 
 
 def start(known: Lane, job: str, bounds: Bounds, now: float, running: int = 0) -> tuple[list[float], Lane]:
-    known = sharing.claimed(known, job, bounds, now, HORIZON)
+    known = lane_sharing.claimed(known, job, bounds, now, HORIZON)
     starts, known = pace.reserve(known, now, 1, running, HORIZON)
-    return starts, sharing.used(known, job, now) if starts else known
+    return starts, lane_sharing.used(known, job, now) if starts else known
 
 
 def in_force(known: Lane) -> Bounds:
@@ -33,7 +33,7 @@ def test_the_slowest_of_the_paces_in_force_wins():
     _, known = start(known, "b", SLOW, NOW)
 
     assert in_force(known) == SLOW
-    assert in_force(sharing.claimed(known, "a", QUICK, NOW + 5, HORIZON)) == SLOW
+    assert in_force(lane_sharing.claimed(known, "a", QUICK, NOW + 5, HORIZON)) == SLOW
 
 
 def test_bounds_are_mixed_of_the_slowest_of_each():
@@ -46,7 +46,7 @@ def test_bounds_are_mixed_of_the_slowest_of_each():
 def test_the_next_start_keeps_the_new_interval_to_the_last_one():
     [first], known = start(lane(), "a", QUICK, NOW)
 
-    known = sharing.claimed(known, "b", SLOW, NOW, HORIZON)
+    known = lane_sharing.claimed(known, "b", SLOW, NOW, HORIZON)
 
     assert known.next_start >= first + SLOW.floor
 
@@ -54,17 +54,17 @@ def test_the_next_start_keeps_the_new_interval_to_the_last_one():
 def test_a_pace_is_in_force_until_its_job_has_had_no_start_for_a_while():
     _, known = start(lane(), "b", SLOW, NOW)
 
-    assert in_force(sharing.claimed(known, "a", QUICK, NOW + IN_FORCE - 1, HORIZON)) == SLOW
-    assert in_force(sharing.claimed(known, "a", QUICK, NOW + IN_FORCE + 1, HORIZON)) == QUICK
+    assert in_force(lane_sharing.claimed(known, "a", QUICK, NOW + IN_FORCE - 1, HORIZON)) == SLOW
+    assert in_force(lane_sharing.claimed(known, "a", QUICK, NOW + IN_FORCE + 1, HORIZON)) == QUICK
 
 
 def test_a_slow_pace_is_in_force_for_two_of_its_intervals():
     hourly = Bounds(3600.0, 3600.0, 1)
     _, known = start(lane(), "b", hourly, NOW)
 
-    later = sharing.claimed(known, "a", QUICK, NOW + 7100, HORIZON)
+    later = lane_sharing.claimed(known, "a", QUICK, NOW + 7100, HORIZON)
     assert in_force(later) == hourly
-    free = sharing.claimed(known, "a", QUICK, NOW + 7300, HORIZON)
+    free = lane_sharing.claimed(known, "a", QUICK, NOW + 7300, HORIZON)
     assert in_force(free) == QUICK
     assert free.next_start <= NOW + 7300 + HORIZON + QUICK.floor, "nobody waits for an interval that is gone"
 
@@ -72,7 +72,7 @@ def test_a_slow_pace_is_in_force_for_two_of_its_intervals():
 def test_the_pace_of_a_job_that_ended_is_in_force_no_more():
     _, known = start(lane(), "b", SLOW, NOW)
 
-    known = sharing.claimed(known, "a", QUICK, NOW + 1, HORIZON, frozenset({"a"}))
+    known = lane_sharing.claimed(known, "a", QUICK, NOW + 1, HORIZON, frozenset({"a"}))
 
     assert in_force(known) == QUICK
     assert known.interval == QUICK.floor
@@ -81,69 +81,69 @@ def test_the_pace_of_a_job_that_ended_is_in_force_no_more():
 
 def test_what_a_lane_has_learnt_outlives_another_pace():
     _, known = start(lane(), "a", QUICK, NOW)
-    known = learning.learn(known, LaneNews(Kind.BROKEN), NOW, 0.0)
+    known = adaptive_pace.learn(known, LaneNews(Kind.BROKEN), NOW, 0.0)
     slowed = known.interval
 
-    assert sharing.claimed(known, "b", QUICK, NOW + 1, HORIZON).interval == slowed > QUICK.floor
+    assert lane_sharing.claimed(known, "b", QUICK, NOW + 1, HORIZON).interval == slowed > QUICK.floor
 
 
 def test_the_operators_word_beats_all_until_it_is_taken_back():
     _, known = start(lane(), "b", SLOW, NOW)
     word = Bounds(0.5, 0.5, 3)
 
-    known = sharing.ordered(known, word, NOW, HORIZON)
-    assert in_force(sharing.claimed(known, "a", QUICK, NOW, HORIZON)) == word
-    assert in_force(sharing.claimed(known, "b", SLOW, NOW, HORIZON)) == word
+    known = lane_sharing.ordered(known, word, NOW, HORIZON)
+    assert in_force(lane_sharing.claimed(known, "a", QUICK, NOW, HORIZON)) == word
+    assert in_force(lane_sharing.claimed(known, "b", SLOW, NOW, HORIZON)) == word
 
-    assert in_force(sharing.ordered(known, None, NOW, HORIZON)) == SLOW
+    assert in_force(lane_sharing.ordered(known, None, NOW, HORIZON)) == SLOW
 
 
 def test_a_crawl_delay_holds_whatever_the_operator_says():
-    known = learning.learn(lane(), LaneNews(Kind.OK, interval=5.0), NOW, 0.0)
+    known = adaptive_pace.learn(lane(), LaneNews(Kind.OK, interval=5.0), NOW, 0.0)
 
-    assert sharing.ordered(known, QUICK, NOW, HORIZON).interval == 5.0
+    assert lane_sharing.ordered(known, QUICK, NOW, HORIZON).interval == 5.0
 
 
 def test_a_lane_that_nobody_used_for_long_forgets_what_it_learnt_but_not_what_it_was_told():
     _, known = start(lane(), "a", QUICK, NOW)
-    known = learning.learn(known, LaneNews(Kind.BROKEN, interval=3.0), NOW, 0.0)
-    known = sharing.ordered(known, SLOW, NOW, HORIZON)
+    known = adaptive_pace.learn(known, LaneNews(Kind.BROKEN, interval=3.0), NOW, 0.0)
+    known = lane_sharing.ordered(known, SLOW, NOW, HORIZON)
 
-    later = sharing.claimed(known, "b", QUICK, NOW + FORGETS + 60, HORIZON)
+    later = lane_sharing.claimed(known, "b", QUICK, NOW + FORGETS + 60, HORIZON)
 
     assert (later.failures, later.asked, later.ordered) == (0, 3.0, SLOW)
 
 
 def test_who_had_the_last_turn_lets_another_go_first_for_a_moment():
     _, known = start(lane(), "a", QUICK, NOW - 1)
-    known = sharing.claimed(known, "b", QUICK, NOW - 0.9, HORIZON)
+    known = lane_sharing.claimed(known, "b", QUICK, NOW - 0.9, HORIZON)
     _, known = start(known, "a", QUICK, NOW - 0.5)
-    known = sharing.waits(known, "b", QUICK, NOW)
+    known = lane_sharing.waits(known, "b", QUICK, NOW)
 
-    assert sharing.yields_until(known, "a", NOW) == NOW + YIELD
-    assert sharing.yields_until(known, "b", NOW) == 0
-    assert sharing.yields_until(known, "a", NOW + YIELD) == 0, "who does not come is not waited for"
+    assert lane_sharing.yields_until(known, "a", NOW) == NOW + YIELD
+    assert lane_sharing.yields_until(known, "b", NOW) == 0
+    assert lane_sharing.yields_until(known, "a", NOW + YIELD) == 0, "who does not come is not waited for"
     _, known = start(known, "b", QUICK, NOW)
-    assert sharing.yields_until(known, "a", NOW) == 0
+    assert lane_sharing.yields_until(known, "a", NOW) == 0
 
 
 def test_who_waits_for_a_place_may_have_it_when_one_is_given_back():
-    known = sharing.waits(start(lane(), "a", QUICK, NOW)[1], "b", QUICK, NEVER)
+    known = lane_sharing.waits(start(lane(), "a", QUICK, NOW)[1], "b", QUICK, NEVER)
 
-    assert sharing.freed(known, "b", NOW + 9) is known, "its own places are no news to it"
-    known = sharing.freed(known, "a", NOW + 9)
+    assert lane_sharing.freed(known, "b", NOW + 9) is known, "its own places are no news to it"
+    known = lane_sharing.freed(known, "a", NOW + 9)
 
-    assert sharing.claim_of(known, "b").wants_at == NOW + 9
-    assert sharing.freed(known, "a", NOW + 10) is known
+    assert lane_sharing.claim_of(known, "b").wants_at == NOW + 9
+    assert lane_sharing.freed(known, "a", NOW + 10) is known
 
 
 def test_a_job_that_is_alone_takes_all_it_wants_and_leaves_no_trace_of_waiting():
     _, known = start(lane(), "a", QUICK, NOW)
 
-    assert sharing.portion(known, "a", 64) == 64
-    assert sharing.waits(known, "a", QUICK, NOW + 5) is known
+    assert lane_sharing.portion(known, "a", 64) == 64
+    assert lane_sharing.waits(known, "a", QUICK, NOW + 5) is known
     _, shared = start(known, "b", QUICK, NOW)
-    assert sharing.portion(shared, "a", 64) == 1
+    assert lane_sharing.portion(shared, "a", 64) == 1
 
 
 asks = st.lists(st.tuples(st.sampled_from("abc"), st.floats(0.0, 3.0)), max_size=60)

@@ -8,7 +8,7 @@ import pytest
 from tests.unit.worker_ports import lease, now
 
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.starts import Starts
+from trotline.worker.start_queue import Starts
 
 
 async def arrivals(starts: Starts, count: int) -> list[tuple[int, float]]:

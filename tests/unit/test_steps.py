@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from trotline.worker import steps
-from trotline.worker.steps import Deadline, each_step
+from trotline.worker import async_handlers
+from trotline.worker.async_handlers import Deadline, each_step
 
 
 class Marks:
@@ -145,7 +145,7 @@ async def test_a_handler_that_ends_in_time_notices_nothing():
 
 
 async def test_a_handler_that_ignores_every_cancellation_is_closed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(steps, "AGAIN", 0.001)
+    monkeypatch.setattr(async_handlers, "AGAIN", 0.001)
     caught = 0
 
     async def stubborn() -> None:
@@ -159,7 +159,7 @@ async def test_a_handler_that_ignores_every_cancellation_is_closed(monkeypatch: 
     told, deadline = await limited(stubborn())
 
     assert (told, deadline.passed) == ("cancelled", True)
-    assert caught == steps.CANCELS
+    assert caught == async_handlers.CANCELS
 
 
 async def test_a_stop_from_outside_is_not_taken_for_the_deadline():

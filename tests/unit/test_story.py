@@ -6,7 +6,7 @@ import pytest
 from trotline.model.job import Progress, Whereabouts
 from trotline.model.visit_row import VisitRow
 from trotline.rules.scope import Scope
-from trotline.rules.story import Facts, Fate, Identity, What, rule_behind, tell
+from trotline.rules.url_history import Facts, Fate, Identity, What, rule_behind, tell
 
 URL = "https://shop.example/p/17"
 PROGRESS = Progress(waiting=0, leased=0, done=0, dead=0)

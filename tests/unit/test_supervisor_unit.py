@@ -9,7 +9,7 @@ from tests.unit.worker_ports import DiaryFrontier, now, until
 from trotline.model.job import About
 from trotline.model.limits import MIB
 from trotline.ports.frontier import BEAT, DEAD_AFTER
-from trotline.rules.kills import FAILED, FINISHED, GAVE_UP, STOPPED
+from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
 from trotline.worker.supervisor import (

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from trotline.adapters.sqlite.frontier import SqliteJobs
-from trotline.app.settings import Settings
-from trotline.cli.target import find
+from trotline.cli.job_argument import find
+from trotline.config.settings import Settings
 from trotline.errors import SettingsError
 from trotline.testing.frontier_contract import BRISK
 

@@ -9,7 +9,7 @@ from trotline.cli.trace_view import Where, facts_of, lines
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State, Whereabouts
 from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
-from trotline.rules.story import Facts, Identity
+from trotline.rules.url_history import Facts, Identity
 
 URL = "https://shop.example/p/17"
 JOB = Job(id="shop-3", spider="shop", started_at=0.0)

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.moments import from_iso
-from trotline.rules.sessions import without_session
+from trotline.model.time import from_iso
+from trotline.rules.session_ids import without_session
 from trotline.rules.traps import TrapRules, TrapWatch, cycles
 from trotline.rules.urls import Address, UrlRules, read
-from trotline.rules.variants import Shares
+from trotline.rules.variant_counts import Shares
 
 NOW = from_iso("2026-03-01T00:00:00Z")
 

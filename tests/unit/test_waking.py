@@ -2,7 +2,7 @@
 
 import pytest
 
-from trotline.worker.waking import Waking
+from trotline.worker.awake_clock import Waking
 
 
 def looked(waking: Waking, what: str, since: float, *looks: float) -> float:

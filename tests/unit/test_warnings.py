@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from trotline.app.jobs import Opened
-from trotline.app.notes import about_code, about_seeds
-from trotline.app.seeding import Seeded
+from trotline.commands.open_job import Opened
+from trotline.commands.seed import Seeded
+from trotline.commands.startup_notes import about_code, about_seeds
 from trotline.model.harvest import Follow
 from trotline.model.job import Job, LaneRules
 from trotline.model.record import Record
 from trotline.rules.warnings import FIELD_FILLED, warnings
-from trotline.worker.noticing import MOST_FIELDS, Noticing
+from trotline.worker.field_stats import MOST_FIELDS, Noticing
 
 
 def thing(**data: Any) -> Record:

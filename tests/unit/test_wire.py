@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model import wire
+from trotline.model import task_json
 from trotline.model.task import Task
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -82,30 +82,30 @@ def test_the_strategy_fills_every_field():
 
 @given(tasks)
 def test_a_task_survives_the_wire(task):
-    assert wire.decode(wire.encode(task)) == task
+    assert task_json.decode(task_json.encode(task)) == task
 
 
 def test_defaults_cost_no_bytes():
-    assert len(wire.encode(Task(url="u", route="r"))) <= 12
+    assert len(task_json.encode(Task(url="u", route="r"))) <= 12
 
 
 @pytest.mark.parametrize("version", [0, 2, 9, 255])
 def test_an_unknown_version_says_so(version):
-    damaged = bytes([version]) + wire.encode(Task(url="u", route="r"))[1:]
+    damaged = bytes([version]) + task_json.encode(Task(url="u", route="r"))[1:]
 
-    with pytest.raises(wire.UnknownVersion, match=f"task form {version} is not known .* knows 1"):
-        wire.decode(damaged)
+    with pytest.raises(task_json.UnknownVersion, match=f"task form {version} is not known .* knows 1"):
+        task_json.decode(damaged)
 
 
 def test_no_bytes_are_no_task():
-    with pytest.raises(wire.Undecodable, match="no bytes"):
-        wire.decode(b"")
+    with pytest.raises(task_json.Undecodable, match="no bytes"):
+        task_json.decode(b"")
 
 
 def decoded_or_refused(damaged: bytes) -> None:
     try:
-        wire.decode(damaged)
-    except wire.Undecodable:
+        task_json.decode(damaged)
+    except task_json.Undecodable:
         return
 
 
@@ -117,7 +117,7 @@ def test_foreign_bytes_are_refused_and_nothing_else(foreign):
 
 @given(tasks, st.data())
 def test_damaged_bytes_are_refused_or_another_task(task, data):
-    whole = wire.encode(task)
+    whole = task_json.encode(task)
     place = data.draw(st.integers(0, len(whole) - 1))
     flipped = data.draw(st.integers(0, 255))
 
@@ -140,15 +140,15 @@ def test_damaged_bytes_are_refused_or_another_task(task, data):
     ids=["not UTF-8", "nested deeply", "a map as a key", "a length of 4 GiB", "no fields", "nil", "a number as URL"],
 )
 def test_hostile_bytes_are_refused(body):
-    with pytest.raises(wire.Undecodable, match="not a task"):
-        wire.decode(b"\x01" + body)
+    with pytest.raises(task_json.Undecodable, match="not a task"):
+        task_json.decode(b"\x01" + body)
 
 
 # The seeds' JSON form
 
 
 def test_every_field_of_the_seed_documents_is_understood():
-    assert wire.from_seed(SEED) == Task(
+    assert task_json.from_seed(SEED) == Task(
         url="https://target.com/catalog?page=42",
         route="scrape_product_list",
         site="7",
@@ -161,7 +161,7 @@ def test_every_field_of_the_seed_documents_is_understood():
 
 
 def test_every_field_of_the_seed_documents_comes_back():
-    shown = wire.to_seed(wire.from_seed(SEED))
+    shown = task_json.to_seed(task_json.from_seed(SEED))
 
     assert set(SEED) <= set(shown)
     assert shown | {"created_at": "", "task_id": ""} == SEED | {"created_at": "", "task_id": ""}
@@ -171,10 +171,10 @@ def test_every_field_of_the_seed_documents_comes_back():
 @given(tasks)
 def test_a_task_survives_its_json_form(task):
     """But for its fingerprint, which is the gate's to say, and shown as task_id."""
-    shown = json.loads(msgspec.json.encode(wire.to_seed(task)))
+    shown = json.loads(msgspec.json.encode(task_json.to_seed(task)))
 
     assert shown["task_id"] == task.id
-    back = wire.from_seed(shown)
+    back = task_json.from_seed(shown)
     assert msgspec.structs.replace(back, fingerprint=task.fingerprint, created_at=0, not_before=0) == (
         msgspec.structs.replace(task, created_at=0, not_before=0)
     )
@@ -183,26 +183,26 @@ def test_a_task_survives_its_json_form(task):
 
 
 def test_a_url_alone_is_a_seed():
-    assert wire.from_seed({"url": "https://a.example/"}) == Task(url="https://a.example/", route="")
+    assert task_json.from_seed({"url": "https://a.example/"}) == Task(url="https://a.example/", route="")
 
 
 def test_our_own_names_work_as_well_as_the_seeds():
-    both = wire.from_seed({"url": "u", "route": "r", "site": "s", "attempt": 1, "retries": 2, "pool": "p"})
+    both = task_json.from_seed({"url": "u", "route": "r", "site": "s", "attempt": 1, "retries": 2, "pool": "p"})
 
-    assert both == wire.from_seed(
+    assert both == task_json.from_seed(
         {"url": "u", "job_type": "r", "site_id": "s", "retry_count": 1, "max_retries": 2, "proxy_pool": "p"}
     )
 
 
 def test_headers_may_be_an_object():
-    assert wire.from_seed({"url": "u", "headers": {"Accept": "text/html"}}).headers == (("Accept", "text/html"),)
+    assert task_json.from_seed({"url": "u", "headers": {"Accept": "text/html"}}).headers == (("Accept", "text/html"),)
 
 
 def test_an_unknown_field_is_named_with_those_that_are_known():
     with pytest.raises(
-        wire.Undecodable, match="unknown field 'prioritty'; known are task_id, url, job_type"
+        task_json.Undecodable, match="unknown field 'prioritty'; known are task_id, url, job_type"
     ) as refused:
-        wire.from_seed({"url": "u", "prioritty": 1})
+        task_json.from_seed({"url": "u", "prioritty": 1})
     assert "fingerprint" not in str(refused.value)
 
 
@@ -219,16 +219,16 @@ def test_an_unknown_field_is_named_with_those_that_are_known():
     ],
 )
 def test_a_field_of_the_wrong_kind_is_named_as_it_was_written(fields, named):
-    with pytest.raises(wire.Undecodable, match=named):
-        wire.from_seed(fields)
+    with pytest.raises(task_json.Undecodable, match=named):
+        task_json.from_seed(fields)
 
 
 @pytest.mark.parametrize("name", ["created_at", "not_before"])
 @pytest.mark.parametrize("when", ["2025-03-01T12:00:00", "yesterday", ""])
 def test_times_without_a_zone_and_no_times_are_refused_by_name(name, when):
-    with pytest.raises(wire.Undecodable, match=name):
-        wire.from_seed({"url": "u", name: when})
+    with pytest.raises(task_json.Undecodable, match=name):
+        task_json.from_seed({"url": "u", name: when})
 
 
 def test_a_moment_may_be_a_number():
-    assert wire.from_seed({"url": "u", "not_before": 1_740_830_400}).not_before == 1_740_830_400.0
+    assert task_json.from_seed({"url": "u", "not_before": 1_740_830_400}).not_before == 1_740_830_400.0

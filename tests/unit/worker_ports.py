@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from trotline import Page, Spider
-from trotline.app.wiring import open_gate
+from trotline.config.wiring import open_gate
 from trotline.errors import FrontierUnreachable, SinkRejects, SinkUnreachable
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import About

@@ -6,8 +6,8 @@ new rows, and the second visit counts them as seen again.
 
 import sqlite3
 
-from trotline.model.moments import Moment
-from trotline.model.stored import Stored
+from trotline.model.row_counts import Stored
+from trotline.model.time import Moment
 
 # started_at belongs to the name of a job: whoever removes the frontier's file and keeps the rows has a second `shop-1`.
 TABLE = """

@@ -16,7 +16,7 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.text import json_line, safe_text
-from trotline.model.moments import iso
+from trotline.model.time import iso
 
 if TYPE_CHECKING:
     from trotline.coordinator.tools import News
@@ -52,7 +52,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
     when it dies. It fetches no page, and workers go on without it. SPIDER is a file (shop.py), one spider of a
     file (shop.py:shop), or package.module:shop.
     """
-    from trotline.app.coordinating import CoordinatePlan, coordinate, posts_of
+    from trotline.commands.coordinate import CoordinatePlan, coordinate, posts_of
 
     settings = settings_of(**flags)
     plan = CoordinatePlan(
@@ -65,7 +65,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
 
 
 def _keep(text: str) -> float:
-    from trotline.model.moments import seconds
+    from trotline.model.time import seconds
 
     try:
         return seconds(text)

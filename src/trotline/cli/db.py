@@ -2,9 +2,9 @@
 
 import click
 
-from trotline.app import database
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
 from trotline.cli.text import count, json_line, safe
+from trotline.commands import db
 
 _MIB = 1024 * 1024
 
@@ -23,7 +23,7 @@ def command() -> None:
 @sink_option
 def upgrade(sink: str | None) -> None:
     """Make the tables, or bring them up to date. May be repeated, also while workers write."""
-    done = wait_for(database.upgrade(_place(sink)))
+    done = wait_for(db.upgrade(_place(sink)))
     for name in done.applied:
         click.echo(f"applied    {name}")
     for name in done.partitions:
@@ -36,11 +36,11 @@ def upgrade(sink: str | None) -> None:
 @json_option
 def status(sink: str | None, as_json: bool) -> None:
     """Show version, size and partitions. Looking changes nothing."""
-    found = wait_for(database.status(_place(sink)))
+    found = wait_for(db.status(_place(sink)))
     click.echo(json_line(found) if as_json else "\n".join(portrait(found)))
 
 
-def portrait(found: "database.Status") -> list[str]:
+def portrait(found: "db.Status") -> list[str]:
     lines = [f"place      {safe(found.place)}, schema {safe(found.schema)}", f"server     {safe(found.server)}"]
     if not found.version:
         return [*lines, "version    no tables yet; they are made by: trotline db upgrade, or by the first worker"]
@@ -53,7 +53,7 @@ def portrait(found: "database.Status") -> list[str]:
     return lines
 
 
-def _age(found: "database.Status") -> str:
+def _age(found: "db.Status") -> str:
     if found.version == found.newest:
         return "up to date"
     if found.version < found.newest:

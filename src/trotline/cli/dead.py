@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
-from trotline.cli.same_command import file_of, same
-from trotline.cli.target import Target, console_of, find
+from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import count, json_line, length, safe, safe_url
 from trotline.errors import SettingsError
 from trotline.model.job import Grave
-from trotline.model.moments import iso
+from trotline.model.time import iso
 
 if TYPE_CHECKING:
     from trotline.ports.console import Console

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from trotline.app.places import MEMORY, POSTGRES, is_file, path_of, public, scheme_of
 from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
-from trotline.cli.same_command import same
+from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe, size
+from trotline.config.urls import MEMORY, POSTGRES, is_file, path_of, public, scheme_of
 from trotline.errors import TrotlineError
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
-    from trotline.app.settings import Settings
+    from trotline.config.settings import Settings
     from trotline.spider.spider import Spider
 
 OLDEST_PYTHON = (3, 11)
@@ -93,7 +93,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     if ref is None or settings is None:
         return
     try:
-        from trotline.app.loading import load
+        from trotline.config.spider_loader import load
 
         spider = load(ref)
     except TrotlineError as error:
@@ -152,7 +152,7 @@ def _told(settings: "Settings") -> str:
 
 
 def _strangers() -> Iterator[Check]:
-    from trotline.app.settings import strangers
+    from trotline.config.settings import strangers
 
     for name in strangers(os.environ):
         yield Check(
@@ -231,7 +231,7 @@ def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:
 
 
 def _worries(url: str) -> Iterator[Check]:
-    from trotline.app.wiring import worry
+    from trotline.config.wiring import worry
 
     if found := wait_for(worry(url)):
         advice = "Set it with: redis-cli CONFIG SET appendonly yes (and in the server's configuration)."
@@ -247,7 +247,7 @@ def _can_be_made(what: str, url: str, path: Path) -> Check:
 
 
 def _open_frontier(url: str) -> None:
-    from trotline.app.wiring import open_jobs
+    from trotline.config.wiring import open_jobs
 
     async def look() -> None:
         jobs = await open_jobs(url)
@@ -260,10 +260,10 @@ def _open_frontier(url: str) -> None:
 
 
 def _open_sink(url: str) -> None:
-    from trotline.app.wiring import open_sink
+    from trotline.config.wiring import open_sink
 
     if scheme_of(url) in POSTGRES:
-        from trotline.app.database import status
+        from trotline.commands.db import status
 
         # Opening it would make its tables.
         wait_for(status(url))

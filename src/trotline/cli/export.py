@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from trotline.app.exporting import FORMS, Wanted, export, form_of, kinds
-from trotline.app.settings import Settings
+from trotline.cli.job_argument import find, spider_name
 from trotline.cli.options import examples, frontier_option, settings_of, sink_option, wait_for
-from trotline.cli.target import find, spider_name
 from trotline.cli.text import count, safe
+from trotline.commands.export import FORMS, Wanted, export, form_of, kinds
+from trotline.config.settings import Settings
 from trotline.errors import SettingsError, SinkUnreachable
 
 

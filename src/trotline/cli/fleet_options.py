@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from trotline.app.places import is_file, public
-from trotline.app.settings import Settings
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import json_line
+from trotline.config.settings import Settings
+from trotline.config.urls import is_file, public
 
 if TYPE_CHECKING:
-    from trotline.app.reporting import Report
+    from trotline.commands.report import Report
     from trotline.spider.spider import Spider
 
 F = TypeVar("F", bound=Callable[..., Any])

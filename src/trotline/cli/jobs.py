@@ -5,19 +5,19 @@ from typing import Any
 
 import click
 
-from trotline.app.outboxes import unwritten
-from trotline.app.places import public
-from trotline.app.settings import Settings
+from trotline.cli.eta_view import is_alive
 from trotline.cli.fleet_options import place_option
-from trotline.cli.forgetting import ALL, chosen, forget, tell
+from trotline.cli.forget_jobs import ALL, chosen, forget, tell
+from trotline.cli.job_argument import Target, console_of, jobs_here, spider_name
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.outlook import is_alive
+from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, state
-from trotline.cli.target import Target, console_of, jobs_here, spider_name
 from trotline.cli.text import columns, count, eta, json_line, length, safe
-from trotline.cli.views import eta_facts
+from trotline.commands.outbox import unwritten
+from trotline.config.settings import Settings
+from trotline.config.urls import public
 from trotline.model.job import State
-from trotline.model.moments import Seconds, iso, seconds
+from trotline.model.time import Seconds, iso, seconds
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate
 
 _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started", "ends in")

@@ -15,7 +15,7 @@ import click
 from trotline.errors import TrotlineError
 
 if TYPE_CHECKING:
-    from trotline.app.guarded import Guard
+    from trotline.processes.watchdog import Guard
 
 FINISHED = 0
 UNEXPECTED = 1
@@ -29,7 +29,7 @@ BROKEN_PIPE = 141
 
 COMMANDS = {
     "new": ("new", "Write a spider file that is ready to run."),
-    "try": ("trying", "Fetch one page and show what the spider makes of it."),
+    "try": ("try_page", "Fetch one page and show what the spider makes of it."),
     "run": ("run", "Run a spider until nothing is left, or resume it."),
     "start": ("start", "Make a job for the fleet, seed it and watch it."),
     "work": ("work", "Take part in the jobs of a spider, as one worker of many."),
@@ -39,10 +39,10 @@ COMMANDS = {
     "jobs": ("jobs", "List the jobs of a frontier."),
     "watch": ("watch", "Watch a job with all its workers."),
     "status": ("status", "Show the jobs of this folder and how far they are."),
-    "pause": ("steering:pause", "Hand out no more tasks of a job or of a lane."),
-    "resume": ("steering:resume", "Go on after pause, drain or cancel."),
-    "drain": ("steering:drain", "Finish what waits and admit nothing new."),
-    "cancel": ("steering:cancel", "End a job, or bury what waits in a lane."),
+    "pause": ("job_control:pause", "Hand out no more tasks of a job or of a lane."),
+    "resume": ("job_control:resume", "Go on after pause, drain or cancel."),
+    "drain": ("job_control:drain", "Finish what waits and admit nothing new."),
+    "cancel": ("job_control:cancel", "End a job, or bury what waits in a lane."),
     "pace": ("pace:pace", "Show or set how fast a host is visited, by all jobs."),
     "trace": ("trace", "Tell the life of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),
@@ -147,10 +147,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] != ["try"]:
         sys.exit(call(words))
-    from trotline.app import guarded
+    from trotline.processes import watchdog
 
     # A page that blocks the process must not block the terminal: there is no supervisor here.
-    sys.exit(guarded.run(lambda guard: call(words, guard), _killed))
+    sys.exit(watchdog.run(lambda guard: call(words, guard), _killed))
 
 
 def _killed(why: str) -> int:

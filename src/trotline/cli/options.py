@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from trotline.app.settings import Settings, read
-from trotline.app.used import unused
+from trotline.config.settings import Settings, read
+from trotline.config.used_settings import unused
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")

@@ -5,11 +5,11 @@ import shlex
 import click
 import msgspec
 
-from trotline.app.places import public
 from trotline.cli.fleet_options import place_option, where
+from trotline.cli.job_argument import Target, console_of, jobs_here
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.target import Target, console_of, jobs_here
 from trotline.cli.text import columns, count, json_line, length, safe
+from trotline.config.urls import public
 from trotline.errors import SettingsError
 from trotline.model.job import LanePace
 from trotline.model.pace import Pace, Rate

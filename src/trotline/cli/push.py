@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from trotline.app.settings import refuse_password
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, reason, safe_text
+from trotline.config.settings import refuse_password
 from trotline.model.secret import is_reference
 from trotline.model.task import LATER, NORMAL, SOON
 
 if TYPE_CHECKING:
-    from trotline.app.pushing import BadLine, Pushed
+    from trotline.commands.push import BadLine, Pushed
 
 _PRIORITIES = {"soon": SOON, "normal": NORMAL, "later": LATER}
 _SHOWN = 20
@@ -69,8 +69,8 @@ def command(
     which route reads them. A line that cannot be a task is reported with its number; all others are put. What the job
     knows already is not put twice, so the same list can be pushed again.
     """
-    from trotline.app.loading import load
-    from trotline.app.pushing import PushPlan, push
+    from trotline.commands.push import PushPlan, push
+    from trotline.config.spider_loader import load
 
     if (table is not None and file != "-") or (table is None and at is not None):
         raise click.UsageError("a FILE or a --table, and --at says where the table is")

@@ -1,8 +1,8 @@
 """How many records there are: what handlers found, and what the sink holds by its own count."""
 
-from trotline.app.places import shown
 from trotline.cli.text import count, safe
-from trotline.model.stored import Stored
+from trotline.config.urls import shown
+from trotline.model.row_counts import Stored
 
 _MOST_KINDS = 8
 

@@ -5,9 +5,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from trotline.app.descriptors import check_descriptors
-from trotline.app.launching import Launched
-from trotline.app.settings import Settings
 from trotline.cli.fleet_options import note_what_is_missing
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
@@ -23,13 +20,16 @@ from trotline.cli.options import (
     visits_option,
     wait_for,
 )
-from trotline.cli.same_command import typed
+from trotline.cli.plain_views import View, choose
+from trotline.cli.suggested_commands import typed
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import LONGEST_OF_ERRORS, json_line, safe_text
-from trotline.cli.views import View, choose
+from trotline.config.settings import Settings
+from trotline.processes.child_process import Launched
+from trotline.processes.rlimits import check_descriptors
 
 if TYPE_CHECKING:
-    from trotline.app.run import Report, RunPlan
+    from trotline.commands.run import Report, RunPlan
     from trotline.spider.spider import Spider
 
 CODES = {
@@ -103,13 +103,13 @@ def command(
 
 
 def _load(ref: str) -> "Spider":
-    from trotline.app.loading import load
+    from trotline.config.spider_loader import load
 
     return load(ref)
 
 
 def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: str | None) -> "RunPlan":
-    from trotline.app.run import RunPlan
+    from trotline.commands.run import RunPlan
 
     return RunPlan(
         ref=ref,
@@ -134,7 +134,7 @@ def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: st
 
 
 def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched], *, quiet: bool, json: bool) -> int:
-    from trotline.app.run import run
+    from trotline.commands.run import run
 
     ended_before: list[int] = []
 

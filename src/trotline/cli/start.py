@@ -14,13 +14,13 @@ from trotline.cli.options import (
     settings_of,
     wait_for,
 )
+from trotline.cli.plain_views import choose
 from trotline.cli.run import CODES, code_of
-from trotline.cli.same_command import same
+from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe
-from trotline.cli.views import choose
 
 if TYPE_CHECKING:
-    from trotline.app.starting import Started
+    from trotline.commands.start import Started
 
 _HINT = "Ctrl-C leaves the job to its workers; come back with:"
 
@@ -64,9 +64,9 @@ def command(
     `trotline work` does, on as many machines as you like. SPIDER is a file (shop.py), one spider of a file
     (shop.py:shop), or package.module:shop.
     """
-    from trotline.app.loading import load
-    from trotline.app.starting import StartPlan, start
-    from trotline.app.wiring import worry
+    from trotline.commands.start import StartPlan, start
+    from trotline.config.spider_loader import load
+    from trotline.config.wiring import worry
 
     settings = settings_of(**flags)
     found = load(spider)

@@ -5,20 +5,20 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from trotline.app.places import public
-from trotline.cli.cuts_view import cut_lines
+from trotline.cli.job_argument import Target, console_of, find, jobs_here
+from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
-from trotline.cli.same_command import file_of, same
+from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.summary import alike
-from trotline.cli.target import Target, console_of, find, jobs_here
 from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe
+from trotline.config.urls import public
 from trotline.model.job import LaneView, Progress, State
-from trotline.model.moments import iso
-from trotline.rules.cuts import cuts
+from trotline.model.time import iso
+from trotline.rules.limit_cuts import cuts
 from trotline.rules.warnings import FACTS, warnings
 
 if TYPE_CHECKING:
-    from trotline.app.settings import Settings
+    from trotline.config.settings import Settings
 
 _MOST = 20
 

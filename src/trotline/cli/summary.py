@@ -8,19 +8,19 @@ from urllib.parse import parse_qsl
 import click
 import msgspec
 
-from trotline.app.burials import REJECTED, Burial
-from trotline.app.places import POSTGRES, REDIS, path_of, public, scheme_of
-from trotline.cli import burials_view, records_view
-from trotline.cli.cuts_view import cut_lines
-from trotline.cli.same_command import file_in, same
+from trotline.cli import dead_reasons_view, records_view
+from trotline.cli.limit_cuts_view import cut_lines
+from trotline.cli.suggested_commands import file_in, same
 from trotline.cli.text import LONGEST, by_number, count, length, rate, safe, safe_url
-from trotline.model.moments import Seconds
-from trotline.model.stored import Stored
-from trotline.rules.cuts import Cut, cuts, is_cut
+from trotline.commands.dead_reasons import REJECTED, Burial
+from trotline.config.urls import POSTGRES, REDIS, path_of, public, scheme_of
+from trotline.model.row_counts import Stored
+from trotline.model.time import Seconds
+from trotline.rules.limit_cuts import Cut, cuts, is_cut
 from trotline.rules.near_duplicates import ALIKE_PAGES
 
 if TYPE_CHECKING:
-    from trotline.app.reporting import Report
+    from trotline.commands.report import Report
 
 _MOST = 6
 _WORDS = {
@@ -107,7 +107,7 @@ def lines(summary: Summary) -> list[str]:
     if summary.ending == "stopped at limit" and summary.limit:
         text = f"stopped: {summary.limit} reached"
     if summary.ending == "finished with dead":
-        text = burials_view.headline(summary.dead, summary.rejected)
+        text = dead_reasons_view.headline(summary.dead, summary.rejected)
     speed = rate(summary.pages / summary.seconds) if summary.seconds > 0 else ""
     parts = [
         click.style(f"{safe(summary.spider)}: {text}", fg=colour, bold=True),
@@ -117,8 +117,8 @@ def lines(summary: Summary) -> list[str]:
         *_records(summary),
         *_reasons("skipped", summary.dropped),
         *_alike(summary),
-        *_titled("rejected", burials_view.lines([one for one in summary.burials if one.of_record])),
-        *_titled("dead", burials_view.lines([one for one in summary.burials if not one.of_record])),
+        *_titled("rejected", dead_reasons_view.lines([one for one in summary.burials if one.of_record])),
+        *_titled("dead", dead_reasons_view.lines([one for one in summary.burials if not one.of_record])),
     ]
     steps = next_steps(summary)
     return [*parts, "", *(_row(what, command) for what, command in steps)] if steps else parts
@@ -131,7 +131,7 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
         steps.append(("look", look_command(summary.sink, _kinds(summary.stored))))
     if summary.ending == "empty":
         steps.append(("look", same("try", file_in(summary.command), command=summary.command)))
-    steps += burials_view.steps(summary.spider, summary.command, summary.dead, summary.rejected)
+    steps += dead_reasons_view.steps(summary.spider, summary.command, summary.dead, summary.rejected)
     # Also when nothing waits yet: the seeds were still being read.
     if summary.ending == "interrupted" or (summary.waiting and summary.ending == "stopped at limit"):
         steps.append(("resume", summary.command))

@@ -7,9 +7,9 @@ from typing import Any
 
 import msgspec
 
-from trotline.app.places import public
+from trotline.config.urls import public
 from trotline.model.job import LaneView, State
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.eta import Range, Unknown
 

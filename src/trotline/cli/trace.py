@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trotline.app.loading import load
-from trotline.app.places import is_file
+from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
-from trotline.cli.target import Target, console_of, find
 from trotline.cli.text import json_line, safe
-from trotline.cli.trying import Aside
+from trotline.cli.try_page import Aside
+from trotline.config.spider_loader import load
+from trotline.config.urls import is_file
 from trotline.errors import SettingsError, TrotlineError
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
     from trotline.cli.trace_view import Where
-    from trotline.rules.story import Facts
+    from trotline.rules.url_history import Facts
     from trotline.spider.spider import Spider
 
 _WITHOUT_A_TERMINAL = 100
@@ -103,7 +103,7 @@ def _spider(ref: str, target: Target) -> "tuple[str, Spider | None]":
 
 
 def _version(file: str) -> str:
-    from trotline.app.code_version import code_version
+    from trotline.config.code_version import code_version
 
     return code_version(file)
 
@@ -111,7 +111,7 @@ def _version(file: str) -> str:
 async def _ask(
     url: str, target: Target, where: "Where", spider: "Spider | None", alone: bool, limit: int
 ) -> "tuple[Facts, bool]":
-    from trotline.app.tracing import ledger_at, trace
+    from trotline.commands.trace import ledger_at, trace
 
     async with console_of(target) as console, ledger_at(where.sink) as ledger:
         facts = await trace(url, target.job.id, console, ledger, spider, alone=alone, limit=limit)

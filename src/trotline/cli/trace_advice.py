@@ -6,14 +6,14 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from trotline.app.places import public
-from trotline.cli.cuts_view import line
+from trotline.cli.limit_cuts_view import line
 from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
+from trotline.config.urls import public
 from trotline.model.job import Job, State
 from trotline.rules.addresses import is_number, why_not_address
-from trotline.rules.cuts import cuts
+from trotline.rules.limit_cuts import cuts
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
-from trotline.rules.story import Facts, Fate, Story
+from trotline.rules.url_history import Facts, Fate, Story
 from trotline.rules.urls import TOO_LONG
 
 Deed = tuple[str, str]

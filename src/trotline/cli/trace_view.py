@@ -9,14 +9,14 @@ from typing import Any
 import click
 import msgspec
 
-from trotline.app.places import public
 from trotline.cli.text import count, length, safe, safe_text, safe_url, size
 from trotline.cli.trace_advice import Where, now_and_next, refusal
+from trotline.config.urls import public
 from trotline.model.job import LaneView, Progress
-from trotline.model.moments import Moment, iso
+from trotline.model.time import Moment, iso
 from trotline.model.visit_row import VisitRow
-from trotline.rules.cuts import cut_by, cut_page
-from trotline.rules.story import Event, Facts, Fate, Life, Story, What, tell
+from trotline.rules.limit_cuts import cut_by, cut_page
+from trotline.rules.url_history import Event, Facts, Fate, Life, Story, What, tell
 
 __all__ = ["Where", "facts_of", "lines"]
 

@@ -4,23 +4,23 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trotline.app.settings import Settings
-from trotline.cli.crew_view import crew_table
-from trotline.cli.cuts_view import cut_lines
+from trotline.cli.eta_view import Outlook, is_alive
 from trotline.cli.fleet_options import place_option
+from trotline.cli.job_argument import Target, find
+from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, json_option, settings_of, wait_for
-from trotline.cli.outlook import Outlook, is_alive
+from trotline.cli.plain_views import choose, eta_facts, facts
 from trotline.cli.records_view import gains
-from trotline.cli.same_command import file_of, same
 from trotline.cli.status import state
-from trotline.cli.target import Target, find
+from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
-from trotline.cli.views import choose, eta_facts, facts
-from trotline.rules.cuts import cuts
+from trotline.cli.workers_view import crew_table
+from trotline.config.settings import Settings
 from trotline.rules.eta import Range
+from trotline.rules.limit_cuts import cuts
 
 if TYPE_CHECKING:
-    from trotline.app.reporting import Report
+    from trotline.commands.report import Report
 
 _HINT = "Ctrl-C ends the view; the job goes on."
 _MOST = 10
@@ -49,7 +49,7 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
         return
     target = wait_for(find(settings, job))
     view = choose(quiet=False, json=as_json, hint=_HINT)
-    from trotline.app.watching import watch
+    from trotline.commands.watch import watch
 
     try:
         last = wait_for(watch(target.frontier, target.job, view.show))
@@ -73,7 +73,7 @@ def _once(settings: Settings, job: str | None, *, json: bool) -> None:
 
 
 def _look_json(target: Target) -> str:
-    from trotline.app.watching import look
+    from trotline.commands.watch import look
 
     report = wait_for(look(target.frontier, target.job))
     return json_line({"event": "progress", **facts(report), "eta": eta_facts(Outlook().update(report))})
@@ -91,7 +91,7 @@ def _unwritten(parcels: int) -> list[str]:
 
 
 def _portrait(target: Target) -> list[str]:
-    from trotline.app.watching import look
+    from trotline.commands.watch import look
 
     report = wait_for(look(target.frontier, target.job))
     p, found = report.progress, Outlook().update(report)

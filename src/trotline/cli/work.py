@@ -6,9 +6,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from trotline.app.descriptors import check_descriptors
-from trotline.app.launching import Launched
-from trotline.app.settings import Settings
 from trotline.cli.fleet_options import note_what_is_missing, summary_of, tell
 from trotline.cli.options import (
     allow_option,
@@ -23,14 +20,17 @@ from trotline.cli.options import (
     visits_option,
     wait_for,
 )
+from trotline.cli.plain_views import View, choose
 from trotline.cli.run import CODES
-from trotline.cli.same_command import same
+from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe_text
-from trotline.cli.views import View, choose
+from trotline.config.settings import Settings
+from trotline.processes.child_process import Launched
+from trotline.processes.rlimits import check_descriptors
 
 if TYPE_CHECKING:
-    from trotline.app.reporting import Report
-    from trotline.app.working import News, WorkPlan
+    from trotline.commands.report import Report
+    from trotline.commands.work import News, WorkPlan
     from trotline.spider.spider import Spider
 
 _HINT = "Ctrl-C stops this worker and gives back what it holds; the job goes on with the others."
@@ -78,8 +78,8 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
     # First of all: they take longer to be ready than what we do meanwhile.
     launched = [Launched() for _ in range(settings.processes)]
     try:
-        from trotline.app.loading import load
-        from trotline.app.working import Hands, work
+        from trotline.commands.work import Hands, work
+        from trotline.config.spider_loader import load
 
         found = load(spider)
         note_what_is_missing(found, settings.frontier_of(found.name))
@@ -104,7 +104,7 @@ def _reports_every(*, quiet: bool, json: bool) -> float | None:
 
 
 def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, upgrade: bool) -> "WorkPlan":
-    from trotline.app.working import WorkPlan
+    from trotline.commands.work import WorkPlan
 
     return WorkPlan(
         ref=ref,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from trotline.app.settings import refuse_password
 from trotline.cli.main import FINISHED, INTERRUPTED
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, safe, safe_text
+from trotline.config.settings import refuse_password
 from trotline.errors import SettingsError
-from trotline.model.moments import iso
+from trotline.model.time import iso
 
 if TYPE_CHECKING:
-    from trotline.app.writing import News
+    from trotline.commands.write import News
 
 _LINE_EVERY = 5.0
 
@@ -49,7 +49,7 @@ def command(
         return _show_parked(place, as_json)
     if again:
         return _put_back(place)
-    from trotline.app.writing import WritePlan, write
+    from trotline.commands.write import WritePlan, write
 
     target = settings_of(sink=sink).sink
     if not target or target == place:
@@ -66,7 +66,7 @@ def command(
 
 
 def _show_parked(place: str, as_json: bool) -> int:
-    from trotline.app.outboxes import parked
+    from trotline.commands.outbox import parked
 
     found = wait_for(parked(place))
     for one in found:
@@ -81,7 +81,7 @@ def _show_parked(place: str, as_json: bool) -> int:
 
 
 def _put_back(place: str) -> int:
-    from trotline.app.outboxes import again
+    from trotline.commands.outbox import again
 
     number = wait_for(again(place))
     click.echo(f"{count(number, 'parcel')} put back; a writer takes them now")

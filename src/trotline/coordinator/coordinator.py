@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Sequence
 
-from trotline.coordinator.office import Office
-from trotline.coordinator.roster import Roster
+from trotline.coordinator.job_list import Roster
+from trotline.coordinator.leader import Office
 from trotline.coordinator.tools import Charge, Policy, Tools
 
 

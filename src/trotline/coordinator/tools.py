@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import msgspec
 
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Moment, Seconds
 from trotline.model.schedule import Schedule
+from trotline.model.time import Moment, Seconds
 from trotline.ports.clock import Clock
 from trotline.ports.console import Console
 from trotline.ports.frontier import Frontier

@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from trotline.frontier.known import Known
-from trotline.frontier.sifted import CutLink, Explained, Sifted, SiftedPage
+from trotline.frontier.gate_result import CutLink, Explained, Sifted, SiftedPage
+from trotline.frontier.known_links import Known
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
-from trotline.model.moments import Moment
 from trotline.model.task import Task
+from trotline.model.time import Moment
 from trotline.rules.near_duplicates import DuplicateWatch, Likeness, text_number
 from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, why_out
-from trotline.rules.sessions import without_session
+from trotline.rules.session_ids import without_session
 from trotline.rules.traps import AHEAD, BACK, CALENDAR, CYCLES, REPEATED, TrapWatch
 from trotline.rules.urls import LONGEST_TEXT, TOO_LONG, Address, Refusal, UrlRules, fingerprint, read, task_identity
 

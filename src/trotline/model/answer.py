@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 CUT_SHORT = "body cut short"
 """How the note of an answer begins whose body is longer than was asked for."""

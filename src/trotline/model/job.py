@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from trotline.model.memory import Memory
-from trotline.model.moments import Moment, Seconds
 from trotline.model.pace import Pace
+from trotline.model.seen_memory import Memory
+from trotline.model.time import Moment, Seconds
 
 BYTES = "bytes"
 """The tally of what bodies weighed on their way."""

@@ -4,9 +4,9 @@ from enum import StrEnum
 
 import msgspec
 
-from trotline.model.moments import Moment, Seconds
 from trotline.model.outcome import Outcome
 from trotline.model.task import Task
+from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind
 
 

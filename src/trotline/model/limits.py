@@ -4,7 +4,7 @@ from math import inf
 
 import msgspec
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 MIB = 1024 * 1024
 

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from trotline.model.moments import Seconds
 from trotline.model.task import Task
+from trotline.model.time import Seconds
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):

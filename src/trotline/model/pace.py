@@ -5,7 +5,7 @@ from typing import Self
 
 import msgspec
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*([smhd])\s*")

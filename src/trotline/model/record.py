@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.model.moments import Moment
+from trotline.model.time import Moment
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from trotline.model.moments import Moment, iso
 from trotline.model.record import Record
+from trotline.model.time import Moment, iso
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.model.moments import Moment
+from trotline.model.time import Moment
 
 SOON = 20
 """Priority of work that should go first: what a listing led to."""

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 
 class Kind(StrEnum):

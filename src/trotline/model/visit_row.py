@@ -2,7 +2,7 @@
 
 import msgspec
 
-from trotline.model.moments import Moment, Seconds
+from trotline.model.time import Moment, Seconds
 
 REFUSED = "refused"
 """The outcome of a link that was never visited: a limit or a trap left it out of the page in `parent`."""

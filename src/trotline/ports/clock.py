@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 
 class Clock(Protocol):

@@ -5,8 +5,8 @@ from typing import Protocol
 
 from trotline.model.job import About
 from trotline.model.lease import Admission, Lease, Settled, Settlement
-from trotline.model.moments import Seconds
 from trotline.model.task import Task
+from trotline.model.time import Seconds
 
 BEAT: Seconds = 5.0
 """A worker says this often that it lives."""

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 
 class Jobs(Protocol):

@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Moment, Seconds
-from trotline.model.term import Term, Tick
+from trotline.model.leadership import Term, Tick
+from trotline.model.time import Moment, Seconds
 
 TERM: Seconds = 15.0
 """A term that is not renewed ends after this."""

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 Marked = AbstractContextManager[None]
 """Entered around parsing and matching of the site's text, so that a hang or crash there has a suspect."""

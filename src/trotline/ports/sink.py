@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from trotline.model.record import Record
-from trotline.model.stored import Stored
+from trotline.model.row_counts import Stored
 from trotline.model.visit_row import VisitRow
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 
 from trotline.model.job import Progress, State
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 _ERRORS = ("retry: ", "dead: ")
 _UNCHANGED = "dropped: unchanged"

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 import webencodings
 
-from trotline.rules import japanese
-from trotline.rules.prescan import known, named_in
+from trotline.rules import euc_jp
+from trotline.rules.charset_prescan import known, named_in
 
 _PRESCAN = 1024
 _SECOND_LOOK = 16 * 1024
@@ -76,7 +76,7 @@ def _decoded(body: bytes, name: str) -> str:
     if name.startswith("windows-") or name == "koi8-u":
         return codecs.charmap_decode(body, "replace", _table(name))[0]
     if name == "euc-jp":
-        return japanese.decode(body)
+        return euc_jp.decode(body)
     if name in _WIDER:
         return body.decode(_WIDER[name], "replace")
     text: str = webencodings.lookup(name).codec_info.decode(body, "replace")[0]

@@ -15,7 +15,7 @@ from itertools import pairwise
 
 import msgspec
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 WINDOWS: tuple[Seconds, ...] = (15.0, 60.0, 300.0)
 """How far back the rates look at most: now, lately, on the whole."""

@@ -7,8 +7,8 @@ and gives a new one.
 
 import msgspec
 
-from trotline.model.moments import Moment, Seconds
 from trotline.model.pace import Pace, Rate
+from trotline.model.time import Moment, Seconds
 
 BREAKER = 10
 """Failures in a row after which a lane rests."""

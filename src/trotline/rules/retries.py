@@ -4,9 +4,9 @@ import random
 
 import msgspec
 
-from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.task import Task
+from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
 
 FIRST_WAIT: Seconds = 2.0

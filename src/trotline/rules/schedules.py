@@ -13,8 +13,8 @@ from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
 
-from trotline.model.moments import Moment
 from trotline.model.schedule import Schedule
+from trotline.model.time import Moment
 
 _FIELDS = 5
 _TURNED = timedelta(hours=3)

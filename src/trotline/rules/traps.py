@@ -10,10 +10,10 @@ import re
 
 import msgspec
 
-from trotline.model.moments import Moment
-from trotline.rules.sessions import SessionWatch, without_session
+from trotline.model.time import Moment
+from trotline.rules.session_ids import SessionWatch, without_session
 from trotline.rules.urls import Address
-from trotline.rules.variants import QueryShapes, Shares
+from trotline.rules.variant_counts import QueryShapes, Shares
 
 DEEP = "trap: deep path"
 REPEATED = "trap: repeated segments"

@@ -5,11 +5,11 @@ from email.utils import parsedate_to_datetime
 
 from trotline.model.answer import Answer, Failure, Trouble
 from trotline.model.limits import Limits
-from trotline.model.moments import Moment, Seconds
 from trotline.model.task import Task
+from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind, Verdict
-from trotline.rules import conditions
-from trotline.rules.challenges import challenge
+from trotline.rules import conditional_requests
+from trotline.rules.challenge_pages import challenge
 from trotline.rules.redirects import may_carry_body
 from trotline.rules.urls import resolve
 
@@ -65,7 +65,7 @@ def judge(
         vendor = challenge(answer)
         return Verdict(Kind.BLOCKED, f"challenge page ({vendor})") if vendor else _OK
     if status == 304:
-        return _UNCHANGED if conditions.asks(task) else _UNASKED
+        return _UNCHANGED if conditional_requests.asks(task) else _UNASKED
     if status in _REDIRECTS:
         return _redirect(task, answer, limits)
     return _refusal(answer, now)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from trotline.errors import SpiderError
 from trotline.model.harvest import Follow, Harvest
 from trotline.model.lease import Reject
-from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.task import Task
-from trotline.rules.fields import shown
+from trotline.model.time import Moment
+from trotline.rules.task_fields import shown
+from trotline.spider.code_location import group, line_of, one_line, story
 from trotline.spider.page import Page
-from trotline.spider.places import group, line_of, one_line, story
 from trotline.spider.records import (
     Unfit,
     converted,

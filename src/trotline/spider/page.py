@@ -13,14 +13,14 @@ from trotline.model.harvest import Follow
 from trotline.model.record import Record
 from trotline.model.task import NORMAL, Task
 from trotline.rules import charset, urls
-from trotline.rules.fields import PLAIN, checked, shown
-from trotline.rules.fields import url as url_text
-from trotline.rules.logins import name_of
-from trotline.spider import embedded
-from trotline.spider.drafts import Draft, draft
+from trotline.rules.session_pinning import name_of
+from trotline.rules.task_fields import PLAIN, checked, shown
+from trotline.rules.task_fields import url as url_text
+from trotline.spider import embedded_json
+from trotline.spider.css_query import Want, parse
 from trotline.spider.headers import Headers
-from trotline.spider.query import Want, parse
 from trotline.spider.selection import Pattern, Selection, found
+from trotline.spider.task_drafts import Draft, draft
 
 if TYPE_CHECKING:
     from trotline.spider.route import Route
@@ -240,14 +240,14 @@ class Page:
 
     def json_ld(self) -> list[dict[str, Any]]:
         """The page's JSON-LD objects, @graph flattened; blocks that cannot be read are skipped."""
-        return embedded.json_ld(self._scripts(_JSON_LD))
+        return embedded_json.json_ld(self._scripts(_JSON_LD))
 
     def embedded(self, name: str) -> Any:
         """The JSON of `<script id="name">`, or the one assigned to the variable `name`; None if there is none."""
         for node in (self._tree or self._parsed()).css("script[id]"):
             if node.attrs.sget("id") == name:
-                return embedded.script_json(node.text())
-        return embedded.assigned(name, self._scripts("script:not([src])"))
+                return embedded_json.script_json(node.text())
+        return embedded_json.assigned(name, self._scripts("script:not([src])"))
 
     def _scripts(self, query: str) -> list[str]:
         return [node.text() for node in (self._tree or self._parsed()).css(query)]

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.rules.fields import LONGEST_KEY, said, shown
+from trotline.rules.task_fields import LONGEST_KEY, said, shown
 
 _AT = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<field>[^`]*)`$", re.DOTALL)
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")

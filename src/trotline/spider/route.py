@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from trotline.errors import SpiderRefused
 from trotline.model.task import NORMAL, Task
-from trotline.spider.drafts import Draft, draft
 from trotline.spider.page import Page
 from trotline.spider.seeds import Seeds
+from trotline.spider.task_drafts import Draft, draft
 
 if TYPE_CHECKING:
     from trotline.spider.spider import Spider

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, TextIO
 import msgspec
 
 from trotline.errors import SpiderRefused
-from trotline.model import wire
+from trotline.model import task_json
 from trotline.model.sitemap_seed import SitemapSeed
 from trotline.model.task import SOON, Task
-from trotline.rules import fields
-from trotline.rules.fields import shown
+from trotline.rules import task_fields
+from trotline.rules.task_fields import shown
 from trotline.rules.urls import Address, read, resolve
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _each(route: "Route", seeds: Seeds) -> Iterable[Seed]:
 def _task(route: "Route", seed: object, place: str) -> Task:
     try:
         if isinstance(seed, Task):
-            return fields.task(seed if seed.route else msgspec.structs.replace(seed, route=route.name))
+            return task_fields.task(seed if seed.route else msgspec.structs.replace(seed, route=route.name))
         return route.task(seed)  # type: ignore[arg-type]  # whatever it is, the draft says what is wrong with it
     except ValueError as error:
         raise _refused(route, f"{place}: {error}") from error
@@ -154,7 +154,7 @@ def parse_line(route: "Route", line: str, priority: int | None = None) -> Task:
         return route.task(line) if priority is None else route.task(line, priority=priority)
     defaults = route.seed_defaults() | ({} if priority is None else {"priority": priority})
     try:
-        return fields.task(wire.from_seed(defaults | msgspec.json.decode(line, type=dict)))
+        return task_fields.task(task_json.from_seed(defaults | msgspec.json.decode(line, type=dict)))
     except (TypeError, RecursionError, msgspec.ValidationError) as error:
         raise ValueError(str(error)) from error
     except msgspec.DecodeError as error:

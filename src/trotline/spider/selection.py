@@ -9,7 +9,7 @@ from typing import Any, TypeVar, overload
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from trotline.spider.query import EVERYTHING, Query, Want, parse
+from trotline.spider.css_query import EVERYTHING, Query, Want, parse
 
 Scope = LexborNode | LexborHTMLParser
 Pattern = str | re.Pattern[str]

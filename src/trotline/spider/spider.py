@@ -12,15 +12,15 @@ from trotline.model.limits import Limits
 from trotline.model.pace import Pace, Rate
 from trotline.model.secret import Secret
 from trotline.model.task import NORMAL, Task
-from trotline.rules import media, redaction
-from trotline.rules.cuts import own_limits
-from trotline.rules.fields import LEAST_PRIORITY, MOST_PRIORITY
-from trotline.rules.reach import Reach
+from trotline.rules import content_types, redaction
+from trotline.rules.limit_cuts import own_limits
 from trotline.rules.scope import Scope
+from trotline.rules.secret_scope import Reach
+from trotline.rules.task_fields import LEAST_PRIORITY, MOST_PRIORITY
 from trotline.rules.traps import TrapRules
 from trotline.rules.urls import Address, UrlRules
 from trotline.rules.urls import read as read_url
-from trotline.spider import checks
+from trotline.spider import spider_checks
 from trotline.spider.harvest import HandlerFailed
 from trotline.spider.page import Page
 from trotline.spider.route import Handler, Key, Route
@@ -58,7 +58,7 @@ class Spider:
         robots: bool = True,
         user_agent: str | None = None,
         insecure_hosts: Iterable[str] = (),
-        types: str | Iterable[str] = media.PAGES,
+        types: str | Iterable[str] = content_types.PAGES,
         urls: UrlRules | None = None,
         traps: TrapRules | None = None,
         limits: Limits | None = None,
@@ -68,9 +68,9 @@ class Spider:
         timezone: str = "UTC",
         overlap: Literal["skip", "wait"] = "skip",
     ) -> None:
-        self.name = checks.name(name)
-        check = checks.Checks(f"spider {self.name!r}")
-        self.retries = check.number("retries", retries, least=0, most=checks.MOST_RETRIES)
+        self.name = spider_checks.name(name)
+        check = spider_checks.Checks(f"spider {self.name!r}")
+        self.retries = check.number("retries", retries, least=0, most=spider_checks.MOST_RETRIES)
         self.max_depth = None if max_depth is None else check.number("max_depth", max_depth, least=0)
         self.max_pages = None if max_pages is None else check.number("max_pages", max_pages, least=1)
         self.urls = None if urls is None else check.instance("urls", urls, UrlRules)
@@ -146,8 +146,8 @@ class Spider:
         """
 
         def make(handler: Handler) -> Route:
-            chosen = checks.route_name(self.name, name or getattr(handler, "__name__", ""))
-            check = checks.Checks(f"spider {self.name!r}, route {chosen!r}")
+            chosen = spider_checks.route_name(self.name, name or getattr(handler, "__name__", ""))
+            check = spider_checks.Checks(f"spider {self.name!r}, route {chosen!r}")
             route = Route(
                 self,
                 handler,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from trotline.model.moments import Moment, Seconds
+from trotline.model.time import Moment, Seconds
 
 MORNING: Moment = 1_750_000_000.0
 """When tests begin: a whole number, so that sums of whole seconds stay exact."""

@@ -7,9 +7,9 @@ from msgspec.structs import replace
 
 from trotline.model.job import State
 from trotline.model.lease import Admission, LaneNews, Lease
-from trotline.model.moments import Moment
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.task import Task
+from trotline.model.time import Moment
 from trotline.model.verdict import Kind
 
 WAITING, LEASED, DONE, DEAD = "waiting", "leased", "done", "dead"

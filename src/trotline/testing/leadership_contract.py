@@ -7,8 +7,8 @@ import pytest
 
 from trotline.errors import TermOver
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Moment, Seconds
-from trotline.model.term import Term, Tick
+from trotline.model.leadership import Term, Tick
+from trotline.model.time import Moment, Seconds
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import RENEW, TERM, Leadership
 

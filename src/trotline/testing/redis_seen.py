@@ -8,10 +8,10 @@ from typing import Any
 from redis import Redis
 
 from trotline.adapters.redis import RedisJobs, connect, keys
-from trotline.adapters.redis.compact import spread
-from trotline.adapters.redis.memory import pieces
+from trotline.adapters.redis.seen_memory import pieces
+from trotline.adapters.redis.task_codec import spread
 from trotline.model.job import Job, LaneRules
-from trotline.model.memory import Memory
+from trotline.model.seen_memory import Memory
 
 BATCH = 1000
 _LINK = b"\1" * 14

@@ -5,7 +5,7 @@ import selectors
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 T = TypeVar("T")
 _TURN: Seconds = 1e-6

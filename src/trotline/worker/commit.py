@@ -22,15 +22,15 @@ from trotline.errors import (
     ValidatorsError,
 )
 from trotline.model.lease import Settled
-from trotline.model.moments import Seconds
 from trotline.model.outcome import Done
 from trotline.model.record import Record
+from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
 from trotline.ports.validators import Validators
-from trotline.rules import patience, redaction
+from trotline.rules import redaction, storage_patience
+from trotline.worker.finished_visit import Visit, buried_for_defect, without
 from trotline.worker.tools import Policy, Tools
-from trotline.worker.visited import Visit, buried_for_defect, without
 
 log = logging.getLogger("trotline.commit")
 
@@ -59,7 +59,7 @@ class Committer:
         self.room = asyncio.Event()
         """Set while leasing may go on."""
         self.room.set()
-        self._patience = patience.Patience(policy.storage_patience)
+        self._patience = storage_patience.Patience(policy.storage_patience)
         self._defects = 0
         """Pages in a row that were buried because storing or settling them met a defect."""
         self.stale = 0
@@ -237,8 +237,10 @@ class Committer:
         if isinstance(error, (FrontierFileFails, SinkFileFails)):
             left = self._patience.left(asyncio.get_running_loop().time())
             if not left:
-                raise type(error)(patience.used_up(error.what, self._patience.longest), hint=error.hint) from error
-            self.trouble += f"; {patience.told(left)}"
+                raise type(error)(
+                    storage_patience.used_up(error.what, self._patience.longest), hint=error.hint
+                ) from error
+            self.trouble += f"; {storage_patience.told(left)}"
         self.room.clear()
         await asyncio.sleep(wait * (0.5 + 0.5 * self._tools.chance.random()))
         return min(_LONGEST_WAIT, wait * 2)

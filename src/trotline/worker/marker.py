@@ -4,7 +4,7 @@ import mmap
 import struct
 from math import isfinite
 
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 SIZE = 64
 _PARSING = struct.Struct("dq")

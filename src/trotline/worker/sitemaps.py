@@ -13,14 +13,14 @@ from itertools import islice
 import msgspec
 
 from trotline.frontier.gate import Gate
-from trotline.frontier.sifted import Sifted
+from trotline.frontier.gate_result import Sifted
 from trotline.model.answer import CUT_SHORT, Answer, Failure
 from trotline.model.lease import LaneNews, Lease
 from trotline.model.limits import Limits
-from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.sitemap_seed import ROUTE, SitemapSeed
 from trotline.model.task import LATER, Task
+from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redirects, retries
 from trotline.rules.sitemaps import DEPTH, FILES, ROBOTS, Sitemap, cut_at, named_in_robots, parse
@@ -28,8 +28,8 @@ from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
+from trotline.worker.finished_visit import Visit, request_of
 from trotline.worker.tools import Tools
-from trotline.worker.visited import Visit, request_of
 
 _SLICE = 500
 """URLs that go through the gate before other visits have a turn."""

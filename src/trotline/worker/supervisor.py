@@ -19,12 +19,12 @@ import msgspec
 from trotline.errors import FrontierError
 from trotline.model.job import About
 from trotline.model.limits import MIB
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 from trotline.ports.frontier import BEAT, Frontier
-from trotline.rules import kills
-from trotline.rules.kills import FAILED, FINISHED, GAVE_UP, STOPPED
+from trotline.rules import kill_reasons
+from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
+from trotline.worker.awake_clock import Waking
 from trotline.worker.marker import Marker
-from trotline.worker.waking import Waking
 
 log = logging.getLogger("trotline.supervisor")
 
@@ -217,7 +217,9 @@ class Supervisor:
 
     async def _give_back(self, child: Child, code: int, guilty: int | None) -> None:
         robots, kept = child.marker.suspects_robots, child.marker.evidence
-        why = kills.cause(code, hung=child.name in self._hung, parse=self._parse, memory=self._memory, robots=robots)
+        why = kill_reasons.cause(
+            code, hung=child.name in self._hung, parse=self._parse, memory=self._memory, robots=robots
+        )
         detail = f"its body is kept in {self._evidence.format(kept)}" if kept and self._evidence else ""
         try:
             await self._frontier.leave(child.name, guilty, why, detail)

@@ -8,15 +8,15 @@ import msgspec
 
 from trotline.frontier.gate import Gate
 from trotline.model.limits import MIB
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 from trotline.ports.evidence import Evidence
 from trotline.ports.fetcher import Fetcher
 from trotline.ports.frontier import Frontier
 from trotline.ports.robots import Robots
 from trotline.ports.sink import Sink
 from trotline.ports.validators import Validators
+from trotline.worker.field_stats import Noticing
 from trotline.worker.marker import Marker
-from trotline.worker.noticing import Noticing
 
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,32 +6,32 @@ import logging
 import msgspec
 
 from trotline.errors import FrontierError, FrontierUnreachable, ValidatorsError
-from trotline.frontier.sifted import Sifted
-from trotline.model import wire
+from trotline.frontier.gate_result import Sifted
+from trotline.model import task_json
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
 from trotline.model.lease import LaneNews, Lease
 from trotline.model.limits import Limits
-from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.task import Task
+from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
-from trotline.rules import conditions, fields, logins, redirects, retries
-from trotline.rules.fields import OddValue
+from trotline.rules import conditional_requests, redirects, retries, session_pinning, task_fields
+from trotline.rules.task_fields import OddValue
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page, pictures, visible_text
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
+from trotline.worker.async_handlers import in_time
+from trotline.worker.finished_visit import Request, Visit, request_of
 from trotline.worker.marker import Marker
 from trotline.worker.sitemaps import SitemapVisitor
-from trotline.worker.steps import in_time
 from trotline.worker.tools import Tools
-from trotline.worker.visited import Request, Visit, request_of
 
 log = logging.getLogger("trotline.visit")
 
@@ -69,14 +69,14 @@ class Visitor:
     async def _elsewhere(self, lease: Lease) -> Snooze | Bury | None:
         """What becomes of a task whose session another process has; None if it is for us."""
         task = lease.task
-        if not logins.has_home(task) and task.session not in self._logins:
+        if not session_pinning.has_home(task) and task.session not in self._logins:
             try:
                 home = await self._tools.frontier.session_home(task.session)
             except FrontierError as error:
                 log.warning("frontier.away %s", error.what)
                 return Snooze(wait=1.0, why="nobody can tell whose session it is")
-            task = logins.bound(task, home) if home else task
-        return logins.elsewhere(task, self._home, lease.leased_at)
+            task = session_pinning.bound(task, home) if home else task
+        return session_pinning.elsewhere(task, self._home, lease.leased_at)
 
     async def _log_in(self, session: str) -> None:
         """Everybody is told before anything else comes of the answer: from now on strangers leave the session alone.
@@ -99,8 +99,8 @@ class Visitor:
         asked = task if self._tools.validators is None else await self._conditional(task, route)
         answer = await self._tools.fetcher.fetch(asked)
         took = clock() - started
-        if task.session and isinstance(answer, Answer) and logins.logs_in(task, answer):
-            await self._log_in(logins.name_of(task.session))
+        if task.session and isinstance(answer, Answer) and session_pinning.logs_in(task, answer):
+            await self._log_in(session_pinning.name_of(task.session))
         with self._marked(lease):
             verdict = judge(
                 asked,
@@ -181,8 +181,8 @@ class Visitor:
             with self._marked(lease):
                 sifted = self._sift(lease, page, got)
             sifted.tasks = [_checked(task) for task in sifted.tasks]
-            if logins.opened_by(lease.task, answer):
-                sifted.tasks = [logins.continued(task, lease.task, self._home) for task in sifted.tasks]
+            if session_pinning.opened_by(lease.task, answer):
+                sifted.tasks = [session_pinning.continued(task, lease.task, self._home) for task in sifted.tasks]
         except Exception as error:
             if not (odd := _odd(got, error)):
                 raise
@@ -207,14 +207,19 @@ class Visitor:
 
     async def _conditional(self, task: Task, route: Route | None) -> Task:
         """The task as it is sent: asking only for a page that is no longer the one we have."""
-        if self._tools.validators is None or route is None or not route.conditional or not conditions.may_ask(task):
+        if (
+            self._tools.validators is None
+            or route is None
+            or not route.conditional
+            or not conditional_requests.may_ask(task)
+        ):
             return task
         try:
-            validator = await self._tools.validators.recall(conditions.page_of(task))
+            validator = await self._tools.validators.recall(conditional_requests.page_of(task))
         except ValidatorsError as error:
             log.warning("validators.away %s", error.what)
             return task
-        return task if validator is None else conditions.asking(task, validator)
+        return task if validator is None else conditional_requests.asking(task, validator)
 
     def _blocked(self, lease: Lease, why: str, news: LaneNews) -> Visit:
         outcome = retries.plan(lease.task, Verdict(kind=Kind.BLOCKED, why=why), self._tools.chance)
@@ -259,8 +264,8 @@ class Visitor:
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302
         moved = redirects.moved(lease.task, status, address.url, address.lane)
-        if isinstance(answer, Answer) and logins.opened_by(lease.task, answer):
-            moved = logins.bound(moved, self._home)
+        if isinstance(answer, Answer) and session_pinning.opened_by(lease.task, answer):
+            moved = session_pinning.bound(moved, self._home)
         return Snooze(wait=0.0, why="moved", task=moved)
 
 
@@ -301,22 +306,22 @@ class _RobotsMarked(_Marked):
 def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:
     """Only a page that gave good rows may answer "unchanged" next time: the handler of any other may be mended. And
     only one that leads nowhere: an answer without a body has no links, and the pages behind it would be lost."""
-    if not route.conditional or not got.records or got.rejects or not conditions.may_ask(task):
+    if not route.conditional or not got.records or got.rejects or not conditional_requests.may_ask(task):
         return None
     if got.tasks or any(follow.urls for follow in got.follows):
         return None
-    validator = conditions.validator_of(answer)
-    return None if validator is None else (conditions.page_of(task), validator)
+    validator = conditional_requests.validator_of(answer)
+    return None if validator is None else (conditional_requests.page_of(task), validator)
 
 
 def _checked(task: Task) -> Task:
     """The task with its values plain; OddValue says why it cannot be kept. Judged here, where one page pays for it: in
     the committer it would be the whole batch. Only what is new is looked at: nearly all links of a page are known."""
-    plain = fields.task(task)
+    plain = task_fields.task(task)
     try:
-        wire.encode(plain)
+        task_json.encode(plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise OddValue(f"a task for {plain.url} cannot be kept: {fields.said(error)}") from error
+        raise OddValue(f"a task for {plain.url} cannot be kept: {task_fields.said(error)}") from error
     return plain
 
 
@@ -326,12 +331,12 @@ def _odd(got: Harvest, error: Exception) -> OddValue | None:
         return error
     try:
         for task in got.tasks:
-            if fields.task(task) is not task:
+            if task_fields.task(task) is not task:
                 return OddValue(
-                    f"a task for {fields.shown(task.url)} has values of classes of its own; give plain ones"
+                    f"a task for {task_fields.shown(task.url)} has values of classes of its own; give plain ones"
                 )
         for follow in got.follows:
-            fields.links(follow)
+            task_fields.links(follow)
     except OddValue as odd:
         return odd
     return None

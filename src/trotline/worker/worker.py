@@ -9,16 +9,16 @@ from typing import Any
 
 from trotline.errors import FrontierError, FrontierFileFails, FrontierGone, FrontierUnreachable
 from trotline.model.lease import Lease
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
-from trotline.rules import patience, redaction
+from trotline.rules import redaction, storage_patience
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
-from trotline.worker.setbacks import Setbacks
-from trotline.worker.starts import Starts
+from trotline.worker.finished_visit import Visit, buried_for_defect
+from trotline.worker.last_failure import Setbacks
+from trotline.worker.start_queue import Starts
 from trotline.worker.tools import Policy, Tools
 from trotline.worker.visit import Visitor
-from trotline.worker.visited import Visit, buried_for_defect
 
 log = logging.getLogger("trotline.worker")
 
@@ -52,7 +52,7 @@ class Worker:
         self._finished_visits = 0
         self._rate = 0.0
         self._away = ""
-        self._patience = patience.Patience(policy.storage_patience)
+        self._patience = storage_patience.Patience(policy.storage_patience)
         self._setbacks = Setbacks()
 
     @property
@@ -175,8 +175,10 @@ class Worker:
             return ""
         left = self._patience.left(asyncio.get_running_loop().time())
         if not left:
-            raise FrontierFileFails(patience.used_up(error.what, self._patience.longest), hint=error.hint) from error
-        return f"; {patience.told(left)}"
+            raise FrontierFileFails(
+                storage_patience.used_up(error.what, self._patience.longest), hint=error.hint
+            ) from error
+        return f"; {storage_patience.told(left)}"
 
     async def _tell_held(self) -> None:
         """A server that lost its last second, or its primary, may think that we hold what we have settled long ago."""

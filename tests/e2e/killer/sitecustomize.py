@@ -32,7 +32,7 @@ class Seam(NamedTuple):
 def _child_seams() -> dict[str, list[Seam]]:
     from trotline.adapters.files.jsonl import JsonlSink
     from trotline.adapters.http.fetcher import HttpFetcher
-    from trotline.adapters.sqlite import settling
+    from trotline.adapters.sqlite import settle_leases
     from trotline.adapters.sqlite.frontier import SqliteFrontier
     from trotline.adapters.sqlite.sink import SqliteSink
     from trotline.worker.visit import Visitor
@@ -44,7 +44,7 @@ def _child_seams() -> dict[str, list[Seam]]:
         "before store": [Seam(SqliteSink, "write", False), Seam(JsonlSink, "write", False)],
         "after store": [Seam(SqliteSink, "write", True), Seam(JsonlSink, "write", True)],
         "before settle": [Seam(SqliteFrontier, "settle", False)],
-        "inside settle": [Seam(settling, "settle", True, plain=True)],
+        "inside settle": [Seam(settle_leases, "settle", True, plain=True)],
         "after settle": [Seam(SqliteFrontier, "settle", True)],
     }
 
@@ -124,7 +124,7 @@ _PARENT = os.getppid()
 
 
 def _is_child() -> bool:
-    return bool({"trotline.app.child", "trotline.app.nursery"} & {*sys.orig_argv})
+    return bool({"trotline.processes.child", "trotline.processes.fork_server"} & {*sys.orig_argv})
 
 
 def _is_forked() -> bool:
@@ -151,9 +151,9 @@ def _prepare() -> None:
 
         leadership.TERM, leadership.RENEW = float(seconds), float(seconds) / 3
     if batch := os.environ.get("E2E_BATCH"):
-        from trotline.app import seeding
+        from trotline.commands import seed
 
-        seeding.BATCH = int(batch)
+        seed.BATCH = int(batch)
     if seconds := os.environ.get("E2E_PATIENCE"):
         from trotline.adapters.sqlite import database, sink
 

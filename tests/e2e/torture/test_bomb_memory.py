@@ -15,7 +15,7 @@ import asyncio, re, sys
 from pathlib import Path
 
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.app import memory
+from trotline.processes import memory
 from trotline.model.answer import Answer
 from trotline.model.limits import Limits
 from trotline.model.task import Task

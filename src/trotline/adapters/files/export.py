@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib.util import find_spec
 from typing import Any, BinaryIO
 
-from trotline.adapters.files.cells import Columns, cell, typed
-from trotline.adapters.files.place import write_whole
+from trotline.adapters.files.file_paths import write_whole
+from trotline.adapters.files.table_cells import Columns, cell, typed
 from trotline.errors import SinkError
 from trotline.model.row import Row, json_text
 

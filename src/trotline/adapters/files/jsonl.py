@@ -22,17 +22,17 @@ from typing import BinaryIO
 
 import msgspec
 
+from trotline.adapters.file_presence import rows_gone
 from trotline.adapters.files.export import line_of
-from trotline.adapters.files.place import Place, sync_folder, write_durably
-from trotline.adapters.files.sidecar import Sidecar, groups
-from trotline.adapters.presence import rows_gone
+from trotline.adapters.files.file_paths import Place, sync_folder, write_durably
+from trotline.adapters.files.sqlite_sidecar import Sidecar, groups
 from trotline.errors import SinkFileFails
-from trotline.model.moments import Moment
 from trotline.model.record import Record
 from trotline.model.row import Row
-from trotline.model.stored import Stored
+from trotline.model.row_counts import Stored
+from trotline.model.time import Moment
 from trotline.model.visit_row import VisitRow
-from trotline.rules.storable import newest_rows
+from trotline.rules.storable_rows import newest_rows
 
 APPLICATION = 0x54524C49
 _TABLES = (

@@ -8,11 +8,11 @@ from typing import Any
 from aiohttp.client_proto import ResponseHandler
 
 from trotline.adapters.http.guard import BoundedConnector, Guard
-from trotline.adapters.http.line import Line, Watch
-from trotline.adapters.http.names import GuardedResolver
+from trotline.adapters.http.protocol import Line, Watch
 from trotline.adapters.http.proxy import ProxyConnector, WayOut
+from trotline.adapters.http.resolver import GuardedResolver
 from trotline.model.limits import Limits
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 IDLE: Seconds = 15.0
 """An unused connection is kept this long."""

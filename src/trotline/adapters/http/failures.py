@@ -11,7 +11,7 @@ from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 
 from trotline.adapters.http.encodings import BadEncoding, OverLimit
 from trotline.adapters.http.guard import Forbidden
-from trotline.adapters.http.names import NO_SUCH_NAME
+from trotline.adapters.http.resolver import NO_SUCH_NAME
 from trotline.model.answer import Trouble
 from trotline.model.limits import Limits
 

@@ -15,14 +15,14 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
-from trotline.adapters.http import reading
-from trotline.adapters.http.again import Again, Reply
+from trotline.adapters.http import response_reader
 from trotline.adapters.http.connections import connector
 from trotline.adapters.http.cookies import Jar
 from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, HungUp, explain
+from trotline.adapters.http.fast_path import Again, Reply
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
-from trotline.adapters.http.outgoing import checked, places, why_not_origin
 from trotline.adapters.http.proxy import ProxyConnector, WayOut
+from trotline.adapters.http.request_checks import checked, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure, Timing, Trouble
@@ -30,9 +30,9 @@ from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret
 from trotline.model.task import Task
-from trotline.rules import media
-from trotline.rules.logins import name_of
-from trotline.rules.reach import Reach
+from trotline.rules import content_types
+from trotline.rules.secret_scope import Reach
+from trotline.rules.session_pinning import name_of
 
 log = logging.getLogger("trotline.fetch")
 
@@ -74,7 +74,7 @@ class HttpFetcher:
         allow_private: bool = False,
         allow: Collection[str] = (),
         slots: int = 64,
-        types: Collection[str] = media.PAGES,
+        types: Collection[str] = content_types.PAGES,
         tls: ssl.SSLContext | None = None,
         insecure_hosts: Collection[str] = (),
         proxy: Proxy | None = None,
@@ -100,7 +100,7 @@ class HttpFetcher:
         self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
         self._guard = Guard(allow_private=allow_private, allow=places(allow))
         self._slots = slots
-        self._types = media.read(types)
+        self._types = content_types.read(types)
         self._tls = tls
         self._insecure = dict.fromkeys((host.lower() for host in insecure_hosts), False)
         """Hosts whose certificates are not looked at -> has that been told?"""
@@ -136,10 +136,10 @@ class HttpFetcher:
         response: _Response | Reply | None = None
         try:
             response = await self._ask(task, watch)
-            headers, odd = reading.head(response, self.limits)
+            headers, odd = response_reader.head(response, self.limits)
             if cut_at is None:
                 self._check_type(response)
-            body, wire_bytes, notes = await reading.body(response, self.limits, cut_at, self._turn)
+            body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self._turn)
         except WHAT_SITES_DO as error:
             if response is not None:
                 response.close()
@@ -263,9 +263,9 @@ class HttpFetcher:
             known = self._reached[origin] = self._reach.admits(origin)
         return known
 
-    def _check_type(self, response: reading.Response) -> None:
+    def _check_type(self, response: response_reader.Response) -> None:
         if 200 <= response.status < 300:
-            kind = media.unwanted(response.headers.get("Content-Type", ""), self._types)
+            kind = content_types.unwanted(response.headers.get("Content-Type", ""), self._types)
             if kind:
                 raise Cut(Trouble.TYPE, f"content type {kind!r} is not wanted")
 

@@ -17,12 +17,12 @@ from yarl import URL
 
 from trotline.adapters.http.failures import NoWay, no_name, reason
 from trotline.adapters.http.guard import BoundedConnector, Guard
-from trotline.adapters.http.line import Line
-from trotline.adapters.http.names import GuardedResolver
+from trotline.adapters.http.protocol import Line
+from trotline.adapters.http.resolver import GuardedResolver
 from trotline.model.answer import Trouble
 from trotline.model.limits import Limits
-from trotline.model.moments import Seconds
 from trotline.model.proxy import Proxy, ProxyMode
+from trotline.model.time import Seconds
 
 log = logging.getLogger("trotline.proxy")
 

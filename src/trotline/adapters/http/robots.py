@@ -15,12 +15,12 @@ from protego import Protego
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Answer, Failure
 from trotline.model.limits import Limits
-from trotline.model.moments import Seconds
 from trotline.model.task import Task
+from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.ports.clock import Clock
 from trotline.ports.robots import UNMARKED, Marked, Permission
-from trotline.ports.shelf import Shelf
+from trotline.ports.shared_cache import Shelf
 from trotline.rules.charset import decode
 from trotline.rules.robots import Prefilter, for_agent
 from trotline.rules.verdicts import judge

@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import ClientSession, TraceConfig
 
 from trotline.model.answer import Timing
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 
 class Stopwatch:

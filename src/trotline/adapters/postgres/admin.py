@@ -5,9 +5,9 @@ import time
 import msgspec
 
 from trotline.adapters.postgres import migrate
-from trotline.adapters.postgres.address import Address
 from trotline.adapters.postgres.partitions import Partitions
 from trotline.adapters.postgres.pool import Connection, Connections
+from trotline.adapters.postgres.sink_url import Address
 
 
 class Upgraded(msgspec.Struct, frozen=True):

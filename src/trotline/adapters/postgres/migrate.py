@@ -3,10 +3,10 @@
 from importlib.resources import files
 from typing import NamedTuple
 
-from trotline.adapters.postgres.address import Address
 from trotline.adapters.postgres.pool import Connection, Connections
+from trotline.adapters.postgres.sink_url import Address
 from trotline.errors import SinkTooNew, SinkTooOld
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 _MIGRATE_WITHIN: Seconds = 600.0
 _LOCK_WITHIN: Seconds = 60.0

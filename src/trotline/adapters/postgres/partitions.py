@@ -8,12 +8,12 @@ from datetime import date
 import asyncpg
 import msgspec
 
-from trotline.adapters.postgres import periods
-from trotline.adapters.postgres.address import DETACH, Address
+from trotline.adapters.postgres import partition_periods
 from trotline.adapters.postgres.migrate import take_turns
-from trotline.adapters.postgres.periods import Period
+from trotline.adapters.postgres.partition_periods import Period
 from trotline.adapters.postgres.pool import Connection, Connections
-from trotline.model.moments import Moment, Seconds
+from trotline.adapters.postgres.sink_url import DETACH, Address
+from trotline.model.time import Moment, Seconds
 
 log = logging.getLogger("trotline.postgres")
 
@@ -45,10 +45,10 @@ class Partitions:
         unknown = {int(moment // _A_DAY) for moment in moments} - self._days
         if not unknown:
             return []
-        return await self._make(periods.day_of(number * _A_DAY) for number in unknown)
+        return await self._make(partition_periods.day_of(number * _A_DAY) for number in unknown)
 
     async def make_ahead(self, now: Moment) -> list[Period]:
-        return await self._make(periods.ahead(periods.day_of(now), self._address.visits, _AHEAD))
+        return await self._make(partition_periods.ahead(partition_periods.day_of(now), self._address.visits, _AHEAD))
 
     def forget(self) -> None:
         """Somebody else retired a partition: look again."""
@@ -60,7 +60,10 @@ class Partitions:
             return Maintained(made=tuple(period.name for period in made))
         async with self._connections.transaction() as connection:
             there = await self._there(connection)
-        over = [period.name for period in periods.beyond(periods.day_of(now - self._address.keep), there)]
+        over = [
+            period.name
+            for period in partition_periods.beyond(partition_periods.day_of(now - self._address.keep), there)
+        ]
         retired: list[str] = []
         # Whoever holds on to one of them holds on to the ledger: to go on trying would only make the writers wait.
         while len(retired) < len(over) and await self._retire(over[len(retired)]):
@@ -73,7 +76,7 @@ class Partitions:
         async with self._connections.transaction() as connection:
             await take_turns(connection, self._address, "partitions")
             there = await self._there(connection)
-            made = periods.missing(days, self._address.visits, there)
+            made = partition_periods.missing(days, self._address.visits, there)
             for period in made:
                 await self._make_one(connection, period)
         for period in (*there, *made):
@@ -111,4 +114,4 @@ class Partitions:
             " WHERE inhparent = to_regclass($1)",
             f"{self._address.quoted}.visits",
         )
-        return [period for (name,) in names if (period := periods.named(name)) is not None]
+        return [period for (name,) in names if (period := partition_periods.named(name)) is not None]

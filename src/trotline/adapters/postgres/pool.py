@@ -11,8 +11,8 @@ from typing import Any
 
 import asyncpg
 
-from trotline.adapters.postgres.address import Address
-from trotline.model.moments import Seconds
+from trotline.adapters.postgres.sink_url import Address
+from trotline.model.time import Seconds
 
 Connection = Any
 """asyncpg comes without types."""

@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 import asyncpg
 
 from trotline.adapters.postgres import admin, migrate, statements
-from trotline.adapters.postgres.address import Address, parse
-from trotline.adapters.postgres.faults import find_faults
-from trotline.adapters.postgres.fields import Fields
+from trotline.adapters.postgres.bad_rows import find_faults
+from trotline.adapters.postgres.errors import is_of_a_row, plain_errors
+from trotline.adapters.postgres.field_order import Fields
 from trotline.adapters.postgres.partitions import Maintained, Partitions
 from trotline.adapters.postgres.pool import Connections
-from trotline.adapters.postgres.rows import (
+from trotline.adapters.postgres.row_columns import (
     VISIT_TYPES,
     Placed,
     columns_of_rows,
@@ -23,12 +23,12 @@ from trotline.adapters.postgres.rows import (
     placed,
     signed,
 )
-from trotline.adapters.postgres.trouble import is_of_a_row, plain_errors
+from trotline.adapters.postgres.sink_url import Address, parse
 from trotline.errors import SinkRejects
-from trotline.model.moments import Moment, Seconds
 from trotline.model.record import Record
 from trotline.model.row import Row
-from trotline.model.stored import Stored
+from trotline.model.row_counts import Stored
+from trotline.model.time import Moment, Seconds
 from trotline.model.visit_row import VisitRow
 
 log = logging.getLogger("trotline.postgres")

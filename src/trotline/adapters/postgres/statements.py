@@ -1,6 +1,6 @@
 """The statements of the sink. Rows travel as one array per column: one statement for a batch of any size."""
 
-from trotline.adapters.postgres.rows import VISIT_TYPES
+from trotline.adapters.postgres.row_columns import VISIT_TYPES
 
 
 def upsert(schema: str) -> str:

@@ -3,7 +3,7 @@
 from trotline.adapters.redis.connect import checked, connect, shards_of, worry
 from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.memory import memory_of
+from trotline.adapters.redis.seen_memory import memory_of
 from trotline.model.job import Job
 
 __all__ = ["RedisFrontier", "RedisJobs", "connect", "open_frontier", "open_jobs", "worry"]

@@ -18,11 +18,11 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
-from trotline.adapters.redis.greetings import Greetings
-from trotline.adapters.redis.memory import OPTIONS
+from trotline.adapters.redis.reconnects import Greetings
+from trotline.adapters.redis.seen_memory import OPTIONS
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 
 SHARDS = "shards"
 _MOST_SHARDS = 1024

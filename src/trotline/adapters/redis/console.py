@@ -9,23 +9,23 @@ from typing import Any
 import msgspec
 from xxhash import xxh3_64_intdigest
 
-from trotline.adapters.redis import memory
+from trotline.adapters.redis import seen_memory
 from trotline.adapters.redis.budgets import Budgets
-from trotline.adapters.redis.ending import ended_with, look
-from trotline.adapters.redis.forgetting import pairs
+from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.graveyard import Graveyard
 from trotline.adapters.redis.lane_view import lane_pace, views
-from trotline.adapters.redis.levels import waiting_in_more
+from trotline.adapters.redis.priority_levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.tracing import find
+from trotline.adapters.redis.sharding.finish import ended_with, look
+from trotline.adapters.redis.trace_task import find
 from trotline.errors import FrontierError
 from trotline.model.job import About, Budget, Grave, Job, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
-from trotline.model.moments import Moment
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.rules import graves, redaction
+from trotline.model.time import Moment
+from trotline.rules import grave_view, redaction
 
 _PAGE = 500
 
@@ -70,7 +70,7 @@ class RedisConsole:
             sealed=all(view[7] for view in looks),
             finished_at=float(finished_at) if finished_at else None,
             state=State(state.decode()),
-            seen=await memory.told(self._server, self.job, [shard.prefix for shard in self._shards]),
+            seen=await seen_memory.told(self._server, self.job, [shard.prefix for shard in self._shards]),
             budget=await self._budgets.read(),
         )
 
@@ -175,7 +175,7 @@ class RedisConsole:
         return [self._shown(grave) for grave in await self._graveyard.read(why, limit, after)]
 
     def _shown(self, grave: Grave) -> Grave:
-        return graves.shown(grave, self.job.rules.redact)
+        return grave_view.shown(grave, self.job.rules.redact)
 
     async def reasons(self) -> dict[str, int]:
         return await self._graveyard.reasons()

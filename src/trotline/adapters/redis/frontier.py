@@ -9,18 +9,18 @@ from collections.abc import Callable, Collection, Sequence
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import listener
 from trotline.adapters.redis.console import RedisConsole
-from trotline.adapters.redis.ending import ended_with
-from trotline.adapters.redis.haul import Haul
-from trotline.adapters.redis.news import News
-from trotline.adapters.redis.rounds import Rounds
+from trotline.adapters.redis.lease_result import Haul
 from trotline.adapters.redis.server import Client, Server
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.spreading import Spread
+from trotline.adapters.redis.sharding.finish import ended_with
+from trotline.adapters.redis.sharding.lease import Rounds
+from trotline.adapters.redis.sharding.settle import Spread
+from trotline.adapters.redis.wakeups import News
 from trotline.errors import FrontierError
 from trotline.model.job import About, Job
 from trotline.model.lease import Admission, Lease, Settled, Settlement
-from trotline.model.moments import Moment, Seconds
 from trotline.model.task import Task
+from trotline.model.time import Moment, Seconds
 
 LOOK: Seconds = 1.0
 """Whoever waits looks again after this at the latest."""

@@ -6,13 +6,13 @@ from heapq import nsmallest
 
 import msgspec
 
-from trotline.adapters.redis.compact import level_of, open_grave, unwrap
-from trotline.adapters.redis.forgetting import pairs
+from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.shard import Shard
+from trotline.adapters.redis.task_codec import level_of, open_grave, unwrap
 from trotline.model.job import Grave
-from trotline.model.moments import Moment
-from trotline.model.wire import Undecodable
-from trotline.rules.graves import seed_of
+from trotline.model.task_json import Undecodable
+from trotline.model.time import Moment
+from trotline.rules.grave_view import seed_of
 
 _PAGE = 500
 _AT_ONCE = 50

@@ -13,16 +13,16 @@ from collections.abc import Callable
 
 import msgspec
 
-from trotline.adapters.redis import keys, memory
-from trotline.adapters.redis.batches import packed_bounds
-from trotline.adapters.redis.ending import ending
-from trotline.adapters.redis.forgetting import forget
+from trotline.adapters.redis import keys, seen_memory
+from trotline.adapters.redis.batch_codec import packed_bounds
+from trotline.adapters.redis.delete_job import forget
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
+from trotline.adapters.redis.sharding.finish import ending
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
-from trotline.model.memory import Memory
-from trotline.model.moments import Moment, Seconds
+from trotline.model.seen_memory import Memory
+from trotline.model.time import Moment, Seconds
 
 _COUNT, _ORDER, _ALL, _LATEST, _SHARDS = (
     f"{keys.JOBS}{name}" for name in ("count", "order", "all", "latest", "shards")
@@ -79,7 +79,7 @@ class RedisJobs:
             if rules.lanes:
                 others = [part for lane, pace in rules.lanes.items() for part in (lane, packed_bounds(pace))]
                 await self._server.ask("HSET", f"{keys.prefix(job.id, shard)}paces", *others)
-            if more := memory.fields(job, shard):
+            if more := seen_memory.fields(job, shard):
                 await self._server.ask("HSET", books, *more)
         return job
 
@@ -156,7 +156,7 @@ class RedisJobs:
         else:
             await self._server.ask("HDEL", _LATEST, spider)
             for shard in range(gone.shards):
-                await memory.forget_site(self._server, spider, shard)
+                await seen_memory.forget_site(self._server, spider, shard)
 
     async def _known(self, name: str) -> Job:
         job = await self.find(name)

@@ -8,8 +8,8 @@ import msgspec
 
 from trotline.adapters.redis import keys
 from trotline.model.job import LanePace, LaneView, State
-from trotline.model.moments import Moment
 from trotline.model.pace import Pace
+from trotline.model.time import Moment
 from trotline.rules.pace import Bounds, pace_of
 
 _HEAD = struct.Struct("<BBB")

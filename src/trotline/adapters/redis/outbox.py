@@ -10,14 +10,14 @@ from typing import Any, ClassVar, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from trotline.adapters.redis.connect import checked, connect
-from trotline.adapters.redis.parcels import Packed, Parcel, pack, unpack
+from trotline.adapters.redis.outbox_codec import Packed, Parcel, pack, unpack
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError, SinkUnreachable
-from trotline.model.moments import Moment, Seconds, seconds
 from trotline.model.record import Record
+from trotline.model.time import Moment, Seconds, seconds
 from trotline.model.visit_row import VisitRow
-from trotline.rules.storable import rows_of
+from trotline.rules.storable_rows import rows_of
 
 ALL = "trotline:{outboxes}"
 """Set of the names of a server's outboxes."""

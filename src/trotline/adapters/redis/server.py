@@ -11,10 +11,10 @@ from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import SSLConnection
 
-from trotline.adapters.redis.greetings import greetings
+from trotline.adapters.redis.errors import AWAY, LOST, explained
+from trotline.adapters.redis.reconnects import greetings
 from trotline.adapters.redis.scripts import Script
-from trotline.adapters.redis.troubles import AWAY, LOST, explained
-from trotline.model.moments import Moment, Seconds
+from trotline.model.time import Moment, Seconds
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.batches import (
+from trotline.adapters.redis.batch_codec import (
     Batch,
     LeaseName,
     bounds,
@@ -21,20 +21,20 @@ from trotline.adapters.redis.batches import (
     task_weight,
     token_field,
 )
-from trotline.adapters.redis.compact import Codec
-from trotline.adapters.redis.forms import Forms, forms_in
-from trotline.adapters.redis.haul import Haul
-from trotline.adapters.redis.memory import pieces
+from trotline.adapters.redis.lease_result import Haul
 from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.seen_memory import pieces
 from trotline.adapters.redis.server import Server
-from trotline.adapters.redis.settling import Settling
+from trotline.adapters.redis.settle_batches import Settling
+from trotline.adapters.redis.task_codec import Codec
+from trotline.adapters.redis.task_templates import Forms, forms_in
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import About, Job, WorkerView
 from trotline.model.lease import Admission, Lease, Settled, Settlement
-from trotline.model.moments import Moment, Seconds
 from trotline.model.pace import START_SLACK, Pace
 from trotline.model.task import Task
-from trotline.model.wire import Undecodable
+from trotline.model.task_json import Undecodable
+from trotline.model.time import Moment, Seconds
 
 _ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"): Admission.REFUSED}
 _SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}

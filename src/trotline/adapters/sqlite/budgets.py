@@ -4,7 +4,7 @@ import sqlite3
 
 import msgspec
 
-from trotline.adapters.sqlite.turn import Turn, gone
+from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.model.job import BYTES, Budget
 
 _encode = msgspec.json.Encoder().encode

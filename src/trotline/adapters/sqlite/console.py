@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.adapters.sqlite import budgets, revisiting, steering, tracing, workers
+from trotline.adapters.sqlite import budgets, job_control, revisit_pages, trace_task, workers
 from trotline.adapters.sqlite.database import MEMORY, Database
 from trotline.adapters.sqlite.jobs import write_job
 from trotline.adapters.sqlite.lane_row import decode_pace
@@ -23,14 +23,14 @@ from trotline.adapters.sqlite.schema import (
     RUNNING,
     WAITING,
 )
-from trotline.adapters.sqlite.turn import Turn, gone
+from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.errors import FrontierError
-from trotline.model import wire
+from trotline.model import task_json
 from trotline.model.job import Budget, Grave, Job, LanePace, LaneView, Progress, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.rules import graves, redaction
-from trotline.rules.tallies import NOT_KEPT, bad_record, bounded
+from trotline.rules import grave_view, redaction
+from trotline.rules.counter_names import NOT_KEPT, bad_record, bounded
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class SqliteConsole:
 
     async def cancel(self, lane: str | None = None) -> int:
         if lane is not None:
-            return await self._turn(lambda turn: steering.cancel_lane(turn, lane))
+            return await self._turn(lambda turn: job_control.cancel_lane(turn, lane))
         await self._steer(None, CANCELLED)
         return 0
 
@@ -80,18 +80,18 @@ class SqliteConsole:
         """Nothing to do: what waits is on disk."""
 
     async def set_pace(self, lane: str, pace: Pace | None) -> None:
-        await self._turn(lambda turn: steering.set_pace(turn, lane, pace))
+        await self._turn(lambda turn: job_control.set_pace(turn, lane, pace))
         self._news.set()
 
     async def lane_pace(self, lane: str) -> LanePace | None:
-        return await self._db.read(lambda db: steering.lane_pace(db, lane, self._db.now()))
+        return await self._db.read(lambda db: job_control.lane_pace(db, lane, self._db.now()))
 
     async def workers(self) -> list[WorkerView]:
         return await self._db.read(lambda db: workers.views(db, self._number, self._db.now()))
 
     async def whereabouts(self, task: Task) -> Whereabouts:
         return await self._db.read(
-            lambda db: tracing.whereabouts(db, self._number, task, self._db.now(), self.job.rules.redact)
+            lambda db: trace_task.whereabouts(db, self._number, task, self._db.now(), self.job.rules.redact)
         )
 
     async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
@@ -106,7 +106,7 @@ class SqliteConsole:
         return risen
 
     async def _steer(self, lane: str | None, wanted: int) -> None:
-        await self._turn(lambda turn: steering.want(turn, lane, wanted))
+        await self._turn(lambda turn: job_control.want(turn, lane, wanted))
         self._news.set()
 
     async def _turn(self, step: Callable[[Turn], T], *, durable: bool = True) -> T:
@@ -145,7 +145,7 @@ class SqliteConsole:
             now=self._db.now(),
             sealed=bool(sealed),
             finished_at=finished_at,
-            state=steering.STATES[wanted],
+            state=job_control.STATES[wanted],
             budget=budgets.read(db, self._number),
         )
 
@@ -170,7 +170,7 @@ class SqliteConsole:
             interval=lane.interval,
             rests_for=rests_for,
             why=lane.rest_why if rests_for else "",
-            state=steering.STATES[wanted],
+            state=job_control.STATES[wanted],
         )
 
     def _graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:
@@ -209,7 +209,7 @@ class SqliteConsole:
         return list(map(self._shown, found))
 
     def _shown(self, grave: Grave) -> Grave:
-        return graves.shown(grave, self.job.rules.redact)
+        return grave_view.shown(grave, self.job.rules.redact)
 
     def _reasons(self, db: sqlite3.Connection) -> dict[str, int]:
         reasons = dict(
@@ -238,7 +238,7 @@ class SqliteConsole:
         turn.waiting += len(risen)
         if risen:
             turn.reopen()
-        return len(risen) + revisiting.revisit(turn, ids, _prefix(why))
+        return len(risen) + revisit_pages.revisit(turn, ids, _prefix(why))
 
     def _chosen(self, turn: Turn, ids: Sequence[str], why: str) -> list[tuple[int, int, bytes]]:
         query = f"SELECT id, lane, body FROM task WHERE job = ? AND state = {DEAD}"
@@ -280,18 +280,18 @@ def _prefix(why: str) -> str:
 
 def _priority(body: bytes) -> int:
     try:
-        return wire.decode(body).priority
-    except wire.Undecodable:
+        return task_json.decode(body).priority
+    except task_json.Undecodable:
         return 0
 
 
 def _task_grave(fingerprint: int, body: bytes, why: str, detail: str | None, attempt: int, died_at: float) -> Grave:
     shown: dict[str, Any] = {"url": "(undecodable)", "route": ""}
     try:
-        task = wire.decode(body)
+        task = task_json.decode(body)
         shown = {"url": task.url, "route": task.route, "lane": task.lane, "parent": task.parent}
-        shown["task"] = graves.seed_of(msgspec.structs.replace(task, attempt=attempt))
-    except wire.Undecodable as error:
+        shown["task"] = grave_view.seed_of(msgspec.structs.replace(task, attempt=attempt))
+    except task_json.Undecodable as error:
         shown["detail"] = str(error)
     return Grave(
         id=f"{fingerprint & 0xFFFFFFFFFFFFFFFF:016x}",

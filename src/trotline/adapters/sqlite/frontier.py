@@ -7,17 +7,17 @@ import sqlite3
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from trotline.adapters.sqlite import admitting, budgets, host, leasing, sessions, settling, workers
+from trotline.adapters.sqlite import budgets, host_clock, lease_tasks, put_tasks, sessions, settle_leases, workers
 from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.schema import CANCELLED
-from trotline.adapters.sqlite.turn import Turn, gone
+from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.errors import FrontierError
 from trotline.model.job import About, Job
 from trotline.model.lease import Admission, Lease, Settled, Settlement
-from trotline.model.moments import Moment, Seconds
 from trotline.model.task import Task
+from trotline.model.time import Moment, Seconds
 
 __all__ = ["SqliteFrontier", "SqliteJobs"]
 
@@ -42,7 +42,7 @@ class SqliteFrontier(SqliteConsole):
     ) -> None:
         super().__init__(Database(path, now=now, inline=inline), job)
         self._chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
-        self._process = host.process_name() + (workers.KEPT_BY + keeper if keeper else "")
+        self._process = host_clock.process_name() + (workers.KEPT_BY + keeper if keeper else "")
         self._housekept_at = 0.0
         self._heard: dict[str, Moment] = {}
 
@@ -53,7 +53,7 @@ class SqliteFrontier(SqliteConsole):
         for task in tasks:
             if task.fingerprint == 0:
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
-        answers = await self._turn(lambda turn: admitting.admit(turn, tasks))
+        answers = await self._turn(lambda turn: put_tasks.admit(turn, tasks))
         self._news.set()
         return answers
 
@@ -72,7 +72,7 @@ class SqliteFrontier(SqliteConsole):
             await self._something(min(left, pause), version)
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
-        answers = await self._turn(lambda turn: settling.settle(turn, worker, settlements, self._chance))
+        answers = await self._turn(lambda turn: settle_leases.settle(turn, worker, settlements, self._chance))
         self._news.set()
         return answers
 
@@ -124,7 +124,7 @@ class SqliteFrontier(SqliteConsole):
             workers.rescue_dead(turn, self._process)
             self._housekept_at = turn.now
         turn.promote()
-        leases = leasing.serve(turn, worker, budgets.left(turn, limit), asked_at)
+        leases = lease_tasks.serve(turn, worker, budgets.left(turn, limit), asked_at)
         return leases, 0.0 if leases else max(0.001, turn.next_wake() - turn.now)
 
     def _finished(self, db: sqlite3.Connection) -> bool:

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.forgetting import clear_away, ended, strike
+from trotline.adapters.sqlite.delete_job import clear_away, ended, strike
 from trotline.adapters.sqlite.schema import CANCELLED
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Moment, Seconds
+from trotline.model.time import Moment, Seconds
 
 _COLUMNS = (
     "id, name, spider, version, rules, started_at, finished_at, announced,"

@@ -6,9 +6,9 @@ import msgspec
 
 from trotline.adapters.sqlite.schema import FULL, IDLE, PAUSED, READY, RESTING
 from trotline.model.job import LaneRules
-from trotline.model.moments import Moment
+from trotline.model.time import Moment
 from trotline.ports.frontier import HORIZON
-from trotline.rules import pace, sharing
+from trotline.rules import lane_sharing, pace
 
 encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
@@ -75,10 +75,10 @@ class LaneRow:
             free_at = pace.NEVER
         else:
             return
-        self.pace = sharing.waits(self.pace, job, pace.bounds_of(rules.pace(self.name)), free_at)
+        self.pace = lane_sharing.waits(self.pace, job, pace.bounds_of(rules.pace(self.name)), free_at)
 
     def _tell_others(self, db: sqlite3.Connection, job: str, now: Moment) -> None:
-        freed = sharing.freed(self.pace, job, now)
+        freed = lane_sharing.freed(self.pace, job, now)
         if freed is self.pace:
             return
         self.pace = freed

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.forgetting import clear_away, ended, strike
+from trotline.adapters.sqlite.delete_job import clear_away, ended, strike
 from trotline.adapters.sqlite.jobs import job_named, start_job
 from trotline.errors import TermOver
 from trotline.model.job import Job, LaneRules
-from trotline.model.moments import Moment
-from trotline.model.term import Term, Tick
+from trotline.model.leadership import Term, Tick
+from trotline.model.time import Moment
 from trotline.ports.leadership import TERM
 
 TABLES = """

@@ -10,16 +10,16 @@ from typing import TypeVar
 import msgspec
 
 from trotline.adapters import row_counts
-from trotline.adapters.presence import Presence, rows_gone
+from trotline.adapters.file_presence import Presence, rows_gone
 from trotline.adapters.sqlite import sink_visits
 from trotline.adapters.sqlite.sink_file import connect, count_records, plain_errors, prepare, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, view_name, view_sql
-from trotline.model.moments import Moment, Seconds
 from trotline.model.record import Record
 from trotline.model.row import Row, whole
-from trotline.model.stored import Stored
+from trotline.model.row_counts import Stored
+from trotline.model.time import Moment, Seconds
 from trotline.model.visit_row import VisitRow
-from trotline.rules.storable import newest_rows
+from trotline.rules.storable_rows import newest_rows
 
 __all__ = ["SqliteSink", "count_records", "read_records", "snapshot"]
 

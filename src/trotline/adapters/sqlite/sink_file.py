@@ -7,11 +7,11 @@ from pathlib import Path
 
 from trotline.adapters import row_counts
 from trotline.adapters.sqlite.sink_visits import TABLE
-from trotline.adapters.write_ahead import write_ahead
+from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import SinkFileFails, SinkTooNew
-from trotline.model.moments import Seconds
 from trotline.model.row import Row
-from trotline.rules.file_trouble import explain
+from trotline.model.time import Seconds
+from trotline.rules.file_errors import explain
 
 VERSION = 1
 APPLICATION = 0x54524C53

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from trotline.adapters.write_ahead import write_ahead
+from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import ValidatorsTooNew, ValidatorsUnreachable
-from trotline.model.moments import Seconds
+from trotline.model.time import Seconds
 from trotline.model.validator import Validator
-from trotline.rules.file_trouble import explain
+from trotline.rules.file_errors import explain
 from trotline.rules.urls import fingerprint
 
 T = TypeVar("T")

@@ -7,10 +7,10 @@ import xxhash
 
 from trotline.model.job import LaneRules, LaneView
 from trotline.model.lease import LaneNews, Lease, Settled, Settlement
-from trotline.model.moments import Moment, Seconds
 from trotline.model.outcome import Bury, Done, Outcome
 from trotline.model.pace import Pace, Rate
 from trotline.model.task import NORMAL, Task
+from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind
 from trotline.ports.console import Console
 from trotline.ports.frontier import Frontier

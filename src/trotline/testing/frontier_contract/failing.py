@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from trotline.model.lease import LaneNews, Lease
-from trotline.model.moments import Seconds
 from trotline.model.outcome import Bury, Retry
+from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract.bench import (
     SHOP,

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from trotline.model.job import LaneView
 from trotline.model.lease import LaneNews, Lease, Settlement
-from trotline.model.moments import Moment, Seconds
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.pace import START_SLACK, Pace, Rate
+from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
 from trotline.testing.clocks import wild_wall_clock

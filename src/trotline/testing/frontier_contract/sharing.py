@@ -4,9 +4,9 @@ import asyncio
 
 from trotline.model.job import LaneRules
 from trotline.model.lease import LaneNews, Lease
-from trotline.model.moments import Seconds
 from trotline.model.outcome import Snooze
 from trotline.model.pace import Pace, Rate
+from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
 from trotline.testing.frontier_contract.bench import (

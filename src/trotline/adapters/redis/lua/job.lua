@@ -55,7 +55,7 @@ end
 
 local VERDICTS = " ok moved unchanged blocked throttled gone broken unreachable unwanted refused handler "
 
--- A job has at most 500 names to count under (rules/tallies.py): reasons quote hosts, and there are millions of those.
+-- A job has at most 500 names to count under (rules/counter_names.py): reasons quote hosts, and there are millions of those.
 local function folded(name)
   local what, reason = string.match(name, "^(.-): (.*)$")
   if not reason or what == "links refused" then return name end

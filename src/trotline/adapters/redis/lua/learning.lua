@@ -1,4 +1,4 @@
--- How a lane's answers change its pace: rules/learning.py, word for word.
+-- How a lane's answers change its pace: rules/adaptive_pace.py, word for word.
 
 -- A block of its own: a script has room for 200 local names.
 local learn

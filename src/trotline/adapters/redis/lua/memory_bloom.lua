@@ -2,7 +2,7 @@
 --
 --   KEYS .. LAYER .. ":" .. PARTITION    string of bits
 --
--- A memory is a table: `seen`, how many fingerprints it has, and `plan`, what rules/bloom.py says of each layer: capacity,
+-- A memory is a table: `seen`, how many fingerprints it has, and `plan`, what rules/bloom_filter.py says of each layer: capacity,
 -- blocks, probes. Layers are filled one after another. A fingerprint belongs to one block of 128 bytes in each layer,
 -- and sets some bits of it: one look at one key. A partition is made when the first fingerprint comes to it, in its
 -- full size: a string that grows would be given twice the room that it needs.

@@ -1,4 +1,4 @@
--- A lane that several jobs use, whose bounds hold and whose turn it is: rules/sharing.py, word for word.
+-- A lane that several jobs use, whose bounds hold and whose turn it is: rules/lane_sharing.py, word for word.
 --
 -- Claims are one flat array. A claim is a job's number, how many visits it has in the lane, when it was served last (or
 -- wanted its first start), from when on it waits for a start (0: it does not; FOREVER: until somebody gives a place

@@ -1,0 +1,98 @@
+"""Where a file of rows lives, what stands beside it, and how it is replaced whole."""
+
+import fcntl
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from trotline.errors import SinkFileFails
+from trotline.rules.file_errors import explain
+
+
+class Place:
+    """The file that people read, and our notes about it in a hidden folder beside it.
+
+    rows.jsonl
+    .trotline/rows.jsonl.index   an SQLite file: what was written (with -wal and -shm while in use)
+    .trotline/rows.jsonl.new     the next form of the file, while it is being written
+    .trotline/rows.jsonl.lock    held by whoever writes the next form
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        # A link is followed once, here: replacing the file must not replace the link.
+        self.file = Path(os.path.realpath(path))
+        self.folder = self.file.parent / ".trotline"
+        self.index = self.folder / f"{self.file.name}.index"
+        self.new = self.folder / f"{self.file.name}.new"
+        self.lock = self.folder / f"{self.file.name}.lock"
+
+    def prepare(self) -> None:
+        if self.file.exists() and not self.file.is_file():
+            what = "it is a folder" if self.file.is_dir() else "it is not a regular file"
+            raise SinkFileFails(f"cannot store rows in {self.file}: {what}", hint="Name a file on a local disk.")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(self.file if self.file.exists() else self.file.parent, os.W_OK):
+            raise PermissionError(13, os.strerror(13))
+
+    @contextmanager
+    def only_one(self) -> Iterator[None]:
+        """One process at a time, also when the one before was killed in the middle."""
+        with self.lock.open("ab") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def move_in(self) -> None:
+        """The new form takes the file's place, for good."""
+        self.new.replace(self.file)
+        sync_folder(self.file.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make a rename or a new name in `folder` survive a power cut."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def write_durably(path: Path, write: Callable[[BinaryIO], int]) -> int:
+    """Write a file that nobody else looks at yet; half of it is not left behind."""
+    try:
+        with open(path, "wb", opener=_no_follow) as out:
+            count = write(out)
+            out.flush()
+            os.fsync(out.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return count
+
+
+def _no_follow(path: str, flags: int) -> int:
+    """The name is ours and can be guessed: a link that waits in its place would have us write where it points."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def write_whole(path: str | Path, write: Callable[[BinaryIO], int]) -> int:
+    """Write a file so that readers see the old one or the new one, never half of it. Answers the number of rows."""
+    path = Path(os.path.realpath(path))
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    with plain_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        count = write_durably(new, write)
+        new.replace(path)
+        sync_folder(path.parent)
+    return count
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        what, hint = explain(error)
+        raise SinkFileFails(f"cannot store rows in {path}: {what}", hint=hint) from error

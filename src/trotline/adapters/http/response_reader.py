@@ -1,0 +1,183 @@
+"""Reading an answer: its head as we keep it, its body within the limits."""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable
+from functools import lru_cache, partial
+
+import aiohttp
+from aiohttp import hdrs
+
+from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, room_for, undo
+from trotline.adapters.http.failures import Cut
+from trotline.adapters.http.fast_path import Reply
+from trotline.model.answer import CUT_SHORT, Trouble
+from trotline.model.limits import MIB, Limits
+
+REDIRECT_BODY = 64 * 1024
+"""Nobody reads the body of a redirect. This much is read over, so that the connection can be used again."""
+
+_LARGE = 256 * 1024
+"""Bodies beyond this are decompressed in a thread: tens of MiB would hold up every other visit."""
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+_NOTES = 5
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+
+
+Pairs = tuple[tuple[str, str], ...]
+Response = aiohttp.ClientResponse | Reply
+
+
+def head(response: Response, limits: Limits) -> tuple[Pairs, tuple[str, ...]]:
+    """The headers, names in lower case, and what was odd; `Cut` when all of them together are too much."""
+    pairs = tuple([(_lower(name), value) for name, value in response.headers.items()])
+    size = sum([len(name) + len(value) for name, value in pairs])
+    if size > limits.header_bytes:
+        raise Cut(Trouble.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes")
+    values = "".join([value for _, value in pairs])
+    return (pairs, ()) if values.isascii() and values.isprintable() else _cleaned(pairs)
+
+
+def _cleaned(found: Pairs) -> tuple[Pairs, tuple[str, ...]]:
+    """Odd bytes become text; a header with control characters in it is dropped, so that no log ever shows them."""
+    pairs = tuple((name, _text(value.replace("\t", " "))) for name, value in found)
+    kept = tuple(pair for pair in pairs if not _CONTROL.search(pair[1]))
+    notes = tuple(f"header {name} dropped: control characters" for name, value in pairs if _CONTROL.search(value))
+    return kept, notes[:_NOTES]
+
+
+async def body(
+    response: Response, limits: Limits, cut_at: int | None, turn: asyncio.Lock
+) -> tuple[bytes, int, tuple[str, ...]]:
+    """The body, the bytes it had on the wire, and what was odd.
+
+    With `cut_at` a longer body is cut there; without it, a body over the limits is a `Cut`. Large bodies are undone
+    one at a time, in `turn`: a worker with many slots must not hold as many bombs.
+    """
+    if response.status in _REDIRECTS and hdrs.LOCATION in response.headers:
+        wire = await _wire(response, limits, REDIRECT_BODY, cut=True)
+        return b"", len(wire), ()
+    most = cut_at or limits.wire_body
+    encoding = response.headers.get(hdrs.CONTENT_ENCODING)
+    chain = codings(encoding, limits) if encoding is not None else []
+    look = partial(_look, chain, limits, turn) if chain and cut_at is None else None
+    wire = await _wire(response, limits, most, cut=cut_at is not None, look=look)
+    notes: tuple[str, ...] = ()
+    if len(wire) > most:
+        wire, notes = wire[:most], (f"{CUT_SHORT} at {most} bytes",)
+    if not chain or not wire:
+        return wire, len(wire), notes
+    room = room_for(len(wire), limits, cut_at)
+    try:
+        plain, odd = await (_undo_small if len(wire) <= _LARGE else _undo_large)(wire, chain, room, turn)
+    except OverLimit as error:
+        start = error.start(room if cut_at else 0)
+        if cut_at is None:
+            # Without its frames: they hold the decoder and all that came out of it.
+            raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(room, limits)) from error.with_traceback(None)
+        return start, len(wire), (f"{CUT_SHORT} at {room} bytes",)
+    return plain, len(wire), notes + odd
+
+
+async def _undo_small(wire: bytes, chain: list[str], room: int, turn: asyncio.Lock) -> tuple[bytes, tuple[str, ...]]:
+    """Here and now; but what may become large waits until the one in the thread is done."""
+    if room > MIB and turn.locked():
+        async with turn:
+            return undo(wire, chain, room)
+    return undo(wire, chain, room)
+
+
+async def _undo_large(
+    wire: bytes, chain: list[str], room: int, turn: asyncio.Lock, *, keep: bool = True
+) -> tuple[bytes, tuple[str, ...]]:
+    async with turn:
+        undone = await asyncio.to_thread(_undo_quietly, wire, chain, room, keep)
+    if isinstance(undone, Exception):
+        try:
+            raise undone
+        finally:
+            # An exception that its own frame still names is a circle, and keeps the bomb until it is collected.
+            del undone
+    return undone
+
+
+async def _look(chain: list[str], limits: Limits, turn: asyncio.Lock, start: bytes) -> None:
+    """`Cut` when the start of a large body is already too much: the rest of a bomb need not come."""
+    try:
+        await _undo_large(start, chain, limits.decoded_body, turn, keep=False)
+    except OverLimit as error:
+        error.start(0)
+        raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(limits.decoded_body, limits)) from error
+    except BadEncoding:
+        # Judged when the body is whole: then it is known whether it is plain.
+        return
+
+
+def _undo_quietly(
+    wire: bytes, chain: list[str], room: int, keep: bool
+) -> tuple[bytes, tuple[str, ...]] | OverLimit | BadEncoding:
+    """In a thread exceptions are returned, not raised: the thread's future would make a circle with them as well."""
+    try:
+        return undo(wire, chain, room, keep=keep)
+    except (OverLimit, BadEncoding) as error:
+        return error.with_traceback(None)
+
+
+async def _wire(
+    response: Response,
+    limits: Limits,
+    most: int,
+    *,
+    cut: bool,
+    look: Callable[[bytes], Awaitable[None]] | None = None,
+) -> bytes:
+    """The bytes as they travel; a little more than `most` when there is more and a cut was asked for.
+
+    `look` is shown the start of a large body.
+    """
+    length = response.headers.get(hdrs.CONTENT_LENGTH)
+    if length is not None and not cut and response.method != hdrs.METH_HEAD and int(length) > most:
+        raise Cut(Trouble.TOO_LARGE, f"body over {_size(most)} (announced)")
+    content = response.content
+    chunk = await content.readany()
+    size = len(chunk)
+    if content.at_eof() and size <= most:
+        return chunk
+    chunks = []
+    while chunk:
+        chunks.append(chunk)
+        if size > most:
+            if not cut:
+                raise Cut(Trouble.TOO_LARGE, f"body over {_size(most)}")
+            response.close()
+            break
+        if look is not None and size > _LARGE:
+            await look(b"".join(chunks))
+            look = None
+        chunk = await content.readany()
+        size += len(chunk)
+    return b"".join(chunks)
+
+
+def _named_limit(room: int, limits: Limits) -> str:
+    if room == limits.decoded_body:
+        return f"decoded body over {_size(room)}"
+    return f"body expands more than {limits.expansion}:1"
+
+
+def _size(count: int) -> str:
+    return f"{count // MIB} MiB" if count >= MIB and count % MIB == 0 else f"{count} bytes"
+
+
+@lru_cache(maxsize=1024)
+def _lower(name: str) -> str:
+    return str(name.lower())
+
+
+def _text(value: str) -> str:
+    """A header value of odd bytes, as UTF-8 if it is that, else as Latin-1; never half a character."""
+    raw = value.encode("utf-8", "surrogateescape")
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        return raw.decode("latin-1")

@@ -1,0 +1,118 @@
+"""Rows out of the sink, for exports: plain iteration, as the files' side of it wants it."""
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import msgspec
+
+from trotline.adapters.postgres import migrate, statements
+from trotline.adapters.postgres.errors import plain_errors
+from trotline.adapters.postgres.pool import Connection, dial, end
+from trotline.adapters.postgres.sink_url import Address, parse
+from trotline.errors import SinkUnreachable
+from trotline.model.row import Row
+
+T = TypeVar("T")
+_AT_ONCE = 1000
+_COUNT_WITHIN = 20
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _Hand:
+    """Does asynchronous deeds for those who wait: in a thread of its own, because they may be inside a loop."""
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="trotline-reading")
+        self._runner = asyncio.Runner()
+
+    def do(self, deed: Coroutine[Any, Any, T]) -> T:
+        return self._thread.submit(self._runner.run, deed).result()
+
+    def close(self) -> None:
+        self._thread.submit(self._runner.close).result()
+        self._thread.shutdown()
+
+
+class Snapshot:
+    """The rows at one moment, in the order they were first seen. Can be gone through more than once."""
+
+    def __init__(self, hand: _Hand, connection: Connection, address: Address, chosen: tuple[str | None, ...]) -> None:
+        self._hand = hand
+        self._connection = connection
+        self._schema = address.quoted
+        self._chosen = chosen
+        self._orders: dict[str, list[str]] = {}
+        for kind, name in hand.do(connection.fetch(f"SELECT kind, name FROM {self._schema}.fields ORDER BY number")):
+            self._orders.setdefault(kind, []).append(name)
+
+    def __iter__(self) -> Iterator[Row]:
+        cursor = self._hand.do(self._cursor())
+        while rows := self._hand.do(cursor.fetch(_AT_ONCE)):
+            for row in rows:
+                yield self._in_order(Row(*row))
+
+    def counts(self) -> dict[str, int]:
+        """How many rows of each kind, whatever was chosen; an error if there are too many to count them in time."""
+        self._hand.do(self._connection.execute(f"SET LOCAL statement_timeout = {_COUNT_WITHIN * 1000}"))
+        return dict(self._hand.do(self._connection.fetch(statements.rows_by_kind(self._schema))))
+
+    async def _cursor(self) -> Any:
+        return await self._connection.cursor(
+            "SELECT site, kind, key, url, extract(epoch FROM seen_at)::float8, data::text"
+            f" FROM {self._schema}.records WHERE kind = coalesce($1, kind) AND site = coalesce($2, site)"
+            " ORDER BY first_seen_at, site, kind, key",
+            *self._chosen,
+        )
+
+    def _in_order(self, row: Row) -> Row:
+        """With the fields in the order in which the spider gives them."""
+        data = _decode(row.data)
+        ordered = {name: data.pop(name) for name in self._orders.get(row.kind, ()) if name in data}
+        return row._replace(data=_encode({**ordered, **data}).decode())
+
+
+@contextmanager
+def snapshot(url: str, kind: str | None = None, site: str | None = None) -> Iterator[Snapshot]:
+    """Look at the rows without changing anything, also while a crawl writes to them."""
+    address = parse(url)
+    hand = _Hand()
+    try:
+        with plain_errors(address, "read rows from"):
+            connection = hand.do(_connect(address))
+            try:
+                yield Snapshot(hand, connection, address, (kind, site))
+            finally:
+                hand.do(end(connection))
+    finally:
+        hand.close()
+
+
+def read_records(url: str, kind: str | None = None, site: str | None = None) -> Iterator[Row]:
+    """The rows, once."""
+    with snapshot(url, kind, site) as rows:
+        yield from rows
+
+
+def count_records(url: str) -> dict[str, int]:
+    """How many rows of each kind."""
+    with snapshot(url) as rows:
+        return rows.counts()
+
+
+async def _connect(address: Address) -> Connection:
+    connection = await dial(address, "trotline export")
+    try:
+        await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        if not await migrate.version(connection, address):
+            raise SinkUnreachable(
+                f"there are no rows in {address.public}: it has no tables in schema {address.schema!r}",
+                hint="Run the spider first, or name the schema that it writes to: ?schema=NAME",
+            )
+    except BaseException:
+        await end(connection)
+        raise
+    return connection

@@ -1,0 +1,155 @@
+"""The URL of a PostgreSQL sink, taken apart: where the server is, and how rows are to be kept there.
+
+postgresql://shop@db.example/scrapes?password=env:SHOP_DB&schema=shop&freshness=6h&visits=week&keep=90d
+"""
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
+
+import msgspec
+
+from trotline.errors import SettingsError
+from trotline.model.secret import Secret, SecretMissing, is_reference
+from trotline.model.time import Seconds, seconds
+from trotline.rules import redaction
+
+DAY, WEEK, MONTH = "day", "week", "month"
+UNITS = (DAY, WEEK, MONTH)
+DROP, DETACH = "drop", "detach"
+_OF_THE_SERVER = (
+    "application_name", "channel_binding", "gssencmode", "host", "krbsrvname", "passfile", "port", "service",
+    "sslcert", "sslcrl", "sslkey", "sslmode", "sslnegotiation", "sslpassword", "sslrootcert",
+    "ssl_min_protocol_version", "ssl_max_protocol_version", "target_session_attrs", "user", "dbname",
+)  # fmt: skip
+"""Parameters that every PostgreSQL client knows; they are handed on as they are."""
+_LONGEST_NAME = 63
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """Where, and how. `public` is what messages show."""
+
+    dsn: str
+    """Without the password and without what is only ours."""
+    public: str
+    password: Secret | None = None
+    schema: str = "trotline"
+    freshness: Seconds = 0.0
+    """A record seen again within this time, unchanged, leaves its row as it is."""
+    visits: str = MONTH
+    """How much time a partition of the ledger holds."""
+    keep: Seconds = 0.0
+    """How long the ledger is kept; 0: for ever."""
+    retire: str = DROP
+    """What becomes of partitions beyond `keep`: "drop" deletes them, "detach" leaves them as tables of their own."""
+    pool: int = 1
+    """Connections of one process."""
+    timeout: Seconds = 30.0
+    """Of one statement."""
+    patience: Seconds = 30.0
+    """How long to wait for a server that starts or has no free connection."""
+
+    @property
+    def quoted(self) -> str:
+        """The schema as SQL writes it."""
+        return '"' + self.schema.replace('"', '""') + '"'
+
+
+def parse(url: str) -> Address:
+    """SettingsError says what is wrong with it, without the password."""
+    public = redaction.url(url).split("?")[0]
+    try:
+        parts = urlsplit(url)
+        if "@" in parts.path + parts.fragment:
+            raise ValueError("a /, # or ? in a password is written as %2F, %23 or %3F; or write password=env:NAME")
+        given = _query(parts.query)
+        return _address(parts.netloc, parts.path, given, public)
+    except SecretMissing as error:
+        raise SettingsError(
+            f"{public}: {error}", hint="Set it, or write password=env:NAME or password=file:PATH."
+        ) from error
+    except ValueError as error:
+        raise SettingsError(
+            f"{public}: {error}", hint="It reads like postgresql://USER@HOST:PORT/DATABASE?schema=shop"
+        ) from error
+
+
+def _query(text: str) -> dict[str, str]:
+    try:
+        return dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
+    except ValueError:
+        # Not "from": the cause quotes a part that may be the password.
+        raise ValueError("what stands after the ? is not written as name=value&name=value") from None
+
+
+def _address(netloc: str, path: str, given: dict[str, str], public: str) -> Address:
+    user_info, _, hosts = netloc.rpartition("@")
+    user, _, in_url = user_info.partition(":")
+    password = _password(given.pop("password", "") or unquote(in_url))
+    own = {name: _OPTIONS[name](value) for name, value in given.items() if name in _OPTIONS}
+    handed_on = {name: value for name, value in given.items() if name not in _OPTIONS}
+    for name in handed_on:
+        if name not in _OF_THE_SERVER:
+            raise ValueError(f"{name!r} is not an option of this sink; {_suggestion(name)}")
+    at = f"{user}@" if user else ""
+    query = f"?{urlencode(handed_on, safe='/', quote_via=quote)}" if handed_on else ""
+    return Address(dsn=f"postgresql://{at}{hosts}{path}{query}", public=public, password=password, **own)
+
+
+def _password(text: str) -> Secret | None:
+    if not text:
+        return None
+    return Secret.parse(text) if is_reference(text) else Secret(text)
+
+
+def _suggestion(name: str) -> str:
+    near = difflib.get_close_matches(name, [*_OPTIONS, *_OF_THE_SERVER], n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_OPTIONS)}, password and the server's own"
+
+
+def _schema(text: str) -> str:
+    if not text or not text.isprintable() or len(text.encode()) > _LONGEST_NAME or text.lower().startswith("pg_"):
+        raise ValueError(f"schema={text!r} cannot be a schema's name")
+    return text
+
+
+def _length(text: str) -> Seconds:
+    if text == "0":
+        return 0.0
+    return seconds(text)
+
+
+def _some_time(text: str) -> Seconds:
+    found = seconds(text)
+    if not found:
+        raise ValueError(f"{text!r} must be more than no time at all")
+    return found
+
+
+def _one_of(*known: str) -> Callable[[str], str]:
+    def parse_one(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"{text!r} is none of {', '.join(known)}")
+        return text
+
+    return parse_one
+
+
+def _connections(text: str) -> int:
+    if re.fullmatch(r"[1-9]|1\d|20", text) is None:
+        raise ValueError(f"pool={text!r} is not a number of connections from 1 to 20")
+    return int(text)
+
+
+_OPTIONS: dict[str, Callable[[str], Any]] = {
+    "schema": _schema,
+    "freshness": _length,
+    "visits": _one_of(*UNITS),
+    "keep": _length,
+    "retire": _one_of(DROP, DETACH),
+    "pool": _connections,
+    "timeout": _some_time,
+    "patience": _some_time,
+}

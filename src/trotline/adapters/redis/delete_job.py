@@ -1,0 +1,82 @@
+"""Removing a job's keys by their names, a few at a time: no KEYS, no scan of the whole server."""
+
+import contextlib
+import struct
+from typing import Any
+
+from trotline.adapters.redis import keys, seen_memory
+from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.priority_levels import levels_of
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.task_codec import unwrap
+from trotline.errors import FrontierGone
+
+_STEP = 500
+_BOOKS = struct.Struct("<12d")
+_BUCKETS = 9
+
+
+async def forget(server: Server, job: str) -> None:
+    shards = int(await server.ask("HGET", keys.job(keys.prefix(job, 0)), "shards") or 1)
+    # The first one last: it knows how many there are, should this be interrupted.
+    for number in reversed(range(shards)):
+        await _forget(server, keys.prefix(job, number))
+
+
+async def _forget(server: Server, prefix: str) -> None:
+    await _lanes(server, prefix)
+    for level in await server.ask("ZRANGE", f"{prefix}levels", 0, -1):
+        await server.ask("UNLINK", keys.line(prefix, int(level)))
+    for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
+        await _held(server, prefix, keys.held(prefix, worker.decode()))
+    books = await server.ask("HGET", keys.job(prefix), "books")
+    buckets = int(_BOOKS.unpack(books)[_BUCKETS]) if books else 0
+    for start in range(buckets, 2 * buckets, _STEP):
+        names = (keys.seen(prefix, number) for number in range(start, min(start + _STEP, 2 * buckets)))
+        await server.ask("UNLINK", *names)
+    await seen_memory.forget(server, prefix)
+    number = await server.ask("HGET", keys.job(prefix), "number")
+    if number is not None:
+        await server.ask("HDEL", keys.jobs(prefix), number)
+    # The books last: they know how many buckets there are, should this be interrupted.
+    await server.ask("UNLINK", *(f"{prefix}{name}" for name in keys.PLAIN))
+    await server.ask("UNLINK", keys.job(prefix))
+
+
+async def _held(server: Server, prefix: str, held: str) -> None:
+    """What a worker held goes, and with it its places in lanes that other jobs use."""
+    cursor: Any = 0
+    while True:
+        cursor, flat = await server.ask("HSCAN", held, cursor, "COUNT", _STEP)
+        if names := sorted({unwrap(parcel)[1] for _, parcel in pairs(flat)}):
+            with contextlib.suppress(FrontierGone):
+                await server.run(script("abandon"), keys.job(prefix), *names)
+        if int(cursor) == 0:
+            break
+    await server.ask("UNLINK", held)
+
+
+async def _lanes(server: Server, prefix: str) -> None:
+    cursor: Any = 0
+    while True:
+        cursor, flat = await server.ask("HSCAN", f"{prefix}lanes", cursor, "COUNT", _STEP)
+        doomed: list[str] = []
+        for name, packed in pairs(flat):
+            lane, record = name.decode(), read_lane(packed)
+            async for levels in levels_of(server, prefix, lane, record):
+                await server.ask(
+                    "UNLINK", keys.late(prefix, lane), *(keys.queue(prefix, lane, each) for each in levels)
+                )
+            doomed += [keys.more(prefix, lane, parity) for parity in record.more]
+        if doomed:
+            await server.ask("UNLINK", *doomed)
+        if int(cursor) == 0:
+            return
+
+
+def pairs(flat: Any) -> list[tuple[bytes, bytes]]:
+    """What HSCAN gives, in whatever shape the client library hands it on."""
+    if isinstance(flat, dict):
+        return list(flat.items())
+    return list(zip(flat[::2], flat[1::2], strict=True))

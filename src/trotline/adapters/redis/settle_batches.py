@@ -1,0 +1,75 @@
+"""Settling more than one call may bring: what a page led to goes in calls of its own, then its lease ends.
+
+No call keeps the server busy for long, whatever the batch. Children that do not fit are admitted before the settle that
+ends their page's lease, each time only while that lease is held: the order is the same (store, admit, settle), a stale
+lease leads nowhere, and a job cannot end before its last page did. A crash in between leaves a page that is visited
+again, and whose children are known by then.
+"""
+
+from collections import defaultdict
+from collections.abc import Container, Sequence
+from typing import Protocol
+
+import msgspec
+
+from trotline.adapters.redis.batch_codec import MOST, LeaseName, name_of, parts_of, task_weight, weight_of
+from trotline.model.lease import Lease, Settled, Settlement
+from trotline.model.task import Task
+
+
+class Ends(Protocol):
+    """What a shard does in one call each."""
+
+    async def admit_for(self, worker: str, lease: Lease, children: Sequence[Task]) -> bool:
+        """Admit them if the worker holds the lease."""
+        ...
+
+    async def settle_at_once(
+        self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName]
+    ) -> list[Settled]: ...
+
+
+class Settling:
+    """Remembers what some calls were answered when a later one of the same batch failed: the caller asks again."""
+
+    def __init__(self, shard: Ends) -> None:
+        self._shard = shard
+        self._told: dict[str, dict[LeaseName, Settled]] = defaultdict(dict)
+        self._unheard: dict[str, LeaseName] = {}
+        """By worker, a lease whose end was sent after its children, and no reply came."""
+
+    def forget(self, worker: str) -> None:
+        self._told.pop(worker, None)
+        self._unheard.pop(worker, None)
+
+    async def settle(
+        self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
+    ) -> list[Settled]:
+        if worker not in self._told and sum(map(weight_of, settlements)) <= MOST:
+            return await self._shard.settle_at_once(worker, settlements, left)
+        told = self._told[worker]
+        first = {name_of(each.lease): each for each in reversed(settlements)}
+        rest = [each for name, each in reversed(first.items()) if name not in told]
+        for part in parts_of(rest, weight_of):
+            answers = await self._part(worker, part, left)
+            told.update(zip((name_of(each.lease) for each in part), answers, strict=True))
+        del self._told[worker]
+        # A lease that stands twice in one batch is settled once, by the first.
+        return [told.pop(name_of(each.lease), Settled.STALE) for each in settlements]
+
+    async def _part(self, worker: str, part: Sequence[Settlement], left: Container[LeaseName]) -> list[Settled]:
+        if weight_of(part[0]) <= MOST:
+            return await self._shard.settle_at_once(worker, part, left)
+        [large] = part
+        name = name_of(large.lease)
+        for children in parts_of(large.children, task_weight):
+            if not await self._shard.admit_for(worker, large.lease, children):
+                if self._unheard.get(worker) == name:
+                    # It may have ended by what we sent: then its call is known there, and answered again.
+                    break
+                # Not asked again: its token may be another visit's by now (spreading.py).
+                return [Settled.STALE]
+        self._unheard[worker] = name
+        answers = await self._shard.settle_at_once(worker, [msgspec.structs.replace(large, children=())], left)
+        self._unheard.pop(worker, None)
+        return answers

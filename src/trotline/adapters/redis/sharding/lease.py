@@ -1,0 +1,83 @@
+"""Leasing from several shards as if they were one: the best priority first, lanes of all shards in turn."""
+
+import asyncio
+from collections.abc import Sequence
+from math import ceil
+
+from trotline.adapters.redis.lease_result import Haul
+from trotline.adapters.redis.shard import Shard
+from trotline.errors import FrontierError, FrontierUnreachable
+from trotline.model.lease import Lease
+from trotline.model.pace import START_SLACK
+from trotline.model.time import Seconds
+
+_ROUNDS = 4
+"""Calls per shard at most; what is left then is for the next lease."""
+_LONGEST: Seconds = START_SLACK / 3
+"""The moments of what was leased first pass while others are asked."""
+
+
+class Rounds:
+    """Whose turn is it? Among shards with work of the same priority, turns go by how many lanes stand in line there."""
+
+    def __init__(self, shards: Sequence[Shard]) -> None:
+        self._shards = shards
+        self._turns = [0.0] * len(shards)
+        """How much each was given, by the lanes that it has."""
+        self._now = 0.0
+
+    async def lease(self, worker: str, limit: int) -> Haul:
+        told = await self._tell(worker)
+        best = {number: haul for number, haul in told.items() if haul.best is not None}
+        leases: list[Lease] = []
+        parked = 0
+        clock = asyncio.get_running_loop().time
+        until = clock() + _LONGEST
+        for _ in range(_ROUNDS * len(self._shards)):
+            if not best or len(leases) >= limit or (leases and clock() > until):
+                break
+            number, wanted, upto = self._next(best, limit - len(leases))
+            try:
+                haul = await self._shards[number].lease(worker, wanted, upto)
+            except FrontierError:
+                # What the others gave must reach the worker; and this one takes back what its lost reply gave.
+                if not leases:
+                    raise
+                break
+            leases += haul.leases
+            parked += haul.parked
+            self._turns[number] += len(haul.leases) / max(1.0, best[number].line)
+            told[number] = haul
+            if haul.best is None or (not haul.leases and not haul.parked and haul.best == best[number].best):
+                del best[number]
+            else:
+                best[number] = haul
+        pauses = [haul.pause for haul in told.values() if haul.pause > 0]
+        over = len(told) == len(self._shards) and all(haul.over for haul in told.values())
+        return Haul(leases, min(pauses, default=-1.0), over, parked=parked)
+
+    async def _tell(self, worker: str) -> dict[int, Haul]:
+        """What every shard has. One that does not answer is left out, unless none does."""
+        told = await asyncio.gather(*(shard.lease(worker, 0) for shard in self._shards), return_exceptions=True)
+        hauls = {number: haul for number, haul in enumerate(told) if isinstance(haul, Haul)}
+        for trouble in told:
+            if isinstance(trouble, BaseException) and (not hauls or not isinstance(trouble, FrontierUnreachable)):
+                raise trouble
+        return hauls
+
+    def _next(self, best: dict[int, Haul], left: int) -> tuple[int, int, int]:
+        """The shard, how many tasks are asked of it, and up to which level."""
+        priorities = {number: (haul.best or 0) // 2 for number, haul in best.items()}
+        first = min(priorities.values())
+        tied = [number for number, priority in priorities.items() if priority == first]
+        number = min(tied, key=lambda each: max(self._turns[each], self._now))
+        # Whoever had nothing for a while does not get it all back.
+        self._now = self._turns[number] = max(self._turns[number], self._now)
+        lanes = sum(best[each].line for each in tied)
+        share = ceil(left * best[number].line / lanes) if lanes else left
+        others = [priority for each, priority in priorities.items() if each != number]
+        upto = min(others) if others and len(tied) == 1 else first
+        return number, max(1, min(left, share)), (upto if others else _ALL) * 2 + 1
+
+
+_ALL = 2**30

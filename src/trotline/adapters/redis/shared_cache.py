@@ -1,0 +1,80 @@
+"""What a fleet fetches once and keeps for all, on the frontier's server. What the keys hold: shelf_find.lua."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.server import Client, Server
+from trotline.errors import FrontierError
+from trotline.model.time import Moment, Seconds
+from trotline.ports.shared_cache import Kept
+
+log = logging.getLogger("trotline.shelf")
+
+MOST_BYTES = 64 * 1024 * 1024
+MOST = 200_000
+LARGEST = 512 * 1024
+"""What is larger is not kept: everybody fetches it."""
+LOOK_EVERY: Seconds = 0.1
+
+
+class RedisShelf:
+    """Implements the Shelf port."""
+
+    def __init__(
+        self,
+        client: Client,
+        kind: str,
+        *,
+        most: int = MOST,
+        most_bytes: int = MOST_BYTES,
+        now: Callable[[], Moment] | None = None,
+    ) -> None:
+        self._server = Server(client, now=now)
+        self._key = f"trotline:{{shelf}}:{kind}"
+        self._most = most
+        self._most_bytes = most_bytes
+
+    async def find(self, name: str, within: Seconds) -> Kept | None:
+        clock = asyncio.get_running_loop().time
+        until = clock() + within
+        while True:
+            try:
+                told = await self._server.run(
+                    script("shelf_find"), self._key, name, self._server.name, max(1, int(within * 1000))
+                )
+            except FrontierError as error:
+                log.info("shelf.away %s", error.what)
+                return None
+            if isinstance(told, list):
+                return Kept(told[0], age=float(told[1]), left=float(told[2]))
+            if told == b"yours" or clock() >= until:
+                return None
+            await asyncio.sleep(LOOK_EVERY)
+
+    async def put(self, name: str, value: bytes, life: Seconds) -> None:
+        if len(value) > LARGEST:
+            await self.leave(name)
+            return
+        try:
+            await self._server.run(
+                script("shelf_put"), self._key, name, value, repr(life), self._most_bytes, self._most
+            )
+        except FrontierError as error:
+            log.info("shelf.away %s", error.what)
+
+    async def leave(self, name: str) -> None:
+        try:
+            await self._server.ask("DEL", f"{self._key}:turn:{name}")
+        except FrontierError as error:
+            log.info("shelf.away %s", error.what)
+
+    async def close(self) -> None:
+        await self._server.close()
+
+
+def open_shelf(url: str, kind: str) -> RedisShelf:
+    """Nothing is sent yet: the server may be away, and the shelf is empty then."""
+    return RedisShelf(connect(url), kind)

@@ -1,0 +1,116 @@
+"""Where a task is. Nothing is indexed for this question: it would cost every task for what few are asked."""
+
+from collections.abc import Sequence
+
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.priority_levels import levels_of
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.shard import Shard
+from trotline.adapters.redis.task_codec import level_of, open_grave, spread, unwrap
+from trotline.model.job import Whereabouts
+from trotline.model.task import Task
+from trotline.model.task_json import Undecodable
+from trotline.rules import redaction
+
+_STEP = 1000
+_FINGERPRINT = slice(1, 9)
+_LEVEL = 4
+"""Bytes of the level in front of a delayed task."""
+
+
+async def find(shard: Shard, task: Task, redact: Sequence[str]) -> Whereabouts:
+    """By its fingerprint, in its lane. A task may move while we look: who is not found is looked for once more."""
+    for _ in range(2):
+        for look in (_dead, _leased, _delayed, _waiting):
+            found = await look(shard, task)
+            if found is not None:
+                place, blob, lane = found
+                return await _told(shard, place, blob, lane, redact)
+        known = await shard.server.run(
+            script("known", seen=shard.seen), shard.key, str(task.fingerprint), spread(task.fingerprint)
+        )
+        if not known:
+            return Whereabouts(state="unknown")
+    return Whereabouts(state="ended")
+
+
+Found = tuple[Whereabouts, bytes, str]
+
+
+async def _told(shard: Shard, place: Whereabouts, blob: bytes, lane: str, redact: Sequence[str]) -> Whereabouts:
+    try:
+        task = await shard.read(blob, lane)
+    except Undecodable:
+        return place
+    return Whereabouts(
+        state=place.state,
+        due_in=place.due_in,
+        attempt=task.attempt,
+        parent=redaction.url(task.parent, redact),
+        created_at=task.created_at,
+        worker=place.worker,
+        why=place.why,
+    )
+
+
+async def _dead(shard: Shard, task: Task) -> Found | None:
+    grave = await shard.server.ask("HGET", f"{shard.prefix}graves", task.id)
+    if grave is None:
+        return None
+    _, why, _, parcel = open_grave(grave)
+    _, lane, blob = unwrap(parcel)
+    return Whereabouts(state="dead", why=why), blob, lane
+
+
+async def _leased(shard: Shard, task: Task) -> Found | None:
+    for worker in await shard.server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):
+        name = worker.decode(errors="replace")
+        for parcel in await shard.server.ask("HVALS", keys.held(shard.prefix, name)):
+            _, lane, blob = unwrap(parcel)
+            if _is(blob, task):
+                return Whereabouts(state="leased", worker=name), blob, lane
+    return None
+
+
+async def _delayed(shard: Shard, task: Task) -> Found | None:
+    now, start = await shard.server.now(), 0
+    late = keys.late(shard.prefix, task.lane)
+    while rows := await shard.server.ask("ZRANGE", late, start, start + _STEP - 1):
+        for row in rows:
+            if _is(row[_LEVEL:], task):
+                due_in = float(await shard.server.ask("ZSCORE", late, row) or now) - now
+                # Its time may have come; the next lease moves it over.
+                place = Whereabouts(state="delayed", due_in=due_in) if due_in > 0 else Whereabouts(state="waiting")
+                return place, row[_LEVEL:], task.lane
+        start += len(rows)
+    return None
+
+
+async def _waiting(shard: Shard, task: Task) -> Found | None:
+    packed = await shard.server.ask("HGET", f"{shard.prefix}lanes", task.lane)
+    if packed is None:
+        return None
+    # Where it began is where it most likely is: a lane may have a hundred thousand levels.
+    likely = [level_of(task)]
+    async for levels in levels_of(shard.server, shard.prefix, task.lane, read_lane(packed)):
+        for level in likely + levels:
+            blob = await _in_queue(shard, task, keys.queue(shard.prefix, task.lane, level))
+            if blob is not None:
+                return Whereabouts(state="waiting"), blob, task.lane
+        likely = []
+    return None
+
+
+async def _in_queue(shard: Shard, task: Task, queue: str) -> bytes | None:
+    start = 0
+    while blobs := await shard.server.ask("LRANGE", queue, start, start + _STEP - 1):
+        for blob in blobs:
+            if _is(blob, task):
+                return bytes(blob)
+        start += len(blobs)
+    return None
+
+
+def _is(blob: bytes, task: Task) -> bool:
+    return blob[_FINGERPRINT] == task.fingerprint.to_bytes(8, "big", signed=True)

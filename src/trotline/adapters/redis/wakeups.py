@@ -1,0 +1,78 @@
+"""Waiting for news: the server tells whoever waits that there is work."""
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from redis import exceptions
+
+from trotline.adapters.redis.server import taken_away
+from trotline.model.time import Seconds
+
+_PAUSE: Seconds = 1.0
+
+
+class News:
+    """Listens to channels from the first wait on. Missing one is harmless: whoever waits looks again in a while."""
+
+    def __init__(self, make_client: Any, channels: Sequence[str]) -> None:
+        self._make_client = make_client
+        self._channels = channels
+        self._came = asyncio.Event()
+        self._listening = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def listening(self) -> bool:
+        return self._listening.is_set()
+
+    def forget(self) -> None:
+        """What comes from now on is new."""
+        self._came.clear()
+
+    async def listen(self, patience: Seconds) -> None:
+        """Begin to listen; comes back when the server knows of it, or after that long."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._listen())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await self._listening.wait()
+
+    async def wait(self, seconds: Seconds) -> None:
+        """Until there is news, or that long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._came.wait()
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+
+    async def _listen(self) -> None:
+        while True:
+            try:
+                await self._hear()
+            except (exceptions.RedisError, OSError, AttributeError, RuntimeError) as error:
+                if isinstance(error, AttributeError | RuntimeError) and not taken_away(error):
+                    raise
+                # The leases that fail beside it say what is wrong; this only goes on trying.
+                self._listening.clear()
+                self._came.set()
+                await asyncio.sleep(_PAUSE)
+
+    async def _hear(self) -> None:
+        client = self._make_client()
+        try:
+            async with client.pubsub(ignore_subscribe_messages=False) as ears:
+                await ears.subscribe(*self._channels)
+                async for message in ears.listen():
+                    if message["type"] == "subscribe":
+                        self._listening.set()
+                    else:
+                        self._came.set()
+        finally:
+            self._listening.clear()
+            await client.aclose()

@@ -1,0 +1,95 @@
+"""Removing what a file keeps of a job: off the list at once, its rows some at a time."""
+
+import sqlite3
+from collections.abc import Iterable
+
+import msgspec
+
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, WAITING
+from trotline.adapters.sqlite.transaction import Turn
+from trotline.model.job import LaneRules
+from trotline.model.time import Moment
+
+RETIRED = "CREATE TABLE IF NOT EXISTS retired (job INTEGER PRIMARY KEY)"
+"""Jobs that are gone from the list, and whose rows are still being cleared away. Made when the first one is."""
+AT_ONCE = 5_000
+"""Rows that one transaction clears away: the workers of other jobs wait for it."""
+_LANES = 100
+
+ENDED = f"""
+SELECT id, name FROM job
+WHERE coalesce(finished_at, CASE paused WHEN {CANCELLED} THEN coalesce(state_at, started_at) END) < ?
+AND id < (SELECT max(id) FROM job newest WHERE newest.spider = job.spider)
+"""
+"""Finished or cancelled before a moment. The newest one of a spider stays: it tells when the spider ran last, and no
+later job can get its number."""
+
+
+def ended(db: sqlite3.Connection, before: Moment, most: int, spider: str = "") -> list[tuple[int, str]]:
+    """Number and name of the oldest jobs that may be forgotten, of one spider if it is named."""
+    only, named = (" AND spider = ?", (spider,)) if spider else ("", ())
+    return db.execute(f"{ENDED}{only} ORDER BY id LIMIT ?", (before, *named, most)).fetchall()
+
+
+def strike(db: sqlite3.Connection, numbers: Iterable[int], now: Moment) -> None:
+    """Off the list, and what its workers hold stands in no other job's way."""
+    db.execute(RETIRED)
+    for number in numbers:
+        _give_back(db, number, now)
+        db.execute("INSERT OR IGNORE INTO retired (job) VALUES (?)", (number,))
+        db.execute("DELETE FROM job WHERE id = ?", (number,))
+
+
+def _give_back(db: sqlite3.Connection, number: int, now: Moment) -> None:
+    held = db.execute(
+        f"SELECT id, lane, priority, attempt FROM task WHERE state = {LEASED} AND job = ?", (number,)
+    ).fetchall()
+    if held:
+        name, rules = db.execute("SELECT name, rules FROM job WHERE id = ?", (number,)).fetchone()
+        turn = Turn(db, number, name, msgspec.json.decode(rules, type=LaneRules), now)
+        turn.give_back(held, attempts=0)
+        turn.flush()
+
+
+def clear_away(db: sqlite3.Connection) -> bool:
+    """Some rows of a job that was struck off the list; False when none is left."""
+    if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'retired'").fetchone() is None:
+        return False
+    row = db.execute("SELECT job FROM retired LIMIT 1").fetchone()
+    if row is None:
+        return False
+    [number] = row
+    for chosen in (
+        f"task WHERE id IN (SELECT id FROM task WHERE job = ? AND state = {DEAD} LIMIT {AT_ONCE})",
+        f"task WHERE id IN (SELECT id FROM task WHERE job = ? AND state = {DELAYED} LIMIT {AT_ONCE})",
+        f"seen WHERE (job, fingerprint) IN (SELECT job, fingerprint FROM seen WHERE job = ? LIMIT {AT_ONCE})",
+    ):
+        if db.execute(f"DELETE FROM {chosen}", (number,)).rowcount:
+            return True
+    if _clear_lanes(db, number):
+        return True
+    for table in _tables_of_jobs(db):
+        db.execute(f"DELETE FROM {table} WHERE job = ?", (number,))
+    return True
+
+
+def _clear_lanes(db: sqlite3.Connection, number: int) -> bool:
+    """What waits is found by its lane."""
+    lanes = db.execute(f"SELECT id FROM lane WHERE job = ? LIMIT {_LANES}", (number,)).fetchall()
+    if not lanes:
+        return False
+    marks = ",".join("?" * len(lanes))
+    ids = [lane for (lane,) in lanes]
+    waiting = f"SELECT id FROM task WHERE lane IN ({marks}) AND state = {WAITING} LIMIT {AT_ONCE}"
+    if not db.execute(f"DELETE FROM task WHERE id IN ({waiting})", ids).rowcount:
+        db.execute(f"DELETE FROM lane WHERE id IN ({marks})", ids)
+    return True
+
+
+def _tables_of_jobs(db: sqlite3.Connection) -> list[str]:
+    """The tables whose rows belong to a job by its number, `retired` among them."""
+    rows = db.execute(
+        "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c"
+        " WHERE m.type = 'table' AND c.name = 'job' AND c.type = 'INTEGER'"
+    )
+    return [name for (name,) in rows]

@@ -1,0 +1,71 @@
+"""What an operator wants of a job or of a lane, and how it is written down."""
+
+import sqlite3
+
+from trotline.adapters.sqlite.lane_row import decode_pace, encode_pace
+from trotline.adapters.sqlite.schema import CANCELLED, FULL, PAUSED, READY, RESTING
+from trotline.adapters.sqlite.transaction import Turn, living
+from trotline.model.job import LanePace, State
+from trotline.model.pace import Pace
+from trotline.model.time import Moment
+from trotline.ports.frontier import HORIZON
+from trotline.rules import lane_sharing, pace
+
+STATES = (State.RUNNING, State.PAUSED, State.DRAINING, State.CANCELLED)
+"""By the number in the column `paused`."""
+
+
+def want(turn: Turn, lane: str | None, wanted: int) -> None:
+    """The job, or one lane of it, is to run, to pause, to drain, or (the job alone) to end."""
+    if lane is None:
+        turn.db.execute("UPDATE job SET paused = ?, state_at = ? WHERE id = ?", (wanted, turn.now, turn.job))
+        if wanted == CANCELLED:
+            turn.release_lanes()
+        return
+    row = turn.lane_named(lane)
+    row.paused = wanted
+    turn.db.execute("UPDATE lane SET paused = ? WHERE id = ?", (wanted, row.id))
+
+
+def cancel_lane(turn: Turn, lane: str) -> int:
+    """What waits in the lane is buried; what is in flight may end. How many were buried."""
+    return turn.bury_waiting(turn.lane_named(lane), "cancelled")
+
+
+def set_pace(turn: Turn, name: str, wanted: Pace | None) -> None:
+    """For every job of the file, and those that come later. All of them look again at what they wait for."""
+    bounds = None if wanted is None else pace.bounds_of(wanted)
+    found = turn.db.execute("SELECT id, lane FROM pace WHERE name = ?", (name,)).fetchone()
+    if found is None:
+        found = (None, encode_pace(pace.open_lane(bounds or turn.bounds(name), turn.now)))
+    lane = lane_sharing.ordered(decode_pace(found[1]), bounds, turn.now, HORIZON)
+    turn.db.execute(
+        "INSERT INTO pace (id, name, lane) VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET lane = excluded.lane",
+        (found[0], name, encode_pace(lane)),
+    )
+    turn.db.execute(
+        f"UPDATE lane SET state = {READY} WHERE pace = ? AND state IN ({RESTING}, {FULL})"
+        f" AND paused <> {PAUSED} AND best IS NOT NULL",
+        (found[0],),
+    )
+
+
+def lane_pace(db: sqlite3.Connection, name: str, now: Moment) -> LanePace | None:
+    found = db.execute("SELECT running, lane FROM pace WHERE name = ?", (name,)).fetchone()
+    if found is None:
+        return None
+    running, lane = found[0], decode_pace(found[1])
+    claims = lane_sharing.in_force(lane, now, living(db, [claim.job for claim in lane.claims]))
+    rests_for = max(0.0, lane.rest_until - now)
+    return LanePace(
+        lane=name,
+        interval=lane.interval,
+        concurrency=lane.concurrency,
+        running=running,
+        ordered=None if lane.ordered is None else pace.pace_of(lane.ordered),
+        jobs={claim.job: pace.pace_of(claim.bounds) for claim in claims},
+        crawl_delay=lane.asked,
+        limit=lane.limit,
+        rests_for=rests_for,
+        why=lane.rest_why if rests_for else "",
+    )

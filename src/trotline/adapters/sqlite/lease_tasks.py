@@ -1,0 +1,145 @@
+"""Which tasks run next, and when."""
+
+import msgspec
+
+from trotline.adapters.sqlite.lane_row import LaneRow
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, LEASED, PAUSED, WAITING
+from trotline.adapters.sqlite.transaction import Turn, living
+from trotline.model import task_json
+from trotline.model.lease import Lease
+from trotline.model.pace import START_SLACK
+from trotline.model.time import Moment, Seconds
+from trotline.ports.frontier import HORIZON
+from trotline.rules import lane_sharing, pace
+
+TOKEN_BITS = 24
+"""A token is the task's row number, and below it the low bits of a counter that never goes back."""
+
+_Row = tuple[int, int, int, bytes, int, int]
+"""id, priority, attempt, body, kills, and whether it is a retry: a death is nobody's fault, and needs no credit"""
+
+
+def serve(turn: Turn, worker: str, limit: int, asked_at: Seconds) -> list[Lease]:
+    """Level by level: all lanes that may run at the best priority share the batch, then the next priority."""
+    [standing, counter] = turn.db.execute("SELECT paused, leases FROM job WHERE id = ?", (turn.job,)).fetchone()
+    leases: list[Lease] = []
+    if standing in (PAUSED, CANCELLED):
+        return leases
+    while len(leases) < limit:
+        lanes = turn.ready_lanes(limit - len(leases))
+        lanes = [lane for lane in lanes if lane.best == lanes[0].best]
+        if not lanes:
+            break
+        share = -(-(limit - len(leases)) // len(lanes))
+        for lane in lanes:
+            wanted = min(share, limit - len(leases))
+            if wanted:
+                leases += _serve_lane(turn, lane, worker, wanted, counter + len(leases), asked_at)
+            turn.write_lane(lane)
+    if leases:
+        turn.db.execute("UPDATE job SET leases = leases + ? WHERE id = ?", (len(leases), turn.job))
+        turn.leased += len(leases)
+        turn.waiting -= len(leases)
+    return leases
+
+
+def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: int, asked_at: Seconds) -> list[Lease]:
+    if why := pace.given_up(lane.pace, turn.now, turn.rules.give_up):
+        turn.bury_waiting(lane, why)
+        lane.pace = pace.forgiven(lane.pace)
+        return []
+    _claim(turn, lane)
+    heeds = turn.rules.robots
+    wanted = lane_sharing.portion(lane.pace, turn.name, wanted)
+    another = lane_sharing.yields_until(lane.pace, turn.name, turn.now)
+    starts, spent = pace.reserve(lane.pace, turn.now, 0 if another else wanted, lane.running, HORIZON, heeds=heeds)
+    rows = _pick(turn, lane, len(starts)) if starts else []
+    if not rows:
+        # Whoever cannot be served must not look ready, or this loop would ask it for ever.
+        lane.retry_at = max(lane.retry_at, turn.now + 0.001, another)
+        return []
+    if len(rows) < len(starts):
+        starts, spent = pace.reserve(lane.pace, turn.now, len(rows), lane.running, HORIZON, heeds=heeds)
+    lane.pace = spent
+    retries = sum(1 for row in rows if row[-1])
+    lane.pace = pace.spend(
+        lane.pace, turn.now, fresh=len(rows) - retries, retries=retries, share=turn.rules.retry_share
+    )
+    lane.pace = lane_sharing.used(lane.pace, turn.name, turn.now)
+    if len(lane.pace.claims) > 1:
+        # One portion a call: others may come in between.
+        lane.retry_at = turn.now + 0.001
+    lane.turn = counter + 1
+    return _hand_out(turn, lane, worker, rows, starts, counter, asked_at)
+
+
+def _claim(turn: Turn, lane: LaneRow) -> None:
+    """The job wants a start: its pace counts, beside those of other jobs that use the lane."""
+    claims = lane.pace.claims
+    alone = not claims or (len(claims) == 1 and claims[0].job == turn.name)
+    alive = None if alone else living(turn.db, [claim.job for claim in claims])
+    lane.pace = lane_sharing.claimed(lane.pace, turn.name, turn.bounds(lane.name), turn.now, HORIZON, alive)
+
+
+def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
+    """Waiting tasks of the lane's best priority, as far as its retry credit goes."""
+    columns = "id, priority, attempt, body, kills, attempt > deaths"
+    query = f"SELECT {columns} FROM task WHERE lane = ? AND state = {WAITING}"
+    rows: list[_Row] = turn.db.execute(
+        f"{query} AND priority <= ? ORDER BY priority, id LIMIT ?", (lane.id, lane.best, limit)
+    ).fetchall()
+    affordable = int(pace.credit(lane.pace, turn.now))
+    if sum(1 for row in rows if row[-1]) <= affordable:
+        return rows
+    retries = [row for row in rows if row[-1]][:affordable]
+    fresh = turn.db.execute(
+        f"{query} AND attempt <= deaths ORDER BY priority, id LIMIT ?", (lane.id, limit - len(retries))
+    ).fetchall()
+    if not retries and not fresh:
+        lane.retry_at = pace.credit_at(lane.pace, turn.now)
+    return sorted(retries + fresh, key=lambda row: (row[1], row[0]))
+
+
+def _hand_out(
+    turn: Turn, lane: LaneRow, worker: str, rows: list[_Row], starts: list[Moment], counter: int, asked_at: Seconds
+) -> list[Lease]:
+    leases, updates = [], []
+    for (task_id, _, attempt, body, kills, _), start in zip(rows, starts, strict=True):
+        counter += 1
+        try:
+            task = task_json.decode(body)
+        except task_json.Undecodable as error:
+            _park(turn, lane, task_id, error)
+            continue
+        if attempt != task.attempt:
+            task = msgspec.structs.replace(task, attempt=attempt)
+        token = task_id << TOKEN_BITS | counter & (1 << TOKEN_BITS) - 1
+        updates.append((worker, token, task_id))
+        leases.append(
+            Lease(
+                task=task,
+                token=token,
+                start_in=start - turn.now,
+                slack=START_SLACK,
+                leased_at=turn.now,
+                asked_at=asked_at,
+                kills=kills,
+            )
+        )
+    turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)
+    lane.running += len(leases)
+    lane.waiting -= len(leases)
+    turn.look_for_best(lane)
+    return leases
+
+
+def _park(turn: Turn, lane: LaneRow, task_id: int, error: task_json.Undecodable) -> None:
+    """A task of an unknown form is kept, never dropped, and never handed out again and again."""
+    turn.db.execute(
+        f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE id = ?",
+        (f"undecodable: {error}", turn.now, task_id),
+    )
+    lane.waiting -= 1
+    turn.waiting -= 1
+    turn.dead += 1
+    turn.tallies["dead: undecodable"] += 1

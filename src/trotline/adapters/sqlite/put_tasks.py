@@ -1,0 +1,76 @@
+"""How tasks come in: each once, and none while nothing new is wanted."""
+
+import json
+from collections.abc import Sequence
+
+from trotline.adapters.sqlite.schema import DELAYED, DRAINING, WAITING
+from trotline.adapters.sqlite.transaction import Turn, gone
+from trotline.model import task_json
+from trotline.model.lease import Admission
+from trotline.model.task import Task
+
+_REFUSED = "refused: draining"
+"""The tally of what a draining job or lane did not take."""
+
+
+def admit(turn: Turn, tasks: Sequence[Task]) -> list[Admission]:
+    """Seen and enqueued in one step: two steps lose URLs for ever."""
+    if not tasks:
+        return []
+    known = _known(turn, tasks)
+    # A batch of known tasks, the most usual one, need not read the job.
+    draining = len(known) < len(tasks) and _job_drains(turn)
+    answers: list[Admission] = []
+    fresh: list[Task] = []
+    for task in tasks:
+        if task.fingerprint in known:
+            answers.append(Admission.DUPLICATE)
+        elif draining or turn.lane_named(task.lane).paused == DRAINING:
+            # Not remembered: after a resume it may come again.
+            answers.append(Admission.REFUSED)
+            turn.tallies[_REFUSED] += 1
+        else:
+            known.add(task.fingerprint)
+            fresh.append(task)
+            answers.append(Admission.NEW)
+    if fresh:
+        _insert(turn, fresh)
+    return answers
+
+
+def _known(turn: Turn, tasks: Sequence[Task]) -> set[int]:
+    numbers = json.dumps([task.fingerprint for task in tasks])
+    found = turn.db.execute(
+        "SELECT fingerprint FROM seen WHERE job = ? AND fingerprint IN (SELECT value FROM json_each(?))",
+        (turn.job, numbers),
+    )
+    return {number for (number,) in found}
+
+
+def _job_drains(turn: Turn) -> bool:
+    row = turn.db.execute("SELECT paused FROM job WHERE id = ?", (turn.job,)).fetchone()
+    if row is None:
+        raise gone()
+    return bool(row[0] == DRAINING)
+
+
+def _insert(turn: Turn, tasks: list[Task]) -> None:
+    rows = []
+    for task in tasks:
+        lane = turn.lane_named(task.lane)
+        lane.waiting += 1
+        state = DELAYED if task.not_before > turn.now else WAITING
+        if state == WAITING:
+            turn.has_waiting(lane, task.priority)
+        body = task_json.encode(task)
+        rows.append((turn.job, lane.id, state, task.priority, task.not_before, task.attempt, task.fingerprint, body))
+    turn.db.executemany(
+        "INSERT INTO seen (job, fingerprint) VALUES (?, ?)", [(turn.job, task.fingerprint) for task in tasks]
+    )
+    turn.db.executemany(
+        "INSERT INTO task (job, lane, state, priority, due, attempt, fingerprint, body)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        rows,
+    )
+    turn.waiting += len(tasks)
+    turn.reopen()

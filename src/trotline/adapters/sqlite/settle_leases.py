@@ -1,0 +1,136 @@
+"""How leases end: children admitted, outcome applied, news learnt; all of it or nothing."""
+
+import json
+from collections.abc import Sequence
+from random import Random
+
+import msgspec
+
+from trotline.adapters.sqlite.lane_row import LaneRow
+from trotline.adapters.sqlite.lease_tasks import TOKEN_BITS
+from trotline.adapters.sqlite.put_tasks import admit
+from trotline.adapters.sqlite.schema import DELAYED, LEASED, WAITING
+from trotline.adapters.sqlite.transaction import LONGEST_TALLY, Turn
+from trotline.model import task_json
+from trotline.model.lease import Settled, Settlement
+from trotline.model.outcome import Bury, Done, Retry, Snooze
+from trotline.model.task import Task
+from trotline.model.time import Seconds
+from trotline.rules import adaptive_pace
+from trotline.rules.counter_names import MOST_REJECTS, NOT_KEPT
+from trotline.rules.retries import LATER_BY
+
+_LONGEST_EXAMPLE = 500
+_Row = tuple[int, int, int, int, int, int]
+"""id, token, lane, priority, attempt, fingerprint"""
+
+
+def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:
+    held = _held(turn, settlements)
+    answers: list[Settled] = []
+    done: list[tuple[int]] = []
+    children: list[Task] = []
+    for settlement in settlements:
+        # Popped, so that a lease that stands twice in one call is settled once.
+        row = held.pop((settlement.lease.token, settlement.lease.task.fingerprint), None)
+        if row is None:
+            answers.append(Settled.STALE)
+            continue
+        _apply(turn, settlement, row, done, chance)
+        children.extend(settlement.children)
+        answers.append(Settled.OK)
+    turn.db.executemany("DELETE FROM task WHERE id = ?", done)
+    ended = answers.count(Settled.OK)
+    if ended:
+        turn.db.execute(
+            "UPDATE worker SET done = done + ?, failed = failed + ? WHERE job = ? AND id = ?",
+            (len(done), ended - len(done), turn.job, worker),
+        )
+    admit(turn, children)
+    return answers
+
+
+def _held(turn: Turn, settlements: Sequence[Settlement]) -> dict[tuple[int, int], _Row]:
+    """The rows under a live lease, by token and fingerprint. A token that is not here is stale."""
+    ids = json.dumps([settlement.lease.token >> TOKEN_BITS for settlement in settlements])
+    rows = turn.db.execute(
+        "SELECT id, token, lane, priority, attempt, fingerprint FROM task"
+        f" WHERE id IN (SELECT value FROM json_each(?)) AND state = {LEASED} AND job = ?",
+        (ids, turn.job),
+    ).fetchall()
+    return {(row[1], row[5]): row for row in rows}
+
+
+def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]], chance: Random) -> None:
+    task_id, _, lane_id, priority, attempt, fingerprint = row
+    lane = turn.lane(lane_id)
+    lane.retry_at = 0.0
+    outcome = settlement.outcome
+    if isinstance(outcome, Done):
+        lane.running -= 1
+        turn.leased -= 1
+        turn.done += 1
+        done.append((task_id,))
+        turn.tallies[f"dropped: {outcome.why}" if outcome.why else "ok"] += 1
+    elif isinstance(outcome, Retry):
+        _wait_again(turn, lane, lane, task_id, priority + LATER_BY, outcome.wait)
+        turn.db.execute("UPDATE task SET attempt = ? WHERE id = ?", (attempt + 1, task_id))
+        turn.tallies[f"retry: {outcome.why}"] += 1
+    elif isinstance(outcome, Snooze):
+        target = lane if outcome.task is None else _move(turn, task_id, outcome.task, fingerprint, attempt)
+        _wait_again(turn, lane, target, task_id, priority, outcome.wait)
+        turn.tallies[f"snooze: {outcome.why}"] += 1
+    elif isinstance(outcome, Bury):
+        turn.bury_leased(task_id, lane_id, outcome.why, outcome.detail)
+    if settlement.news is not None:
+        lane.pace = adaptive_pace.learn(lane.pace, settlement.news, turn.now, chance.random())
+    if settlement.tallies:
+        turn.tallies.update(settlement.tallies)
+    if settlement.examples:
+        turn.db.executemany(
+            "INSERT OR IGNORE INTO example (job, name, url) VALUES (?, ?, ?)",
+            [(turn.job, name[:LONGEST_TALLY], url[:_LONGEST_EXAMPLE]) for name, url in settlement.examples.items()],
+        )
+    if settlement.rejects:
+        _keep_rejects(turn, settlement, fingerprint)
+
+
+def _wait_again(turn: Turn, old: LaneRow, new: LaneRow, task_id: int, priority: int, wait: Seconds) -> None:
+    state = DELAYED if wait > 0 else WAITING
+    turn.db.execute(
+        "UPDATE task SET state = ?, priority = ?, due = ?, worker = NULL, token = NULL WHERE id = ?",
+        (state, priority, turn.now + wait, task_id),
+    )
+    old.running -= 1
+    turn.leased -= 1
+    new.waiting += 1
+    turn.waiting += 1
+    if state == WAITING:
+        turn.has_waiting(new, priority)
+
+
+def _move(turn: Turn, task_id: int, moved: Task, fingerprint: int, attempt: int) -> LaneRow:
+    """The task goes on under another URL, perhaps in another lane; it stays the same task."""
+    lane = turn.lane_named(moved.lane)
+    task = msgspec.structs.replace(moved, fingerprint=fingerprint, attempt=attempt)
+    turn.db.execute("UPDATE task SET lane = ?, body = ? WHERE id = ?", (lane.id, task_json.encode(task), task_id))
+    return lane
+
+
+def _keep_rejects(turn: Turn, settlement: Settlement, fingerprint: int) -> None:
+    """A handler that is wrong about every page must not fill the disk: what is too much is counted."""
+    task = settlement.lease.task
+    body = task_json.encode(task)
+    [kept] = turn.db.execute("SELECT count(*) FROM reject WHERE job = ?", (turn.job,)).fetchone()
+    rows = settlement.rejects[: max(0, MOST_REJECTS - kept)]
+    turn.db.executemany(
+        "INSERT INTO reject (job, fingerprint, url, route, kind, why, data, seen_at, body)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (turn.job, fingerprint, task.url, task.route, reject.kind, reject.why, reject.data, turn.now, body)
+            for reject in rows
+        ],
+    )
+    if len(rows) < len(settlement.rejects):
+        turn.tallies[NOT_KEPT] += len(settlement.rejects) - len(rows)
+    turn.tallies["records rejected"] += len(settlement.rejects)

@@ -1,0 +1,51 @@
+"""Where a task is."""
+
+import sqlite3
+from collections.abc import Sequence
+
+from trotline.adapters.sqlite.schema import DEAD, DELAYED, LEASED, WAITING
+from trotline.model import task_json
+from trotline.model.job import Whereabouts
+from trotline.model.task import Task
+from trotline.model.time import Moment
+from trotline.rules import redaction
+
+_STATES = {WAITING: "waiting", DELAYED: "delayed", LEASED: "leased", DEAD: "dead"}
+
+
+def whereabouts(db: sqlite3.Connection, job: int, task: Task, now: Moment, redact: Sequence[str]) -> Whereabouts:
+    """By its fingerprint, in whatever lane it is now. No index serves this: it would cost every task for a question
+    that few of them are asked."""
+    found = db.execute(
+        "SELECT state, due, attempt, worker, why, body FROM task WHERE job = ? AND fingerprint = ?",
+        (job, task.fingerprint),
+    ).fetchone()
+    if found is None:
+        return _without_a_row(db, job, task)
+    state, due, attempt, worker, why, body = found
+    if state == DELAYED and due <= now:
+        # Its time has come; the next lease moves it over.
+        state = WAITING
+    parent, created_at = _origin(body)
+    return Whereabouts(
+        state=_STATES[state],
+        due_in=due - now if state == DELAYED else 0.0,
+        attempt=attempt,
+        parent=redaction.url(parent, redact),
+        created_at=created_at,
+        worker=worker or "",
+        why=why or "",
+    )
+
+
+def _without_a_row(db: sqlite3.Connection, job: int, task: Task) -> Whereabouts:
+    seen = db.execute("SELECT 1 FROM seen WHERE job = ? AND fingerprint = ?", (job, task.fingerprint)).fetchone()
+    return Whereabouts(state="ended" if seen else "unknown")
+
+
+def _origin(body: bytes) -> tuple[str, Moment]:
+    try:
+        task = task_json.decode(body)
+    except task_json.Undecodable:
+        return "", 0.0
+    return task.parent, task.created_at

@@ -1,0 +1,237 @@
+"""One transaction's work on a job: what it read, and what it will write when it ends."""
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+
+from trotline.adapters.sqlite.lane_row import SELECT, LaneRow, open_lane
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, READY, RESTING, WAITING
+from trotline.errors import FrontierGone
+from trotline.model.job import LaneRules
+from trotline.model.time import Moment
+from trotline.rules import pace
+from trotline.rules.counter_names import MOST_NAMES, folded
+
+LONGEST_TALLY = 100
+Held = tuple[int, int, int, int]
+"""A leased task: id, lane, priority, attempt."""
+
+
+def gone() -> FrontierGone:
+    return FrontierGone("this job was forgotten", hint="See which there are: trotline jobs")
+
+
+class Turn:
+    """Collects the changes of one transaction, and writes books, lanes and tallies once, at its end."""
+
+    def __init__(self, db: sqlite3.Connection, job: int, name: str, rules: LaneRules, now: Moment) -> None:
+        self.db = db
+        self.job = job
+        self.name = name
+        self.rules = rules
+        self.now = now
+        self.waiting = self.leased = self.done = self.dead = 0
+        self.tallies: Counter[str] = Counter()
+        self._lanes: dict[int, LaneRow] = {}
+        self._names: dict[str, LaneRow] = {}
+        self._bounds: pace.Bounds | None = None
+        """Of nearly all lanes."""
+        self._reopened = False
+
+    # Lanes
+
+    def lane(self, lane_id: int) -> LaneRow:
+        row = self._lanes.get(lane_id)
+        if row is None:
+            row = self._keep(LaneRow(self.db.execute(f"{SELECT} WHERE l.id = ?", (lane_id,)).fetchone()))
+        return row
+
+    def lane_named(self, name: str) -> LaneRow:
+        row = self._names.get(name)
+        if row is None:
+            found = self.db.execute(f"{SELECT} WHERE l.job = ? AND l.name = ?", (self.job, name)).fetchone()
+            row = self._keep(LaneRow(found or open_lane(self.db, self.job, name, self.bounds(name), self.now)))
+        return row
+
+    def ready_lanes(self, limit: int) -> list[LaneRow]:
+        """The lanes that may be served now, best priority first, who waited longest for a turn first among equals."""
+        found = self.db.execute(
+            f"{SELECT} WHERE l.job = ? AND l.state = {READY} ORDER BY l.best, l.turn LIMIT ?", (self.job, limit)
+        ).fetchall()
+        return [self._lanes.get(row[0]) or self._keep(LaneRow(row)) for row in found]
+
+    def bounds(self, name: str) -> pace.Bounds:
+        """The job's own pace for a lane."""
+        if name in self.rules.lanes:
+            return pace.bounds_of(self.rules.lanes[name])
+        if self._bounds is None:
+            self._bounds = pace.bounds_of(self.rules.default)
+        return self._bounds
+
+    def _keep(self, row: LaneRow) -> LaneRow:
+        self._lanes[row.id] = row
+        self._names[row.name] = row
+        return row
+
+    def look_for_best(self, lane: LaneRow) -> None:
+        """Tasks left the lane: what is its best priority now?"""
+        found = self.db.execute(
+            f"SELECT priority FROM task WHERE lane = ? AND state = {WAITING} ORDER BY priority, id LIMIT 1", (lane.id,)
+        ).fetchone()
+        lane.best = found[0] if found else None
+
+    def write_lane(self, lane: LaneRow) -> None:
+        """Write the lane down as it is now; `flush` does it for all that were touched."""
+        lane.write(self.db, self.name, self.rules, self.now)
+
+    # Tasks
+
+    def has_waiting(self, lane: LaneRow, priority: int) -> None:
+        if lane.best is None or priority < lane.best:
+            lane.best = priority
+        lane.retry_at = 0.0
+
+    def reopen(self) -> None:
+        """Work came back: a finish that was announced is no longer true."""
+        self._reopened = True
+
+    def give_back(self, rows: Iterable[Held], *, attempts: int) -> int:
+        """Leased tasks (id, lane, priority, attempt) wait again, at once."""
+        updates = []
+        for task_id, lane_id, priority, attempt in rows:
+            lane = self.lane(lane_id)
+            lane.running -= 1
+            lane.waiting += 1
+            self.has_waiting(lane, priority)
+            updates.append((attempt + attempts, attempts, task_id))
+        self.db.executemany(
+            f"UPDATE task SET state = {WAITING}, worker = NULL, token = NULL, attempt = ?, deaths = deaths + ?"
+            " WHERE id = ?",
+            updates,
+        )
+        self.leased -= len(updates)
+        self.waiting += len(updates)
+        return len(updates)
+
+    def bury_leased(self, task_id: int, lane_id: int, why: str, detail: str = "") -> None:
+        """A leased task goes to the graveyard, with its reason."""
+        self.lane(lane_id).running -= 1
+        self.leased -= 1
+        self.dead += 1
+        self.db.execute(
+            f"UPDATE task SET state = {DEAD}, why = ?, detail = ?, died_at = ?, worker = NULL, token = NULL"
+            " WHERE id = ?",
+            (why, detail, self.now, task_id),
+        )
+        self.tallies[f"dead: {why}"] += 1
+
+    def bury_waiting(self, lane: LaneRow, why: str) -> int:
+        """Everything that waits in a lane is buried, and can be revived. How many."""
+        cursor = self.db.execute(
+            f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE lane = ? AND state IN ({WAITING}, {DELAYED})",
+            (why, self.now, lane.id),
+        )
+        lane.waiting -= cursor.rowcount
+        lane.best = None
+        self.waiting -= cursor.rowcount
+        self.dead += cursor.rowcount
+        if cursor.rowcount:
+            self.tallies[f"dead: {why}"] += cursor.rowcount
+        return cursor.rowcount
+
+    def promote(self) -> None:
+        """Delayed tasks whose time has come wait for their turn; resting lanes whose time has come may be served."""
+        due = self.db.execute(
+            f"SELECT id, lane, priority FROM task WHERE job = ? AND state = {DELAYED} AND due <= ? LIMIT 1000",
+            (self.job, self.now),
+        ).fetchall()
+        if due:
+            self.db.executemany(f"UPDATE task SET state = {WAITING} WHERE id = ?", [(row[0],) for row in due])
+            for _, lane_id, priority in due:
+                self.has_waiting(self.lane(lane_id), priority)
+            for lane_id in {row[1] for row in due}:
+                self.write_lane(self._lanes[lane_id])
+        for (lane_id,) in self.db.execute(
+            f"SELECT id FROM lane WHERE job = ? AND state = {RESTING} AND wake <= ? LIMIT 1000", (self.job, self.now)
+        ).fetchall():
+            self.write_lane(self.lane(lane_id))
+
+    def next_wake(self) -> Moment:
+        """When something may be leased that may not be leased now."""
+        [wake] = self.db.execute(
+            f"SELECT min(wake) FROM lane WHERE job = ? AND state = {RESTING}", (self.job,)
+        ).fetchone()
+        [due] = self.db.execute(
+            f"SELECT min(due) FROM task WHERE job = ? AND state = {DELAYED}", (self.job,)
+        ).fetchone()
+        return min(wake or pace.NEVER, due or pace.NEVER)
+
+    def leased_by(self, worker: str) -> list[Held]:
+        return self.db.execute(
+            f"SELECT id, lane, priority, attempt FROM task WHERE state = {LEASED} AND worker = ? AND job = ?",
+            (worker, self.job),
+        ).fetchall()
+
+    def seal(self) -> None:
+        self.db.execute("UPDATE job SET sealed = 1 WHERE id = ?", (self.job,))
+
+    # The end
+
+    def flush(self) -> None:
+        """Write lanes, books and tallies."""
+        for lane in self._lanes.values():
+            self.write_lane(lane)
+        for name, count in self.tallies.items():
+            self._count(name[:LONGEST_TALLY], count)
+        if self._reopened:
+            self.db.execute("UPDATE job SET announced = 0, finished_at = NULL WHERE id = ?", (self.job,))
+        if self.waiting or self.leased or self.done or self.dead:
+            written = self.db.execute(
+                "UPDATE job SET waiting = waiting + ?, leased = leased + ?, done = done + ?, dead = dead + ?"
+                " WHERE id = ?",
+                (self.waiting, self.leased, self.done, self.dead, self.job),
+            )
+            if not written.rowcount:
+                raise gone()
+        self.close_if_finished()
+
+    def _count(self, name: str, count: int) -> None:
+        added = self.db.execute("UPDATE tally SET n = n + ? WHERE job = ? AND name = ?", (count, self.job, name))
+        if added.rowcount:
+            return
+        [[names]] = self.db.execute("SELECT count(*) FROM tally WHERE job = ?", (self.job,))
+        self.db.execute(
+            "INSERT INTO tally (job, name, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n",
+            (self.job, name if names < MOST_NAMES else folded(name), count),
+        )
+
+    def close_if_finished(self) -> None:
+        closed = self.db.execute(
+            "UPDATE job SET finished_at = ? WHERE id = ? AND finished_at IS NULL AND sealed AND waiting + leased = 0",
+            (self.now, self.job),
+        )
+        if closed.rowcount:
+            self.release_lanes()
+
+    def release_lanes(self) -> None:
+        """The job has ended, and its pace is in force no more: whoever waits for a lane because of it looks again."""
+        [alone] = self.db.execute(
+            "SELECT NOT EXISTS (SELECT 1 FROM job WHERE id <> ? AND finished_at IS NULL)", (self.job,)
+        ).fetchone()
+        if not alone:
+            self.db.execute(
+                f"UPDATE lane SET state = {READY} WHERE state = {RESTING} AND job <> ?"
+                " AND pace IN (SELECT pace FROM lane WHERE job = ?)",
+                (self.job, self.job),
+            )
+
+
+def living(db: sqlite3.Connection, names: Iterable[str]) -> frozenset[str]:
+    """Which of these jobs have not ended."""
+    found = db.execute(
+        "SELECT name FROM job WHERE name IN (SELECT value FROM json_each(?))"
+        f" AND finished_at IS NULL AND paused <> {CANCELLED}",
+        (json.dumps(list(names)),),
+    )
+    return frozenset(name for (name,) in found)

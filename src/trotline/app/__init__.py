@@ -1,1 +1,0 @@
-"""Typed settings and wiring: the only room that names concrete adapters."""

@@ -1,0 +1,56 @@
+"""Dead tasks and rejected records, as a summary tells them: reason, number, example, command."""
+
+from collections.abc import Sequence
+
+from trotline.cli.suggested_commands import same
+from trotline.cli.text import count, safe, safe_url
+from trotline.commands.dead_reasons import BAD_RECORD, MOST, Burial
+
+_LONGEST_URL = 100
+_LONGEST_SAID = 100
+
+
+def headline(dead: int, rejected: int) -> str:
+    """How a job finished that left something behind."""
+    parts = []
+    if dead:
+        parts.append(f"{count(dead)} {'task is' if dead == 1 else 'tasks are'} dead")
+    if rejected:
+        parts.append(f"{count(rejected)} {'record was' if rejected == 1 else 'records were'} rejected")
+    return "finished, but " + " and ".join(parts or ["some tasks are dead"])
+
+
+def lines(burials: Sequence[Burial]) -> list[str]:
+    shown = burials[:MOST]
+    width = max((len(count(burial.count)) for burial in shown), default=0)
+    rows = []
+    for burial in shown:
+        rows.append(f"{count(burial.count):>{width}}  {safe(burial.why.removeprefix(BAD_RECORD), 90)}")
+        rows += [f"{'':>{width}}  {text}" for text in _example(burial)]
+    if len(burials) > len(shown):
+        others = burials[len(shown) :]
+        number = sum(burial.count for burial in others)
+        rows.append(f"{count(number):>{width}}  for {count(len(others), 'other reason')}")
+    return rows
+
+
+def _example(burial: Burial) -> list[str]:
+    if not burial.url:
+        return []
+    rows = [f"such as {safe_url(burial.url, _LONGEST_URL)}"]
+    return [*rows, safe(burial.said, _LONGEST_SAID)] if burial.said else rows
+
+
+def steps(spider: str, command: str, dead: int, rejected: int) -> list[tuple[str, str]]:
+    """(what for, command)."""
+    only_records = ["--why", BAD_RECORD.rstrip(": ")]
+    found = []
+    if dead:
+        found.append(("the dead", same("dead", spider, command=command)))
+    if rejected:
+        found.append(("rejected", same("dead", spider, *only_records, command=command)))
+    if found:
+        chosen = [] if dead else only_records
+        revive = same("dead", spider, *chosen, "--revive", command=command)
+        found.append(("revive", f"{revive} && {command}"))
+    return found

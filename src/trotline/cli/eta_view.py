@@ -1,0 +1,54 @@
+"""What a row of reports tells about the end of a run."""
+
+from typing import TYPE_CHECKING
+
+from trotline.ports.frontier import DEAD_AFTER
+from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from trotline.commands.report import Report
+    from trotline.model.job import WorkerView
+
+
+def is_alive(crew: "Sequence[WorkerView]") -> bool:
+    """Does anybody take part who was heard of lately?"""
+    return any(worker.silent_for < DEAD_AFTER for worker in crew)
+
+
+def _somebody_works(report: "Report") -> bool:
+    return report.ours > 0 or is_alive(report.crew)
+
+
+class Outlook:
+    """Remembers the last minutes of reports, and makes an ETA of them."""
+
+    def __init__(self, max_pages: int | None = None) -> None:
+        self._max_pages = max_pages
+        self._samples: tuple[Sample, ...] = ()
+        self._ended_before: int | None = None
+
+    def update(self, report: "Report") -> Range | Unknown:
+        progress = report.progress
+        ended = progress.done + progress.dead
+        if self._ended_before is None:
+            self._ended_before = ended
+        if not self._samples and report.whole:
+            # The whole job, met in the middle of its life: until we have seen some of it, its average must do.
+            self._samples = (Sample(0.0, 0, progress.admitted),)
+        self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
+        if progress.paused:
+            return Unknown.PAUSED
+        if report.whole and progress.sealed and progress.waiting + progress.leased and not _somebody_works(report):
+            return Unknown.ALONE
+        if not progress.waiting + progress.leased and not progress.sealed:
+            # Nothing to do is not the end while seeds are still coming.
+            return Unknown.TOO_EARLY
+        loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in report.lanes]
+        return estimate(self._samples, progress.waiting + progress.leased, loads, self._pages_left(ended))
+
+    def _pages_left(self, ended: int) -> int | None:
+        if self._max_pages is None:
+            return None
+        return max(0, self._max_pages - (ended - (self._ended_before or 0)))

@@ -1,0 +1,72 @@
+"""`trotline jobs --forget`: clear jobs away."""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from trotline.cli.eta_view import is_alive
+from trotline.cli.job_argument import Target, console_of
+from trotline.cli.text import json_line, safe
+from trotline.errors import SettingsError
+from trotline.model.job import State
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ALL = "*"
+"""`--forget` without a name: those that the other options choose."""
+
+
+def chosen(targets: "list[Target]", name: str, *, filtered: bool) -> "list[Target]":
+    if name != ALL:
+        found = [target for target in targets if target.job.id == name]
+        if not found:
+            raise SettingsError(f"there is no job {name!r} here", hint="See which there are: trotline jobs")
+        return found
+    if not filtered:
+        raise SettingsError(
+            "--forget without a name would forget every job",
+            hint="Name one (--forget shop-3), or say which: --forget --older-than 7d",
+        )
+    return targets
+
+
+async def forget(targets: "Sequence[Target]", *, force: bool) -> None:
+    """All of them, or none if one of them must stay."""
+    from trotline.config.wiring import open_jobs
+
+    if not force:
+        for target in targets:
+            await _check(target)
+    for target in targets:
+        jobs = await open_jobs(target.frontier)
+        try:
+            await jobs.forget(target.job.id)
+        finally:
+            await jobs.close()
+
+
+async def _check(target: Target) -> None:
+    name = target.job.id
+    async with console_of(target) as console:
+        progress, workers = await console.progress(), await console.workers()
+    if target.job.finished_at is None and progress.state is not State.CANCELLED:
+        left = progress.waiting + progress.leased
+        raise SettingsError(
+            f"{name} has not ended: {left:,} of its tasks are still to be visited",
+            hint=f"End it first (trotline cancel {name}), or forget it with all that waits: --force",
+        )
+    if is_alive(workers):
+        raise SettingsError(
+            f"workers still take part in {name}", hint="Wait until they have left, or forget it all the same: --force"
+        )
+
+
+def tell(targets: "Sequence[Target]", *, json: bool) -> None:
+    for target in targets:
+        if json:
+            click.echo(json_line({"event": "forgotten", "job": target.job.id, "spider": target.job.spider}))
+        else:
+            click.echo(f"{safe(target.job.id, 40)} is forgotten; its records are where they were stored")
+    if not targets and not json:
+        click.echo("There is no such job.")

@@ -1,0 +1,168 @@
+"""`trotline pause`, `resume`, `drain` and `cancel`: what an operator wants of a job, or of one lane of it."""
+
+import difflib
+import shlex
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from trotline.cli.fleet_options import place_option, where
+from trotline.cli.job_argument import Target, console_of, find
+from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.text import count, json_line, safe
+from trotline.errors import SettingsError
+from trotline.model.job import Budget, State
+
+if TYPE_CHECKING:
+    from trotline.config.wiring import AnyFrontier
+
+F = TypeVar("F", bound=Callable[..., Any])
+_ALL_LANES = 100_000
+"""Enough to know whether a lane is there at all."""
+
+
+def _arguments(command: F) -> F:
+    command = json_option(place_option(command))
+    command = click.option("--lane", metavar="LANE", help="Only this lane: a host, as `trotline watch` names it.")(
+        command
+    )
+    return click.argument("job")(command)
+
+
+@click.command(
+    epilog=examples(
+        "trotline pause shop                          the newest job of shop: workers stop within a second",
+        "trotline pause shop --lane books.example     only this host; the others go on",
+        "trotline resume shop                         go on",
+    )
+)
+@_arguments
+def pause(job: str, lane: str | None, frontier: str | None, as_json: bool) -> None:
+    """Hand out no more tasks of a job, or of one of its lanes, to any worker.
+
+    What is in flight ends as usual, and tasks can still be added. JOB is a spider's name, its file, or a job's id.
+    """
+
+    async def deed(console: "AnyFrontier", target: Target) -> str:
+        await console.pause(lane)
+        return f"paused; visits in flight end as usual. Go on: {_again('resume', target, lane, frontier)}"
+
+    _steer("paused", job, lane, frontier, deed, json=as_json)
+
+
+@click.command(
+    epilog=examples(
+        "trotline resume shop                         after pause, drain or cancel",
+        "trotline resume shop --lane books.example    only this lane",
+    )
+)
+@_arguments
+def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> None:
+    """Go on with a job or a lane that was paused, drained or cancelled.
+
+    Tasks of a lane that were buried by `cancel --lane` stay buried until they are revived:
+    `trotline dead JOB --why cancelled --revive`. JOB is a spider's name, its file, or a job's id.
+    """
+
+    async def deed(console: "AnyFrontier", target: Target) -> str:
+        before = await console.progress()
+        lifted = before.spent if lane is None else ""
+        if lifted:
+            await console.set_budget(Budget())
+        await console.resume(lane)
+        if lane is None and before.state is State.CANCELLED:
+            # Its workers took the cancelling for the end.
+            file = shlex.quote(f"{target.job.spider}.py")
+            without = f" without its limit ({lifted})" if lifted else ""
+            return f"goes on{without}, with whoever works for it: trotline work {file}{where(frontier)}"
+        return "goes on"
+
+    _steer("resumed", job, lane, frontier, deed, json=as_json, known_lane=False)
+
+
+@click.command(
+    epilog=examples(
+        "trotline drain shop                          visit what waits, follow no new link, then finish",
+        "trotline drain shop --lane books.example     only this lane",
+        "trotline resume shop                         admit new tasks again",
+    )
+)
+@_arguments
+def drain(job: str, lane: str | None, frontier: str | None, as_json: bool) -> None:
+    """Finish what waits and admit nothing new: an orderly end before all is visited.
+
+    Links that are found meanwhile are counted ("refused: draining") and not kept. JOB is a spider's name, its
+    file, or a job's id.
+    """
+
+    async def deed(console: "AnyFrontier", target: Target) -> str:
+        await console.drain(lane)
+        undo = _again("resume", target, lane, frontier)
+        return f"draining; what waits is visited, nothing new is admitted. Undo: {undo}"
+
+    _steer("draining", job, lane, frontier, deed, json=as_json)
+
+
+@click.command(
+    epilog=examples(
+        "trotline cancel shop                         its workers leave it; what waits is kept",
+        "trotline cancel shop --lane books.example    bury what waits for this host; the others go on",
+    )
+)
+@_arguments
+def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> None:
+    """End a job: its workers leave it within a second, and no row is lost.
+
+    What waits stays in the books, so `trotline resume` can take it up again. With --lane what waits in the lane is
+    buried ("cancelled"), and can be revived. JOB is a spider's name, its file, or a job's id.
+    """
+
+    async def deed(console: "AnyFrontier", target: Target) -> str:
+        buried = await console.cancel(lane)
+        if lane is None:
+            return f"cancelled; what waits is kept. Take it up again: {_again('resume', target, None, frontier)}"
+        spider = shlex.quote(target.job.spider)
+        return f"{count(buried, 'task')} buried. Undo: trotline dead {spider} --why cancelled --revive{where(frontier)}"
+
+    _steer("cancelled", job, lane, frontier, deed, json=as_json)
+
+
+_Deed = Callable[["AnyFrontier", Target], Awaitable[str]]
+
+
+def _steer(
+    event: str, job: str, lane: str | None, frontier: str | None, deed: _Deed, *, json: bool, known_lane: bool = True
+) -> None:
+    settings = settings_of(frontier=frontier)
+
+    async def steer() -> None:
+        target = await find(settings, job)
+        async with console_of(target) as console:
+            if lane is None and target.job.announced:
+                raise SettingsError(f"{target.job.id} is finished", hint="See which jobs are not: trotline jobs")
+            if lane is not None and known_lane:
+                await _check_lane(console, target, lane)
+            said = await deed(console, target)
+        if json:
+            click.echo(json_line({"event": event, "job": target.job.id, "lane": lane}))
+        else:
+            click.echo(f"{target.job.id}{f', lane {safe(lane, 100)}' if lane else ''}: {said}")
+
+    wait_for(steer())
+
+
+async def _check_lane(console: "AnyFrontier", target: Target, lane: str) -> None:
+    """A lane that nobody knows is a typing error: better said than paused in vain."""
+    known = [view.lane for view in await console.lanes(_ALL_LANES)]
+    if lane in known:
+        return
+    near = difflib.get_close_matches(lane, known, n=1, cutoff=0.5)
+    some = ", ".join(safe(name, 60) for name in known[:5]) + (", ..." if len(known) > 5 else "")
+    hint = f"Did you mean {near[0]}?" if near else f"Its lanes: {some}" if known else "No lane has tasks now."
+    raise SettingsError(f"{target.job.id} has no task in a lane {lane!r}", hint=hint)
+
+
+def _again(verb: str, target: Target, lane: str | None, frontier: str | None) -> str:
+    words = ["trotline", verb, target.job.spider, *(["--lane", lane] if lane else [])]
+    return shlex.join(words) + where(frontier)

@@ -1,0 +1,187 @@
+"""How a run is shown when nobody looks at a terminal: lines for people, JSON for machines, or nothing."""
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from trotline.cli.eta_view import Outlook
+from trotline.cli.limit_cuts_view import line as cut_line
+from trotline.cli.records_view import gains
+from trotline.cli.text import clock, count, eta, json_line, rate, rest, safe
+from trotline.model.job import State
+from trotline.model.time import Seconds
+from trotline.rules.eta import Range, Unknown
+from trotline.rules.limit_cuts import cuts
+
+if TYPE_CHECKING:
+    from trotline.commands.report import Report
+
+JSON_EVERY: Seconds = 1.0
+MOST_DEATHS = 10
+"""Reasons of dead tasks that get a line of their own when they first happen."""
+_DEAD = "dead: "
+
+
+class View(Protocol):
+    def show(self, report: "Report") -> None: ...
+
+    def close(self) -> None: ...
+
+
+def choose(*, quiet: bool, json: bool, max_pages: int | None = None, hint: str = "", every: Seconds = 5.0) -> View:
+    """What fits the command line and whoever reads us. `hint` stands under the live view."""
+    if quiet:
+        return Quiet()
+    if json:
+        return JsonLines(max_pages)
+    if not sys.stdout.isatty():
+        return Lines(max_pages, every=every)
+    from trotline.cli.live_view import LiveView
+
+    return LiveView(max_pages, hint=hint)
+
+
+class Quiet:
+    def show(self, report: "Report") -> None:
+        """Nothing: `--quiet`."""
+
+    def close(self) -> None:
+        """Nothing was opened."""
+
+
+class Lines:
+    """A line every few seconds, and one whenever something changes: a lane rests, leasing is held back."""
+
+    def __init__(
+        self, max_pages: int | None = None, echo: Callable[[str], None] = click.echo, *, every: Seconds = 5.0
+    ) -> None:
+        self._echo = echo
+        self._every = every
+        self._outlook = Outlook(max_pages)
+        self._next: Seconds = 0.0
+        self._state: dict[str, str] = {}
+        self._begun = False
+        self._warned: set[str] = set()
+        self._deaths: set[str] = set()
+
+    def show(self, report: "Report") -> None:
+        found = self._outlook.update(report)
+        if not self._begun and report.resumed:
+            done = count(report.progress.done + report.progress.dead)
+            self._echo(f"{clock(report.elapsed):>7}  going on with {report.job.id}: {done} pages have ended before")
+        if not self._begun and report.progress.seen:
+            self._echo(f"{clock(report.elapsed):>7}  seen: {safe(report.progress.seen, 200)}")
+        self._begun = True
+        for warning in report.warnings:
+            if warning not in self._warned:
+                self._echo(f"{clock(report.elapsed):>7}  warning: {safe(warning)}")
+        self._warned.update(report.warnings)
+        self._tell_deaths(report)
+        now = _state(report)
+        changes = [text for key, text in now.items() if key not in self._state]
+        changes += [f"{key}: over" for key in self._state if key not in now]
+        self._state = now
+        for change in changes:
+            self._echo(f"{clock(report.elapsed):>7}  {change}")
+        if report.elapsed >= self._next:
+            self._echo(line(report, found))
+            self._next = report.elapsed + self._every
+
+    def _tell_deaths(self, report: "Report") -> None:
+        """The first reasons for which tasks are given up: a run of hours must not keep them for its end."""
+        new = [why for why in report.errors if why.startswith(_DEAD) and why not in self._deaths]
+        for why in new[: MOST_DEATHS - len(self._deaths)]:
+            self._echo(f"{clock(report.elapsed):>7}  {safe(why)}")
+            self._deaths.add(why)
+
+    def close(self) -> None:
+        """Every line is out already."""
+
+
+def line(report: "Report", found: Range | Unknown) -> str:
+    progress = report.progress
+    numbers = "  ".join(
+        f"{word} {count(number)}"
+        for word, number in (
+            ("waiting", progress.waiting),
+            ("leased", progress.leased),
+            ("done", progress.done),
+            ("dead", progress.dead),
+        )
+    )
+    held = f"  ({safe(report.held_back, 100)})" if report.held_back else ""
+    numbers += f"  records {gains(report.found, report.stored)}"
+    return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}{held}"
+
+
+def _state(report: "Report") -> dict[str, str]:
+    """What is out of the ordinary now: a stable name -> what to say about it."""
+    found: dict[str, str] = {}
+    if report.held_back:
+        found["held back"] = safe(report.held_back)
+    if (state := report.progress.state) is not State.RUNNING:
+        found[f"the job is {state}"] = f"the job is {state}"
+    for cut in cuts(report.progress, report.job.rules.own_limits):
+        # Told when it begins: a crawl of hours must not keep it for its end.
+        found[f"cut: {cut.what}"] = f"cut: {cut_line(cut)}"
+    for lane in report.lanes:
+        name = f"lane {safe(lane.lane, 100)}"
+        if lane.state is not State.RUNNING:
+            found[f"{name} is {lane.state}"] = f"{name} is {lane.state}"
+        elif lane.rests_for > 0:
+            found[f"{name} rests"] = f"{name} rests for {rest(lane)}"
+    return found
+
+
+class JsonLines:
+    """One JSON object per line, about every second."""
+
+    def __init__(self, max_pages: int | None = None, echo: Callable[[str], None] = click.echo) -> None:
+        self._echo = echo
+        self._outlook = Outlook(max_pages)
+        self._next: Seconds = 0.0
+
+    def show(self, report: "Report") -> None:
+        found = self._outlook.update(report)
+        if report.elapsed >= self._next:
+            self._echo(json_line({"event": "progress", **facts(report), "eta": eta_facts(found)}))
+            self._next = report.elapsed + JSON_EVERY
+
+    def close(self) -> None:
+        """Every line is out already."""
+
+
+def facts(report: "Report") -> dict[str, Any]:
+    progress = report.progress
+    return {
+        "spider": report.job.spider,
+        "job": report.job.id,
+        "resumed": report.resumed,
+        "elapsed": round(report.elapsed, 3),
+        "waiting": progress.waiting,
+        "delayed": progress.delayed,
+        "leased": progress.leased,
+        "done": progress.done,
+        "dead": progress.dead,
+        "found": report.found,
+        "stored": report.stored,
+        "pages_per_second": round(report.pages_per_second, 3),
+        "workers": report.workers,
+        "held_back": report.held_back,
+        "paused": progress.paused,
+        "state": progress.state,
+        "lanes": report.lanes,
+        "errors": report.errors,
+        "seen": progress.seen,
+        "warnings": report.warnings,
+        "tallies": progress.tallies,
+        "cuts": cuts(progress, report.job.rules.own_limits),
+    } | ({"crew": report.crew, "unwritten": report.unwritten} if report.whole else {})
+
+
+def eta_facts(found: Range | Unknown) -> dict[str, Any]:
+    if isinstance(found, Unknown):
+        return {"unknown": found.value}
+    return {"low": round(found.low, 1), "high": round(found.high, 1), "likely": round(found.likely, 1)}

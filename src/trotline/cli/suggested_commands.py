@@ -1,0 +1,66 @@
+"""Commands that are suggested: with the places and ways out of the one that was typed, so that they work as shown."""
+
+import shlex
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from trotline.cli.main import trotline
+from trotline.config.urls import public
+from trotline.rules import redaction
+
+CARRIED = ("frontier", "sink", "out", "allow_private", "allow", "proxy", "proxy_mode")
+"""Options that say where things are and what may be visited: another command about the same job needs them too."""
+
+
+def typed() -> str:
+    """The command that was typed, without what must not be repeated: --fresh would throw the rest away."""
+    return shlex.join(["trotline", *(redaction.text(word) for word in sys.argv[1:] if word != "--fresh")])
+
+
+def same(name: str, *words: str, command: str | None = None) -> str:
+    """`trotline NAME WORDS`, and those of the carried options that NAME knows: of `command`, or of the one at work."""
+    options = [word for option in _carried(name, _given(command)) for word in option]
+    return shlex.join(["trotline", name, *words, *options])
+
+
+def file_in(command: str) -> str:
+    """The spider's file in a command as it was typed; FILE if there is none."""
+    return str(_given(command).get("spider") or "FILE")
+
+
+def file_of(spider: str) -> str:
+    """What to call the file of a spider that is known by its name: the one that `trotline new` would have made."""
+    return f"{spider}.py" if Path(f"{spider}.py").is_file() else "FILE"
+
+
+def _given(command: str | None) -> Mapping[str, Any]:
+    if command is None:
+        context = click.get_current_context(silent=True)
+        return context.params if context is not None else {}
+    _, name, *words = [*shlex.split(command), ""]
+    above = click.Context(trotline)
+    found = trotline.get_command(above, name)
+    if found is None:
+        return {}
+    # Resilient: it was parsed and checked when it was typed.
+    return found.make_context(name, words[:-1], parent=above, resilient_parsing=True).params
+
+
+def _carried(name: str, given: Mapping[str, Any]) -> Iterator[list[str]]:
+    found = trotline.get_command(click.Context(trotline), name)
+    flags = {param.name: param.opts[0] for param in found.params} if found is not None else {}
+    if "out" not in flags and given.get("out"):
+        given = {**given, "sink": given["out"], "out": None}
+    for option in CARRIED:
+        value = given.get(option)
+        if option not in flags or not value:
+            continue
+        if value is True:
+            yield [flags[option]]
+            continue
+        for each in value if isinstance(value, tuple) else (value,):
+            yield [flags[option], public(each) if option in ("frontier", "sink") else redaction.text(str(each))]

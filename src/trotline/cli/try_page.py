@@ -1,0 +1,178 @@
+"""`trotline try`: fetch one page and show what the spider makes of it."""
+
+import contextlib
+import io
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
+from trotline.cli.options import allow_option, examples, json_option, proxy_option, settings_of, wait_for
+from trotline.cli.suggested_commands import same
+from trotline.cli.text import json_line, safe, safe_url
+from trotline.config.settings import Settings
+from trotline.config.spider_loader import load
+from trotline.errors import SettingsError
+from trotline.model.answer import Answer
+from trotline.model.task import Task
+from trotline.processes import memory
+from trotline.rules import redaction
+
+if TYPE_CHECKING:
+    from trotline.commands.try_page import Trial
+    from trotline.processes.watchdog import Guard
+    from trotline.spider.route import Route
+    from trotline.spider.spider import Spider
+
+
+@click.command(
+    epilog=examples(
+        "trotline try shop.py                                    the first seed",
+        "trotline try shop.py product https://shop.example/p/17  one page, read by the route product",
+        "trotline try shop.py product URL --save tea.html        keep the page for a test",
+    )
+)
+@click.argument("spider")
+@click.argument("route_and_url", nargs=-1, metavar="[ROUTE] [URL]")
+@click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
+@allow_option
+@proxy_option
+@click.option("--all", "everything", is_flag=True, help="Every record, link and header, not only the first ones.")
+@click.option("--save", metavar="FILE", help="Keep the page's body, for testing.visit().")
+@json_option
+@click.pass_obj
+def command(
+    guard: "Guard | None",
+    /,
+    spider: str,
+    route_and_url: tuple[str, ...],
+    allow_private: bool | None,
+    allow: tuple[str, ...],
+    everything: bool,
+    save: str | None,
+    as_json: bool,
+    **flags: Any,
+) -> int:
+    """Fetch one page and show verdict, timing, headers, records, and which links would be admitted.
+
+    Nothing is stored, and no job is touched. robots.txt and all limits hold as in a run.
+    """
+    from trotline.cli.try_view import facts, lines
+
+    settings = settings_of(allow_private=allow_private, allow=allow, **flags)
+    if guard is not None:
+        memory.cap(settings.memory)
+    found = load(spider)
+    route, task = choose(found, route_and_url)
+    with contextlib.redirect_stdout(Aside()):
+        trial = wait_for(_attempt(found, route, task, settings, guard))
+    if as_json:
+        click.echo(json_line(facts(trial, route.name)))
+    else:
+        click.echo("\n".join(lines(trial, route.name, everything)))
+    if save:
+        _save(trial, route.name, Path(save), quiet=as_json)
+    good = trial.harvest is not None and not trial.harvest.rejects
+    return FINISHED if good else FINISHED_WITH_DEAD
+
+
+class Aside(io.TextIOBase):
+    """Where a handler prints to: standard error, as in a run, so that `--json` stays JSON; and without secrets."""
+
+    def __init__(self) -> None:
+        self._begun = ""
+
+    def write(self, text: str) -> int:
+        lines, newline, self._begun = (self._begun + text).rpartition("\n")
+        sys.stderr.write(redaction.text(lines + newline))
+        return len(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def close(self) -> None:
+        sys.stderr.write(redaction.text(self._begun))
+        self._begun = ""
+
+
+def choose(spider: "Spider", words: tuple[str, ...]) -> "tuple[Route, Task]":
+    """Route and task for `[ROUTE] [URL]`. Left out: the seed's route, the first seed."""
+    if len(words) > 2:
+        raise click.UsageError("give at most a route and a URL: trotline try SPIDER [ROUTE] [URL]")
+    url = next((word for word in words if "://" in word), None)
+    names = [word for word in words if word != url]
+    if len(names) > 1 or (names and names[0] not in spider.routes and re.search(r"[./]", names[0])):
+        raise SettingsError(
+            f"{safe(names[-1])!r} is not a web address",
+            hint="It begins with https:// or http://, as in https://shop.example/",
+        )
+    route = spider.route(names[0]) if names else None
+    if url is None:
+        return _first_seed(spider, route)
+    chosen = route or _route_for(spider, url)
+    try:
+        return chosen, chosen.task(url)
+    except ValueError as error:
+        raise SettingsError(str(error), hint="A web address looks like https://shop.example/p/17") from error
+
+
+def _first_seed(spider: "Spider", route: "Route | None") -> "tuple[Route, Task]":
+    for start in spider.seeds():
+        if start.route in spider.routes and (route is None or start.route == route.name):
+            return spider.route(start.route), start
+    whose = f"route {route.name!r}" if route else f"spider {spider.name!r}"
+    name = route.name if route else next(iter(spider.routes), "ROUTE")
+    raise SettingsError(f"{whose} has no seed to try", hint=f"Give a URL: {_example(name)}")
+
+
+def _route_for(spider: "Spider", url: str) -> "Route":
+    if len(spider.routes) == 1:
+        return next(iter(spider.routes.values()))
+    for start in spider.seeds():
+        if start.route in spider.routes and start.url == url:
+            return spider.route(start.route)
+    raise SettingsError(
+        f"which route is to read {safe_url(url, 100)}?",
+        hint=f"Name it: {_example('ROUTE')}, with ROUTE one of {', '.join(spider.routes) or 'none'}.",
+    )
+
+
+def _example(route: str) -> str:
+    """The command that was typed, with a route and a URL."""
+    given = click.get_current_context(silent=True)
+    return same("try", str(given.params["spider"]) if given else "SPIDER", route, "URL")
+
+
+async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Settings, guard: "Guard | None") -> "Trial":
+    from trotline.commands.try_page import Trier
+    from trotline.config import wiring
+
+    fetcher = wiring.open_fetcher(
+        spider,
+        allow_private=settings.allow_private,
+        allow=settings.allow,
+        proxy=settings.way_out,
+        slots=1,
+        timings=True,
+    )
+    try:
+        robots = wiring.open_robots(fetcher, spider) if spider.robots else None
+        return await Trier(spider, fetcher, wiring.open_gate(spider), robots, guard).attempt(route, task)
+    finally:
+        await fetcher.close()
+
+
+def _save(trial: "Trial", route: str, file: Path, *, quiet: bool) -> None:
+    answer = trial.answer
+    if not isinstance(answer, Answer):
+        raise SettingsError("there is no page to save", hint="The verdict above says why.")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(answer.body)
+    except OSError as error:
+        raise SettingsError(f"{file} cannot be written: {error.strerror}", hint="Give another file.") from error
+    if not quiet:
+        click.echo(f'\nsaved {file}; in a test:  visit({route}, "{file}", url="{safe_url(answer.url)}")')

@@ -1,0 +1,147 @@
+"""Trotline from Python, for those who embed it: the same parts, wired by hand."""
+
+import asyncio
+from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from trotline.commands.budget import give_budget
+from trotline.commands.seed import seed
+from trotline.config import wiring
+from trotline.config.urls import frontier_url, sink_url
+from trotline.config.wiring import AnyFrontier
+from trotline.errors import SettingsError
+from trotline.model.job import Job, Progress
+from trotline.model.proxy import Proxy
+from trotline.ports.frontier import BEAT, Frontier
+from trotline.ports.sink import Sink
+from trotline.processes.supervised_child import worker_name
+from trotline.spider.spider import Spider
+from trotline.worker.marker import Marker
+from trotline.worker.tools import Policy, Tools
+from trotline.worker.worker import Worker
+
+if TYPE_CHECKING:
+    from trotline.adapters.sqlite.validators import SqliteValidators
+
+
+class App:
+    """Where the tasks live and where the rows go.
+
+    `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), `sink` a URL or any object that keeps the Sink port's
+    promises.
+    `allow` names private hosts and networks that may be visited, `allow_private` allows all of them; `proxy` is the way
+    out (`Proxy.parse("http://...")`).
+    Workers run in this process; `trotline run` is the way to have them supervised.
+    """
+
+    def __init__(
+        self,
+        *,
+        frontier: str,
+        sink: str | Sink,
+        allow_private: bool = False,
+        allow: Sequence[str] = (),
+        proxy: Proxy | None = None,
+    ) -> None:
+        try:
+            self._frontier_url = frontier_url(frontier)
+            self._sink_url = sink_url(sink) if isinstance(sink, str) else ""
+        except ValueError as error:
+            raise SettingsError(str(error)) from error
+        self._given_sink = None if isinstance(sink, str) else sink
+        self._allow_private = allow_private
+        self._allow = tuple(allow)
+        self._proxy = proxy
+        self._frontiers: dict[str, AnyFrontier] = {}
+
+    async def __aenter__(self) -> Self:
+        self._has_rows = self._given_sink is not None or wiring.has_rows(self._sink_url)
+        self._sink = self._given_sink or wiring.open_sink(self._sink_url)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await wiring.finish_sink(self._sink)
+        for frontier in self._frontiers.values():
+            # Last of all: a job whose end was never told is gone on with, and its sink finished, by the next start.
+            await frontier.announce_finish()
+            await frontier.close()
+        await self._sink.close()
+
+    async def start(self, spider: Spider) -> Job:
+        """A new job with the spider's seeds; the unfinished one, if there is one."""
+        jobs = await wiring.open_jobs(self._frontier_url)
+        try:
+            job = await jobs.latest(spider.name)
+            if job is None or job.announced:
+                job = await jobs.start(spider.name, spider.rules)
+        finally:
+            await jobs.close()
+        frontier = await self._frontier(job)
+        now = (await frontier.progress()).now
+        gate = wiring.open_gate(spider)
+        await seed(spider, frontier, gate, now, extra=None)
+        await frontier.seal()
+        if spider.max_pages is not None:
+            await give_budget(frontier, spider, None, None)
+        return job
+
+    async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:
+        """Visit pages of the spider's latest job until it is finished."""
+        jobs = await wiring.open_jobs(self._frontier_url)
+        try:
+            job = await jobs.latest(spider.name)
+        finally:
+            await jobs.close()
+        if job is None:
+            raise SettingsError(f"spider {spider.name!r} has no job", hint="Start one first: await app.start(spider)")
+        validators = await self._validators(job, spider)
+        fetcher = wiring.open_fetcher(
+            spider, allow_private=self._allow_private, allow=self._allow, proxy=self._proxy, slots=slots
+        )
+        try:
+            tools = Tools(
+                job=job.id,
+                frontier=await self._frontier(job),
+                fetcher=fetcher,
+                sink=self._sink,
+                gate=wiring.open_gate(spider),
+                robots=wiring.open_robots(fetcher, spider) if spider.robots else None,
+                validators=validators,
+                marker=Marker(),
+                chance=wiring.open_chance(),
+            )
+            worker = Worker(worker_name(0), spider, tools, Policy(slots=slots, max_pages=max_pages))
+            beating = asyncio.create_task(_beat(tools.frontier, worker.name))
+            try:
+                await worker.run()
+            finally:
+                beating.cancel()
+        finally:
+            await fetcher.close()
+            if validators is not None:
+                await validators.close()
+
+    async def _validators(self, job: Job, spider: Spider) -> "SqliteValidators | None":
+        kind = type(self._sink)
+        sink = self._sink_url or f"object:{kind.__module__}.{kind.__qualname__}"
+        await wiring.check_validators(self._frontier_url, job, sink, spider, rows=self._has_rows)
+        self._has_rows = True
+        return wiring.open_validators(self._frontier_url, job, sink, spider)
+
+    async def progress(self, job: Job) -> Progress:
+        return await (await self._frontier(job)).progress()
+
+    async def _frontier(self, job: Job) -> AnyFrontier:
+        if job.id not in self._frontiers:
+            self._frontiers[job.id] = await wiring.open_frontier(self._frontier_url, job)
+        return self._frontiers[job.id]
+
+
+async def _beat(frontier: Frontier, worker: str) -> None:
+    """Slots that all wait for slow pages ask for no work; the worker lives all the same."""
+    while True:
+        await frontier.beat(worker)
+        await asyncio.sleep(BEAT)

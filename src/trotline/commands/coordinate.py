@@ -1,0 +1,201 @@
+"""A coordinator for the fleet: which spiders it cares for, and what it does for them."""
+
+import asyncio
+import secrets
+import socket
+from collections.abc import Callable, Sequence
+from os import getpid
+
+import msgspec
+
+from trotline.commands.feed import LoopClock, open_feed
+from trotline.commands.seed import Seeded, seed
+from trotline.config import wiring
+from trotline.config.code_version import code_version
+from trotline.config.settings import Settings
+from trotline.config.spider_loader import load
+from trotline.config.urls import MEMORY, REDIS, is_file, path_of, scheme_of
+from trotline.coordinator.coordinator import Coordinator
+from trotline.coordinator.seed_feed import HIGH_WATER
+from trotline.coordinator.tools import Charge, Client, Leads, News, Policy, Tools
+from trotline.errors import SettingsError
+from trotline.model.job import Job
+from trotline.model.time import Moment, Seconds
+from trotline.ports.leadership import Leadership
+from trotline.processes.signals import obeyed
+from trotline.spider.spider import Spider
+
+TELL_EVERY = 50_000
+"""Seeds between two words about them."""
+
+
+class Post(msgspec.Struct, frozen=True, kw_only=True):
+    """A spider, and where its tasks and rows are."""
+
+    ref: str
+    spider: Spider
+    frontier: str
+    sink: str
+
+    def charge(self, beside: str) -> Charge:
+        return Charge(
+            spider=self.spider.name,
+            rules=self.spider.rules,
+            version=code_version(self.ref),
+            schedule=None if beside else self.spider.schedule,
+            beside=beside,
+        )
+
+
+class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asked for."""
+
+    posts: tuple[Post, ...]
+    beside: str = ""
+    """A command that has started a job itself: no schedule then."""
+    keep: Seconds = Policy().keep
+    """Jobs that ended longer ago are forgotten."""
+    high_water: int = HIGH_WATER
+
+
+def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
+    """The spiders that were named; SettingsError if two of them cannot be told apart."""
+    posts: dict[str, Post] = {}
+    for ref in refs:
+        spider = load(ref)
+        if spider.name in posts:
+            raise SettingsError(
+                f"{ref} and {posts[spider.name].ref} are both spider {spider.name!r}",
+                hint="Name each spider once: jobs and files are known by its name.",
+            )
+        frontier, sink = settings.frontier_of(spider.name), settings.sink_of(spider.name)
+        posts[spider.name] = Post(ref=ref, spider=spider, frontier=frontier, sink=sink)
+    return tuple(posts.values())
+
+
+async def open_leadership(frontier_url: str) -> Leadership:
+    if frontier_url == MEMORY:
+        raise SettingsError(
+            "a frontier in memory belongs to one run: nobody could lead it",
+            hint="Name a place that is shared: --frontier sqlite:PATH or redis://HOST:PORT/0",
+        )
+    if scheme_of(frontier_url) in REDIS:
+        from trotline.adapters.redis.leadership import open_leadership as open_redis
+
+        return await open_redis(frontier_url)
+    from trotline.adapters.sqlite.leadership import SqliteLeadership
+
+    return SqliteLeadership(path_of(frontier_url))
+
+
+async def coordinate(plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
+    """Until a signal asks us to stop; then every office is free at once."""
+    interrupted = asyncio.Event()
+    with obeyed(interrupted.set):
+        stopping = asyncio.create_task(interrupted.wait())
+        frontiers = dict.fromkeys(post.frontier for post in plan.posts)
+        leading = [asyncio.create_task(_at(frontier, plan, tell)) for frontier in frontiers]
+        try:
+            await asyncio.wait([stopping, *leading], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in (stopping, *leading):
+                task.cancel()
+            ends = await asyncio.gather(*leading, return_exceptions=True)
+    for end in ends:
+        if isinstance(end, Exception):
+            raise end.exceptions[0] if isinstance(end, ExceptionGroup) else end
+
+
+async def look_after(post: Post, tell: Callable[[News], None]) -> None:
+    """The coordinator's part beside `trotline start`: rescue, alerts and the end of jobs. Who keeps the schedule, and
+    what is old, is a coordinator's own affair. Until cancelled."""
+    await _at(post.frontier, CoordinatePlan(posts=(post,), beside="start"), tell)
+
+
+async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
+    """The coordinator of the spiders whose tasks are in one place."""
+    posts = [post for post in plan.posts if post.frontier == frontier]
+    jobs = await wiring.open_jobs(frontier)
+    try:
+        leadership = await open_leadership(frontier)
+        try:
+            tools = Tools(
+                leadership=leadership,
+                jobs=jobs,
+                open_frontier=lambda job: wiring.open_frontier(frontier, job),
+                duties=SpiderDuties(plan, posts),
+                clock=LoopClock(),
+                chance=wiring.open_chance(),
+                tell=tell,
+            )
+            charges = [post.charge(plan.beside) for post in posts]
+            await Coordinator(coordinator_name(), charges, tools, Policy(keep=plan.keep)).run()
+        finally:
+            await leadership.close()
+    finally:
+        await jobs.close()
+
+
+def coordinator_name() -> str:
+    """A name that no other process ever has."""
+    return f"{socket.gethostname()}-{getpid()}-{secrets.token_hex(3)}"
+
+
+class SpiderDuties:
+    """What is done for jobs with the spider's own seeds and sink."""
+
+    def __init__(self, plan: CoordinatePlan, posts: Sequence[Post]) -> None:
+        self._plan = plan
+        self._posts = {post.spider.name: post for post in posts}
+
+    async def seed(self, job: Job, frontier: Client, leads: Leads, say: Callable[[str], None]) -> None:
+        post = self._posts[job.spider]
+        spider = post.spider
+        await frontier.set_high_water(self._plan.high_water)
+        seeded = await seed(
+            spider,
+            open_feed(frontier, post.frontier, self._plan.high_water, say, leads=leads),
+            wiring.open_gate(spider),
+            (await frontier.progress()).now,
+            extra=None,
+            told=_now_and_then(say),
+        )
+        say(_so_far(seeded))
+
+    async def conclude(self, job: Job) -> None:
+        await self._with_sink(self._posts[job.spider].sink, "finish")
+
+    async def maintain(self, now: Moment) -> None:
+        for sink in dict.fromkeys(post.sink for post in self._posts.values()):
+            await self._with_sink(sink, "maintain", now)
+
+    async def _with_sink(self, url: str, deed: str, *arguments: Moment) -> None:
+        """Only if there is one: a file that workers write on their own machines is not made here."""
+        if is_file(url) and not wiring.has_rows(url):
+            return
+        sink = wiring.open_sink(url)
+        try:
+            done = getattr(sink, deed, None)
+            if done is not None:
+                await wiring.check_sink(sink)
+                await done(*arguments)
+        finally:
+            await sink.close()
+
+
+def _now_and_then(say: Callable[[str], None]) -> Callable[[Seeded], None]:
+    told = 0
+
+    def hear(seeded: Seeded) -> None:
+        nonlocal told
+        if seeded.new + seeded.duplicate >= told + TELL_EVERY:
+            told = seeded.new + seeded.duplicate
+            say(_so_far(seeded))
+
+    return hear
+
+
+def _so_far(seeded: Seeded) -> str:
+    refused = sum(seeded.refused.values())
+    known = f", {seeded.duplicate:,} known already" if seeded.duplicate else ""
+    return f"{seeded.new:,} seeds put{known}" + (f", {refused:,} refused" if refused else "")

@@ -1,0 +1,109 @@
+"""Which job may a worker take part in? The newest unfinished one of its spider that lets its code version in."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from trotline.config import wiring
+from trotline.config.code_version import code_version
+from trotline.config.urls import is_file
+from trotline.config.wiring import AnyFrontier
+from trotline.model.job import Job, State
+from trotline.model.time import Seconds
+from trotline.ports.jobs import Jobs
+
+LOOK_BACK: Seconds = 15.0
+"""How often jobs before the newest one are looked at, too: one that was resumed, or left behind by a newer."""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look brought: a job to take part in, or those that are for other versions of the code."""
+
+    frontier: AnyFrontier | None = None
+    version: str = ""
+    """Ours."""
+    upgraded: bool = False
+    """It was let in just now, by us."""
+    others: tuple[Job, ...] = ()
+
+
+class Search:
+    """Looks for jobs again and again, and costs a server next to nothing while there is none."""
+
+    def __init__(self, frontier: str, ref: str, spider: str, *, upgrade: bool) -> None:
+        self._frontier = frontier
+        self._ref = ref
+        self._spider = spider
+        self._upgrade = upgrade
+        self._jobs: Jobs | None = None
+        self._looked_back: Seconds | None = None
+
+    def look_back(self) -> None:
+        """A job has ended: next time the older ones are looked at as well."""
+        self._looked_back = None
+
+    async def look(self) -> Found:
+        # Looking makes no file: whoever starts the job makes it.
+        if not wiring.is_there(self._frontier):
+            return Found()
+        # The file may have been replaced since we last looked.
+        version = code_version(self._ref)
+        others: list[Job] = []
+        async with self._opened() as jobs:
+            for job in await self._unfinished(jobs):
+                welcome = job.accepts(version)
+                frontier = await self._taken_up(job)
+                if frontier is None:
+                    continue
+                if welcome or self._upgrade:
+                    if not welcome:
+                        await jobs.admit(job.id, version)
+                    return Found(frontier=frontier, version=version, upgraded=not welcome)
+                await frontier.close()
+                others.append(job)
+        return Found(version=version, others=tuple(others))
+
+    async def close(self) -> None:
+        if self._jobs is not None:
+            jobs, self._jobs = self._jobs, None
+            await jobs.close()
+
+    async def _unfinished(self, jobs: Jobs) -> list[Job]:
+        """The newest first. A server may know a thousand old ones: they are not asked for at every look."""
+        now = asyncio.get_running_loop().time()
+        latest = await jobs.latest(self._spider)
+        found = [latest] if latest is not None and not latest.announced else []
+        if self._looked_back is None or now - self._looked_back >= LOOK_BACK:
+            self._looked_back = now
+            every = [job for job in await jobs.all() if job.spider == self._spider and not job.announced]
+            found += [job for job in reversed(every) if latest is None or job.id != latest.id]
+        return found
+
+    async def _taken_up(self, job: Job) -> AnyFrontier | None:
+        """The job's frontier; None if the job was cancelled, or has reached its limit."""
+        frontier = await wiring.open_frontier(self._frontier, job)
+        try:
+            progress = await frontier.progress()
+            cancelled = progress.state is State.CANCELLED or bool(progress.spent)
+        except BaseException:
+            await frontier.close()
+            raise
+        if cancelled:
+            await frontier.close()
+            return None
+        return frontier
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncIterator[Jobs]:
+        """A server's jobs stay open from look to look. A file is opened anew: it may be another one by then."""
+        jobs = self._jobs or await wiring.open_jobs(self._frontier)
+        self._jobs = jobs
+        try:
+            yield jobs
+        except BaseException:
+            await self.close()
+            raise
+        if is_file(self._frontier):
+            await self.close()

@@ -1,0 +1,209 @@
+"""Tasks from a list, into a job that is under way. A bad line is reported with its number, and loses no other."""
+
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+
+from trotline.commands.feed import HIGH_WATER, open_feed
+from trotline.commands.input_lines import read_lines, task_of
+from trotline.commands.open_job import is_cancelled
+from trotline.config import wiring
+from trotline.config.wiring import AnyFrontier
+from trotline.errors import SettingsError
+from trotline.frontier.gate import Gate
+from trotline.model.job import Job
+from trotline.model.lease import Admission
+from trotline.model.task import Task
+from trotline.model.task_json import seed_names
+from trotline.model.time import Moment
+from trotline.spider.route import Route
+from trotline.spider.spider import Spider
+
+BATCH = 500
+_COLUMNS = frozenset(seed_names())
+
+
+class PushPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asked for."""
+
+    frontier: str
+    source: str = "-"
+    table: str | None = None
+    """The rows of this table instead, at the URL that `source` is then."""
+    job: str | None = None
+    """None: the newest unfinished one of the spider."""
+    route: str | None = None
+    """Of lines that name none; None: the spider's first."""
+    priority: int | None = None
+    """Of lines that name none; None: the route's."""
+    high_water: int = HIGH_WATER
+
+
+class BadLine(msgspec.Struct, frozen=True):
+    number: int
+    why: str
+
+
+class Pushed(msgspec.Struct, kw_only=True):
+    """What came of the lines so far."""
+
+    job: str = ""
+    lines: int = 0
+    new: int = 0
+    duplicate: int = 0
+    bad: int = 0
+    """Lines that were reported: no task, out of scope, or refused by a job that drains."""
+    waits: str = ""
+    """Why it does not go on just now."""
+
+
+Line = tuple[int, Task]
+
+
+async def push(
+    plan: PushPlan, spider: Spider, report: Callable[[BadLine], None], show: Callable[[Pushed], None]
+) -> Pushed:
+    """Every line that can be a task becomes one."""
+    route = _route(plan, spider)
+    job = await find_job(plan.frontier, spider, plan.job)
+    frontier = await wiring.open_frontier(plan.frontier, job)
+    try:
+        pushing = _Push(plan, route, frontier, wiring.open_gate(spider), report, show)
+        await pushing.all()
+        return pushing.pushed
+    finally:
+        await frontier.close()
+
+
+async def find_job(frontier: str, spider: Spider, wanted: str | None) -> Job:
+    """The unfinished job that is meant."""
+    start = f"Start one: trotline start {spider.name}.py --detach"
+    if not wiring.is_there(frontier):
+        raise SettingsError(f"spider {spider.name!r} has no job yet", hint=start)
+    jobs = await wiring.open_jobs(frontier)
+    try:
+        own = [job for job in await jobs.all() if job.spider == spider.name]
+    finally:
+        await jobs.close()
+    if wanted is not None:
+        chosen = [job for job in own if job.id == wanted]
+        if not chosen:
+            known = ", ".join(job.id for job in own[-5:])
+            raise SettingsError(
+                f"spider {spider.name!r} has no job {wanted}", hint=f"It has: {known}" if known else start
+            )
+        own = chosen
+    unfinished = [job for job in own if job.finished_at is None and not await is_cancelled(frontier, job)]
+    if not unfinished:
+        what = f"{wanted} is finished or cancelled" if wanted else f"spider {spider.name!r} has no unfinished job"
+        raise SettingsError(what, hint=start)
+    return unfinished[-1]
+
+
+def _route(plan: PushPlan, spider: Spider) -> Route:
+    if plan.route is not None:
+        if plan.route not in spider.routes:
+            known = ", ".join(spider.routes) or "none"
+            raise SettingsError(f"spider {spider.name!r} has no route {plan.route!r}", hint=f"Its routes: {known}.")
+        return spider.routes[plan.route]
+    first = next(iter(spider.routes.values()), None)
+    if first is None:
+        raise SettingsError(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
+    return first
+
+
+async def _rows(url: str, table: str) -> AsyncIterator[tuple[int, bytes | None]]:
+    """Rows as lines: what a task has is taken from the columns of that name, other columns are somebody else's."""
+    number = 0
+    async for row in wiring.open_table(url, table):
+        number += 1
+        known = {name: _value(value) for name, value in row.items() if name in _COLUMNS and value is not None}
+        yield number, msgspec.json.encode(known)
+
+
+def _value(value: Any) -> Any:
+    """JSON in a column of text is what it says."""
+    return msgspec.Raw(value.encode()) if isinstance(value, str) and value.startswith(("{", "[")) else value
+
+
+class _Push:
+    def __init__(
+        self,
+        plan: PushPlan,
+        route: Route,
+        frontier: AnyFrontier,
+        gate: Gate,
+        report: Callable[[BadLine], None],
+        show: Callable[[Pushed], None],
+    ) -> None:
+        self._plan = plan
+        self._route = route
+        self._frontier = frontier
+        self._gate = gate
+        self._report = report
+        self._show = show
+        self._feed = open_feed(frontier, plan.frontier, plan.high_water, self._waits)
+        self.pushed = Pushed(job=frontier.job.id)
+
+    async def all(self) -> None:
+        now = (await self._frontier.progress()).now
+        batch: list[Line] = []
+        async for number, line in self._lines():
+            self.pushed.lines = number
+            if (task := self._task(number, line)) is not None:
+                batch.append((number, task))
+            if len(batch) >= min(BATCH, self._plan.high_water):
+                await self._put(batch, now)
+                batch = []
+        await self._put(batch, now)
+        self._show(self.pushed)
+
+    def _lines(self) -> AsyncIterator[tuple[int, bytes | None]]:
+        plan = self._plan
+        return read_lines(plan.source) if plan.table is None else _rows(plan.source, plan.table)
+
+    def _task(self, number: int, line: bytes | None) -> Task | None:
+        try:
+            return task_of(self._route, number, line, self._plan.priority)
+        except ValueError as error:
+            self._refuse(number, str(error))
+            return None
+
+    async def _put(self, batch: list[Line], now: Moment) -> None:
+        if not batch:
+            return
+        lines, tasks = self._through_the_gate(batch, now)
+        for number, answer in zip(lines, await self._feed.put(tasks), strict=True):
+            if answer is Admission.NEW:
+                self.pushed.new += 1
+            elif answer is Admission.DUPLICATE:
+                self.pushed.duplicate += 1
+            else:
+                self._refuse(number, "the job or its lane is draining, and admits nothing new")
+        self._show(self.pushed)
+
+    def _through_the_gate(self, batch: list[Line], now: Moment) -> tuple[list[int], list[Task]]:
+        """Line numbers and tasks of what may pass. Nearly always all of it: only otherwise each is asked alone."""
+        sifted = self._gate.seeds([task for _, task in batch], now)
+        if len(sifted.tasks) == len(batch):
+            return [number for number, _ in batch], sifted.tasks
+        lines: list[int] = []
+        tasks: list[Task] = []
+        for number, draft in batch:
+            alone = self._gate.seeds([draft], now)
+            if alone.tasks:
+                lines.append(number)
+                tasks += alone.tasks
+            else:
+                self._refuse(number, ", ".join(alone.refused))
+        return lines, tasks
+
+    def _refuse(self, number: int, why: str) -> None:
+        self.pushed.bad += 1
+        self._report(BadLine(number, why))
+
+    def _waits(self, why: str) -> None:
+        if why != self.pushed.waits:
+            self.pushed.waits = why
+            self._show(self.pushed)

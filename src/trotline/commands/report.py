@@ -1,0 +1,222 @@
+"""How far a job is, as its frontier tells it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+
+import msgspec
+
+from trotline.commands.dead_reasons import REJECTED, Burial, burials
+from trotline.commands.stored_rows import ask
+from trotline.config.wiring import AnyFrontier
+from trotline.errors import FrontierError
+from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView
+from trotline.model.row_counts import Stored
+from trotline.model.time import Seconds
+from trotline.ports.sink import Sink
+from trotline.rules.limit_cuts import cuts, unwanted
+from trotline.rules.warnings import warnings
+
+SHOW_EVERY: Seconds = 0.5
+_RATE_WINDOW = 20
+"""Reports over which the rate is taken."""
+_SELDOM = 19
+"""Times as long as looking at the lanes took, nobody looks again."""
+COUNT_WITHIN: Seconds = 2.0
+"""A sink that takes longer to answer is not waited for: the report goes out without its count."""
+COUNT_EVERY: Seconds = 1.0
+"""How often a sink is asked at most."""
+COUNT_AGAIN: Seconds = 15.0
+"""A count is never older than about this."""
+ENOUGH_PAGES = 20
+"""Pages after which something that never happened is worth a warning, while the job runs."""
+_ERRORS = ("retry: ", "dead: ")
+_UNCHANGED = "dropped: unchanged: 304"
+"""The tally of pages whose rows are still good."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the job is."""
+
+    job: Job
+    progress: Progress
+    lanes: list[LaneView]
+    pages_per_second: float
+    found: int
+    """Records that handlers gave; one that was met twice counts twice."""
+    errors: dict[str, int]
+    held_back: str
+    """Why leasing stopped; empty when it did not."""
+    workers: int
+    resumed: bool
+    elapsed: Seconds
+    whole: bool = False
+    """The whole job with everybody who takes part; else what one command sees of it."""
+    crew: list[WorkerView] = []
+    ours: int = 0
+    """Processes of the command that reports: they live, even if the frontier has not heard of them yet."""
+    stored: Stored | None = None
+    """What became of those records in the sink; None if nobody here can ask it."""
+    bad_seeds: str = ""
+    """Which lines of the file of seeds could not be used, and why; empty if all could."""
+    warnings: tuple[str, ...] = ()
+    """What the author or the operator should know."""
+    burials: tuple[Burial, ...] = ()
+    """Why tasks are dead and records were rejected; only in the last report of a job."""
+    unwritten: int = 0
+    """Parcels of results that wait for a writer: an operator's view counts them."""
+
+
+class Ending(StrEnum):
+    FINISHED = "finished"
+    FINISHED_WITH_DEAD = "finished with dead"
+    INTERRUPTED = "interrupted"
+    STOPPED_AT_LIMIT = "stopped at limit"
+    CANCELLED = "cancelled"
+    CUT = "finished, but cut by limits"
+    """All that was admitted was visited; links were left out by a limit or a trap that the spider did not set."""
+    EMPTY = "empty"
+    """Finished, and not a single record: something is wrong with the spider, or with the site."""
+
+
+def ending_of(progress: Progress, rules: LaneRules) -> Ending | None:
+    """How the job ended; None if it did not. `rules`: of the job."""
+    if progress.finished_at is None:
+        if progress.spent:
+            return Ending.STOPPED_AT_LIMIT
+        return Ending.CANCELLED if progress.state is State.CANCELLED else None
+    if progress.dead or progress.tallies.get(REJECTED):
+        return Ending.FINISHED_WITH_DEAD
+    some = progress.tallies.get("records") or progress.tallies.get(_UNCHANGED)
+    if not some:
+        return Ending.EMPTY
+    return Ending.CUT if unwanted(cuts(progress, rules.own_limits)) else Ending.FINISHED
+
+
+class Reporter:
+    """Makes reports of one job; remembers enough for a rate."""
+
+    def __init__(
+        self, frontier: AnyFrontier, *, resumed: bool = False, whole: bool = False, sink: Sink | None = None
+    ) -> None:
+        self._frontier = frontier
+        self._sink = sink
+        """Asked how many rows there are; None: nobody counts them."""
+        self._resumed = resumed
+        self._whole = whole
+        """The whole job with all its workers, from its beginning; else what this process sees of it."""
+        self._started = _now()
+        self._rates: deque[tuple[Seconds, int]] = deque(maxlen=_RATE_WINDOW)
+        self._last: Report | None = None
+        self._lanes: list[LaneView] = []
+        self._lanes_due: Seconds = 0.0
+        self._stored: Stored | None = None
+        self.bad_seeds = ""
+        self.notes: list[str] = []
+        """What is known from the start: who else works, which code, which seeds."""
+        self._stored_due: Seconds = 0.0
+
+    async def report(self, held_back: str = "", workers: int = 0) -> Report:
+        progress = await self._frontier.progress()
+        # A heartbeat may cross the goodbye of a worker whose job has ended: it is nobody's worker any more.
+        crew = await self._frontier.workers() if self._whole and progress.finished_at is None else []
+        pages = progress.done + progress.dead
+        since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
+        self._last = Report(
+            job=self._frontier.job,
+            progress=progress,
+            lanes=await self._lanes_now(),
+            pages_per_second=self._rate(progress, since_job_began),
+            found=progress.tallies.get("records", 0),
+            stored=await self._stored_now(),
+            errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
+            held_back=held_back,
+            workers=len(crew) if self._whole else workers,
+            resumed=self._resumed,
+            elapsed=since_job_began if self._whole else _now() - self._started,
+            whole=self._whole,
+            # In one order, so that nobody changes places between two looks.
+            crew=sorted(crew, key=lambda one: (one.about.host, one.name)),
+            ours=workers,
+            bad_seeds=self.bad_seeds,
+            warnings=(*self.notes, *(warnings(progress.tallies) if pages >= ENOUGH_PAGES else ())),
+        )
+        return self._last
+
+    async def last(self, held_back: str = "", workers: int = 0) -> Report:
+        """The report of a job that has ended: with the reasons for what went wrong."""
+        report = await self.report(held_back, workers)
+        told = (*self.notes, *warnings(report.progress.tallies))
+        report = msgspec.structs.replace(report, warnings=told)
+        if not report.progress.dead and not report.progress.tallies.get(REJECTED):
+            return report
+        return msgspec.structs.replace(report, burials=await burials(self._frontier))
+
+    async def _lanes_now(self) -> list[LaneView]:
+        """All lanes have to be looked at to name the few that matter. Where there are a hundred thousand of them, and
+        many who look, that is not done for every picture: it may take a twentieth of our time."""
+        started = _now()
+        if started >= self._lanes_due:
+            self._lanes = await self._frontier.lanes()
+            self._lanes_due = _now() + _SELDOM * (_now() - started)
+        return self._lanes
+
+    async def _stored_now(self) -> Stored | None:
+        """As seldom as the lanes: a hundred workers that look must not keep a database busy. None while the sink cannot
+        be asked: an old number would pass for the present one."""
+        started = _now()
+        if self._sink is not None and started >= self._stored_due:
+            self._stored = await _within(COUNT_WITHIN, ask(self._sink, rows=False))
+            took = _now() - started
+            # How long an answer did not come says nothing about what counting costs.
+            rest = took if self._stored is None else min(_SELDOM * took, COUNT_AGAIN)
+            self._stored_due = _now() + max(COUNT_EVERY, rest)
+        return self._stored
+
+    async def show(
+        self,
+        show: Callable[[Report], None],
+        held_back: Callable[[], str] = str,
+        workers: Callable[[], int] = int,
+        *,
+        every: Seconds = SHOW_EVERY,
+    ) -> None:
+        """Report to `show` for ever. A frontier that is away is part of the news, not the end of them."""
+        while True:
+            try:
+                show(await self.report(held_back(), workers()))
+            except FrontierError as error:
+                if self._last is not None:
+                    show(self._away(self._last, error))
+            await asyncio.sleep(every)
+
+    def _away(self, last: Report, error: FrontierError) -> Report:
+        """What we knew, while time goes on."""
+        return msgspec.structs.replace(
+            last,
+            held_back=f"the frontier is away, and asked again: {error.what}",
+            elapsed=last.elapsed + _now() - self._rates[-1][0],
+            pages_per_second=0.0,
+        )
+
+    def _rate(self, progress: Progress, since_job_began: Seconds) -> float:
+        """Pages per second over the last seconds; of the job's whole life if this is the first look at it."""
+        now, pages = _now(), progress.done + progress.dead
+        self._rates.append((now, pages))
+        since, before = self._rates[0]
+        if now > since:
+            return (pages - before) / (now - since)
+        return pages / since_job_began if self._whole and since_job_began > 0 else 0.0
+
+
+async def _within(limit: Seconds, asked: Awaitable[Stored | None]) -> Stored | None:
+    try:
+        async with asyncio.timeout(limit):
+            return await asked
+    except TimeoutError:
+        return None
+
+
+def _now() -> Seconds:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,153 @@
+"""One run of one spider on this machine: seed, supervise, show, end."""
+
+import asyncio
+import tempfile
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from trotline.commands.background_view import beside
+from trotline.commands.budget import give_budget
+from trotline.commands.open_job import open_job
+from trotline.commands.report import Ending, Report, Reporter, ending_of
+from trotline.commands.seed import seed
+from trotline.commands.startup_notes import about_code, about_others, about_seeds, bad_lines, source_of
+from trotline.commands.stored_rows import ask
+from trotline.config import wiring
+from trotline.config.code_version import code_version
+from trotline.config.urls import MEMORY
+from trotline.config.wiring import AnyFrontier
+from trotline.errors import TrotlineError
+from trotline.ports.sink import Sink
+from trotline.processes.child_process import Launched
+from trotline.processes.signals import obeyed
+from trotline.processes.worker_pool import Crew, Plan
+from trotline.spider.spider import Spider
+
+__all__ = ["Ending", "Report", "RunPlan", "run"]
+
+
+class RunPlan(Plan, frozen=True, kw_only=True):
+    """What the command line asked for."""
+
+    fresh: bool = False
+    """Start a new job even if an unfinished one could be resumed."""
+    seeds_file: str | None = None
+
+
+async def run(
+    plan: RunPlan, spider: Spider, show: Callable[[Report], None], launched: Sequence[Launched] = ()
+) -> tuple[Ending, Report]:
+    """Run until finished, stopped by a signal, or at a limit. The same call later goes on where this one ended.
+
+    `launched` are processes that were started ahead, to become the first children.
+    """
+    if plan.frontier == MEMORY:
+        # Children are processes of their own, so a frontier "in memory" is a file that nobody keeps.
+        with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
+            kept = msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db")
+            return await run(kept, spider, show, launched)
+    version = code_version(plan.ref)
+    opened = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    job, resumed, _ = opened
+    frontier = await wiring.open_frontier(plan.frontier, job)
+    await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
+    await wiring.check_validators(plan.frontier, job, plan.sink, spider, rows=wiring.has_rows(plan.sink))
+    sink = wiring.open_sink(plan.sink, job.id, job.started_at)
+    try:
+        await wiring.check_sink(sink)
+        run_ = _Run(plan, spider, resumed, frontier, sink, launched)
+        run_.note([*about_code(opened, plan.ref, version), *(await about_others(frontier) if resumed else ())])
+        ending = await run_.until_end(show)
+        await wiring.finish_sink(sink)
+        if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
+            # Last of all: after a crash before this line the same command comes back and finishes the sink.
+            await frontier.announce_finish()
+        return ending, msgspec.structs.replace(await run_.report(), stored=await ask(sink, rows=True))
+    finally:
+        await sink.close()
+        await frontier.close()
+
+
+class _Run:
+    """The crew, the seeding beside it, and what is told about both."""
+
+    def __init__(
+        self,
+        plan: RunPlan,
+        spider: Spider,
+        resumed: bool,
+        frontier: AnyFrontier,
+        sink: Sink,
+        launched: Sequence[Launched],
+    ) -> None:
+        self._plan = plan
+        self._spider = spider
+        self._frontier = frontier
+        self._interrupted = False
+        self._crew = Crew(plan, spider, frontier, launched)
+        self._reporter = Reporter(frontier, resumed=resumed, sink=sink)
+
+    async def until_end(self, show: Callable[[Report], None]) -> Ending:
+        working = asyncio.create_task(self._crew.run())
+        self._seeding = asyncio.create_task(self._seed())
+        showing = self._reporter.show(show, self._crew.held_back, self._crew.processes)
+        timing = asyncio.create_task(self._limit_time())
+        try:
+            async with beside(showing, self._stop_once):
+                with obeyed(self._interrupt):
+                    await asyncio.wait([self._seeding])
+                    if not self._seeding.cancelled():
+                        self._seeding.result()
+                    await working
+        except BaseException:
+            # Seeds that cannot work, or a defect: the children must not outlive us.
+            self._crew.stop()
+            self._crew.stop()
+            await asyncio.gather(working, return_exceptions=True)
+            raise
+        finally:
+            timing.cancel()
+            await asyncio.gather(timing, return_exceptions=True)
+        return await self._ending()
+
+    def note(self, notes: Sequence[str]) -> None:
+        """To be shown with the next report and in the summary."""
+        self._reporter.notes += notes
+
+    async def report(self) -> Report:
+        return await self._reporter.last(self._crew.held_back(), self._crew.processes())
+
+    async def _seed(self) -> None:
+        progress = await self._frontier.progress()
+        gate = wiring.open_gate(self._spider)
+        seeded = await seed(self._spider, self._frontier, gate, progress.now, extra=self._plan.seeds_file)
+        self.note(about_seeds(seeded))
+        self._reporter.bad_seeds = bad_lines(seeded)
+        await self._frontier.seal()
+
+    async def _limit_time(self) -> None:
+        if self._plan.max_time is not None:
+            await asyncio.sleep(self._plan.max_time)
+            self._stop()
+
+    def _interrupt(self) -> None:
+        self._interrupted = True
+        self._stop()
+
+    def _stop(self) -> None:
+        """Children finish what is in flight; seeds that are not put yet wait for the next run."""
+        self._seeding.cancel()
+        self._crew.stop()
+
+    def _stop_once(self) -> None:
+        """Ctrl-C also ends the reader of a pipe (`| tee log`): what is in flight may finish all the same."""
+        if not self._crew.stopping:
+            self._stop()
+
+    async def _ending(self) -> Ending:
+        if self._crew.failure:
+            raise TrotlineError(self._crew.failure, hint=self._crew.advice)
+        if self._interrupted:
+            return Ending.INTERRUPTED
+        return ending_of(await self._frontier.progress(), self._frontier.job.rules) or Ending.STOPPED_AT_LIMIT

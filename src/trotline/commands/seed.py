@@ -1,0 +1,149 @@
+"""Seeds, in batches, through the gate, into the frontier. Nothing is fetched: sitemaps are tasks (decision 073)."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from typing import Protocol
+
+import msgspec
+
+from trotline.commands.input_lines import read_lines, task_of
+from trotline.errors import SpiderRefused
+from trotline.frontier.gate import Gate
+from trotline.frontier.gate_result import Sifted
+from trotline.model.lease import Admission
+from trotline.model.sitemap_seed import ROUTE as SITEMAP
+from trotline.model.task import Task
+from trotline.rules import redaction
+from trotline.spider.spider import Spider
+
+BATCH = 500
+_MOST_BAD = 20
+_SEED = "A seed is an absolute http(s) URL inside the spider's scope (hosts, include, exclude)."
+
+
+class Seeded(msgspec.Struct):
+    new: int = 0
+    duplicate: int = 0
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+    examples: dict[str, str] = {}
+    """Reason -> a seed that was refused for it."""
+    bad: int = 0
+    """Lines of the file of seeds that are no task."""
+    bad_lines: list[tuple[int, str]] = []
+    """The first of them: number, reason."""
+
+
+class Puts(Protocol):
+    """Where seeds go: a frontier, or a feed in front of one."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]: ...
+
+
+async def seed(
+    spider: Spider,
+    frontier: Puts,
+    gate: Gate,
+    now: float,
+    *,
+    extra: str | None,
+    told: Callable[[Seeded], None] = lambda _: None,
+) -> Seeded:
+    """Put every seed; `told` hears how far it is after each batch.
+
+    A crash in the middle is harmless: the next run puts them again, and duplicates are known.
+    """
+    seeded = Seeded()
+    batch: list[Task] = []
+    async for task in _tasks(spider, extra, seeded):
+        if task.route not in spider.routes and task.route != SITEMAP:
+            known = ", ".join(spider.routes)
+            raise SpiderRefused(
+                f"the seed {redaction.url(task.url)} is for a route {task.route!r} that spider {spider.name!r} has not",
+                hint=f"Its routes (job_type in JSON) are: {known}.",
+            )
+        batch.append(task)
+        if len(batch) == BATCH:
+            await _put(frontier, gate, batch, now, seeded)
+            told(seeded)
+            batch = []
+    await _put(frontier, gate, batch, now, seeded)
+    told(seeded)
+    if not seeded.new and not seeded.duplicate:
+        raise _nothing_to_do(spider, seeded)
+    return seeded
+
+
+async def _put(frontier: Puts, gate: Gate, drafts: list[Task], now: float, seeded: Seeded) -> None:
+    if not drafts:
+        return
+    sifted = _sifted(gate, drafts, now)
+    for admission in await frontier.put(sifted.tasks):
+        if admission is Admission.NEW:
+            seeded.new += 1
+        elif admission is Admission.REFUSED:
+            seeded.refused["the job is draining"] += 1
+        else:
+            seeded.duplicate += 1
+    seeded.refused.update(sifted.refused)
+    for why, url in sifted.examples.items():
+        seeded.examples.setdefault(why, redaction.url(url))
+
+
+def _sifted(gate: Gate, drafts: list[Task], now: float) -> Sifted:
+    """A sitemap may be kept where the spider reads no pages: scope is for pages."""
+    sifted = gate.seeds([draft for draft in drafts if draft.route != SITEMAP], now)
+    sifted.add(gate.seeds([draft for draft in drafts if draft.route == SITEMAP], now, scoped=False))
+    return sifted
+
+
+async def _tasks(spider: Spider, extra: str | None, seeded: Seeded) -> AsyncIterator[Task]:
+    async for task in _pulled(spider.seeds()):
+        yield task
+    if extra is None:
+        return
+    route = next(iter(spider.routes.values()), None)
+    if route is None:
+        raise SpiderRefused(f"spider {spider.name!r} has no routes", hint="Write a handler with @spider.page")
+    async for number, line in read_lines(extra):
+        try:
+            if (found := task_of(route, number, line)) is not None:
+                yield found
+        except ValueError as error:
+            seeded.bad += 1
+            if len(seeded.bad_lines) < _MOST_BAD:
+                seeded.bad_lines.append((number, redaction.text(str(error))))
+
+
+async def _pulled(starts: Iterator[Task]) -> AsyncIterator[Task]:
+    """In one thread of their own: seeds may be an author's function that takes its time (a query, a large file), and
+    meanwhile signals must be heard and a coordinator must keep its office."""
+    loop = asyncio.get_running_loop()
+    pool = ThreadPoolExecutor(1, thread_name_prefix="trotline-seeds")
+    try:
+        while some := await loop.run_in_executor(pool, lambda: list(islice(starts, BATCH))):
+            for start in some:
+                yield start
+    finally:
+        pool.shutdown(wait=False)
+
+
+def _nothing_to_do(spider: Spider, seeded: Seeded) -> SpiderRefused:
+    if seeded.refused:
+        reasons = ", ".join(f"{count} x {why}" for why, count in seeded.refused.most_common(3))
+        example = next(iter(seeded.examples.values()), "none is kept")
+        return SpiderRefused(
+            f"no seed of spider {spider.name!r} was admitted: {reasons} (for example {example})",
+            hint=_SEED,
+        )
+    if seeded.bad:
+        line, why = seeded.bad_lines[0]
+        return SpiderRefused(
+            f"no line of the seeds can be used: {seeded.bad} of them are bad (line {line}: {why})", hint=_SEED
+        )
+    return SpiderRefused(
+        f"spider {spider.name!r} has no seeds",
+        hint='Give it some: @spider.page(seeds=["https://..."]), or --seeds FILE, or --seeds - for standard input.',
+    )

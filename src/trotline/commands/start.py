@@ -1,0 +1,190 @@
+"""A job for the fleet: made, seeded, and watched until the workers have finished it."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from trotline.commands.background_view import beside
+from trotline.commands.budget import give_budget
+from trotline.commands.coordinate import Post, look_after
+from trotline.commands.feed import HIGH_WATER, open_feed
+from trotline.commands.open_job import open_job
+from trotline.commands.report import Ending, Report, Reporter, ending_of
+from trotline.commands.retire_jobs import retire_old
+from trotline.commands.seed import seed
+from trotline.commands.startup_notes import about_code, about_seeds, bad_lines, source_of
+from trotline.commands.stored_rows import count_rows
+from trotline.config import wiring
+from trotline.config.code_version import code_version
+from trotline.config.urls import MEMORY
+from trotline.config.wiring import AnyFrontier
+from trotline.coordinator.tools import News
+from trotline.errors import SettingsError, TrotlineError
+from trotline.model.time import Seconds
+from trotline.processes.signals import obeyed
+from trotline.spider.spider import Spider
+
+ALONE: Seconds = 3.0
+"""After so long without a worker somebody should be told how to start one."""
+
+
+class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line asked for."""
+
+    ref: str
+    frontier: str
+    sink: str
+    """Where workers put the rows; it is only looked after."""
+    fresh: bool = False
+    """Start a new job even if an unfinished one could be resumed."""
+    detach: bool = False
+    """Seed it and leave."""
+    seeds_file: str | None = None
+    high_water: int = HIGH_WATER
+    max_pages: int | None = None
+    max_bytes: int | None = None
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    ending: Ending | None
+    """None: seeded, and left to the workers."""
+    report: Report
+    seeded: bool
+    announced: bool = False
+    """We told the job's end, and nobody else does."""
+    retired: tuple[str, ...] = ()
+    """Old jobs that were forgotten on the way."""
+
+
+async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
+    """Make the job, or go on with the unfinished one; seed it; show it until it has ended or we are interrupted."""
+    if plan.frontier == MEMORY:
+        raise SettingsError(
+            "a frontier in memory belongs to one run: no worker could take part in it",
+            hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
+        )
+    version = code_version(plan.ref)
+    opened = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    job, resumed, _ = opened
+    retired = await retire_old(plan.frontier)
+    frontier = await wiring.open_frontier(plan.frontier, job)
+    try:
+        await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
+        notes = about_code(opened, plan.ref, version)
+        started = await _Start(plan, spider, frontier, resumed, notes).until_end(show)
+        return msgspec.structs.replace(started, retired=tuple(retired))
+    finally:
+        await frontier.close()
+
+
+class _Start:
+    def __init__(self, plan: StartPlan, spider: Spider, frontier: AnyFrontier, resumed: bool, notes: list[str]) -> None:
+        self._plan = plan
+        self._spider = spider
+        self._frontier = frontier
+        self._reporter = Reporter(frontier, resumed=resumed, whole=True)
+        self._reporter.notes += notes
+        self._feeding = ""
+        self._last: Report | None = None
+        self._alone_since: Seconds | None = None
+        self._alerts: dict[str, str] = {}
+        self._announced = False
+        self._seeded = False
+
+    async def until_end(self, show: Callable[[Report], None]) -> Started:
+        interrupted = asyncio.Event()
+        with obeyed(interrupted.set):
+            stopping = asyncio.create_task(interrupted.wait())
+            seeding = asyncio.create_task(self._seed())
+            ending = asyncio.create_task(self._ended(seeding))
+            caring = asyncio.create_task(self._look_after())
+            tasks: list[asyncio.Task[Any]] = [stopping, seeding, ending, caring]
+            showing = self._reporter.show(self._show_to(show), self._held_back)
+            try:
+                async with beside(showing, interrupted.set, needed=True):
+                    await asyncio.wait([stopping, ending], return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+        found = Ending.INTERRUPTED if ending.cancelled() else ending.result()
+        report = await self._reporter.last()
+        stored = await count_rows(self._plan.sink, self._frontier.job)
+        report = msgspec.structs.replace(report, stored=stored)
+        return Started(ending=found, report=report, seeded=self._seeded, announced=self._announced)
+
+    async def _look_after(self) -> None:
+        """A small fleet needs no coordinator beside us. Where there is one already, it leads and we stand by."""
+        if self._plan.detach:
+            return
+        plan = self._plan
+        post = Post(ref=plan.ref, spider=self._spider, frontier=plan.frontier, sink=plan.sink)
+        try:
+            await look_after(post, self._hear)
+        except TrotlineError as error:
+            # The job goes on without: workers look after each other.
+            self._alerts["coordinator"] = f"no coordinator: {error.what}"
+
+    def _hear(self, news: News) -> None:
+        if news.job and news.job != self._frontier.job.id:
+            return
+        name = str(news.data.get("alert", ""))
+        if news.event == "alert.raised":
+            self._alerts[name] = news.text
+        elif news.event == "alert.over":
+            self._alerts.pop(name, None)
+        elif news.event == "job.finished":
+            self._announced = True
+
+    async def _ended(self, seeding: "asyncio.Task[None]") -> Ending | None:
+        await seeding
+        if self._plan.detach:
+            return None
+        while True:
+            # What is shown is as good as what we would ask for ourselves.
+            if self._last is not None and (found := ending_of(self._last.progress, self._last.job.rules)) is not None:
+                return found
+            await asyncio.sleep(0.1)
+
+    def _show_to(self, show: Callable[[Report], None]) -> Callable[[Report], None]:
+        def shown(report: Report) -> None:
+            self._last = report
+            show(report)
+
+        return shown
+
+    def _held_back(self) -> str:
+        """Why nothing moves, if nothing does."""
+        if self._feeding or self._last is None:
+            return self._feeding
+        now = asyncio.get_running_loop().time()
+        if self._last.crew or self._plan.detach:
+            self._alone_since = None
+            return next(iter(self._alerts.values()), "")
+        self._alone_since = self._alone_since or now
+        if now - self._alone_since < ALONE:
+            return ""
+        return f"no worker takes part yet; on this or any other machine: trotline work {self._plan.ref}"
+
+    async def _seed(self) -> None:
+        progress = await self._frontier.progress()
+        await self._frontier.set_high_water(self._plan.high_water)
+
+        def say(text: str) -> None:
+            self._feeding = text
+
+        seeded = await seed(
+            self._spider,
+            open_feed(self._frontier, self._plan.frontier, self._plan.high_water, say),
+            wiring.open_gate(self._spider),
+            progress.now,
+            extra=self._plan.seeds_file,
+        )
+        self._reporter.notes += about_seeds(seeded)
+        self._reporter.bad_seeds = bad_lines(seeded)
+        await self._frontier.seal()
+        self._seeded = True

@@ -1,0 +1,78 @@
+"""What somebody who starts a run should know before its end: who else works, which code, which seeds."""
+
+from pathlib import PurePath
+
+from trotline.commands.open_job import Opened
+from trotline.commands.seed import Seeded
+from trotline.config.spider_loader import parse_ref
+from trotline.config.wiring import AnyFrontier
+from trotline.model.job import WorkerView
+from trotline.ports.frontier import DEAD_AFTER
+from trotline.rules import redaction
+
+_SEED_REASONS = {
+    "host": "out of scope: not one of the spider's hosts",
+    "excluded": "out of scope: matches exclude",
+    "not included": "out of scope: matches no include pattern",
+    "depth": "out of scope: deeper than max_depth",
+}
+_MOST = 5
+"""Bad lines that are quoted."""
+
+
+def source_of(ref: str) -> str:
+    """What a job keeps of the file that it was started from: its name, for machines have it in different folders."""
+    address = parse_ref(ref)
+    return PurePath(address.file).name if address.file else address.module
+
+
+def about_code(opened: Opened, ref: str, version: str) -> list[str]:
+    """The job goes on with other code than it began with, or the last job of this name was another file's."""
+    source, before = source_of(ref), opened.before
+    if before is None:
+        return []
+    begun = before.rules.source
+    if begun and begun != source:
+        return [
+            f"{before.id} was started from {begun}, and this is {source}: two files have a spider named"
+            f" {before.spider!r}; rename one of them"
+        ]
+    if opened.resumed and version and before.version and version != before.version:
+        return [
+            f"{source} has changed since {before.id} began: pages that were read before keep what the old code stored"
+            " (visit all of them again: --fresh)"
+        ]
+    return []
+
+
+async def about_others(frontier: AnyFrontier) -> list[str]:
+    """Somebody else works on the job."""
+    alive = [worker for worker in await frontier.workers() if worker.silent_for < DEAD_AFTER]
+    if not alive:
+        return []
+    places = ", ".join(sorted({_place(worker) for worker in alive})[:_MOST])
+    return [f"another run is at work on {frontier.job.id} ({places}): both share its pages and its pace"]
+
+
+def _place(worker: WorkerView) -> str:
+    about = worker.about
+    return f"process {about.process} on {about.host}" if about.host else worker.name
+
+
+def about_seeds(seeded: Seeded) -> list[str]:
+    found = []
+    for why, count in seeded.refused.most_common():
+        example = seeded.examples.get(why, "")
+        such = f", such as {redaction.url(example)}" if example else ""
+        seeds = "1 seed is" if count == 1 else f"{count:,} seeds are"
+        found.append(f"{seeds} not visited: {_SEED_REASONS.get(why, why)}{such}")
+    return [*found, bad_lines(seeded)] if seeded.bad else found
+
+
+def bad_lines(seeded: Seeded) -> str:
+    """Which lines of the file of seeds cannot be used; empty if all can."""
+    if not seeded.bad:
+        return ""
+    quoted = "; ".join(f"line {line}: {why}" for line, why in seeded.bad_lines[:_MOST])
+    lines = "1 line" if seeded.bad == 1 else f"{seeded.bad:,} lines"
+    return f"{lines} of the seeds cannot be used: {quoted}" + ("; ..." if seeded.bad > _MOST else "")

@@ -1,0 +1,143 @@
+"""The life of a URL: asked of the ledger, the frontier and the gate."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from trotline.config import wiring
+from trotline.config.urls import path_of, scheme_of
+from trotline.model.job import LaneView, Whereabouts
+from trotline.model.task import Task
+from trotline.model.visit_row import VisitRow
+from trotline.ports.console import Console
+from trotline.ports.frontier import DEAD_AFTER
+from trotline.ports.ledger import Ledger
+from trotline.rules import redaction
+from trotline.rules.url_history import UNKNOWN, Facts, Identity, rule_behind
+from trotline.rules.urls import LONGEST_TEXT, Address, Refusal, UrlRules, fingerprint, read
+from trotline.spider.spider import Spider
+
+_LANES = 10_000
+"""Lanes among which the one of the URL is looked for."""
+_ROWS = 200
+_VISITS = 1_000
+"""Among which those of one job are looked for."""
+
+
+@asynccontextmanager
+async def ledger_at(sink_url: str) -> AsyncIterator[Ledger | None]:
+    """The ledger behind the sink's URL; None if that keeps none, or is not there. Looking never makes a file."""
+    if path_of(sink_url) and not (scheme_of(sink_url) == "sqlite" and wiring.has_rows(sink_url)):
+        yield None
+        return
+    sink: Any = wiring.open_sink(sink_url)
+    try:
+        yield sink if hasattr(sink, "story") else None
+    finally:
+        await sink.close()
+
+
+async def trace(
+    url: str,
+    job: str,
+    console: Console,
+    ledger: Ledger | None,
+    spider: Spider | None = None,
+    *,
+    alone: bool = False,
+    limit: int = 20,
+) -> Facts:
+    """All that is known about `url`: where it is in `job`, and its visits in that and (unless `alone`) in other jobs.
+    Nothing is fetched, and nothing is changed.
+
+    Without the spider its routes are not known: then only what was visited under this very URL is found.
+    """
+    progress = await console.progress()
+    # A link that is too long for the spider may be one that its pages led to.
+    rules = msgspec.structs.replace((spider.urls if spider else None) or UrlRules(), max_length=LONGEST_TEXT)
+    address = read(url, rules)
+    if isinstance(address, Refusal):
+        return Facts(job=job, asked=url, refusal=address.why, progress=progress)
+    known = [fingerprint(route, address.identity) for route in spider.routes] if spider else []
+    visits = await _visits(ledger, known, address, _VISITS if alone else limit + 1) if ledger is not None else []
+    visits = [visit for visit in visits if not alone or visit.job == job]
+    identities = [
+        Identity(route=route, fingerprint=number, whereabouts=await _whereabouts(console, number, address, visits))
+        for number, route in _names(known, spider, visits).items()
+    ]
+    why = _why_not(spider, address) if spider else ""
+    return Facts(
+        job=job,
+        asked=url,
+        url=address.url,
+        same_as=address.identity,
+        lane=address.lane,
+        refusal=why,
+        rule=rule_behind(spider.scope, address.url, why) if spider else "",
+        identities=tuple(identities),
+        visits=tuple(visits[-limit:]),
+        earlier=len(visits) > limit,
+        rows=tuple(await ledger.rows(_pages(url, address, visits), _ROWS)) if ledger is not None else (),
+        progress=progress,
+        lane_view=await _lane(console, address, visits),
+        workers=sum(worker.silent_for < DEAD_AFTER for worker in await console.workers()),
+    )
+
+
+async def _visits(ledger: Ledger, known: Sequence[int], address: Address, limit: int) -> list[VisitRow]:
+    """Under its identities and under its name; then of what led there, so that a redirect is told from its start."""
+    found = await ledger.story(known, url=redaction.url(address.url), limit=limit)
+    if address.identity != address.url:
+        found += await ledger.story([], url=redaction.url(address.identity), limit=limit)
+    others = {visit.fingerprint for visit in found} - set(known)
+    if others:
+        found = await ledger.story([*known, *others], url=redaction.url(address.url), limit=limit)
+    once = {(visit.job, visit.token, visit.leased_at): visit for visit in found}
+    return sorted(once.values(), key=lambda visit: (visit.leased_at, visit.token))
+
+
+def _names(known: Sequence[int], spider: Spider | None, visits: Sequence[VisitRow]) -> dict[int, str]:
+    """Fingerprint -> route."""
+    names = dict(zip(known, spider.routes if spider else (), strict=True))
+    return names | {visit.fingerprint: visit.route for visit in visits}
+
+
+async def _whereabouts(console: Console, number: int, address: Address, visits: Sequence[VisitRow]) -> Whereabouts:
+    """A task is looked for in every lane that it may be in: a redirect takes it to another one."""
+    lanes = {address.lane: None}
+    for visit in visits:
+        if visit.fingerprint == number:
+            lanes[visit.lane] = None
+            there = read(visit.moved_to) if visit.moved_to else address
+            lanes |= {there.lane: None} if isinstance(there, Address) else {}
+    best = UNKNOWN
+    for lane in lanes:
+        there_now = await console.whereabouts(Task(url=address.url, route="", lane=lane, fingerprint=number))
+        if there_now.state not in ("unknown", "ended"):
+            return there_now
+        best = there_now if there_now.state == "ended" else best
+    return best
+
+
+async def _lane(console: Console, address: Address, visits: Sequence[VisitRow]) -> LaneView | None:
+    wanted = {address.lane, *(visit.lane for visit in visits[-1:])}
+    views = {view.lane: view for view in await console.lanes(_LANES)}
+    return next((views[lane] for lane in sorted(wanted, key=lambda lane: lane == address.lane) if lane in views), None)
+
+
+def _pages(url: str, address: Address, visits: Sequence[VisitRow]) -> list[str]:
+    """The names under which rows may have been stored: rows keep URLs whole."""
+    return list(dict.fromkeys([url, address.url, address.identity, *(visit.url for visit in visits)]))
+
+
+def _why_not(spider: Spider, address: Address) -> str:
+    """Why the gate would not let it in as a link of its own host; empty if it would.
+
+    Seeds are not asked for: they may come from a database, and traps do not hold for them.
+    """
+    gate = wiring.open_gate(spider)
+    front = Task(url=f"{address.url.partition('://')[0]}://{address.lane}/", route="")
+    verdicts = [gate.explain(Task(url=address.url, route=route), front).verdict for route in spider.routes]
+    return "" if "admitted" in verdicts else next(iter(verdicts), "").removeprefix("refused: ")

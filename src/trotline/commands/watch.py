@@ -1,0 +1,61 @@
+"""A job as its operator sees it, whoever does its work."""
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from trotline.commands.background_view import beside
+from trotline.commands.outbox import unwritten
+from trotline.commands.report import Report, Reporter, ending_of
+from trotline.config import wiring
+from trotline.model.job import Job
+from trotline.model.time import Seconds
+from trotline.processes.signals import obeyed
+
+COUNT_EVERY: Seconds = 2.0
+"""How often it is asked what waits for a writer."""
+
+
+async def look(frontier_url: str, job: Job) -> Report:
+    """The job at this moment."""
+    frontier = await wiring.open_frontier(frontier_url, job)
+    try:
+        return await _counted(frontier_url, await Reporter(frontier, whole=True).report())
+    finally:
+        await frontier.close()
+
+
+async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> Report:
+    """Show the job until it has ended or somebody has seen enough; the last report."""
+    frontier = await wiring.open_frontier(frontier_url, job)
+    enough = asyncio.Event()
+    waiting = await _unwritten(frontier_url, job)
+
+    async def count() -> None:
+        nonlocal waiting
+        while True:
+            await asyncio.sleep(COUNT_EVERY)
+            waiting = await _unwritten(frontier_url, job)
+
+    def shown(report: Report) -> None:
+        show(msgspec.structs.replace(report, unwritten=waiting))
+        if ending_of(report.progress, report.job.rules) is not None:
+            enough.set()
+
+    try:
+        reporter = Reporter(frontier, whole=True)
+        with obeyed(enough.set):
+            async with beside(reporter.show(shown), enough.set, needed=True), beside(count(), enough.set):
+                await enough.wait()
+        return await _counted(frontier_url, await reporter.report())
+    finally:
+        await frontier.close()
+
+
+async def _counted(frontier_url: str, report: Report) -> Report:
+    return msgspec.structs.replace(report, unwritten=await _unwritten(frontier_url, report.job))
+
+
+async def _unwritten(frontier_url: str, job: Job) -> int:
+    return (await unwritten(frontier_url)).get(job.id, 0)

@@ -1,0 +1,296 @@
+"""A machine of the fleet: takes part in the jobs of one spider, one after another, and waits for the next."""
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from enum import StrEnum
+from typing import TypeVar
+
+import msgspec
+
+from trotline.commands.background_view import beside
+from trotline.commands.budget import lower_budget
+from trotline.commands.join_job import Found, Search
+from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
+from trotline.commands.retire_jobs import retire_old
+from trotline.commands.stored_rows import ask
+from trotline.config import wiring
+from trotline.config.urls import MEMORY, is_file
+from trotline.config.wiring import AnyFrontier
+from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, SinkUnreachable, TrotlineError
+from trotline.model.job import Job
+from trotline.model.time import Seconds
+from trotline.ports.sink import Sink
+from trotline.processes.child_process import Launched
+from trotline.processes.signals import obeyed
+from trotline.processes.worker_pool import Crew, Plan
+from trotline.spider.spider import Spider
+
+T = TypeVar("T")
+
+LOOK_AGAIN: Seconds = 1.0
+"""How often a worker that waits looks for a job."""
+
+
+class WorkPlan(Plan, frozen=True, kw_only=True):
+    """What the command line asked for."""
+
+    until_finished: bool = False
+    """End with the job, instead of waiting for the next."""
+    upgrade: bool = False
+    """Let our version of the spider's code into jobs that were started with another."""
+
+
+class What(StrEnum):
+    WAITS = "waits"
+    """No job of this spider is there."""
+    JOINED = "joined"
+    OTHER_VERSION = "other version"
+    AWAY = "away"
+    """The frontier does not answer."""
+    ENDED = "ended"
+    RETIRED = "retired"
+    """Old jobs were forgotten: `reason` names them."""
+
+
+class News(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker tells of itself."""
+
+    what: What
+    job: Job | None = None
+    version: str = ""
+    """Ours."""
+    upgraded: bool = False
+    reason: str = ""
+    ending: Ending | None = None
+    report: Report | None = None
+    announced: bool = False
+    """We are the one who tells the world that the job is finished; nobody else does."""
+
+
+class Hands(msgspec.Struct, frozen=True):
+    """How a worker is heard: news as they happen, and reports of the job that it takes part in."""
+
+    tell: Callable[[News], None]
+    show: Callable[[Report], None]
+    pause: Callable[[], None]
+    """No reports for a while."""
+    every: Seconds | None = SHOW_EVERY
+    """How often a report is wanted; None: never. A hundred workers that nobody looks at need not ask for them."""
+
+
+async def work(plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[Launched] = ()) -> Ending:
+    """Take part until somebody stops us; with `until_finished`, until a job has ended. How it ended."""
+    if plan.frontier == MEMORY:
+        raise SettingsError(
+            "a frontier in memory belongs to one run: nobody else can take part in it",
+            hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
+        )
+    return await _Member(plan, spider, hands, launched).until_end()
+
+
+class _Member:
+    """One member of the fleet: looks for a job, joins it, comes back."""
+
+    def __init__(self, plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[Launched]) -> None:
+        self._plan = plan
+        self._spider = spider
+        self._hands = hands
+        self._launched = list(launched)
+        self._stopped = asyncio.Event()
+        self._out_of_time = False
+        self._crew: Crew | None = None
+        self._told: set[tuple[What, str]] = set()
+        """What need not be said again."""
+        self._answered = False
+        """The frontier was there at least once."""
+        self._worked = False
+        """So was the sink."""
+        self._search = Search(plan.frontier, plan.ref, spider.name, upgrade=plan.upgrade)
+        self._left: Job | None = None
+        """A job that had not ended when we last heard of it."""
+
+    async def until_end(self) -> Ending:
+        try:
+            with obeyed(self._interrupt), self._limited():
+                while not self._stopped.is_set():
+                    found = await self._look()
+                    if found.frontier is not None:
+                        ending = await self._join(found)
+                    else:
+                        ending = await self._ended_without_us()
+                    if ending is None:
+                        await self._rest()
+                    elif self._plan.until_finished and ending is not Ending.INTERRUPTED:
+                        return ending
+            return Ending.STOPPED_AT_LIMIT if self._out_of_time else Ending.INTERRUPTED
+        finally:
+            await self._search.close()
+
+    @contextlib.contextmanager
+    def _limited(self) -> Iterator[None]:
+        """After `max_time` we stop, as if somebody had asked us to; the job goes on with the others."""
+        if self._plan.max_time is None:
+            yield
+            return
+        timer = asyncio.get_running_loop().call_later(self._plan.max_time, self._end_in_time)
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    def _end_in_time(self) -> None:
+        self._out_of_time = True
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        self._stopped.set()
+        if self._crew is not None:
+            self._crew.stop()
+
+    async def _rest(self) -> None:
+        waiting = asyncio.create_task(self._stopped.wait())
+        await asyncio.wait([waiting], timeout=LOOK_AGAIN)
+        waiting.cancel()
+
+    # Finding a job
+
+    async def _look(self) -> Found:
+        try:
+            found = await self._search.look()
+        except FrontierError as error:
+            self._bear(error, settled=self._answered)
+            return Found()
+        if not self._answered:
+            self._answered = True
+            await self._retire()
+        self._told.discard((What.AWAY, ""))
+        for job in found.others:
+            self._left = job
+            self._tell(News(what=What.OTHER_VERSION, job=job, version=found.version))
+        if found.frontier is None and not found.others and not self._others_told():
+            self._tell(News(what=What.WAITS))
+        return found
+
+    async def _retire(self) -> None:
+        if retired := await retire_old(self._plan.frontier):
+            self._tell(News(what=What.RETIRED, reason=", ".join(retired)))
+
+    def _others_told(self) -> bool:
+        """Whoever was told to upgrade need not be told that there is nothing to do."""
+        return any(what is What.OTHER_VERSION for what, _ in self._told)
+
+    def _bear(self, error: TrotlineError, *, settled: bool) -> None:
+        """A server that was there before is just away. One that never was is a mistake in the settings."""
+        if not settled:
+            raise error
+        self._tell(News(what=What.AWAY, reason=error.what))
+
+    def _tell(self, news: News) -> None:
+        """Once, until something changes."""
+        said = (news.what, news.job.id if news.job is not None else "")
+        if said not in self._told:
+            self._told.add(said)
+            self._hands.tell(news)
+
+    # Taking part
+
+    async def _join(self, found: Found) -> Ending | None:
+        """How the job ended; None if it did not, and is worth another look."""
+        frontier, plan = found.frontier, self._plan
+        assert frontier is not None  # noqa: S101 - asked by the caller
+        self._left = frontier.job
+        try:
+            rows = wiring.has_rows(plan.sink)
+            await wiring.check_validators(plan.frontier, frontier.job, plan.sink, self._spider, rows=rows)
+            sink = wiring.open_sink(plan.sink, frontier.job.id, frontier.job.started_at)
+            try:
+                await wiring.check_sink(sink)
+            except SinkUnreachable as error:
+                self._bear(error, settled=self._worked)
+                await sink.close()
+                return None
+            self._worked = True
+            self._told.clear()
+            news = News(what=What.JOINED, job=frontier.job, version=found.version, upgraded=found.upgraded)
+            self._hands.tell(news)
+            try:
+                return await self._take_part(frontier, sink)
+            finally:
+                await sink.close()
+        finally:
+            await frontier.close()
+
+    async def _take_part(self, frontier: AnyFrontier, sink: Sink) -> Ending | None:
+        reporter = Reporter(frontier, whole=True, sink=sink)
+        await lower_budget(frontier, self._spider, self._plan.max_pages, self._plan.max_bytes)
+        if (await frontier.progress()).finished_at is None:
+            await self._work(frontier, reporter)
+        ending = await self._patiently(lambda: self._ending(frontier))
+        if ending is None:
+            return None
+        announced = False
+        if ending is Ending.STOPPED_AT_LIMIT:
+            # For everybody, and for the coordinator that waits for its end: `resume` takes it up again.
+            await self._patiently(frontier.cancel)
+        if ending not in (Ending.INTERRUPTED, Ending.CANCELLED):
+            # First the sink, then the word: after a crash in between, the next who comes finishes both.
+            await wiring.finish_sink(sink)
+            announced = await self._patiently(frontier.announce_finish)
+        report = await self._patiently(reporter.last)
+        report = msgspec.structs.replace(report, stored=await ask(sink, rows=announced))
+        self._search.look_back()
+        self._left = None
+        self._hands.tell(News(what=What.ENDED, job=frontier.job, ending=ending, report=report, announced=announced))
+        return ending
+
+    async def _ended_without_us(self) -> Ending | None:
+        """The job that we had to leave may have been ended by the others between two looks."""
+        if self._left is None or not self._plan.until_finished or not wiring.is_there(self._plan.frontier):
+            return None
+        try:
+            frontier = await wiring.open_frontier(self._plan.frontier, self._left)
+        except FrontierError as error:
+            self._bear(error, settled=self._answered)
+            return None
+        try:
+            ending = await self._patiently(lambda: self._ending(frontier))
+            if ending is not None and ending is not Ending.INTERRUPTED:
+                report = await self._patiently(Reporter(frontier, whole=True).report)
+                self._hands.tell(News(what=What.ENDED, job=frontier.job, ending=ending, report=report))
+        finally:
+            await frontier.close()
+        return ending
+
+    async def _work(self, frontier: AnyFrontier, reporter: Reporter) -> None:
+        if self._stopped.is_set():
+            return
+        crew = self._crew = Crew(self._plan, self._spider, frontier, self._launched, strict=True)
+        self._launched = []
+        try:
+            async with contextlib.AsyncExitStack() as stack:
+                if self._hands.every is not None:
+                    showing = reporter.show(self._hands.show, crew.held_back, crew.processes, every=self._hands.every)
+                    await stack.enter_async_context(beside(showing, crew.stop_once))
+                await crew.run()
+        finally:
+            self._crew = None
+            self._hands.pause()
+        if crew.failure:
+            raise TrotlineError(crew.failure, hint="The job goes on without this worker. " + crew.advice)
+
+    async def _ending(self, frontier: AnyFrontier) -> Ending | None:
+        return (
+            Ending.INTERRUPTED if self._stopped.is_set() else ending_of(await frontier.progress(), frontier.job.rules)
+        )
+
+    async def _patiently(self, deed: Callable[[], Awaitable[T]]) -> T:
+        """A frontier that is away at the end of a job is asked again, until somebody stops us."""
+        while True:
+            try:
+                return await deed()
+            except FrontierUnreachable as error:
+                if self._stopped.is_set() or is_file(self._plan.frontier):
+                    raise
+                self._tell(News(what=What.AWAY, reason=error.what))
+                await self._rest()

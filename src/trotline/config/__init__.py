@@ -1,0 +1,1 @@
+"""Typed settings, URLs, the table of backends, and loading of spiders."""

@@ -1,0 +1,321 @@
+"""Text becomes types at the door, once: flags, then environment, then a settings file, then defaults.
+
+flags          trotline run shop.py --slots 32
+environment    TROTLINE_SLOTS=32
+file           trotline.toml, or [tool.trotline] in pyproject.toml, in the working directory
+defaults       the fields of Settings
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trotline.config.urls import frontier_url, has_password, sink_url
+from trotline.errors import SettingsError
+from trotline.model.limits import MIB
+from trotline.model.proxy import Proxy, ProxyMode
+from trotline.model.secret import Secret, SecretMissing, is_reference
+from trotline.model.time import Seconds, seconds
+from trotline.rules.addresses import allowed
+
+PREFIX = "TROTLINE_"
+OTHER_VARIABLES = {"TROTLINE_DEBUG"}
+"""Variables that are ours and no settings."""
+LARGEST_FILE = 1 << 17
+"""Bytes of a settings file."""
+MOST_PROCESSES = 256
+MOST_SLOTS = 4096
+LEAST_MEMORY = 256 * MIB
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to run, whatever the spider. docs/reference/settings.md explains each."""
+
+    frontier: str = ""
+    """Where the tasks live; empty: `sqlite:.trotline/SPIDER.frontier.db`."""
+    sink: str = ""
+    """Where records go; empty: `sqlite:SPIDER.db`."""
+    processes: int = 1
+    slots: int = 16
+    """Concurrent visits of one process."""
+    prefetch: int | None = None
+    """Tasks that a process holds ready beyond its slots; None: as many as its speed asks for."""
+    max_pages: int | None = None
+    max_bytes: int | None = None
+    max_time: Seconds | None = None
+    grace: Seconds = 30.0
+    """How long a stop may take."""
+    storage_patience: Seconds = 600.0
+    """How long a file that cannot be written (a full disk) is waited for."""
+    memory: int = 1024 * MIB
+    """Bytes that one worker process may use."""
+    visits: bool = True
+    """A line in the ledger for every visit, where the sink keeps one."""
+    allow_private: bool = False
+    """Private and loopback addresses may be visited."""
+    allow: tuple[str, ...] = ()
+    """Hosts and networks that may be visited although they are private."""
+    proxy: Proxy | None = None
+    """The way out."""
+    proxy_mode: ProxyMode = ProxyMode.ADDRESS
+    """What the proxy is told about a target."""
+
+    @property
+    def way_out(self) -> Proxy | None:
+        """The proxy, with its mode."""
+        return None if self.proxy is None else msgspec.structs.replace(self.proxy, mode=self.proxy_mode)
+
+    def frontier_of(self, spider: str) -> str:
+        return self.frontier or f"sqlite:.trotline/{file_name(spider)}.frontier.db"
+
+    def sink_of(self, spider: str) -> str:
+        return self.sink or f"sqlite:{file_name(spider)}.db"
+
+
+NAMES = Settings.__struct_fields__
+
+
+def file_name(spider: str) -> str:
+    """The spider's name as a file's name: what no file system likes becomes an underscore."""
+    return re.sub(r"[^\w.-]", "_", spider).lstrip(".") or "_"
+
+
+def read(flags: Mapping[str, Any], environment: Mapping[str, str], folder: Path) -> Settings:
+    """The settings of this run. `flags` that are None were not given."""
+    found: dict[str, Any] = {}
+    origin: dict[str, str] = {}
+    for source in (_from_file(folder), _from_environment(environment), _from_flags(flags)):
+        for name, (value, place) in source.items():
+            found[name], origin[name] = value, place
+    return Settings(**{name: _typed(name, value, origin[name]) for name, value in found.items()})
+
+
+def given(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
+    """What is set for all commands, by its name: where."""
+    return {
+        name: place
+        for source in (_from_file(folder), _from_environment(environment))
+        for name, (_, place) in source.items()
+    }
+
+
+def strangers(environment: Mapping[str, str]) -> list[str]:
+    """Variables that look like ours and are none: not an error (they may be somebody's), but worth a word."""
+    ours = {_variable(name) for name in NAMES} | OTHER_VARIABLES
+    return sorted(name for name in environment if name.startswith(PREFIX) and name not in ours)
+
+
+_Source = dict[str, tuple[Any, str]]
+
+
+def _from_flags(flags: Mapping[str, Any]) -> _Source:
+    given = {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items() if value is not None}
+    if "out" in given:
+        # --out FILE is the short way to say --sink; a complaint names what was typed.
+        given["sink"] = given.pop("out")
+    for name in {"proxy", "frontier", "sink"} & given.keys():
+        value, option = given[name]
+        if name == "proxy" and "@" in str(value) and not is_reference(value):
+            raise _readable_by_all(option, "a user or password", f", or set {_variable(name)}")
+        refuse_password(option, value, f", or set {_variable(name)}")
+    return given
+
+
+def refuse_password(option: str, value: Any, otherwise: str = "") -> None:
+    """SettingsError if the URL of a server has a password in it: every user of a machine can list command lines."""
+    if not is_reference(value) and has_password(str(value)):
+        raise _readable_by_all(option, "a password", otherwise)
+
+
+def _readable_by_all(option: str, what: str, otherwise: str) -> SettingsError:
+    return SettingsError(
+        f"{option} has {what} in it, which every user of this machine can read in the list of processes",
+        hint=f"Write {option} env:NAME or {option} file:PATH{otherwise}.",
+    )
+
+
+def _from_environment(environment: Mapping[str, str]) -> _Source:
+    for stranger in strangers(environment):
+        # A near miss is a typing error that would be ignored in silence; anything else may belong to another program.
+        if near := difflib.get_close_matches(stranger, [_variable(name) for name in NAMES], n=1, cutoff=0.8):
+            raise SettingsError(
+                f"environment variable {stranger} is not a setting", hint=f"Did you mean {near[0]}? Unset it otherwise."
+            )
+    return {n: (environment[_variable(n)], _variable(n)) for n in NAMES if environment.get(_variable(n), "") != ""}
+
+
+def _from_file(folder: Path) -> _Source:
+    own, shared = folder / "trotline.toml", folder / "pyproject.toml"
+    if own.is_file():
+        table, place = _toml(own), own.name
+    elif shared.is_file() and b"tool.trotline" in shared.read_bytes():
+        tools = _toml(shared).get("tool", {})
+        table = tools.get("trotline", {}) if isinstance(tools, dict) else {}
+        place = f"[tool.trotline] in {shared.name}"
+    else:
+        return {}
+    if not isinstance(table, dict):
+        raise SettingsError(f"{place} is no table", hint="Write one setting a line: slots = 16")
+    for key in table:
+        if key.replace("-", "_") not in NAMES:
+            raise SettingsError(f"{place}: unknown setting {key!r}", hint=_suggestion(key))
+    return {key.replace("-", "_"): (value, f"{key} in {place}") for key, value in table.items()}
+
+
+def _toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(_bytes(path).decode())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path.name} cannot be read: {error}", hint="Correct it, or move it away.") from error
+    except RecursionError as error:
+        raise SettingsError(f"{path.name} cannot be read: it is nested too deeply", hint="Correct it.") from error
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            found = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise SettingsError(f"{path.name} cannot be read: {error}", hint="Correct it, or move it away.") from error
+    if len(found) > LARGEST_FILE:
+        raise SettingsError(
+            f"{path.name} is larger than {LARGEST_FILE:,} bytes", hint="It cannot be a settings file: move it away."
+        )
+    return found
+
+
+def _suggestion(key: str) -> str:
+    near = difflib.get_close_matches(key.replace("-", "_"), NAMES, n=1, cutoff=0.5)
+    return f"Did you mean {near[0]!r}?" if near else f"Known settings: {', '.join(NAMES)}."
+
+
+def _variable(name: str) -> str:
+    return PREFIX + name.upper()
+
+
+def _typed(name: str, value: Any, place: str) -> Any:
+    if is_reference(value):
+        return _revealed(name, value, place)
+    try:
+        return _TYPES[name](value)
+    except ValueError as error:
+        raise SettingsError(f"{place}: {error}", hint="See docs/reference/settings.md for every setting.") from error
+
+
+def _revealed(name: str, reference: str, place: str) -> Any:
+    """The value behind `env:NAME` or `file:PATH`. It may be a secret: no message quotes it."""
+    try:
+        secret = Secret.parse(reference)
+    except SecretMissing as error:
+        raise SettingsError(f"{place}: {error}", hint="Set it, or write the value itself.") from error
+    try:
+        return _TYPES[name](secret.reveal())
+    except ValueError:
+        # Not "from": the cause quotes the value.
+        raise SettingsError(
+            f"{place}: what {reference} holds is no {name}", hint="See docs/reference/settings.md for every setting."
+        ) from None
+
+
+def _whole(most: int) -> Any:
+    def parse(value: Any) -> int:
+        try:
+            number = int(value) if isinstance(value, (int, str)) and not isinstance(value, bool) else 0
+        except ValueError:
+            number = 0
+        if not 1 <= number <= most:
+            raise ValueError(f"{value!r} is not a whole number from 1 to {most:,}")
+        return number
+
+    return parse
+
+
+def _length(value: Any) -> Seconds:
+    found = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else seconds(str(value))
+    if not 0 < found < float("inf"):
+        raise ValueError(f"{value!r} must be more than no time at all")
+    return found
+
+
+def size(text: str) -> int:
+    """`512MiB`, `1GiB`, `1.5G`: bytes. Units are powers of two, with or without the "iB"."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT])(?:I?B)?", text.strip().upper())
+    if match is None:
+        raise ValueError(f'{text!r} is not a size; write it like "512MiB" or "2GiB"')
+    return int(float(match[1]) * 1024 ** ("KMGT".index(match[2]) + 1))
+
+
+def _budget(value: Any) -> int:
+    found = value if isinstance(value, int) and not isinstance(value, bool) else size(str(value))
+    if not 1 <= found <= 10**18:
+        raise ValueError(f"{value!r} must be more than no bytes at all")
+    return found
+
+
+def _whole_or_none(most: int) -> Any:
+    def parse(value: Any) -> int:
+        return 0 if value in (0, "0") and value is not False else int(_whole(most)(value))
+
+    return parse
+
+
+def _memory(value: Any) -> int:
+    found = size(str(value))
+    if found < LEAST_MEMORY:
+        raise ValueError(f"{value!r} is less than a worker process needs; give it {LEAST_MEMORY // MIB} MiB or more")
+    return found
+
+
+def _yes_or_no(value: Any) -> bool:
+    known = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
+    found = known.get(str(value).lower())
+    if found is None:
+        raise ValueError(f'{value!r} is neither "yes" nor "no"')
+    return found
+
+
+def _places(value: Any) -> tuple[str, ...]:
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, (list, tuple)) or not all(isinstance(place, str) for place in given):
+        raise ValueError(f"{value!r} is not a list of hosts and networks")
+    places = tuple(place.strip() for place in given if place.strip())
+    allowed(places)
+    return places
+
+
+def _proxy(value: Any) -> Proxy:
+    if not isinstance(value, str):
+        raise ValueError("a proxy is a URL")
+    return Proxy.parse(value)
+
+
+def _proxy_mode(value: Any) -> ProxyMode:
+    try:
+        return ProxyMode(str(value).lower())
+    except ValueError:
+        raise ValueError(f"{value!r} is none of {', '.join(ProxyMode)}") from None
+
+
+_TYPES: dict[str, Any] = {
+    "frontier": frontier_url,
+    "sink": sink_url,
+    "processes": _whole(MOST_PROCESSES),
+    "slots": _whole(MOST_SLOTS),
+    "prefetch": _whole_or_none(MOST_SLOTS),
+    "max_pages": _whole(10**12),
+    "max_bytes": _budget,
+    "max_time": _length,
+    "grace": _length,
+    "storage_patience": _length,
+    "memory": _memory,
+    "visits": _yes_or_no,
+    "allow_private": _yes_or_no,
+    "allow": _places,
+    "proxy": _proxy,
+    "proxy_mode": _proxy_mode,
+}

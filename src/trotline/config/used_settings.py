@@ -1,0 +1,39 @@
+"""Which settings have an effect on which command.
+
+A flag that a command does not know is refused by the command line. What stands in the environment or in a settings file
+is there for all of them: a command that starts or does work says which of it has no effect on itself, and those that
+only look and steer take no more than the places.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from trotline.config.settings import NAMES, given
+
+_GUARD = {"allow_private", "allow", "proxy", "proxy_mode"}
+_PLACES = {"frontier", "sink"}
+USED: dict[str, frozenset[str]] = {
+    "run": frozenset(NAMES),
+    "work": frozenset(NAMES),
+    "start": frozenset(_PLACES | {"max_pages", "max_bytes"}),
+    "coordinate": frozenset(_PLACES),
+    "push": frozenset(_PLACES),
+    "try": frozenset(_GUARD),
+}
+"""By command: what has an effect on it."""
+
+
+def unused(command: str, environment: Mapping[str, str], folder: Path) -> list[str]:
+    """What was set for all commands and has no effect on this one, each with those that it has one on."""
+    used = USED.get(command)
+    if used is None:
+        return []
+    return [
+        f"{place} has no effect on trotline {command}; it is for {' and '.join(_who_uses(name))}"
+        for name, place in given(environment, folder).items()
+        if name not in used and name not in _PLACES
+    ]
+
+
+def _who_uses(name: str) -> list[str]:
+    return [command for command, used in USED.items() if name in used]

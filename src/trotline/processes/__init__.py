@@ -1,0 +1,1 @@
+"""Child processes: how they start, what they are told, their limits, signals."""

@@ -1,0 +1,116 @@
+"""A process that imports everything once, and forks a worker process whenever one is asked for.
+
+It opens nothing and starts no thread, so nothing is carried across the fork but code. What is asked for comes through
+standard input, a socket: the numbers that descriptors have at the supervisor's, and the descriptors themselves.
+"""
+
+import contextlib
+import ctypes
+import fcntl
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+from pathlib import Path
+
+from trotline.processes import child, memory
+
+ASKED = struct.Struct("ii")
+"""The numbers of the marker's cell and of the status pipe, as the orders will name them."""
+TOLD = struct.Struct("q")
+"""Through the last descriptor: first the process's number, then how it ended."""
+DESCRIPTORS = 5
+"""Marker's cell, status, standard input, output, and where to tell."""
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    control = socket.socket(fileno=os.dup(0))
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    child.warm_up()
+    memory.settle_down()
+    woken, waking = socket.socketpair()
+    for end in (woken, waking):
+        end.setblocking(False)
+    signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    born: dict[int, int] = {}
+    while True:
+        ready, _, _ = select.select([control, woken], [], [])
+        if woken in ready:
+            with contextlib.suppress(BlockingIOError):
+                woken.recv(4096)
+            _take_note(born)
+        if control in ready:
+            asked, descriptors, _, _ = socket.recv_fds(control, ASKED.size, DESCRIPTORS)
+            if len(asked) < ASKED.size or len(descriptors) < DESCRIPTORS:
+                # The supervisor is gone; the children see the end of their own standard input, finish what they have in
+                # hand and give back the rest. They would die with us, so we go last.
+                _take_note(born, wait=True)
+                return 0
+            _bear(descriptors, ASKED.unpack(asked), born)
+
+
+def _bear(descriptors: list[int], numbers: tuple[int, ...], born: dict[int, int]) -> None:
+    *given, told = descriptors
+    nurse = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            _grow_up(given, numbers, nurse)
+            code = child.serve()
+        finally:
+            # Whatever happened: never back into the nursery's loop.
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.flush()
+            os._exit(code)
+    born[pid] = told
+    for descriptor in given:
+        os.close(descriptor)
+    _tell(told, pid)
+
+
+def _grow_up(given: list[int], numbers: tuple[int, ...], nurse: int) -> None:
+    """In the new process: descriptors where they belong, and nothing of the nursery's left."""
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    if sys.platform.startswith("linux"):
+        # A nursery that is killed tells nobody how its children end; so they end with it.
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != nurse:
+        os._exit(1)
+    # Out of the way first: a number that is wanted may be one that is in use.
+    above = max(*numbers, 2) + 1
+    cell, status, stdin, stdout = (fcntl.fcntl(each, fcntl.F_DUPFD, above) for each in given)
+    wanted = {cell: numbers[0], status: numbers[1], stdin: 0, stdout: 1}
+    for descriptor, number in wanted.items():
+        os.dup2(descriptor, number)
+    os.dup2(stdout, 2)
+    kept = {*wanted.values(), 2}
+    for found in list(Path("/dev/fd").iterdir()):
+        if int(found.name) not in kept:
+            with contextlib.suppress(OSError):
+                os.close(int(found.name))
+
+
+def _take_note(born: dict[int, int], *, wait: bool = False) -> None:
+    while born:
+        pid, status = os.waitpid(-1, 0 if wait else os.WNOHANG)
+        if pid == 0:
+            return
+        told = born.pop(pid)
+        _tell(told, os.waitstatus_to_exitcode(status))
+        os.close(told)
+
+
+def _tell(told: int, number: int) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        os.write(told, TOLD.pack(number))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,131 @@
+"""Child processes, as the supervisor sees them."""
+
+import asyncio
+import contextlib
+import logging
+import mmap
+import os
+import secrets
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from trotline.processes.child_config import Orders
+from trotline.processes.child_process import Launched
+from trotline.rules import redaction
+from trotline.rules.child_output import Printed
+from trotline.worker.marker import SIZE, Marker
+
+LONGEST_STATUS = 600
+"""Characters of what a child says holds it back, or why it gives up."""
+
+log = logging.getLogger("trotline.processes")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class ChildProcess:
+    """A child with its orders, its marker, and what it says about itself."""
+
+    def __init__(self, name: str, launched: Launched) -> None:
+        self.name = name
+        self.marker = Marker(mmap.mmap(launched.cell, SIZE))
+        self.status = ""
+        os.close(launched.cell)
+        launched.taken = True
+        self._process = launched.process
+        # A thread of its own: the loop's common ones are fewer than the processes somebody may ask for.
+        waiter = ThreadPoolExecutor(1, thread_name_prefix="trotline-child")
+        self._ending = asyncio.get_running_loop().run_in_executor(waiter, self._process.wait)
+        waiter.shutdown(wait=False)
+        self._listening = asyncio.gather(self._listen(launched.status), self._pass_on())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    async def wait(self) -> int:
+        code = await asyncio.shield(self._ending)
+        # Its last words are in the pipes; a grandchild that holds them open must not hold us.
+        await asyncio.wait([self._listening], timeout=1.0)
+        self._listening.cancel()
+        return code
+
+    def resident(self) -> int:
+        try:
+            pages = Path(f"/proc/{self.pid}/statm").read_bytes().split()[1]
+        except (OSError, IndexError):
+            return 0
+        return int(pages) * _PAGE
+
+    def stop(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.terminate()
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def _listen(self, descriptor: int) -> None:
+        said = await _reader(os.fdopen(descriptor, "rb"))
+        begun = b""
+        while some := await said.read(65536):
+            *lines, begun = (begun + some).split(b"\n")
+            # Only the last counts. A line that never ends is not a status.
+            begun = begun[:65536]
+            if lines:
+                self._hear(lines[-1])
+
+    def _hear(self, line: bytes) -> None:
+        """The author's code runs in the child too, and may write anything to the pipe."""
+        try:
+            status = msgspec.json.decode(line, type=str)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            log.warning("child.status_unreadable name=%s %r", self.name, line[:100])
+            return
+        shown = redaction.text(status[: 2 * LONGEST_STATUS])[:LONGEST_STATUS]
+        self.status = "".join(char if char.isprintable() else " " for char in shown)
+
+    async def _pass_on(self) -> None:
+        """What the child prints goes to our standard error: beside a live view, and never into `--json`."""
+        assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
+        clock = asyncio.get_running_loop().time
+        pipe = await _reader(self._process.stdout)
+        printed = Printed(clock())
+        while some := await pipe.read(65536):
+            self._say(printed.feed(some, clock()))
+        self._say(printed.end(clock()))
+
+    def _say(self, shown: str) -> None:
+        # A closed terminal must not block the child.
+        with contextlib.suppress(OSError):
+            if shown:
+                sys.stderr.write(shown)
+                sys.stderr.flush()
+
+
+def worker_name(place: int) -> str:
+    """Host, process and place, and a number of its own: an incarnation is never mistaken for an earlier one."""
+    return f"{socket.gethostname()}-{os.getpid()}-{place}-{secrets.token_hex(3)}"
+
+
+def start_child(orders: Orders, launched: Launched | None = None) -> ChildProcess:
+    """Give a process its orders (its descriptors are filled in here): the one that waits for them, or a new one."""
+    launched = launched or Launched()
+    orders = msgspec.structs.replace(orders, marker=launched.cell, status=launched.status_there)
+    stdin = launched.process.stdin
+    assert stdin is not None  # noqa: S101 - a pipe was asked for
+    # A child that died meanwhile (somebody pressed Ctrl-C) takes no orders; its exit code tells.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        stdin.write(msgspec.json.encode(orders) + b"\n")
+        stdin.flush()
+    return ChildProcess(orders.name, launched)
+
+
+async def _reader(pipe: IO[bytes]) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+    return reader

@@ -1,0 +1,222 @@
+"""How a lane's answers change its pace.
+
+Slower on 429, 5xx and rising latency, back up while answers are good. A lane that says "too fast" rests; then one probe
+goes out, and what it admitted between two such answers is its limit. The pace comes back to just below the limit at
+once, to the limit in a while, and only after a long calm goes beyond it: each answer of that kind costs a rest. A lane
+that only fails rests with growing pauses, and is probed in the same way.
+"""
+
+import msgspec
+
+from trotline.model.lease import LaneNews
+from trotline.model.time import Moment, Seconds
+from trotline.model.verdict import Kind
+from trotline.rules.pace import BREAKER, RETRY_ALLOWANCE, ROBOTS_GOOD_FOR, Lane, failing, robots_known, shortest
+
+FIRST_REST: Seconds = 5.0
+LONGEST_REST: Seconds = 600.0
+THROTTLE_REST: Seconds = 2.0
+"""Rest after a 429 that names no time."""
+SLOWEST_STEP: Seconds = 0.01
+"""A lane with no noticeable interval gets at least this one when it has to slow down."""
+CALM_FOR = 20.0
+"""A lane comes back to its limit in so many times the time that finding it has cost."""
+SHORTEST_CALM: Seconds = 30.0
+LONGEST_CALM: Seconds = 7200.0
+
+_RECOVER = 0.98
+_RISING = 2.0
+_FORGET = 0.2
+"""How much of the share of failures each visit decides."""
+_DIP = 0.08
+"""How far below the limit a lane begins after a rest."""
+_FIRST_GUESS = 1.8
+"""So much slower than what was too fast."""
+_ENOUGH = 10
+"""Answers from which the limit can be told."""
+_INSTANT: Seconds = 0.001
+_DOUBLINGS = 20
+"""Beyond that every rest is the longest one, and a power would overflow some day."""
+_FAILED = frozenset({Kind.BROKEN, Kind.UNREACHABLE, Kind.BLOCKED})
+"""A site that blocks us counts too: going on at full speed would burn every task, and the address with them."""
+_ROBOTS_AGAIN: Seconds = ROBOTS_GOOD_FOR / 24
+"""What robots.txt says is written down again that often."""
+
+
+def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
+    """The lane after a visit's news. `chance` in [0, 1) spreads the ends of rests."""
+    if news.robots or news.interval > 0:
+        lane = _told(lane, news.interval, now)
+    if news.kind is Kind.THROTTLED:
+        return _throttled(lane, news, now, chance)
+    if news.kind in _FAILED:
+        return _failed(lane, news, now, chance)
+    if news.kind is Kind.REFUSED:
+        return lane
+    return _answered(lane, news, now)
+
+
+def _told(lane: Lane, asked: Seconds, now: Moment) -> Lane:
+    """robots.txt is known, and asks for this interval. A lane may have several origins: the longest counts."""
+    if robots_known(lane, now) and (
+        asked < lane.asked or (asked == lane.asked and now < lane.asked_at + _ROBOTS_AGAIN)
+    ):
+        return lane
+    longer = asked > lane.asked
+    lane = msgspec.structs.replace(lane, asked=asked, asked_at=now)
+    interval = max(lane.interval, shortest(lane))
+    if not longer or interval == lane.interval:
+        return lane
+    # Whoever brings the news may have waited for robots.txt itself before it asked for its page: count from now.
+    start = max(lane.next_start + interval - lane.interval, now + interval)
+    return msgspec.structs.replace(lane, interval=interval, next_start=start)
+
+
+def _answered(lane: Lane, news: LaneNews, now: Moment) -> Lane:
+    latency = news.took if lane.latency == 0 else lane.latency + (news.took - lane.latency) * 0.2
+    usual = news.took if lane.usual == 0 else lane.usual + (news.took - lane.usual) * 0.02
+    if (lane.failures > 0 or lane.rests > 0) and now >= lane.rest_until:
+        # Answers to what was asked before a rest began say nothing about what comes after it.
+        lane = _healed(lane, now)
+    if lane.limit > 0 or lane.trouble > 0:
+        lane = _counted(lane, now)
+    if latency > _RISING * usual + 0.05:
+        # Gently, from where it is: a lane without a noticeable interval is slowed by its own latency already.
+        interval, slowed_at = _slower(lane, 1.1, now, least=0.0)
+    else:
+        interval, slowed_at = max(shortest(lane), lane.interval * _RECOVER, _target(lane, now)), lane.slowed_at
+    if interval == lane.interval and latency == lane.latency and usual == lane.usual:
+        return lane
+    return msgspec.structs.replace(lane, interval=interval, slowed_at=slowed_at, latency=latency, usual=usual)
+
+
+def _healed(lane: Lane, now: Moment) -> Lane:
+    if lane.limit > 0 and lane.lost == 0:
+        lane = msgspec.structs.replace(lane, lost=max(now - lane.phase_at, _INSTANT), phase_at=now, answers=0)
+    return msgspec.structs.replace(lane, failures=0, failing_since=0.0, rests=0, rest_why="")
+
+
+def _counted(lane: Lane, now: Moment) -> Lane:
+    trouble = lane.trouble * (1 - _FORGET) if lane.trouble > 0.01 else 0.0
+    was_failing = failing(lane)
+    lane = msgspec.structs.replace(lane, trouble=trouble, answers=lane.answers + 1 if lane.limit > 0 else 0)
+    if was_failing and not failing(lane):
+        lane = msgspec.structs.replace(lane, credit=RETRY_ALLOWANCE, credited_at=now)
+    if lane.limit > 0 and lane.lost > 0 and lane.interval == shortest(lane) >= _target(lane, now):
+        # At full speed, and the site has nothing against it.
+        lane = msgspec.structs.replace(lane, limit=0.0, lost=0.0, answers=0, last_answers=0, last_phase=0.0)
+    return lane
+
+
+def _target(lane: Lane, now: Moment) -> Seconds:
+    """The interval that a lane comes back to: below its limit at first, at the limit when it was calm for a while, and
+    then beyond it, first slowly and then faster."""
+    if lane.limit == 0:
+        return 0.0
+    if lane.lost == 0:
+        return lane.interval
+    since = _calm(lane, now) - 1.0
+    return min(lane.ceiling, lane.limit / (1.0 + _DIP * since * since * since))
+
+
+def _calm(lane: Lane, now: Moment) -> float:
+    """How far it has come on its way back to the limit, which is at 1."""
+    way = min(LONGEST_CALM, max(SHORTEST_CALM, CALM_FOR * lane.lost)) if lane.sure else SHORTEST_CALM
+    return min((now - lane.phase_at) / way, 100.0)
+
+
+def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
+    why = f"rate limited: Retry-After {news.rest:.0f} s" if news.rest else "rate limited"
+    if now < lane.rest_until:
+        # It was asked before the rest began.
+        if now + news.rest <= lane.rest_until:
+            return lane
+        return msgspec.structs.replace(lane, rest_until=now + news.rest, rest_why=why)
+    rest = news.rest or THROTTLE_REST * (1 + chance)
+    if lane.rests == 0:
+        lane = _limited(lane, now, ban=False)
+    else:
+        # A probe: one visit alone cannot have been too fast.
+        rest = max(rest, min(LONGEST_REST, THROTTLE_REST * 2.0 ** min(lane.rests, _DOUBLINGS)) * (1 + 0.25 * chance))
+    return msgspec.structs.replace(
+        lane,
+        rests=lane.rests + 1,
+        failing_since=lane.failing_since or now,
+        rest_until=now + rest,
+        rest_why=why,
+    )
+
+
+def _failed(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
+    interval, slowed_at = lane.interval, lane.slowed_at
+    if news.kind is not Kind.BLOCKED:
+        interval, slowed_at = _slower(lane, 1.25, now)
+    failures = lane.failures + 1
+    lane = msgspec.structs.replace(
+        lane,
+        interval=interval,
+        slowed_at=slowed_at,
+        failures=failures,
+        failing_since=lane.failing_since or now,
+        trouble=lane.trouble + (1 - lane.trouble) * _FORGET,
+    )
+    if failures < BREAKER or now < lane.rest_until:
+        return lane
+    if news.kind is Kind.BLOCKED and lane.rests == 0:
+        lane = _limited(lane, now, ban=True)
+    rest = min(LONGEST_REST, FIRST_REST * 2.0 ** min(lane.rests, _DOUBLINGS)) * (1 + 0.25 * chance)
+    return msgspec.structs.replace(
+        lane,
+        rests=lane.rests + 1,
+        rest_until=now + max(rest, news.rest),
+        rest_why=f"{failures} failures in a row",
+    )
+
+
+def _limited(lane: Lane, now: Moment, *, ban: bool) -> Lane:
+    """It was too fast: another limit, and a phase that has ended."""
+    old, phase = lane.interval, now - lane.phase_at
+    if lane.limit == 0:
+        limit, sure = max(old, SLOWEST_STEP) * _FIRST_GUESS, ban
+    elif ban:
+        # A punishment, which tells nothing but that this was too much.
+        limit, sure = old / 0.85, True
+    elif lane.lost > 0 and _calm(lane, now) >= 1:
+        limit, sure = min(old / (1 - _DIP), max(old * 1.05, phase / max(1, lane.answers))), True
+    else:
+        limit, sure = _measured(lane, old, phase)
+    return msgspec.structs.replace(
+        lane,
+        limit=min(limit, lane.ceiling),
+        sure=sure,
+        interval=max(lane.interval, min(limit / (1 - _DIP), lane.ceiling)),
+        lost=0.0,
+        phase_at=now,
+        answers=0,
+        last_answers=lane.answers if lane.lost > 0 else 0,
+        last_phase=phase if lane.lost > 0 else 0.0,
+        slowed_at=now,
+    )
+
+
+def _measured(lane: Lane, old: Seconds, phase: Seconds) -> tuple[Seconds, bool]:
+    """The limit by what the site has admitted, and whether that could be told.
+
+    A site may have something in store when it lets us in again, and nothing when it says "too fast". Over the rest and
+    the phase together it admitted at most its rate, so the limit is not slower than that; less, if its store was full
+    before the rest was over. Two phases began with the same store: what the longer one had more is the rate alone.
+    """
+    slowest = (phase + lane.lost) / max(1, lane.answers)
+    more, longer = lane.answers - lane.last_answers, phase - lane.last_phase
+    if lane.answers < _ENOUGH or lane.last_answers == 0 or longer < 0.2 * lane.last_phase:
+        guess = old * 2
+        return (slowest, True) if lane.answers >= _ENOUGH and slowest < guess else (guess, False)
+    measured = longer / more if more > 0 else slowest
+    return max(min(measured, slowest), old * 1.05), True
+
+
+def _slower(lane: Lane, factor: float, now: Moment, least: Seconds = SLOWEST_STEP) -> tuple[Seconds, Moment]:
+    # Many visits in flight bring the same bad news: one step a second, or they would multiply.
+    if now < lane.slowed_at + 1.0:
+        return lane.interval, lane.slowed_at
+    return max(lane.interval, min(lane.ceiling, max(lane.interval, least) * factor)), now

@@ -1,0 +1,106 @@
+"""What a worker process prints, made safe for the supervisor's standard error.
+
+A handler may print a page: lines of any length, at any rate, with terminal escapes in them. Lines are cut before they
+are redacted, so that their cost is bounded; control characters become visible; output beyond a rate is dropped and
+counted.
+"""
+
+from trotline.model.time import Seconds
+from trotline.rules import redaction
+
+LONGEST_LINE = 16 * 1024
+"""Characters of a line that are shown."""
+_READ = 2 * LONGEST_LINE
+"""Bytes of a line that are redacted. More than is shown: a secret that is cut in half would not be recognised."""
+PER_SECOND = 1 << 20
+"""Bytes of output per second, over time."""
+BURST = 2 << 20
+"""Bytes that may come at once."""
+
+_VISIBLE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
+_VISIBLE |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
+"""Control characters move the cursor, some others turn the writing direction."""
+
+
+class Printed:
+    """The output of one process. Bytes and the time go in, text to show comes out."""
+
+    def __init__(self, now: Seconds) -> None:
+        self._begun = b""
+        self._cut = 0
+        """Bytes of the line that has begun which are not kept."""
+        self._allowance = float(BURST)
+        self._at = now
+        self._lines_dropped = 0
+        self._bytes_dropped = 0
+
+    def feed(self, some: bytes, now: Seconds) -> str:
+        """The whole lines that are complete now."""
+        whole, newline, begun = some.rpartition(b"\n")
+        if not newline:
+            self._keep(begun)
+            return ""
+        head, newline, rest = whole.partition(b"\n")
+        self._keep(head)
+        shown = self._shown(rest + newline, now)
+        self._keep(begun)
+        return shown
+
+    def end(self, now: Seconds) -> str:
+        """The rest: a line without an end, and the count of what was dropped."""
+        shown = self._shown(b"", now) if self._begun else ""
+        return shown + self._dropped()
+
+    def _keep(self, part: bytes) -> None:
+        room = _READ - len(self._begun)
+        self._begun += part[:room]
+        self._cut += max(0, len(part) - room)
+
+    def _shown(self, rest: bytes, now: Seconds) -> str:
+        """The line that had begun and the whole lines after it, if the rate allows it."""
+        begun, cut = self._begun, self._cut
+        self._begun, self._cut = b"", 0
+        if not self._within_rate(len(begun) + len(rest), now):
+            self._lines_dropped += 1 + rest.count(b"\n")
+            self._bytes_dropped += len(begun) + cut + 1 + len(rest)
+            return ""
+        return self._dropped() + _line(begun, cut) + _lines(rest)
+
+    def _within_rate(self, size: int, now: Seconds) -> bool:
+        self._allowance = min(float(BURST), self._allowance + max(0.0, now - self._at) * PER_SECOND)
+        self._at = now
+        if size > self._allowance:
+            return False
+        self._allowance -= size
+        return True
+
+    def _dropped(self) -> str:
+        if not self._lines_dropped:
+            return ""
+        lines, size = self._lines_dropped, self._bytes_dropped
+        self._lines_dropped = self._bytes_dropped = 0
+        return (
+            f"trotline: {lines:,} lines ({size:,} bytes) printed by a worker process are not shown:"
+            f" it prints more than {PER_SECOND:,} bytes per second\n"
+        )
+
+
+def _lines(printed: bytes) -> str:
+    lines = printed.split(b"\n")[:-1]
+    if any(len(line) > LONGEST_LINE // 2 for line in lines):
+        return "".join(map(_line, lines))
+    # At once: a page of empty lines would cost a call for each.
+    return _clean(printed)
+
+
+def _line(begun: bytes, cut: int = 0) -> str:
+    text = _clean(begun[:_READ])
+    cut += max(0, len(begun) - _READ)
+    if len(text) > LONGEST_LINE:
+        cut += len(text) - LONGEST_LINE
+        text = text[:LONGEST_LINE]
+    return f"{text} ... ({cut:,} bytes cut)\n" if cut else f"{text}\n"
+
+
+def _clean(printed: bytes) -> str:
+    return redaction.text(printed.decode(errors="replace")).translate(_VISIBLE)

@@ -1,0 +1,31 @@
+"""A grave as it may be shown. The task itself keeps its URL whole, and is revived with it."""
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+
+from trotline.model import task_json
+from trotline.model.job import Grave
+from trotline.model.secret import HIDDEN
+from trotline.model.task import Task
+from trotline.rules import redaction
+from trotline.rules.session_pinning import name_of
+
+
+def seed_of(task: Task) -> dict[str, Any]:
+    """The task as seeds have it, without what is sent along with it: that may be a password."""
+    meta = {name: HIDDEN if redaction.is_secret_header(name) else value for name, value in task.meta.items()}
+    plain = msgspec.structs.replace(task, headers=(), body=b"", meta=meta, session=name_of(task.session))
+    return task_json.to_seed(plain)
+
+
+def shown(grave: Grave, keys: Collection[str]) -> Grave:
+    """`keys`: query keys of the job whose values are hidden."""
+    hidden = {name: redaction.url(grave.task[name], keys) for name in ("url", "parent") if name in grave.task}
+    return msgspec.structs.replace(
+        grave,
+        url=redaction.url(grave.url, keys),
+        parent=redaction.url(grave.parent, keys),
+        task={**grave.task, **hidden},
+    )

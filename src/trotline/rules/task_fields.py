@@ -1,0 +1,256 @@
+"""What may stand in a task, field by field: checked where a value enters, so that no odd one meets a store later.
+
+A check gives the value back plain (a text that is a subclass of str becomes a str), or says what is wanted instead.
+"""
+
+import re
+import reprlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from trotline.model.harvest import Follow
+from trotline.model.task import Task
+from trotline.model.time import LAST_MOMENT
+
+LEAST_PRIORITY, MOST_PRIORITY = -1_000_000, 1_000_000
+"""Far more levels than anybody has use for; all frontiers tell them apart."""
+MOST_RETRIES = 1_000
+MOST_DEPTH = 1_000_000_000
+LONGEST_NAME = 1_000
+"""Characters of a lane, a pool, a session, a chain or a site."""
+LONGEST_KEY = 8_192
+"""Characters of a key: as many as a seed's URL may have."""
+LARGEST_BODY = LARGEST_META = 1024 * 1024
+"""Bytes of a request's body, and of what a task carries along: a frontier hands out tasks by the dozen."""
+DEEPEST_META = 100
+"""Nesting of what a task carries along. Readers of tasks have limits of their own."""
+
+_HALVES = re.compile("[\ud800-\udfff]")
+_NOT_IN_A_NAME = re.compile("[\r\n\0\x1f\ud800-\udfff]")
+_METHOD = re.compile(r"[A-Za-z][A-Za-z-]{0,31}")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+"""Where an object lies in memory helps nobody, and makes every message another one."""
+_encode = msgspec.msgpack.Encoder().encode
+_decode_meta = msgspec.msgpack.Decoder(dict[str, Any]).decode
+
+Check = Callable[[Any], Any]
+
+
+class OddValue(TypeError, ValueError):
+    """A value that cannot stand where it was given. Its text says what can."""
+
+
+class _Shown(reprlib.Repr):
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxstring = self.maxother = 80
+
+
+_shown = _Shown()
+
+
+def shown(value: Any) -> str:
+    """The value for a message: short, whatever it is, also if it cannot even say what it is."""
+    try:
+        return _ADDRESS.sub("", _shown.repr(value))
+    except Exception:
+        # Somebody's __repr__, or a number too long to be written: the message is about something else.
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def said(error: BaseException) -> str:
+    """What the error says, also if saying it raises another."""
+    try:
+        return str(error)
+    except Exception:
+        return "(its text cannot be shown)"
+
+
+def checked(argument: str, value: Any, check: Check) -> Any:
+    """The value, plain; OddValue names the argument, the value and what is allowed."""
+    try:
+        return check(value)
+    except OddValue as error:
+        raise OddValue(f"{argument} is {shown(value)}; give {error}") from None
+
+
+def whole(least: int, most: int) -> Check:
+    def check(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+            raise OddValue(f"a whole number from {least:,} to {most:,}")
+        return value if type(value) is int else int.__int__(value)
+
+    return check
+
+
+def name(value: Any) -> str:
+    """Text in one line, of a sane length."""
+    if not isinstance(value, str) or len(value) > LONGEST_NAME or _NOT_IN_A_NAME.search(value):
+        raise OddValue(f"text in one line, at most {LONGEST_NAME:,} characters")
+    return value if type(value) is str else str.__str__(value)
+
+
+def key(value: Any) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str) or not value or len(value) > LONGEST_KEY or _HALVES.search(value):
+        raise OddValue(f"text, from 1 to {LONGEST_KEY:,} characters")
+    return value if type(value) is str else str.__str__(value)
+
+
+def url(value: Any) -> str:
+    """Any text: whether it can be fetched is the gate's question."""
+    if not isinstance(value, str):
+        raise OddValue("a URL as text")
+    return value if type(value) is str else str.__str__(value)
+
+
+def method(value: Any) -> str:
+    if not isinstance(value, str) or not _METHOD.fullmatch(value):
+        raise OddValue('the name of an HTTP method, as "POST"')
+    return value.upper()
+
+
+def moment(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LAST_MOMENT:
+        raise OddValue("a moment up to the year 9999: seconds since 1970, or a datetime with a time zone")
+    return float(value)
+
+
+def meta(value: Any) -> dict[str, Any]:
+    """What is carried along must come back: plain values, under names that are text."""
+    if not isinstance(value, dict):
+        raise OddValue("a dict")
+    if value and not _comes_back(value):
+        raise OddValue(
+            "a dict of plain values (text, numbers, lists, dicts with text as names), nested at most "
+            f"{DEEPEST_META} deep, {LARGEST_META:,} bytes in all"
+        )
+    return value if type(value) is dict else dict(value)
+
+
+def _comes_back(value: dict[Any, Any]) -> bool:
+    try:
+        wire = _encode(value)
+        return len(wire) <= LARGEST_META and _decode_meta(wire) is not None and not _deep(value)
+    except Exception:
+        # Whatever somebody's own class raises when it is asked for its fields: it is no plain value.
+        return False
+
+
+def _deep(value: Any) -> bool:
+    level = [value]
+    for _ in range(DEEPEST_META):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, dict | list | tuple)
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return False
+    return True
+
+
+def headers(value: Any) -> tuple[tuple[str, str], ...]:
+    pairs = value.items() if isinstance(value, Mapping) else value
+    try:
+        given = [(one, other) for one, other in pairs]
+    except (TypeError, ValueError):
+        raise OddValue('pairs of name and value, as {"accept": "text/html"}') from None
+    found = []
+    for one, other in given:
+        value = str(other) if type(other) is int else other
+        if not isinstance(one, str) or not isinstance(value, str) or not one or _NOT_IN_A_NAME.search(one + value):
+            raise OddValue("names and values that are text without line breaks")
+        found.append((str.__str__(one), str.__str__(value)))
+    return tuple(found)
+
+
+def body(value: Any) -> bytes:
+    if not isinstance(value, bytes | bytearray | memoryview) or memoryview(value).nbytes > LARGEST_BODY:
+        raise OddValue(f"bytes, or text, at most {LARGEST_BODY:,} bytes")
+    return bytes(value)
+
+
+PLAIN: dict[str, Check] = {
+    "priority": whole(LEAST_PRIORITY, MOST_PRIORITY),
+    "key": key,
+    "depth": whole(0, MOST_DEPTH),
+    "session": name,
+    "chain": name,
+    "meta": meta,
+    "retries": whole(0, MOST_RETRIES),
+    "lane": name,
+    "pool": name,
+    "site": name,
+}
+"""What an author gives a task as it is."""
+_TASK: dict[str, Check] = {
+    **PLAIN,
+    "url": url,
+    "route": name,
+    "fingerprint": whole(-(2**63), 2**63 - 1),
+    "attempt": whole(0, MOST_DEPTH),
+    "created_at": moment,
+    "not_before": moment,
+    "parent": url,
+    "method": method,
+    "headers": headers,
+    "body": body,
+    "hops": whole(0, MOST_RETRIES),
+    "throttled": whole(0, MOST_RETRIES),
+}
+
+
+def task(given: Task) -> Task:
+    """The task with its values plain; OddValue says which of them cannot stand there."""
+    if _plainly_right(given):
+        return given
+    changed = {}
+    for field, check in _TASK.items():
+        value = getattr(given, field)
+        # By type too: False is equal to 0, and is none.
+        if value == (usual := _USUAL[field]) and type(value) is type(usual):
+            continue
+        plain = checked(f"a task's {field}", value, check)
+        if plain is not value:
+            changed[field] = plain
+    return msgspec.structs.replace(given, **changed) if changed else given
+
+
+def links(given: Follow) -> None:
+    """OddValue says what of it cannot stand there."""
+    checked("a Follow's route", given.route, name)
+    checked("a Follow's priority", given.priority, PLAIN["priority"])
+    checked("a Follow's meta", given.meta, meta)
+    if type(given.urls) not in (list, tuple):
+        raise OddValue(f"a Follow's urls is {shown(given.urls)}; give a list of URLs")
+    for each in given.urls:
+        checked("one of a Follow's urls", each, url)
+
+
+_EMPTY = Task(url="", route="")
+_USUAL = {field: getattr(_EMPTY, field) for field in _TASK}
+_USUAL_TYPES = tuple(map(type, msgspec.structs.astuple(_EMPTY)))
+
+
+def _plainly_right(given: Task) -> bool:
+    """Is it a task like nearly all are? Then its fields need not be looked at one by one."""
+    if tuple(map(type, msgspec.structs.astuple(given))) != _USUAL_TYPES:
+        return False
+    names = given.route + given.lane + given.pool + given.session + given.chain + given.site + given.method
+    return (
+        LEAST_PRIORITY <= given.priority <= MOST_PRIORITY
+        and 0 <= given.retries <= MOST_RETRIES
+        and 0 <= given.depth <= MOST_DEPTH
+        and len(names) <= LONGEST_NAME
+        and names.isprintable()
+        and given.method == _EMPTY.method
+        and 0 <= given.created_at <= LAST_MOMENT
+        and not (given.meta or given.headers or given.body or given.not_before or given.attempt or given.hops)
+        and not given.throttled
+    )

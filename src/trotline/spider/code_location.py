@@ -1,0 +1,84 @@
+"""Where in the author's code something went wrong."""
+
+import os
+import sysconfig
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from trotline.rules.task_fields import said, shown
+
+_LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+_NOT_THEIRS = ("<", *(folder + os.sep for folder in [*_LIBRARIES, str(Path(__file__).parent.parent)]))
+_COMPILED = (".pyx", ".pxi")
+"""Sources of compiled libraries, which name them without a folder."""
+_LONGEST = 300
+_LONGEST_STORY = 6_000
+"""Characters of a traceback; its end tells most."""
+
+
+def one_line(error: BaseException, handler: Callable[..., Any]) -> str:
+    """`ValueError: no price at shop.py:31 in product`: the error and the author's last line on the way to it."""
+    return f"{_said(error)} at {_place(error, handler)}"
+
+
+def group(error: BaseException, handler: Callable[..., Any]) -> str:
+    """`ValueError at shop.py:31 in product`: the same for every page on which the same line fails in the same way."""
+    return f"{type(error).__name__} at {_place(error, handler)}"
+
+
+def story(error: BaseException) -> str:
+    """The error in one line, then its traceback from the author's first line on, the last part of it if it is long."""
+    headline = _said(error)
+    try:
+        told = traceback.TracebackException.from_exception(error, compact=True)
+        told.stack = traceback.StackSummary.from_list(_from_the_author_on(told.stack))
+        # Without its usual head, by which people and log watchers know a crash of the program itself.
+        text = "".join(told.format()).replace("Traceback (most recent call last):\n", "")
+    except Exception as defect:
+        # Errors with properties of their own may fail while they are written down.
+        text = f"(its traceback cannot be shown: {type(defect).__name__})"
+    if len(text) > _LONGEST_STORY:
+        text = "(cut)\n..." + text[-_LONGEST_STORY:]
+    return f"{headline}\n\n{text}".rstrip()
+
+
+def _from_the_author_on(frames: "traceback.StackSummary") -> "list[traceback.FrameSummary]":
+    """Without our own frames on the way to the handler: they say nothing about the error."""
+    first = next((place for place, frame in enumerate(frames) if _is_authors(frame.filename)), 0)
+    return list(frames)[first:]
+
+
+def _said(error: BaseException) -> str:
+    text = " ".join(said(error).split())
+    if len(text) > _LONGEST:
+        text = text[:_LONGEST] + "..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def line_of(given: object, handler: Callable[..., Any]) -> str:
+    """`shop.py:31 in product`: where a generator stands, just after it gave something; else where its function is."""
+    frame = getattr(given, "gi_frame", None) or getattr(given, "ag_frame", None)
+    if frame is not None:
+        return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
+    return _first_line(handler)
+
+
+def _place(error: BaseException, handler: Callable[..., Any]) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    code = getattr(handler, "__code__", None)
+    mine = code.co_filename if code is not None else ""
+    for frame in reversed(frames):
+        if frame.filename == mine or _is_authors(frame.filename):
+            return f"{Path(frame.filename).name}:{frame.lineno} in {frame.name}"
+    return _first_line(handler)
+
+
+def _first_line(handler: Callable[..., Any]) -> str:
+    code = getattr(handler, "__code__", None)
+    return shown(handler) if code is None else f"{Path(code.co_filename).name}:{code.co_firstlineno} in {code.co_name}"
+
+
+def _is_authors(file: str) -> bool:
+    return not file.startswith(_NOT_THEIRS) and not file.endswith(_COMPILED)

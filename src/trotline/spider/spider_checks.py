@@ -1,0 +1,201 @@
+"""Settings of a spider, checked when it is made: what is wrong, of what, and what to write instead."""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
+from typing import Any, TypeVar
+
+from trotline.errors import SpiderRefused
+from trotline.model.pace import Pace, Rate
+from trotline.model.schedule import Overlap, Schedule
+from trotline.model.secret import Secret
+from trotline.model.time import Seconds
+from trotline.rules import content_types, schedules
+from trotline.rules.scope import Scope
+from trotline.rules.task_fields import MOST_RETRIES as MOST_RETRIES
+from trotline.rules.task_fields import said, shown
+
+T = TypeVar("T")
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_NAME_HINT = "A name has 1 to 64 letters, digits, - or _."
+_BREAKS = re.compile(r"[\r\n\0\ud800-\udfff]")
+"""Line breaks, and halves of characters: neither can be sent in a header."""
+_HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|[0-9a-f:]+")
+_USUAL_SLOWEST = Pace().slowest
+MOST_AT_ONCE = 10_000
+
+
+def name(given: Any) -> str:
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
+        raise SpiderRefused(
+            f"{shown(given)} cannot be a spider's name", hint=f'{_NAME_HINT} For example Spider("shop").'
+        )
+    return str.__str__(given)
+
+
+def route_name(spider: str, given: Any) -> str:
+    if not isinstance(given, str) or not _NAME.fullmatch(given):
+        raise SpiderRefused(
+            f"spider {spider!r}: {shown(given)} cannot be a route's name",
+            hint=f'{_NAME_HINT} Name the function, or write page(name="product").',
+        )
+    return str.__str__(given)
+
+
+class Checks:
+    """The checks of one spider or route; its place stands in every message."""
+
+    def __init__(self, place: str) -> None:
+        self.place = place
+
+    def refuse(self, what: str, hint: str) -> SpiderRefused:
+        return SpiderRefused(f"{self.place}: {what}", hint=hint)
+
+    def number(self, field: str, given: Any, *, least: int, most: int | None = None) -> int:
+        if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= (most or given):
+            upto = "on" if most is None else f"to {most:,}"
+            raise self.refuse(f"{field} is {shown(given)}", f"Give a whole number from {least} {upto}.")
+        return given
+
+    def instance(self, field: str, given: Any, kind: type[T]) -> T:
+        if not isinstance(given, kind):
+            raise self.refuse(f"{field} is {shown(given)}", f"Give a {kind.__name__}.")
+        return given
+
+    def text(self, field: str, given: Any) -> str:
+        if not isinstance(given, str) or _BREAKS.search(given):
+            raise self.refuse(f"{field} is {shown(given)}", "Give it as text in one line.")
+        return str.__str__(given)
+
+    def scope(self, hosts: Any, include: Any, exclude: Any, max_depth: int | None) -> Scope:
+        try:
+            return Scope(hosts=hosts, include=include, exclude=exclude, max_depth=max_depth)
+        except Exception as error:
+            # Also what somebody's own class raises when it is asked for its text.
+            raise self.refuse(said(error), 'For example hosts=["shop.example"], include=[r"/product/"].') from error
+
+    def headers(self, field: str, given: Any) -> dict[str, str | Secret]:
+        """Values may be secrets, so no message shows one."""
+        if not isinstance(given, Mapping):
+            raise self.refuse(f"{field} is a {type(given).__name__}", f'Give a dict: {field}={{"name": "value"}}.')
+        for name, value in given.items():
+            text = value.reveal() if isinstance(value, Secret) else value
+            if not isinstance(name, str) or not isinstance(text, str) or not name or _BREAKS.search(name + text):
+                raise self.refuse(
+                    f"the value of {shown(name)} in {field} is not a text in one line, or its name is not",
+                    "Names and values are texts without line breaks; a value may be Secret.env(...).",
+                )
+        return dict(given)
+
+    def names(self, field: str, given: Any) -> tuple[str, ...]:
+        names = None if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
+        if names is None or not all(isinstance(one, str) and one for one in names):
+            raise self.refuse(f"{field} is {shown(given)}", f'Give a list of names: {field}=["ticket"].')
+        return tuple(one.lower() for one in names)
+
+    def hosts(self, field: str, given: Any) -> frozenset[str]:
+        """Names of single hosts: no star, no port, no URL."""
+        names = self.names(field, given)
+        for name in names:
+            if not _HOST.fullmatch(name):
+                raise self.refuse(f"{field} has {name!r}", f'Name each host for itself: {field}=["old.example"].')
+        return frozenset(names)
+
+    def rate(self, field: str, given: Any) -> Rate:
+        if isinstance(given, Rate):
+            return given
+        if not isinstance(given, str):
+            raise self.refuse(f"{field} is {shown(given)}", 'It is text: write it like "2/s", "30/m" or "500/h".')
+        try:
+            return Rate.parse(str.__str__(given))
+        except ValueError as error:
+            raise self.refuse(f"{field}: {error}", 'For example pace="2/s": two pages a second and host.') from error
+
+    def pace(self, field: str, given: Any, concurrency: Any, slowest: Any) -> Pace:
+        if isinstance(given, Pace):
+            return given
+        rate = self.rate(field, given)
+        # Whoever asks for less than the usual slowest must not be sped up by it.
+        usual = min(_USUAL_SLOWEST, rate, key=lambda one: one.per_second)
+        least = usual if slowest is None else self.rate("slowest", slowest)
+        if least.per_second > rate.per_second:
+            raise self.refuse(f"slowest {least} is faster than {field} {rate}", "Leave slowest out, or lower it.")
+        return Pace(
+            rate=rate, concurrency=self.number("concurrency", concurrency, least=1, most=MOST_AT_ONCE), slowest=least
+        )
+
+    def lanes(self, given: Any, concurrency: Any, slowest: Any) -> dict[str, Pace]:
+        if not isinstance(given, Mapping):
+            raise self.refuse(f"lanes is {shown(given)}", 'Give a dict: lanes={"shop.example": "1/s"}.')
+        return {
+            self.text("a lane's name", lane): self.pace(f"lanes[{shown(lane)}]", own, concurrency, slowest)
+            for lane, own in given.items()
+        }
+
+    def patience(self, field: str, given: Any) -> Seconds:
+        if not isinstance(given, timedelta) or given <= timedelta(0):
+            raise self.refuse(f"{field} is {shown(given)}", f"Give a length of time: {field}=timedelta(minutes=30).")
+        return given.total_seconds()
+
+    def schedule(self, cron: Any, timezone: Any, overlap: Any) -> Schedule | None:
+        if cron is None:
+            if (timezone, overlap) != ("UTC", Overlap.SKIP):
+                raise self.refuse("timezone or overlap without a schedule", 'Give one: schedule="0 3 * * *".')
+            return None
+        if overlap not in list(Overlap):
+            raise self.refuse(f"overlap is {shown(overlap)}", 'Give "skip" or "wait".')
+        schedule = Schedule(
+            " ".join(self.text("schedule", cron).split()), self.text("timezone", timezone), Overlap(overlap)
+        )
+        try:
+            schedules.check(schedule)
+        except ValueError as error:
+            hint = 'For example schedule="0 3 * * *", timezone="Europe/Berlin": every night at three.'
+            raise self.refuse(f"schedule: {error}", hint) from error
+        return schedule
+
+    def validators(self, field: str, given: Any) -> tuple[Callable[[Any], Any], ...]:
+        validators = (given,) if callable(given) else tuple(given) if isinstance(given, Iterable) else (given,)
+        for validator in validators:
+            if not callable(validator):
+                raise self.refuse(
+                    f"{field} has {shown(validator)}", f"Give a function of a page: {field}=looks_blocked."
+                )
+        return validators
+
+    def key(self, given: Any) -> Any:
+        if isinstance(given, list):
+            given = tuple(given)
+        fields = (given,) if isinstance(given, str) else given
+        if given is None or callable(given):
+            return given
+        if not isinstance(fields, tuple) or not fields or not all(isinstance(one, str) and one for one in fields):
+            raise self.refuse(
+                f"key is {shown(given)}", 'Give a field ("sku"), several (("shop", "sku")), or a function.'
+            )
+        return given
+
+    def model(self, given: Any) -> Any:
+        if given is not None and not isinstance(given, type):
+            raise self.refuse(
+                f"model is {shown(given)}", "Give a class: a dataclass, msgspec.Struct, TypedDict or model."
+            )
+        return given
+
+    def types(self, field: str, given: Any) -> tuple[str, ...]:
+        try:
+            named = content_types.read((given,) if isinstance(given, str) else given)
+        except (ValueError, TypeError, AttributeError) as error:
+            hint = f'For example {field}=["text/html", "application/pdf"], or {field}="*" for everything.'
+            raise self.refuse(f"{field}: {error}", hint) from error
+        if not named:
+            raise self.refuse(f"{field} names nothing", "Leave it out for pages, or name what you read.")
+        return named
+
+    def statuses(self, given: Any) -> frozenset[int]:
+        statuses = (given,) if isinstance(given, int) else tuple(given)
+        for status in statuses:
+            if not isinstance(status, int) or not 100 <= status <= 599:
+                raise self.refuse(f"status has {shown(status)}", "Give HTTP statuses: status=(404, 410).")
+        return frozenset(statuses)
