@@ -16,7 +16,9 @@ from redis import Redis
 
 from bench.frontier_load import HEADING, RULE, Cost, batches, line, measure, rules
 from bench.slowest_calls import slowest_calls
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
+from trotline.testing.clients import redis_client
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 
 Size = tuple[int, int, int]
@@ -45,7 +47,7 @@ class ServerMeter:
 async def cost(url: str, count: int, lanes: int, workers: int) -> Cost:
     jobs = RedisJobs(connect(url))
     job = await jobs.start("bench", rules(lanes))
-    frontier = RedisFrontier(connect(url), job)
+    frontier = redis_client(connect(url), job)
     await frontier.progress()
     found = await measure(frontier, ServerMeter(url), batches(count, lanes, job.started_at), lanes, workers)
     await frontier.close()

@@ -4,9 +4,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from bench.frontier_load import rules
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done
+from trotline.testing.clients import redis_client
+from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import task
 
 PAGES, LINKS, LEVELS = 64, 5_000, 20_000
@@ -20,7 +23,7 @@ async def slowest_calls(url: str) -> str:
     await client.config_set("slowlog-max-len", 10_000)
     jobs = RedisJobs(connect(url))
     job = await jobs.start("slowest", rules(1))
-    frontier = RedisFrontier(connect(url), job)
+    frontier = redis_client(connect(url), job)
     lines = [f"| asked | calls over 1 ms | slowest call (goal: {GOAL_MS:.0f} ms) |", "|---|---|---|"]
     for name, deed in _deeds(frontier):
         await client.slowlog_reset()
@@ -37,7 +40,7 @@ async def slowest_calls(url: str) -> str:
     return "\n".join(lines)
 
 
-def _deeds(frontier: RedisFrontier) -> list[tuple[str, Callable[[], Awaitable[object]]]]:
+def _deeds(frontier: Client) -> list[tuple[str, Callable[[], Awaitable[object]]]]:
     leases: list[Lease] = []
 
     async def put() -> None:

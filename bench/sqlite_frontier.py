@@ -14,8 +14,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench.frontier_load import HEADING, RULE, Cost, batches, line, measure, rules
-from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.testing.clients import sqlite_client
 
 SIZES = ((10_000, 1, 1), (100_000, 1, 1), (100_000, 1_000, 1), (100_000, 10_000, 1), (300_000, 1_000, 1))
 
@@ -37,7 +37,7 @@ async def cost(path: Path, count: int, lanes: int, workers: int) -> Cost:
     jobs = SqliteJobs(str(path))
     job = await jobs.start("bench", rules(lanes))
     await jobs.close()
-    frontier = SqliteFrontier(str(path), job)
+    frontier = sqlite_client(str(path), job)
     ready = list(batches(count, lanes, job.started_at))
     found = await measure(frontier, FileMeter(path), ready, lanes, workers)
     await frontier.close()

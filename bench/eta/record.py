@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from trotline import Page, Spider
-from trotline.adapters.sqlite.frontier import SqliteFrontier
-from trotline.config.wiring import open_gate
+from trotline.config.components import open_gate
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import Job
 from trotline.model.record import Record
 from trotline.model.task import LATER, SOON, Task
 from trotline.ports.frontier import BEAT
 from trotline.rules.eta import Load
+from trotline.testing.clients import sqlite_client
+from trotline.testing.frontier_contract import Client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
 from trotline.worker.tools import Policy, Tools
@@ -82,7 +83,9 @@ class Site:
 
 
 class NoSink:
-    async def write(self, batch: list[Record]) -> None:
+    keeps_visits = False
+
+    async def write(self, batch: list[Record], visits: object = ()) -> None:
         """Rows are of no interest here."""
 
     async def close(self) -> None:
@@ -107,7 +110,7 @@ async def record(crawl: Crawl, seed: int = 1) -> list[Row]:
     loop = asyncio.get_running_loop()
     spider = spider_of(crawl)
     job = Job(id="eta-1", spider="eta", started_at=0.0, rules=spider.rules)
-    frontier = SqliteFrontier(
+    frontier = sqlite_client(
         ":memory:", job, now=lambda: 1_000_000.0 + loop.time(), rng=random.Random(seed), inline=True
     )
     gate = open_gate(spider)
@@ -122,9 +125,7 @@ async def record(crawl: Crawl, seed: int = 1) -> list[Row]:
     return rows
 
 
-async def _run(
-    crawl: Crawl, spider: Spider, frontier: SqliteFrontier, rows: list[Row], seed: int, until: float | None
-) -> None:
+async def _run(crawl: Crawl, spider: Spider, frontier: Client, rows: list[Row], seed: int, until: float | None) -> None:
     tools = Tools(
         job="eta-1",
         frontier=frontier,
@@ -148,13 +149,13 @@ async def _run(
     rows.append(await _row(frontier, rows))
 
 
-async def _look(frontier: SqliteFrontier, rows: list[Row]) -> None:
+async def _look(frontier: Client, rows: list[Row]) -> None:
     while True:
         rows.append(await _row(frontier, rows))
         await asyncio.sleep(EVERY)
 
 
-async def _row(frontier: SqliteFrontier, rows: list[Row]) -> Row:
+async def _row(frontier: Client, rows: list[Row]) -> Row:
     progress = await frontier.progress()
     floor = max((Load(lane.waiting, lane.interval, lane.rests_for).floor for lane in await frontier.lanes()), default=0)
     now = asyncio.get_running_loop().time()
@@ -166,7 +167,7 @@ async def _row(frontier: SqliteFrontier, rows: list[Row]) -> Row:
 _BEGAN: dict[int, float] = {}
 
 
-async def _beat(frontier: SqliteFrontier, worker: str) -> None:
+async def _beat(frontier: Client, worker: str) -> None:
     with contextlib.suppress(asyncio.CancelledError):
         while True:
             await frontier.beat(worker)

@@ -23,7 +23,7 @@ def _take_off() -> None:
 
     from trotline.adapters.http import fetcher, response_reader
     from trotline.adapters.http.protocol import Line, Watch
-    from trotline.config import wiring
+    from trotline.config import components
     from trotline.rules import redaction, verdicts
     from trotline.rules.traps import TrapRules, TrapWatch
     from trotline.worker.marker import Marker
@@ -50,7 +50,7 @@ def _take_off() -> None:
         end = text.find("/", 8)
         return text[:end], text[end:]
 
-    open_gate = wiring.open_gate
+    open_gate = components.open_gate
 
     def gate(spider: Any) -> Any:
         spider.traps = TrapRules(**dict.fromkeys(TrapRules.__struct_fields__, 0))
@@ -63,8 +63,8 @@ def _take_off() -> None:
     _replace(response_reader, "head", lambda response, limits: (tuple(response.headers.items()), ()))
     _replace(response_reader, "body", body)
     # Robots, traps, near duplicates, challenge pages.
-    _replace(wiring, "open_robots", lambda *_, **__: None)
-    _replace(wiring, "open_gate", gate)
+    _replace(components, "open_robots", lambda *_, **__: None)
+    _replace(components, "open_gate", gate)
     _replace(TrapWatch, "why", lambda self, address, now=0.0, **page: None)
     _replace(verdicts, "challenge", lambda answer: "")
     # What tells the supervisor which page is being read, and what keeps secrets out of texts.

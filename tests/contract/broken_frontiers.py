@@ -139,15 +139,15 @@ class NeverWaits(Broken):
 class DoesNotPause(Broken):
     """F12: the button is painted on."""
 
-    async def pause(self, lane: str | None = None) -> None:
-        pass
+    async def steer(self, state: State, lane: str | None = None) -> int:
+        return 0 if state is State.PAUSED else await self.healthy.steer(state, lane)
 
 
 class DrainsByPausing(Broken):
     """F12: nothing new comes in, and nothing that waits goes out."""
 
-    async def drain(self, lane: str | None = None) -> None:
-        await self.healthy.pause(lane)
+    async def steer(self, state: State, lane: str | None = None) -> int:
+        return await self.healthy.steer(State.PAUSED if state is State.DRAINING else state, lane)
 
 
 class RemembersWhatItRefused(Broken):
@@ -175,9 +175,10 @@ class AnnouncesTheCancelled(Broken):
 class CancelsForEver(Broken):
     """F12: a cancelled job cannot be resumed."""
 
-    async def resume(self, lane: str | None = None) -> None:
-        if (await self.healthy.progress()).state is not State.CANCELLED:
-            await self.healthy.resume(lane)
+    async def steer(self, state: State, lane: str | None = None) -> int:
+        if state is State.RUNNING and (await self.healthy.progress()).state is State.CANCELLED:
+            return 0
+        return await self.healthy.steer(state, lane)
 
 
 class KeepsItsPace(Broken):

@@ -16,9 +16,10 @@ pytest.register_assert_rewrite(
 
 from tests.contract.postgres_places import anywhere, everywhere, postgres_servers  # noqa: E402, F401 - fixtures
 
-from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs  # noqa: E402 - asserts are rewritten first
+from trotline.adapters.sqlite.jobs import SqliteJobs  # noqa: E402 - asserts are rewritten first
 from trotline.model.job import Job, LaneRules  # noqa: E402
 from trotline.model.time import Moment, Seconds  # noqa: E402
+from trotline.testing.clients import sqlite_client  # noqa: E402
 from trotline.testing.clocks import ServerClock  # noqa: E402
 from trotline.testing.frontier_contract import BRISK, Client  # noqa: E402
 
@@ -36,25 +37,25 @@ class SqliteFileBench:
         self._job: Job | None = None
         self.clock = ServerClock()
 
-    async def open(self, rules: LaneRules = BRISK) -> SqliteFrontier:
+    async def open(self, rules: LaneRules = BRISK) -> Client:
         self._files += 1
         self._path = str(Path(self._folder.name) / f"frontier-{self._files}.db")
         return await self.beside(rules)
 
-    async def beside(self, rules: LaneRules = BRISK) -> SqliteFrontier:
+    async def beside(self, rules: LaneRules = BRISK) -> Client:
         jobs = SqliteJobs(self._path, now=self.clock)
         self._job = await jobs.start("contract", rules)
         await jobs.close()
         return await self.again()
 
-    async def again(self) -> SqliteFrontier:
+    async def again(self) -> Client:
         assert self._job is not None, "open a job first"
         client = self.make(self._path, self._job)
         self._clients.append(client)
         return client
 
-    def make(self, path: str, job: Job) -> SqliteFrontier:
-        return SqliteFrontier(path, job, now=self.clock, rng=random.Random(len(self._clients)))
+    def make(self, path: str, job: Job) -> Client:
+        return sqlite_client(path, job, now=self.clock, rng=random.Random(len(self._clients)))
 
     async def crash(self, client: Client) -> None:
         # What the kernel does for a process that was killed: its connections end, its transactions roll back.
@@ -85,7 +86,7 @@ class SqliteMemoryBench:
     async def open(self, rules: LaneRules = BRISK) -> Client:
         await self.close()
         job = Job(id="contract-1", spider="contract", started_at=self.clock(), rules=rules)
-        self._client = SqliteFrontier(":memory:", job, now=self.clock, rng=random.Random(1), inline=True)
+        self._client = sqlite_client(":memory:", job, now=self.clock, rng=random.Random(1), inline=True)
         return self._client
 
     async def beside(self, rules: LaneRules = BRISK) -> Client:

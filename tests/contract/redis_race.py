@@ -3,9 +3,10 @@
 import asyncio
 import random
 
-from trotline.adapters.redis import RedisFrontier, connect
+from trotline.adapters.redis.connect import connect
 from trotline.model.job import Job
 from trotline.model.lease import Admission
+from trotline.testing.clients import redis_client
 from trotline.testing.frontier_contract.bench import task
 
 URLS = 10_000
@@ -20,7 +21,7 @@ def put_all(url: str, job: Job, seed: int) -> int:
 
 
 async def _put_all(url: str, job: Job, seed: int) -> int:
-    frontier = RedisFrontier(connect(url), job)
+    frontier = redis_client(connect(url), job)
     tasks = random.Random(seed).sample(_TASKS, URLS)
     new = 0
     for start in range(0, URLS, _BATCH):

@@ -5,9 +5,11 @@ import random
 from contextlib import ExitStack
 from functools import lru_cache
 
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.model.job import Job, LaneRules
 from trotline.model.time import Moment, Seconds
+from trotline.testing.clients import redis_client
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
 from trotline.testing.redis_server import DEBIAN, WHEEL, RedisCluster, RedisServer, redis, redis_cluster
@@ -39,19 +41,19 @@ class RedisBench:
         server(self.build).command("FLUSHALL")
         return server(self.build).url
 
-    async def open(self, rules: LaneRules = BRISK) -> RedisFrontier:
+    async def open(self, rules: LaneRules = BRISK) -> Client:
         self.place()
         return await self.beside(rules)
 
-    async def beside(self, rules: LaneRules = BRISK) -> RedisFrontier:
+    async def beside(self, rules: LaneRules = BRISK) -> Client:
         jobs = RedisJobs(connect(self.url), now=self.clock, shards=self.shards)
         self._job = await jobs.start("contract", rules)
         await jobs.close()
         return await self.again()
 
-    async def again(self) -> RedisFrontier:
+    async def again(self) -> Client:
         assert self._job is not None, "open a job first"
-        client = RedisFrontier(connect(self.url), self._job, now=self.clock, rng=random.Random(len(self._clients)))
+        client = redis_client(connect(self.url), self._job, now=self.clock, rng=random.Random(len(self._clients)))
         self._clients.append(client)
         return client
 

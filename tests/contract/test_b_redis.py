@@ -5,8 +5,9 @@ import re
 import pytest
 from tests.contract.redis_servers import RedisBench, cluster, server
 
-from trotline.adapters.redis import connect, open_jobs, worry
+from trotline.adapters.redis.connect import connect, notices
 from trotline.adapters.redis.scripts import _FOLDER, script
+from trotline.config.backends import open_jobs
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
 from trotline.model.lease import Admission
 from trotline.testing.frontier_contract.bench import finish, task
@@ -83,8 +84,9 @@ async def test_b75_a_node_of_a_cluster_that_is_taken_for_a_server_is_named():
 
 async def test_b75_a_server_that_keeps_nothing_on_disk_is_named():
     with redis(DEBIAN, {"appendonly": "no"}) as forgetful:
-        assert "no append-only file" in await worry(forgetful.url)
-    assert await worry(server(DEBIAN).url) == ""
+        [notice] = await notices(forgetful.url)
+        assert "no append-only file" in notice.text
+    assert await notices(server(DEBIAN).url) == []
 
 
 def test_b75_a_url_that_is_none_is_refused_without_its_password():

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
-from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
+from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.errors import FrontierGone
-from trotline.model.job import Job
+from trotline.model.job import Job, State
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Bury, Done
+from trotline.testing.clients import redis_client, sqlite_client
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK
 from trotline.testing.frontier_contract.bench import steady, task, tasks
@@ -30,7 +32,7 @@ class SqlitePlace:
         self.jobs = SqliteJobs(path, now=self.clock)
 
     async def frontier(self, job: Job) -> Any:
-        return SqliteFrontier(self._path, job, now=self.clock)
+        return sqlite_client(self._path, job, now=self.clock)
 
     async def size(self) -> int:
         """Rows of all tables that know of jobs."""
@@ -49,7 +51,7 @@ class RedisPlace:
         self.jobs = RedisJobs(connect(url), now=self.clock)
 
     async def frontier(self, job: Job) -> Any:
-        return RedisFrontier(connect(self._url), job, now=self.clock)
+        return redis_client(connect(self._url), job, now=self.clock)
 
     async def size(self) -> int:
         """Keys that belong to a job, but for what goes by itself, and for who is told that a lane is free again."""
@@ -87,7 +89,7 @@ async def busy(place: SqlitePlace | RedisPlace, *, end: str = "") -> Job:
     await frontier.settle("w", [Settlement(each, Done()) for each in leases[3:6]])
     await frontier.seal()
     if end == "cancelled":
-        await frontier.cancel()
+        await frontier.steer(State.CANCELLED)
     elif end == "finished":
         await frontier.settle("w", [Settlement(each, Done()) for each in leases[6:]])
         place.clock.jump(2000.0)
@@ -130,7 +132,7 @@ async def test_a_cancelled_job_is_kept_from_when_it_was_cancelled(place: SqliteP
     await busy(place)
     place.clock.jump(15 * DAY)
     frontier = await place.frontier(job)
-    await frontier.cancel()
+    await frontier.steer(State.CANCELLED)
     await frontier.close()
 
     assert await place.jobs.retire(14 * DAY) == []

@@ -14,10 +14,12 @@ from hypothesis import HealthCheck, settings
 from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
 from trotline.adapters.sqlite import schema
-from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
+from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.errors import FrontierError
+from trotline.model.job import State
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
+from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import wild_wall_clock
 from trotline.testing.frontier_contract import BRISK, FrontierContract, steady, task
 from trotline.testing.frontier_machine import frontier_machine
@@ -65,7 +67,7 @@ async def test_the_files_own_clock_does_not_follow_a_wall_clock_that_jumps(tmp_p
     before = time.time()
     for skew in (7200.0, -7200.0):
         with wild_wall_clock(skew):
-            frontier = SqliteFrontier(path, job, rng=random.Random(1))
+            frontier = sqlite_client(path, job, rng=random.Random(1))
             await frontier.put([task(f"https://shop.example/{skew}")])
             [lease] = await frontier.lease("w", 5)
             await frontier.close()
@@ -90,12 +92,12 @@ async def test_a_file_from_before_workers_had_figures_goes_on_working(tmp_path: 
     [job] = await jobs.all()
     await jobs.close()
     for _ in range(2):
-        frontier = SqliteFrontier(path, job)
+        frontier = sqlite_client(path, job)
         assert (await frontier.progress()).paused
         assert [view.name for view in await frontier.workers()] == ["old"]
         await frontier.close()
-    frontier = SqliteFrontier(path, job)
-    await frontier.resume()
+    frontier = sqlite_client(path, job)
+    await frontier.steer(State.RUNNING)
     await frontier.put([task("https://shop.example/")])
     [lease] = await frontier.lease("new", 5)
     await frontier.settle("new", [Settlement(lease, Done())])
@@ -147,7 +149,7 @@ async def test_a_file_of_an_older_form_is_refused_with_what_to_do(tmp_path: Path
 async def test_who_forgets_a_job_gives_its_places_back(tmp_path: Path) -> None:
     path = str(tmp_path / "frontier.db")
     jobs = SqliteJobs(path)
-    one, other = [SqliteFrontier(path, await jobs.start("shop", steady(concurrency=1))) for _ in range(2)]
+    one, other = [sqlite_client(path, await jobs.start("shop", steady(concurrency=1))) for _ in range(2)]
     await one.put([task("https://shop.example/")])
     await other.put([task("https://shop.example/")])
     assert len(await one.lease("w", 1)) == 1

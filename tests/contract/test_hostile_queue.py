@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.contract.conftest import SqliteFileBench
 
-from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.model import task_json
 from trotline.model.task import Task
-from trotline.testing.frontier_contract import BRISK, task
+from trotline.testing.frontier_contract import BRISK, Client, task
 from trotline.testing.frontier_contract.bench import finish, lease_all, tasks
 
 HEAD = bytes([task_json.VERSION])
@@ -68,7 +67,7 @@ def files_in(folder: Path) -> list[Path]:
     return list(folder.iterdir())
 
 
-async def books(frontier: SqliteFrontier) -> tuple[int, int, int, int]:
+async def books(frontier: Client) -> tuple[int, int, int, int]:
     told = await frontier.progress()
     return told.waiting, told.leased, told.done, told.dead
 

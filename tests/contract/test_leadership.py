@@ -8,19 +8,18 @@ import pytest
 from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.connect import connect
-from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.leadership import RedisLeadership
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
-from trotline.model.job import Job
+from trotline.model.job import Job, State
 from trotline.model.leadership import Tick
 from trotline.model.time import Moment, Seconds
 from trotline.ports.leadership import TERM
+from trotline.testing.clients import redis_client, sqlite_client
 from trotline.testing.clocks import ServerClock
-from trotline.testing.frontier_contract import task
+from trotline.testing.frontier_contract import Client, task
 from trotline.testing.leadership_contract import RULES, LeadershipContract, lead
 from trotline.testing.redis_server import BUILDS
 
@@ -39,8 +38,8 @@ class SqliteBench:
         self._opened.append(SqliteJobs(self.path, now=self.clock))
         return self._opened[-1]
 
-    async def frontier(self, job: Job) -> SqliteFrontier:
-        self._opened.append(SqliteFrontier(self.path, job, now=self.clock))
+    async def frontier(self, job: Job) -> Client:
+        self._opened.append(sqlite_client(self.path, job, now=self.clock))
         return self._opened[-1]
 
     async def end(self, job: Job) -> None:
@@ -74,8 +73,8 @@ class RedisBench:
         self._opened.append(RedisJobs(connect(self.server.url), now=self.clock))
         return self._opened[-1]
 
-    async def frontier(self, job: Job) -> RedisFrontier:
-        self._opened.append(RedisFrontier(connect(self.server.url), job, now=self.clock))
+    async def frontier(self, job: Job) -> Client:
+        self._opened.append(redis_client(connect(self.server.url), job, now=self.clock))
         return self._opened[-1]
 
     async def end(self, job: Job) -> None:
@@ -124,7 +123,7 @@ async def test_nothing_of_a_retired_job_stays_on_the_server(build: str) -> None:
     assert first is not None
     frontier = await bench.frontier(first)
     await frontier.put([task(f"https://shop.example/{number}") for number in range(3_000)])
-    await frontier.cancel("shop.example")
+    await frontier.steer(State.CANCELLED, "shop.example")
     await bench.end(first)
     bench.jump(1)
     await jobs.start("shop", RULES)
@@ -206,7 +205,7 @@ async def test_nothing_of_a_retired_job_stays_in_the_file(bench: SqliteBench) ->
     old = await jobs.start("shop", RULES)
     frontier = await bench.frontier(old)
     await frontier.put([task(f"https://shop.example/{number}") for number in range(12_000)])
-    await frontier.cancel("shop.example")
+    await frontier.steer(State.CANCELLED, "shop.example")
     await bench.end(old)
     newest = await jobs.start("shop", RULES)
     kept = await bench.frontier(newest)

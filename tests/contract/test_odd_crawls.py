@@ -17,7 +17,7 @@ from tests.contract.sink_files import SINKS, fields_in
 from trotline import Page, Spider
 from trotline.adapters.postgres.sink import PostgresSink
 from trotline.adapters.postgres.sink_url import parse
-from trotline.config.wiring import open_gate
+from trotline.config.components import open_gate
 from trotline.model.answer import Answer
 from trotline.model.task import Task
 from trotline.testing.frontier_contract import BRISK

@@ -45,6 +45,7 @@ from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.model.record import Record
 from trotline.model.task import Task
+from trotline.model.visit_row import VisitRow
 from trotline.testing.frontier_contract import FrontierContract, tasks
 from trotline.testing.frontier_machine import frontier_machine
 from trotline.worker.commit import Committer
@@ -191,7 +192,9 @@ class Rows:
         self._rows = rows
         self._life = life
 
-    async def write(self, batch: Sequence[Record]) -> None:
+    keeps_visits = False
+
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         self._life.effect()
         self._rows.update((record.key, record) for record in batch)
 

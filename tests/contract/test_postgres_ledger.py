@@ -142,17 +142,17 @@ async def test_partitions_are_made_ahead_and_retired_when_their_time_is_over(pos
     now = at("2030-05-10T08:00")
     await sink.log([visit(day, leased_at=now - day * DAY) for day in range(6)])
 
-    did = await sink.maintain(now)
+    did = await sink.renew_partitions(now)
 
     assert did.made == ("visits_20300511_20300512", "visits_20300512_20300513")
     assert {f"visits_2030050{day}_2030050{day + 1}" for day in (5, 6, 7)} <= set(did.retired)
     assert [line.token for line in await sink.story([7])] == [2, 1, 0]
-    assert (await sink.maintain(now)).retired == ()
+    assert (await sink.renew_partitions(now)).retired == ()
 
     # Whoever is late after all is still written down, and goes with the next round.
     await sink.log([visit(5, leased_at=now - 5 * DAY)])
     assert await counted(url) == 4
-    assert (await sink.maintain(now)).retired == ("visits_20300505_20300506",)
+    assert (await sink.renew_partitions(now)).retired == ("visits_20300505_20300506",)
     await sink.close()
 
 
@@ -161,7 +161,7 @@ async def test_a_retired_partition_can_be_kept_as_a_table_of_its_own(postgres_se
     sink = PostgresSink(url)
     await sink.log([visit(1, leased_at=at("2029-01-15T00:00")), visit(2, leased_at=at("2030-01-15T00:00"))])
 
-    did = await sink.maintain(at("2030-01-20T00:00"))
+    did = await sink.renew_partitions(at("2030-01-20T00:00"))
 
     assert "visits_20290101_20290201" in did.retired
     [(table,)] = await ask(
@@ -178,7 +178,7 @@ async def test_a_writer_does_not_fail_when_somebody_retires_its_partition(postgr
     sink, keeper = PostgresSink(base), PostgresSink(base + "&keep=1d")
     now = at("2030-05-10T08:00")
     await sink.log([visit(1, leased_at=now - 5 * DAY)])
-    assert (await keeper.maintain(now)).retired
+    assert (await keeper.renew_partitions(now)).retired
 
     await sink.write([product("T1")], [visit(2, leased_at=now - 5 * DAY)])
 
@@ -208,11 +208,11 @@ async def test_a_partition_in_use_is_retired_another_time(postgres_servers):
     reader = await asyncpg.connect(sink.address.dsn, password=sink.address.password.reveal())
     await reader.execute(f"BEGIN; SELECT count(*) FROM {sink.address.quoted}.visits")  # noqa: S608
 
-    assert "visits_20300505_20300506" in (await sink.maintain(now)).busy
+    assert "visits_20300505_20300506" in (await sink.renew_partitions(now)).busy
     await sink.log([visit(2, leased_at=now)])
 
     await reader.close()
-    assert "visits_20300505_20300506" in (await sink.maintain(now)).retired
+    assert "visits_20300505_20300506" in (await sink.renew_partitions(now)).retired
     await sink.close()
 
 

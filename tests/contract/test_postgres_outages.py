@@ -13,11 +13,11 @@ from tests.contract.test_postgres_faults import QUICK, SIZE, turns_in, write_unt
 from tests.contract.test_postgres_ledger import visit
 
 from trotline.adapters.postgres.sink import PostgresSink
-from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.commands.report import Reporter
 from trotline.errors import SinkUnreachable
 from trotline.model.job import LaneRules
+from trotline.testing.clients import sqlite_client
 from trotline.testing.postgres_server import DEBIAN, PASSWORD, own, postgres
 from trotline.testing.sink_contract import product
 
@@ -169,10 +169,10 @@ async def test_a_worker_counts_again_when_the_server_is_back_and_tells_no_old_nu
     place = str(tmp_path / "frontier.db")
     jobs = SqliteJobs(place)
     job = await jobs.start("shop", LaneRules())
-    frontier = SqliteFrontier(place, job)
+    frontier = sqlite_client(place, job)
     with postgres(DEBIAN, QUICK) as server:
         sink = PostgresSink(fresh(server.url), job=job.id, started_at=job.started_at)
-        reporter = Reporter(frontier, sink=sink)
+        reporter = Reporter(frontier.opened, sink=sink)
 
         async def counted(wanted):
             async with asyncio.timeout(40):

@@ -8,13 +8,13 @@ import msgspec
 import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
-from trotline.adapters.redis import RedisFrontier
 from trotline.adapters.redis.batch_codec import MOST
 from trotline.adapters.redis.scripts import Script
 from trotline.errors import FrontierUnreachable
 from trotline.model.lease import Admission, Lease, Reject, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.model.task import Task
+from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import task, tasks
 
 pytestmark = pytest.mark.xdist_group("redis")
@@ -25,7 +25,7 @@ MUCH = MOST + 500
 class Counted:
     """Every call of a frontier, with how many elements it brought."""
 
-    def __init__(self, frontier: RedisFrontier) -> None:
+    def __init__(self, frontier: Client) -> None:
         self.frontier = frontier
         self.calls: list[tuple[str, int]] = []
         self.heaviest = 0

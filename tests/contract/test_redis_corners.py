@@ -82,8 +82,8 @@ async def test_the_end_is_told_although_the_reply_that_gave_us_the_word_was_lost
 async def test_a_task_that_moves_again_because_its_lease_was_lost_arrives_once(sharded: ShardedBench):
     frontier = await sharded.open()
     [task] = tasks(1)
-    home = frontier._home(task.lane)
-    lane = next(name for name in (f"{n}.example" for n in range(100)) if frontier._home(name) is not home)
+    home = frontier._parts.home(task.lane)
+    lane = next(name for name in (f"{n}.example" for n in range(100)) if frontier._parts.home(name) is not home)
     moved = msgspec.structs.replace(task, url=f"https://{lane}/", lane=lane, hops=1)
     await frontier.put([task])
     await frontier.seal()
@@ -98,7 +98,7 @@ async def test_a_task_that_moves_again_because_its_lease_was_lost_arrives_once(s
     again = msgspec.structs.replace(settlement, lease=leases[task.lane])
     assert await frontier.settle(WORKER, [again]) == [Settled.OK]
     # The first one was frozen with the call in its hands, and wakes up now.
-    await frontier._home(lane).arrive([(moved, 0.0, told)])
+    await frontier._parts.home(lane).arrive([(moved, 0.0, told)])
     assert await frontier.settle(WORKER, [Settlement(lease=leases[lane], outcome=Done())]) == [Settled.OK]
     assert await frontier.finished()
     assert (await frontier.progress()).done == 1

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.contract.redis_servers import RedisBench
 
-from trotline.adapters.redis import RedisFrontier
 from trotline.model.task import SOON
 from trotline.model.verdict import Kind
+from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import SHOP, finish, lease_all, steady, task, tasks
 
 pytestmark = pytest.mark.xdist_group("redis")
@@ -38,11 +38,11 @@ async def bench() -> AsyncIterator[RedisBench]:
     await bench.close()
 
 
-def own(frontier: RedisFrontier, name: str) -> str:
+def own(frontier: Client, name: str) -> str:
     return frontier._shards[0].prefix + name
 
 
-async def write(frontier: RedisFrontier, *words: object) -> None:
+async def write(frontier: Client, *words: object) -> None:
     """As another program with access to the server would."""
     await frontier._server.ask(*words)
 

@@ -12,13 +12,16 @@ from redis.asyncio.client import PubSub
 from tests.contract import redis_race
 from tests.contract.redis_servers import cluster
 
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect, open_jobs
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.wakeups import News
+from trotline.config.backends import open_jobs
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
 from trotline.model.job import Job
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.outcome import Done
-from trotline.testing.frontier_contract import BRISK, task
+from trotline.testing.clients import redis_client
+from trotline.testing.frontier_contract import BRISK, Client, task
 from trotline.testing.frontier_contract.bench import finish, lease_all, tasks
 from trotline.testing.redis_server import RedisServer, redis
 
@@ -43,8 +46,8 @@ async def job(server: RedisServer) -> Job:
 
 
 @pytest.fixture
-async def frontier(server: RedisServer, job: Job) -> AsyncIterator[RedisFrontier]:
-    opened = RedisFrontier(connect(server.url), job)
+async def frontier(server: RedisServer, job: Job) -> AsyncIterator[Client]:
+    opened = redis_client(connect(server.url), job)
     yield opened
     await opened.close()
 
@@ -78,7 +81,7 @@ async def _start(url: str) -> Job:
 
 
 async def _admitted(url: str, started: Job) -> int:
-    frontier = RedisFrontier(connect(url), started)
+    frontier = redis_client(connect(url), started)
     admitted = (await frontier.progress()).admitted
     await frontier.close()
     return admitted
@@ -96,7 +99,7 @@ async def test_a_connection_that_is_closed_in_our_hands_is_a_server_that_is_away
 ) -> None:
     """The library closes connections while others make or use them, when a Cluster changes."""
     client = connect(server.url)
-    frontier = RedisFrontier(client, job)
+    frontier = redis_client(client, job)
     really = client.execute_command
 
     async def taken_away(*words: object, **options: object) -> object:
@@ -133,7 +136,7 @@ async def test_listening_goes_on_after_its_connection_was_taken_away(server: Red
     assert len(made) == 2
 
 
-async def test_a_flushed_script_cache_is_filled_again_without_a_word(frontier: RedisFrontier, operator: Redis) -> None:
+async def test_a_flushed_script_cache_is_filled_again_without_a_word(frontier: Client, operator: Redis) -> None:
     for number in range(5):
         await operator.script_flush()
         assert await frontier.put([task(f"https://shop.example/{number}")]) == [Admission.NEW]
@@ -146,7 +149,7 @@ async def test_a_flushed_script_cache_is_filled_again_without_a_word(frontier: R
 
 
 async def test_a_server_that_was_connected_to_anew_may_have_forgotten_and_the_frontier_says_so(
-    frontier: RedisFrontier, server: RedisServer
+    frontier: Client, server: RedisServer
 ) -> None:
     await frontier.put(tasks(1))
     known = frontier.generation
@@ -163,7 +166,7 @@ async def test_a_server_that_was_connected_to_anew_may_have_forgotten_and_the_fr
 async def test_connections_to_a_cluster_are_counted(job: Job) -> None:
     jobs = RedisJobs(connect(cluster()))
     started = await jobs.start("faults", BRISK)
-    spread = RedisFrontier(connect(cluster()), started)
+    spread = redis_client(connect(cluster()), started)
     try:
         await spread.put(tasks(1))
         assert spread.generation > 0
@@ -172,7 +175,7 @@ async def test_connections_to_a_cluster_are_counted(job: Job) -> None:
         await jobs.close()
 
 
-async def test_cancelled_calls_give_nobody_the_wrong_answer(frontier: RedisFrontier) -> None:
+async def test_cancelled_calls_give_nobody_the_wrong_answer(frontier: Client) -> None:
     chance = random.Random(27)
 
     async def put(number: int) -> bool:
@@ -192,7 +195,7 @@ async def test_cancelled_calls_give_nobody_the_wrong_answer(frontier: RedisFront
             assert answer is True or isinstance(answer, asyncio.CancelledError)
 
 
-async def test_a_lease_that_is_cancelled_under_way_leaves_no_task_behind(frontier: RedisFrontier) -> None:
+async def test_a_lease_that_is_cancelled_under_way_leaves_no_task_behind(frontier: Client) -> None:
     await frontier.put(tasks(40))
     chance = random.Random(11)
     for _ in range(20):
@@ -208,7 +211,7 @@ async def test_a_lease_that_is_cancelled_under_way_leaves_no_task_behind(frontie
     assert (progress.waiting, progress.leased, progress.done) == (0, 0, 40)
 
 
-async def test_work_goes_on_when_all_connections_are_cut(frontier: RedisFrontier, operator: Redis) -> None:
+async def test_work_goes_on_when_all_connections_are_cut(frontier: Client, operator: Redis) -> None:
     await frontier.put(tasks(60))
     done = 0
     while leases := await frontier.lease("w", 5):
@@ -223,7 +226,7 @@ async def test_work_goes_on_when_all_connections_are_cut(frontier: RedisFrontier
 async def test_nothing_accepted_is_lost_when_the_server_is_killed(fsync: str) -> None:
     with redis(settings={"appendfsync": fsync}) as server:
         jobs = RedisJobs(connect(server.url))
-        frontier = RedisFrontier(connect(server.url), await jobs.start("killed", BRISK))
+        frontier = redis_client(connect(server.url), await jobs.start("killed", BRISK))
         accepted: set[str] = set()
         finished: set[str] = set()
         unsure: set[str] = set()
@@ -247,7 +250,7 @@ async def test_nothing_accepted_is_lost_when_the_server_is_killed(fsync: str) ->
 
 
 async def _work_until_it_dies(
-    frontier: RedisFrontier, name: str, accepted: set[str], finished: set[str], unsure: set[str]
+    frontier: Client, name: str, accepted: set[str], finished: set[str], unsure: set[str]
 ) -> None:
     number, ending = 0, set[str]()
     try:
@@ -265,7 +268,7 @@ async def _work_until_it_dies(
         unsure |= ending
 
 
-async def test_a_full_server_takes_no_tasks_and_still_lets_work_end(frontier: RedisFrontier, operator: Redis) -> None:
+async def test_a_full_server_takes_no_tasks_and_still_lets_work_end(frontier: Client, operator: Redis) -> None:
     await frontier.put(tasks(30))
     parent, other, *rest = await frontier.lease("w", 10)
     used = int((await operator.info("memory"))["used_memory"])
@@ -322,7 +325,7 @@ def test_a_url_that_cannot_be_meant_is_refused_without_its_password(url: str) ->
     assert "hush" not in str(trouble.value)
 
 
-async def test_a_job_that_the_server_does_not_know_is_not_made_up(frontier: RedisFrontier, operator: Redis) -> None:
+async def test_a_job_that_the_server_does_not_know_is_not_made_up(frontier: Client, operator: Redis) -> None:
     await frontier.put(tasks(3))
     await operator.flushall()
 
@@ -331,7 +334,7 @@ async def test_a_job_that_the_server_does_not_know_is_not_made_up(frontier: Redi
             await call
 
 
-async def test_done_work_leaves_the_memory(frontier: RedisFrontier, operator: Redis, server: RedisServer) -> None:
+async def test_done_work_leaves_the_memory(frontier: Client, operator: Redis, server: RedisServer) -> None:
     count = 20_000
     for start in range(0, count, 1000):
         some = [task(f"https://l{n % 500}.example/{n}", lane=f"l{n % 500}.example") for n in range(start, start + 1000)]

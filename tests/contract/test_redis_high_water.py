@@ -5,13 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
-from trotline.adapters.redis import RedisFrontier
 from trotline.adapters.redis.scripts import script
 from trotline.coordinator.seed_feed import HIGH_WATER
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Done
 from trotline.model.task import Task
-from trotline.testing.frontier_contract.bench import task, tasks, urls
+from trotline.testing.frontier_contract.bench import Client, task, tasks, urls
 
 pytestmark = pytest.mark.xdist_group("redis")
 
@@ -35,7 +34,7 @@ def children(lease: Lease) -> tuple[Task, ...]:
     return tuple(task(f"{url}{number}/", lane=lease.task.lane, depth=depth) for number in range(LINKS))
 
 
-async def most_waiting(frontier: RedisFrontier) -> int:
+async def most_waiting(frontier: Client) -> int:
     """A whole crawl of a site that is a tree; the most that ever waited."""
     most = 0
     while leases := await frontier.lease("w", SLOTS):

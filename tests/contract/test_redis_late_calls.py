@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from tests.contract.redis_servers import RedisBench
 
-from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.scripts import script
+from trotline.model.job import State
+from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import tasks
 
 pytestmark = pytest.mark.xdist_group("redis")
@@ -19,7 +20,7 @@ WORKER = "w"
 
 
 @pytest.fixture
-async def frontier() -> AsyncIterator[RedisFrontier]:
+async def frontier() -> AsyncIterator[Client]:
     bench = RedisBench()
     opened = await bench.open()
     await opened.put(tasks(6))
@@ -27,17 +28,17 @@ async def frontier() -> AsyncIterator[RedisFrontier]:
     await bench.close()
 
 
-async def lease(frontier: RedisFrontier, name: str, lost: str = "", limit: int = 2) -> list[Any]:
+async def lease(frontier: Client, name: str, lost: str = "", limit: int = 2) -> list[Any]:
     """The command as a client sends it, whose reply then goes astray."""
     shard = frontier._shards[0]
     return await shard.server.run(script("lease"), shard.key, WORKER, limit, name, lost, "1", "3600", 1, 0)
 
 
-async def leased(frontier: RedisFrontier) -> int:
+async def leased(frontier: Client) -> int:
     return (await frontier.progress()).leased
 
 
-async def test_what_a_lost_reply_handed_out_comes_back_however_many_calls_fail_after_it(frontier: RedisFrontier):
+async def test_what_a_lost_reply_handed_out_comes_back_however_many_calls_fail_after_it(frontier: Client):
     first = frontier._server.call_name()
     await lease(frontier, first)
     assert await leased(frontier) == 2
@@ -49,7 +50,7 @@ async def test_what_a_lost_reply_handed_out_comes_back_however_many_calls_fail_a
     assert len(held) == await leased(frontier) == 1
 
 
-async def test_of_several_lost_replies_nothing_is_left(frontier: RedisFrontier):
+async def test_of_several_lost_replies_nothing_is_left(frontier: Client):
     first, second = frontier._server.call_name(), frontier._server.call_name()
     await lease(frontier, first)
     await lease(frontier, second, lost=first)
@@ -59,7 +60,7 @@ async def test_of_several_lost_replies_nothing_is_left(frontier: RedisFrontier):
     assert len(held) == await leased(frontier)
 
 
-async def test_a_call_that_arrives_after_the_one_that_took_its_place_hands_out_nothing(frontier: RedisFrontier):
+async def test_a_call_that_arrives_after_the_one_that_took_its_place_hands_out_nothing(frontier: Client):
     late = frontier._server.call_name()
     frontier._shards[0]._lost[WORKER] = late
     held = await frontier.lease(WORKER, 2)
@@ -69,11 +70,11 @@ async def test_a_call_that_arrives_after_the_one_that_took_its_place_hands_out_n
     assert len(await frontier.lease(WORKER, 2)) == 2, "the worker itself goes on"
 
 
-async def test_it_hands_out_nothing_also_if_there_was_nothing_in_its_place(frontier: RedisFrontier):
-    await frontier.pause()
+async def test_it_hands_out_nothing_also_if_there_was_nothing_in_its_place(frontier: Client):
+    await frontier.steer(State.PAUSED)
     late = frontier._server.call_name()
     frontier._shards[0]._lost[WORKER] = late
     assert await frontier.lease(WORKER, 2) == []
-    await frontier.resume()
+    await frontier.steer(State.RUNNING)
     await lease(frontier, late)
     assert await leased(frontier) == 0

@@ -6,10 +6,13 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench, server
 
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
+from trotline.model.job import State
 from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Bury, Done, Retry
 from trotline.model.task import Task
+from trotline.testing.clients import redis_client
 from trotline.testing.frontier_contract.bench import task
 from trotline.testing.redis_server import DEBIAN
 
@@ -63,7 +66,7 @@ async def test_a_hundred_thousand_priorities_in_one_lane_lose_nothing(bench: Red
     [view] = await frontier.lanes()
     progress = await frontier.progress()
     assert view.waiting == progress.waiting == MANY + 500 - 1000 - len(again)
-    assert await frontier.cancel("shop.example") == progress.waiting
+    assert await frontier.steer(State.CANCELLED, "shop.example") == progress.waiting
     assert (await frontier.progress()).waiting == 0
     assert (await frontier.progress()).admitted == MANY + 500
     assert await frontier.finished()
@@ -114,7 +117,7 @@ async def test_a_forgotten_job_leaves_no_level_behind() -> None:
     job = await jobs.start("levels", (await bench.open()).job.rules)
     await bench.close()
     with_one = await operator.execute_command("DBSIZE")
-    frontier = RedisFrontier(connect(server(DEBIAN).url), job)
+    frontier = redis_client(connect(server(DEBIAN).url), job)
     await frontier.put(spread_out(300))
     await frontier.lease("w", 20)
     await frontier.close()

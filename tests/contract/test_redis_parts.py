@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 from tests.contract.redis_servers import RedisBench
 
-from trotline.adapters.redis import RedisJobs, connect
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.errors import FrontierError
 from trotline.testing.frontier_contract import BRISK
 

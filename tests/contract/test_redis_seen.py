@@ -8,7 +8,8 @@ import xxhash
 from redis import Redis
 from tests.contract.redis_servers import RedisBench, ValkeyBench, server
 
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.seen_memory import memory_of
 from trotline.errors import SettingsError
 from trotline.model.job import Job, LaneRules
@@ -16,8 +17,9 @@ from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Done
 from trotline.model.seen_memory import Memory
 from trotline.model.task import Task
+from trotline.testing.clients import redis_client
 from trotline.testing.clocks import ServerClock
-from trotline.testing.frontier_contract import BRISK, FrontierContract
+from trotline.testing.frontier_contract import BRISK, Client, FrontierContract
 from trotline.testing.redis_seen import fingerprints, recall
 from trotline.testing.redis_server import DEBIAN, WHEEL
 
@@ -34,7 +36,7 @@ class SeenBench(RedisBench):
 
     memory = BLOOM
 
-    async def beside(self, rules: LaneRules = BRISK) -> RedisFrontier:
+    async def beside(self, rules: LaneRules = BRISK) -> Client:
         jobs = RedisJobs(connect(self.url), now=self.clock, memory=self.memory)
         self._job = await jobs.start(f"contract{secrets.token_hex(4)}", rules)
         await jobs.close()
@@ -71,14 +73,14 @@ class Site:
         self.clock = ServerClock()
         self.jobs = RedisJobs(connect(self.url), now=self.clock, memory=memory, shards=shards)
         self.redis = Redis.from_url(self.url)
-        self._open: list[RedisFrontier] = []
+        self._open: list[Client] = []
 
-    async def job(self) -> RedisFrontier:
+    async def job(self) -> Client:
         job = await self.jobs.start(self.spider, BRISK)
         return self.frontier(job)
 
-    def frontier(self, job: Job) -> RedisFrontier:
-        self._open.append(RedisFrontier(connect(self.url), job, now=self.clock))
+    def frontier(self, job: Job) -> Client:
+        self._open.append(redis_client(connect(self.url), job, now=self.clock))
         return self._open[-1]
 
     def names(self) -> list[str]:
@@ -104,7 +106,7 @@ def page(name: str, depth: int = 1, lane: str = "shop.example") -> Task:
     return Task(url=url, route="page", lane=lane, fingerprint=fingerprint, depth=depth)
 
 
-async def visit(frontier: RedisFrontier, *links: str) -> set[str]:
+async def visit(frontier: Client, *links: str) -> set[str]:
     """Visit the seed, which has these links, and all that it leads to. What was visited."""
     await frontier.put([page("seed", depth=0)])
     visited: set[str] = set()

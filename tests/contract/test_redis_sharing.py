@@ -8,13 +8,16 @@ import pytest
 from redis import Redis
 from tests.contract.redis_servers import RedisBench, ShardedBench, server
 
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect, keys
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.scripts import script
 from trotline.model.job import Job
 from trotline.model.lease import LaneNews, Settlement
 from trotline.model.outcome import Done
 from trotline.model.pace import START_SLACK, Pace, Rate
 from trotline.model.verdict import Kind
+from trotline.testing.clients import redis_client
 from trotline.testing.frontier_contract.bench import SHOP, end, finish, lease_all, lease_one, steady, tasks
 from trotline.testing.redis_server import WHEEL
 
@@ -31,7 +34,7 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[RedisBench]:
 async def visit(url: str, job: Job, worker: str, seconds: float, starts: list[float]) -> int:
     """A worker on the server's own time, with a client of its own; how many pages it visited."""
     clock = asyncio.get_running_loop().time
-    frontier, until, count = RedisFrontier(connect(url), job), clock() + seconds, 0
+    frontier, until, count = redis_client(connect(url), job), clock() + seconds, 0
     while (left := until - clock()) > 0:
         for lease in await frontier.lease(worker, 2, wait=left):
             starts.append(lease.leased_at + lease.start_in)
@@ -48,7 +51,7 @@ async def test_workers_of_two_jobs_keep_one_pace_in_real_time() -> None:
     jobs = RedisJobs(connect(url))
     started = [await jobs.start(name, steady(rate)) for name in ("one", "other")]
     for job in started:
-        frontier = RedisFrontier(connect(url), job)
+        frontier = redis_client(connect(url), job)
         await frontier.put(tasks(200))
         await frontier.close()
 
@@ -104,7 +107,7 @@ async def test_the_places_of_a_job_whose_keys_are_gone_are_nobodys(bench: RedisB
         await client.put(tasks(5))
     await lease_one(lost, "w")
     assert await left.lease("w", 1) == []
-    home = lost._home(SHOP)
+    home = lost._parts.home(SHOP)
     await home.server.ask("DEL", home.key)
     bench.jump(10)
 
@@ -178,7 +181,7 @@ async def test_a_lane_is_two_short_strings_when_all_goes_well() -> None:
         "w",
         [Settlement(lease, Done(), news=LaneNews(Kind.OK, 0.1, robots=True)) for lease in await frontier.lease("w", 1)],
     )
-    home = frontier._home(SHOP)
+    home = frontier._parts.home(SHOP)
     own = await home.server.ask("HGET", f"{home.prefix}lanes", SHOP)
     shared = await home.server.ask("HGET", f"{keys.part(0)}lanes", SHOP)
     await bench.close()

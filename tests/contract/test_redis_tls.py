@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 from tests.contract.tls_redis import HANDSHAKE, PASSWORD, Relay, alone, clustered, watched
 
-from trotline.adapters.redis import RedisFrontier, RedisJobs, connect, open_jobs
-from trotline.adapters.redis.connect import listener
+from trotline.adapters.redis.connect import connect, listener
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.server import Server
 from trotline.adapters.redis.wakeups import News
+from trotline.config.backends import open_jobs
 from trotline.errors import FrontierUnreachable
+from trotline.testing.clients import redis_client
 from trotline.testing.frontier_contract import BRISK, task
 from trotline.testing.redis_server import redis
 from trotline.testing.torture.certificates import Authority
@@ -50,7 +52,7 @@ async def test_every_connection_begins_with_a_handshake_and_brings_news(
     jobs = RedisJobs(connect(url))
     job = await jobs.start("tls", BRISK)
     await jobs.close()
-    worker, feeder = RedisFrontier(connect(url), job), RedisFrontier(connect(url), job)
+    worker, feeder = redis_client(connect(url), job), redis_client(connect(url), job)
     try:
         waiting = asyncio.create_task(worker.lease("w", 1, wait=30.0))
         await worker._news.listen(10.0)

@@ -10,28 +10,28 @@ from tests.e2e.raw_site import fetcher, ok, site
 
 from trotline.adapters.http.robots import FIRST_WAIT, GOOD_FOR, RobotsTxt
 from trotline.adapters.redis.connect import connect
-from trotline.adapters.redis.shared_cache import LARGEST, RedisShelf
+from trotline.adapters.redis.shared_cache import LARGEST, RedisSharedCache
 from trotline.model.limits import Limits
 from trotline.testing.clocks import ServerClock
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 
 _numbers = itertools.count()
-Open = Callable[..., RedisShelf]
+Open = Callable[..., RedisSharedCache]
 
 
 @pytest.fixture(params=BUILDS)
 async def shelves(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
-    """Opens the same new shelf again and again, as many workers do."""
-    opened: list[RedisShelf] = []
+    """Opens the same new cache again and again, as many workers do."""
+    opened: list[RedisSharedCache] = []
     kind = f"test{next(_numbers)}"
 
-    def another(**options: object) -> RedisShelf:
-        opened.append(RedisShelf(connect(server(request.param).url), kind, **options))  # type: ignore[arg-type]
+    def another(**options: object) -> RedisSharedCache:
+        opened.append(RedisSharedCache(connect(server(request.param).url), kind, **options))  # type: ignore[arg-type]
         return opened[-1]
 
     yield another
-    for shelf in opened:
-        await shelf.close()
+    for cache in opened:
+        await cache.close()
 
 
 async def test_h1_what_was_put_is_found_by_everybody_with_its_age(shelves: Open) -> None:
@@ -46,13 +46,13 @@ async def test_h1_what_was_put_is_found_by_everybody_with_its_age(shelves: Open)
 
 async def test_h1_what_is_over_is_not_found_and_a_new_value_replaces_the_old(shelves: Open) -> None:
     clock = ServerClock()
-    shelf = shelves(now=clock)
-    await shelf.put("a", b"old", 10.0)
-    await shelf.put("a", b"new", 10.0)
-    kept = await shelf.find("a", 1.0)
+    cache = shelves(now=clock)
+    await cache.put("a", b"old", 10.0)
+    await cache.put("a", b"new", 10.0)
+    kept = await cache.find("a", 1.0)
     assert kept is not None and kept.value == b"new"
     clock.jump(11)
-    assert await shelf.find("a", 1.0) is None
+    assert await cache.find("a", 1.0) is None
 
 
 async def test_h1_room_is_bounded_by_number_and_by_bytes(shelves: Open) -> None:
@@ -74,26 +74,26 @@ async def test_h1_room_is_bounded_by_number_and_by_bytes(shelves: Open) -> None:
 
 async def test_what_is_over_makes_room(shelves: Open) -> None:
     clock = ServerClock()
-    shelf = shelves(now=clock)
+    cache = shelves(now=clock)
     for number in range(50):
-        await shelf.put(f"n{number}", b"x" * 100, 10.0)
+        await cache.put(f"n{number}", b"x" * 100, 10.0)
     clock.jump(11)
-    await shelf.put("last", b"x", 10.0)
-    assert await shelf._server.ask("HLEN", shelf._key) == 1
-    assert int(await shelf._server.ask("GET", f"{shelf._key}:bytes")) == 17
+    await cache.put("last", b"x", 10.0)
+    assert await cache._server.ask("HLEN", cache._key) == 1
+    assert int(await cache._server.ask("GET", f"{cache._key}:bytes")) == 17
 
 
 async def test_h2_of_many_who_look_one_fetches_and_the_others_get_it(shelves: Open) -> None:
     fetched = 0
 
-    async def worker(shelf: RedisShelf) -> bytes:
+    async def worker(cache: RedisSharedCache) -> bytes:
         nonlocal fetched
-        kept = await shelf.find("a", 30.0)
+        kept = await cache.find("a", 30.0)
         if kept is not None:
             return kept.value
         fetched += 1
         await asyncio.sleep(0.05)
-        await shelf.put("a", b"value", 10.0)
+        await cache.put("a", b"value", 10.0)
         return b"value"
 
     assert set(await asyncio.gather(*(worker(shelves()) for _ in range(10)))) == {b"value"}
@@ -124,13 +124,13 @@ async def test_what_is_too_large_is_left_to_everybody(shelves: Open) -> None:
 
 async def test_h3_a_shelf_that_is_away_is_an_empty_one() -> None:
     with redis() as gone:
-        shelf = RedisShelf(connect(gone.url), "robots")
-        await shelf.put("a", b"value", 10.0)
+        cache = RedisSharedCache(connect(gone.url), "robots")
+        await cache.put("a", b"value", 10.0)
         gone.kill()
-        assert await shelf.find("a", 1.0) is None
-        await shelf.put("a", b"value", 10.0)
-        await shelf.leave("a")
-        await shelf.close()
+        assert await cache.find("a", 1.0) is None
+        await cache.put("a", b"value", 10.0)
+        await cache.leave("a")
+        await cache.close()
 
 
 # --- robots.txt ------------------------------------------------------------------------------------------------------
@@ -139,7 +139,7 @@ async def test_h3_a_shelf_that_is_away_is_an_empty_one() -> None:
 async def test_robots_txt_is_read_once_for_all_workers_and_all_obey_it(shelves: Open) -> None:
     rules = b"User-agent: *\nDisallow: /admin/\nCrawl-delay: 2\n"
     async with site(ok(rules)) as there, fetcher() as ours:
-        workers = [RobotsTxt(ours, agent="test", limits=Limits(), shelf=shelves()) for _ in range(8)]
+        workers = [RobotsTxt(ours, agent="test", limits=Limits(), cache=shelves()) for _ in range(8)]
         for path, allowed in (("/", True), ("/admin/", False)):
             found = await asyncio.gather(*(worker.ask(there.url(path)) for worker in workers))
             assert {(one.allowed, one.delay) for one in found} == {(allowed, 2.0)}
@@ -149,7 +149,7 @@ async def test_robots_txt_is_read_once_for_all_workers_and_all_obey_it(shelves: 
 @pytest.mark.parametrize("status", [404, 503])
 async def test_a_site_without_rules_or_in_trouble_is_asked_once_too(shelves: Open, status: int) -> None:
     async with site(ok(b"", status=f"{status} So")) as there, fetcher() as ours:
-        workers = [RobotsTxt(ours, agent="test", limits=Limits(), shelf=shelves()) for _ in range(4)]
+        workers = [RobotsTxt(ours, agent="test", limits=Limits(), cache=shelves()) for _ in range(4)]
         found = await asyncio.gather(*(worker.ask(there.url("/")) for worker in workers))
         assert len(there.requests) == 1
     assert {one.allowed for one in found} == {status == 404}
@@ -159,10 +159,10 @@ async def test_a_site_without_rules_or_in_trouble_is_asked_once_too(shelves: Ope
 async def test_what_others_were_told_is_as_old_as_it_is(shelves: Open) -> None:
     clock = ServerClock()
     async with site(ok(b"User-agent: *\nDisallow: /\n")) as there, fetcher() as ours:
-        first = RobotsTxt(ours, agent="test", limits=Limits(), shelf=shelves(now=clock))
+        first = RobotsTxt(ours, agent="test", limits=Limits(), cache=shelves(now=clock))
         await first.ask(there.url("/"))
         clock.jump(GOOD_FOR / 2)
-        second = RobotsTxt(ours, agent="test", limits=Limits(), shelf=shelves(now=clock))
+        second = RobotsTxt(ours, agent="test", limits=Limits(), cache=shelves(now=clock))
         await second.ask(there.url("/"))
         [word] = second._words.values()
         assert word.until - second._now() == pytest.approx(GOOD_FOR / 2, abs=60)
@@ -173,7 +173,7 @@ async def test_our_own_trouble_is_not_told_to_others(shelves: Open) -> None:
     async with site(ok()) as closed:
         refused = closed.url("")
     async with fetcher() as ours:
-        worker = RobotsTxt(ours, agent="test", limits=Limits(), shelf=shelves())
+        worker = RobotsTxt(ours, agent="test", limits=Limits(), cache=shelves())
         assert not (await worker.ask(f"{refused}/")).allowed
     async with asyncio.timeout(20):
         assert await shelves().find(refused, 600.0) is None
@@ -184,10 +184,10 @@ async def test_without_the_server_every_worker_reads_it_itself() -> None:
         url = gone.url
     async with site(ok(b"User-agent: *\nDisallow: /admin/\n")) as there, fetcher() as ours:
         for _ in range(2):
-            shelf = RedisShelf(connect(url), "robots")
-            worker = RobotsTxt(ours, agent="test", limits=Limits(), shelf=shelf)
+            cache = RedisSharedCache(connect(url), "robots")
+            worker = RobotsTxt(ours, agent="test", limits=Limits(), cache=cache)
             assert not (await worker.ask(there.url("/admin/"))).allowed
-            await shelf.close()
+            await cache.close()
         assert len(there.requests) == 2
 
 
@@ -196,6 +196,6 @@ async def test_what_cannot_be_read_is_fetched_and_replaced(shelves: Open, value:
     async with site(ok(b"User-agent: *\nDisallow: /admin/\n")) as there, fetcher() as ours:
         await shelves().put(there.url(""), value, 100.0)
         for _ in range(2):
-            worker = RobotsTxt(ours, agent="test", limits=Limits(), shelf=shelves())
+            worker = RobotsTxt(ours, agent="test", limits=Limits(), cache=shelves())
             assert not (await worker.ask(there.url("/admin/"))).allowed
         assert len(there.requests) == 1

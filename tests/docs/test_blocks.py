@@ -184,6 +184,12 @@ for _name in (
     WAYS[_name] = calls_its_functions
 
 
+@way("docs/how-to/write-a-backend.md 1")
+def _(reader: Reader, text: str) -> None:
+    backend = reader.execute(text)["FOLDER"]
+    assert backend.sink.parse("folder:rows") == "folder:rows"
+
+
 @way("docs/how-to/debug-a-page.md 1")
 def a_saved_page(reader: Reader, text: str) -> None:
     reader.save("/p/T1", "page.html")

@@ -19,10 +19,10 @@ from random import Random
 
 from tests.contract.redis_servers import RedisBench
 
-from trotline.adapters.redis import RedisFrontier
 from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.outcome import Done, Retry
 from trotline.model.task import Task
+from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import task
 
 PATIENCE = 60.0
@@ -86,7 +86,7 @@ class Game:
             await self.bench.close()
         return self.ending
 
-    async def _keep(self, deed: Callable[[RedisFrontier], Awaitable[None]]) -> None:
+    async def _keep(self, deed: Callable[[Client], Awaitable[None]]) -> None:
         """Do it; when death comes in between, another begins from the start."""
         while not self.over.is_set():
             client = await self.bench.again()
@@ -103,13 +103,13 @@ class Game:
             if not doing.cancelled():
                 return
 
-    async def _seed(self, client: RedisFrontier) -> None:
+    async def _seed(self, client: Client) -> None:
         pages = sorted(self.links)[:3]
         for page in pages:
             await client.put([self.task(page)])
         await client.seal()
 
-    async def _work(self, client: RedisFrontier) -> None:
+    async def _work(self, client: Client) -> None:
         self.names += 1
         name = f"w{self.names}"
         while not self.over.is_set():
@@ -126,7 +126,7 @@ class Game:
                 await self._settle(client, name, leases[:some])
                 leases = leases[some:]
 
-    async def _settle(self, client: RedisFrontier, name: str, leases: Sequence[Lease]) -> None:
+    async def _settle(self, client: Client, name: str, leases: Sequence[Lease]) -> None:
         settlements = [self._settlement(lease) for lease in leases]
         for lease, settlement, answer in zip(leases, settlements, await client.settle(name, settlements), strict=True):
             if answer is Settled.STALE:
@@ -140,14 +140,14 @@ class Game:
         page = int(lease.task.url.rpartition("/")[2])
         return Settlement(lease, Done(), tuple(self.task(link) for link in self.links[page]))
 
-    async def _tell(self, client: RedisFrontier) -> None:
+    async def _tell(self, client: Client) -> None:
         self.telling = True
         if await client.announce_finish():
             self.ending.told += 1
             await self._check(client)
             self.over.set()
 
-    async def _check(self, client: RedisFrontier) -> None:
+    async def _check(self, client: Client) -> None:
         """The books at the moment of the word."""
         progress = await client.progress()
         if (progress.done, progress.waiting, progress.leased, progress.dead) != (len(self.pages), 0, 0, 0):

@@ -12,8 +12,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from trotline.adapters.sqlite.frontier import SqliteFrontier, SqliteJobs
+from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.model.job import Job, Progress
+from trotline.testing.clients import sqlite_client
 
 KILLER = Path(__file__).parent / "killer"
 WITHIN = 90.0
@@ -175,7 +176,7 @@ async def books_of(folder: Path, spider: str) -> list[Progress]:
     """The books of every job, the newest last."""
     books = []
     for job in await jobs_of(folder, spider):
-        frontier = SqliteFrontier(str(folder / ".trotline" / f"{spider}.frontier.db"), job)
+        frontier = sqlite_client(str(folder / ".trotline" / f"{spider}.frontier.db"), job)
         try:
             books.append(await frontier.progress())
         finally:

@@ -8,7 +8,7 @@ from tests.unit.worker_ports import DiaryFrontier, DiarySink
 
 from trotline import Page, RobotsSitemaps, Sitemap, Spider
 from trotline.adapters.http.robots import RobotsTxt
-from trotline.config.wiring import open_gate
+from trotline.config.components import open_gate
 from trotline.model.lease import Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Retry, Snooze

@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.running import KILLER, Running, call, start
 
 from trotline.commands.coordinate import open_leadership
-from trotline.config import wiring
+from trotline.config import backends
 from trotline.model.job import Job, Progress
 from trotline.model.leadership import Tick
 from trotline.model.schedule import Schedule
@@ -108,10 +108,10 @@ def _state(pid: int) -> str:
 
 async def books(frontier: str) -> dict[str, tuple[Job, Progress]]:
     """Every job, and how far it is."""
-    jobs = await wiring.open_jobs(frontier)
+    jobs = await backends.open_jobs(frontier)
     found = {}
     for job in await jobs.all():
-        opened = await wiring.open_frontier(frontier, job)
+        opened = await backends.open_frontier(frontier, job)
         found[job.id] = (job, await opened.progress())
         await opened.close()
     await jobs.close()

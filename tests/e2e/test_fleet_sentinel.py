@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.fleet_crawl import Terms, crawl
 
-from trotline.adapters.redis import RedisJobs, connect
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import LaneRules
 from trotline.testing.postgres_server import postgres

@@ -43,13 +43,13 @@ def page(page: Page):
     yield Thing(name=page.title or page.url, where=page.url)
 
 if os.environ.get("BREAK"):
-    from trotline.config import wiring
+    from trotline.config import components
 
     def broken(*_, **__):
         key, token = os.environ["SHOP_KEY"], os.environ["SHOP_TOKEN"]
         raise RuntimeError(f"https://anna:{key}@a.test/?token=CANARY with {token}")
 
-    setattr(wiring, os.environ["BREAK"], broken)
+    setattr(components, os.environ["BREAK"], broken)
 """
 
 

@@ -68,9 +68,13 @@ def outside(page: Page):
 class Club:
     """Whoever has logged in sees members' pages; strangers see a sign, and get 200 with it."""
 
+    closed_until_login = False
+    """Nothing outside leads to members' pages before somebody is one."""
+
     def __init__(self) -> None:
         self._members: dict[str, str] = {}
         self.logins = 0
+        self._first_login = asyncio.Event()
 
     async def answer(self, request: web.Request) -> web.Response:
         path = request.path
@@ -78,6 +82,8 @@ class Club:
             return web.Response(status=404)
         if path.startswith("/login"):
             return await self._login(request)
+        if path.startswith("/open/") and self.closed_until_login:
+            await self._first_login.wait()
         if path.startswith("/open"):
             # Something to do for everybody, so that all processes ask for tasks.
             links = "".join(f'<a href="/open/{n}">{n}</a>' for n in range(60)) if path == "/open" else ""
@@ -93,6 +99,7 @@ class Club:
         if request.method == "GET":
             return web.Response(text="<form></form>", content_type="text/html")
         self.logins += 1
+        self._first_login.set()
         token = secrets.token_hex(8)
         self._members[token] = str((await request.post())["user"])
         answer = web.Response(status=303, headers={"Location": "/club"})
@@ -160,7 +167,8 @@ async def test_a_login_without_a_name_stays_in_its_process_too(tmp_path: Path, c
 async def test_pages_outside_of_a_session_may_lead_into_it_from_any_process(
     tmp_path: Path, club: tuple[Club, str], both: Servers, where: str
 ):
-    _, url = club
+    made, url = club
+    made.closed_until_login = True
     (tmp_path / "members.py").write_text(FROM_OUTSIDE.format(url=url))
     frontier = f"sqlite:{tmp_path}/frontier.db" if where == "file" else both.places()[0]
     words = ("run", "members.py", "--allow-private", "--processes", "2", "--slots", "4", "--frontier", frontier)

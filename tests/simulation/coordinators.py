@@ -11,12 +11,11 @@ from typing import Any
 import msgspec
 
 from tests.simulation.faults import CALM, Node, Temper
-from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.coordinator.coordinator import Coordinator
 from trotline.coordinator.seed_feed import Feed
-from trotline.coordinator.tools import Charge, Client, Leads, Policy, Tools
+from trotline.coordinator.tools import Charge, Leads, Policy, Tools
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Job, LaneRules
 from trotline.model.leadership import Term, Tick
@@ -24,8 +23,10 @@ from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
 from trotline.model.schedule import Overlap, Schedule
 from trotline.model.time import Moment, Seconds
+from trotline.ports.backend import OpenJob
 from trotline.rules import schedules
-from trotline.testing.frontier_contract import BRISK, task
+from trotline.testing.clients import sqlite_client
+from trotline.testing.frontier_contract import BRISK, Client, task
 from trotline.testing.virtual_time import run_virtual
 
 COORDINATORS = 2
@@ -117,7 +118,7 @@ class _Night:
         self.dealt_with: dict[Moment, Moment] = {}
         self.announced: Counter[str] = Counter()
         self.epochs: list[tuple[int, str]] = []
-        self.frontiers: dict[str, SqliteFrontier] = {}
+        self.frontiers: dict[str, Client] = {}
         self.overlap = self.chance.choice(list(Overlap))
         schedule = Schedule("* * * * *", "UTC", self.overlap)
         self.charge = Charge(spider="shop", rules=BRISK, version="v1", schedule=schedule)
@@ -169,10 +170,10 @@ class _Night:
             overlap=self.overlap,
         )
 
-    def frontier(self, job: Job) -> SqliteFrontier:
+    def frontier(self, job: Job) -> Client:
         """One object is the whole fleet's server."""
         if job.id not in self.frontiers:
-            self.frontiers[job.id] = SqliteFrontier(
+            self.frontiers[job.id] = sqlite_client(
                 self.path, job, now=self.now, rng=random.Random(self.seed), inline=True
             )
             _forgo_the_disk(self.frontiers[job.id])
@@ -207,8 +208,9 @@ class _Night:
             self.kills += 1
 
     def _coordinator(self, node: Node) -> Coordinator:
-        async def open_frontier(job: Job) -> Client:
-            return _Cut(_Announced(self.frontier(job), self), node)  # type: ignore[return-value]
+        async def open_frontier(job: Job) -> OpenJob:
+            both: Any = _Cut(_Announced(self.frontier(job), self), node)
+            return OpenJob(job, both, both)
 
         tools = Tools(
             leadership=_Cut(self.watched, node),  # type: ignore[arg-type]
@@ -255,7 +257,7 @@ class _Watched:
 
 
 class _Announced:
-    def __init__(self, frontier: SqliteFrontier, night: _Night) -> None:
+    def __init__(self, frontier: Client, night: _Night) -> None:
         self._frontier = frontier
         self._night = night
 
@@ -306,8 +308,9 @@ class _Duties:
     def __init__(self, node: Node) -> None:
         self._clock = _CutClock(node)
 
-    async def seed(self, job: Job, frontier: Client, leads: Leads, say: Callable[[str], None]) -> None:
-        feed = Feed(frontier, self._clock, high_water=SEEDS, leads=leads, say=say)
+    async def seed(self, job: Job, opened: OpenJob, leads: Leads, say: Callable[[str], None]) -> None:
+        both: Any = opened.frontier
+        feed = Feed(both, self._clock, high_water=SEEDS, leads=leads, say=say)
         seeds = [task(f"https://shop.example/{number}") for number in range(SEEDS)]
         for first in range(0, SEEDS, BATCH):
             await feed.put(seeds[first : first + BATCH])
@@ -343,4 +346,5 @@ def _ticks(charge: Charge, since: Moment, until: Moment) -> list[Moment]:
 
 def _forgo_the_disk(opened: Any) -> None:
     """Nobody pulls this plug: without waiting for the disk a night takes a tenth of the time."""
-    opened._db.connection.execute("PRAGMA synchronous = OFF")
+    connection = opened._file.db.connection if hasattr(opened, "_file") else opened._db.connection
+    connection.execute("PRAGMA synchronous = OFF")

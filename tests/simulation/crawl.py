@@ -20,12 +20,12 @@ from tests.simulation.faults import (
     Temper,
 )
 from tests.simulation.web import Web, spider_for
-from trotline.adapters.sqlite.frontier import SqliteFrontier
-from trotline.config.wiring import open_gate
+from trotline.config.components import open_gate
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Job, Progress
 from trotline.model.time import Moment
 from trotline.ports.frontier import BEAT
+from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.marker import Marker
@@ -143,7 +143,7 @@ class Crawl:
         """A new job on the server, as somebody sees it who never dies."""
         job = Job(id="sim-1", spider=self.spider.name, started_at=0.0, rules=self.spider.rules)
         chance = random.Random(self.chance.random())
-        return SqliteFrontier(":memory:", job, now=self.now, rng=chance, inline=True)
+        return sqlite_client(":memory:", job, now=self.now, rng=chance, inline=True)
 
     def frontier_of(self, node: Node) -> Any:
         """The same job, as a node that may die sees it."""

@@ -15,10 +15,13 @@ from redis import exceptions as redis_errors
 from tests.simulation.crawl import PACE, Crawl, Verdict
 from tests.simulation.faults import CALM, Node, Temper
 from tests.simulation.web import Web, spider_for
-from trotline.adapters.redis import RedisFrontier, RedisJobs, keys
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.reconnects import Greetings
 from trotline.model.job import Job, Progress
 from trotline.model.time import Seconds
+from trotline.testing.clients import redis_client
+from trotline.testing.frontier_contract import Client
 from trotline.testing.redis_server import WHEEL, RedisServer, redis
 from trotline.testing.virtual_time import run_virtual
 
@@ -53,7 +56,7 @@ def simulate_fleet(
     *,
     temper: Temper | None = None,
     forgetful: bool = False,
-    break_it: Callable[[RedisFrontier], None] | None = None,
+    break_it: Callable[[Client], None] | None = None,
 ) -> Verdict:
     """Run one crawl. The same seed gives the same crawl. `forgetful`: now and then a replica takes over a shard, and
     knows nothing of what happened there last."""
@@ -66,9 +69,7 @@ def simulate_fleet(
 
 
 class _FleetCrawl(Crawl):
-    def __init__(
-        self, seed: int, temper: Temper, forgetful: bool, break_it: Callable[[RedisFrontier], None] | None
-    ) -> None:
+    def __init__(self, seed: int, temper: Temper, forgetful: bool, break_it: Callable[[Client], None] | None) -> None:
         super().__init__(seed, temper, "", None)
         self.web = Web(seed, hosts=HOSTS, scattered=True)
         # As with every frontier that is a server: it may forget a page whose validator is kept elsewhere.
@@ -83,7 +84,7 @@ class _FleetCrawl(Crawl):
         self._word = asyncio.Lock()
         return await super().run()
 
-    async def open_frontier(self) -> RedisFrontier:
+    async def open_frontier(self) -> Client:
         jobs = RedisJobs(_Wire(), now=self.now, shards=SHARDS)  # type: ignore[arg-type]
         self._job = await jobs.start(self.spider.name, self.spider.rules)
         self._herald = asyncio.create_task(self._listen_for_the_end())
@@ -106,7 +107,7 @@ class _FleetCrawl(Crawl):
                 self.finishes += await frontier.announce_finish()
             await asyncio.sleep(self.chance.uniform(0, 1))
 
-    def frontier_of(self, node: Node) -> RedisFrontier:
+    def frontier_of(self, node: Node) -> Client:
         return self._open(_Wire(node, random.Random(self.chance.random())))
 
     async def _fail_over(self) -> None:
@@ -133,12 +134,13 @@ class _FleetCrawl(Crawl):
         moving = self.web.redirects
         return self.admitted - moving <= progress.admitted <= self.web.tasks + moving
 
-    def _open(self, wire: "_Wire") -> RedisFrontier:
+    def _open(self, wire: "_Wire") -> Client:
         assert self._job is not None, "open_frontier comes first"
         chance = random.Random(self.chance.random())
-        frontier = RedisFrontier(wire, self._job, now=self.now, rng=chance)  # type: ignore[arg-type]
-        frontier._news = _Deaf()  # type: ignore[assignment]
-        frontier._server._greetings = self._greetings
+        frontier = redis_client(wire, self._job, now=self.now, rng=chance)  # type: ignore[arg-type]
+        own: Any = frontier.opened.frontier
+        own._news = _Deaf()
+        own._server._greetings = self._greetings
         if self._break_frontier is not None:
             self._break_frontier(frontier)
         return frontier

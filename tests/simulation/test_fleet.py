@@ -1,15 +1,17 @@
 """Whole crawls over shards. A failing seed is printed: `python -m tests.simulation --shards --replay SEED`."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from tests.simulation.faults import CALM, Temper
 from tests.simulation.fleet import simulate_fleet
-from trotline.adapters.redis import RedisFrontier, console
 from trotline.adapters.redis import frontier as frontier_module
+from trotline.adapters.redis import job_shards
 from trotline.adapters.redis.sharding import finish
 from trotline.adapters.redis.sharding.settle import Spread
+from trotline.testing.frontier_contract import Client
 
 SEEDS = 16
 PARTS = 4
@@ -61,7 +63,7 @@ def test_an_end_that_is_looked_at_once_is_caught(monkeypatch):
         seen = await finish.look(server, job)
         return int(sum(seen.entered)) if seen.empty else None
 
-    monkeypatch.setattr(console, "ended_with", looked_at_once)
+    monkeypatch.setattr(job_shards, "ended_with", looked_at_once)
     monkeypatch.setattr(frontier_module, "ended_with", looked_at_once)
     # One in twenty crawls shows it; the first of these that does ends the test.
     verdicts = (simulate_fleet(seed, temper=CALM) for seed in range(250, 350))
@@ -69,7 +71,7 @@ def test_an_end_that_is_looked_at_once_is_caught(monkeypatch):
     assert any("finish announced" in words for verdict in verdicts for words in verdict.broken())
 
 
-def leave_before_arriving(frontier: RedisFrontier) -> None:
+def leave_before_arriving(frontier: Client) -> None:
     """A planted bug: a lease ends in its own shard first, then what it led to goes to the others."""
 
     class Hasty(Spread):
@@ -80,4 +82,5 @@ def leave_before_arriving(frontier: RedisFrontier) -> None:
             await asyncio.gather(*(target.put(tasks) for target, tasks in self._by_home(children).items()))
             return answers
 
-    frontier._spread = Hasty(frontier._shards, frontier._home)
+    own: Any = frontier.opened.frontier
+    own._spread = Hasty(own._shards, own._parts.home)

@@ -29,8 +29,8 @@ from trotline.adapters.files.export import to_csv
 from trotline.cli.main import call
 from trotline.cli.text import json_line, safe
 from trotline.commands.export import Wanted, export
+from trotline.config.backends import open_sink
 from trotline.config.settings import LARGEST_FILE, read
-from trotline.config.wiring import open_sink
 from trotline.errors import SettingsError, SinkUnreachable, SpiderRefused
 from trotline.model import task_json
 from trotline.model.record import Record

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from trotline.cli import main as cli
-from trotline.config.wiring import open_frontier, open_jobs
+from trotline.config.backends import open_frontier, open_jobs
 from trotline.model.job import LaneRules
 from trotline.model.lease import Reject, Settlement
 from trotline.model.outcome import Bury, Done
 from trotline.model.pace import Pace, Rate
 from trotline.model.task import Task
+from trotline.testing.frontier_contract import client
 
 COMMANDS = ("new", "try", "run", "status", "dead", "export", "doctor")
 SPIDER = """
@@ -64,7 +65,7 @@ async def job(call: Call) -> str:
     jobs = await open_jobs(FRONTIER)
     started = await jobs.start("shop", LaneRules(default=pace))
     await jobs.close()
-    frontier = await open_frontier(FRONTIER, started)
+    frontier = client(await open_frontier(FRONTIER, started))
     urls = ["https://me:secret@shop.example/a\x1b[2J", "https://shop.example/b", "https://shop.example/c"]
     tasks = [Task(url=url, route="product", lane="shop.example", fingerprint=n + 1) for n, url in enumerate(urls)]
     await frontier.put(tasks)

@@ -201,7 +201,7 @@ class Failing:
     def __init__(self, error):
         self.error = error
 
-    async def write(self, batch):
+    async def write(self, batch, visits=()):
         raise self.error
 
     async def settle(self, worker, settlements):
@@ -351,7 +351,7 @@ class BrokenSink(DiarySink):
         super().__init__(diary)
         self.broken = set(broken)
 
-    async def write(self, batch):
+    async def write(self, batch, visits=()):
         for record in batch:
             if record.key in self.broken:
                 raise TypeError(f"cannot store {record.key}")

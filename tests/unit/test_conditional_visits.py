@@ -7,7 +7,6 @@ import pytest
 from tests.unit.worker_ports import HTML, Diary, DiaryFrontier, DiarySink, SlowFetcher, lease, tools
 
 from trotline import Page, Spider
-from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.errors import SpiderRefused, ValidatorsUnreachable
 from trotline.model.answer import Answer
 from trotline.model.job import Job
@@ -16,6 +15,7 @@ from trotline.model.outcome import Bury, Done, Snooze
 from trotline.model.task import Task
 from trotline.model.validator import Validator
 from trotline.rules.conditional_requests import page_of
+from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.tools import Policy
@@ -259,7 +259,7 @@ def test_whatever_a_page_makes_a_handler_say_can_be_settled(gives):
     visit, _ = visited(spider(gives=gives), None)
 
     async def settle():
-        frontier = SqliteFrontier(":memory:", Job(id="s-1", spider="s", started_at=0.0), inline=True)
+        frontier = sqlite_client(":memory:", Job(id="s-1", spider="s", started_at=0.0), inline=True)
         try:
             await frontier.put([LEASE.task])
             [held] = await frontier.lease("w", 1)

@@ -9,18 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.coordinator.coordinator import Coordinator
 from trotline.coordinator.tools import Charge, News, Policy, Tools
 from trotline.errors import FrontierUnreachable, SinkUnreachable, SpiderRefused
-from trotline.model.job import Job
+from trotline.model.job import Job, State
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
 from trotline.model.schedule import Overlap, Schedule
+from trotline.ports.backend import OpenJob
+from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import MORNING
-from trotline.testing.frontier_contract import BRISK, tasks
+from trotline.testing.frontier_contract import BRISK, Client, tasks
 from trotline.testing.virtual_time import run_virtual
 
 MINUTELY = Schedule("* * * * *")
@@ -59,14 +60,15 @@ class World:
     def jobs(self) -> SqliteJobs:
         return self.open(SqliteJobs)
 
-    def frontier(self, job: Job) -> SqliteFrontier:
-        return self.open(SqliteFrontier, job)
+    def frontier(self, job: Job) -> Client:
+        self._opened.append(sqlite_client(self.path, job, now=self.now, inline=True))
+        return self._opened[-1]
 
     def coordinate(
         self, name: str = "ann", schedule: Schedule | None = MINUTELY, beside: str = "", **policy: Any
     ) -> "asyncio.Task[None]":
-        async def open_frontier(job: Job) -> SqliteFrontier:
-            return SqliteFrontier(self.path, job, now=self.now, inline=True)
+        async def open_frontier(job: Job) -> OpenJob:
+            return sqlite_client(self.path, job, now=self.now, inline=True).opened
 
         tools = Tools(
             leadership=self.open(SqliteLeadership),
@@ -84,10 +86,10 @@ class World:
 
     # What the coordinator does through us
 
-    async def seed(self, job: Job, frontier: Any, leads: Any, say: Any) -> None:
+    async def seed(self, job: Job, opened: OpenJob, leads: Any, say: Any) -> None:
         if self.trouble:
             raise self.trouble.pop(0)
-        await frontier.put(tasks(self.seeds))
+        await opened.frontier.put(tasks(self.seeds))
 
     async def conclude(self, job: Job) -> None:
         if self.trouble:
@@ -221,7 +223,7 @@ def test_a_run_that_waits_starts_when_the_job_before_is_finished(play):
 def test_a_cancelled_job_stands_in_nobodys_way(play):
     async def scene(world):
         world.coordinate()
-        await world.frontier(await soon(world)).cancel()
+        await world.frontier(await soon(world)).steer(State.CANCELLED)
         await asyncio.sleep(65)
         world.all = await world.jobs.all()
 
@@ -309,7 +311,7 @@ def test_a_job_that_was_revived_is_told_again(play):
         frontier = world.frontier(job)
         await frontier.put(tasks(3))
         await frontier.seal()
-        await frontier.cancel("shop.example")
+        await frontier.steer(State.CANCELLED, "shop.example")
         await asyncio.sleep(10)
         await frontier.revive()
         await world.work(job)

@@ -4,11 +4,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.text import Text
 
-import trotline.adapters
 from trotline.cli.eta_view import Outlook
 from trotline.cli.job_argument import Target
 from trotline.cli.jobs import facts, outlook, table
@@ -18,14 +18,16 @@ from trotline.commands.feed import open_feed
 from trotline.commands.input_lines import LONGEST_LINE, read_lines
 from trotline.commands.open_job import open_job
 from trotline.commands.report import Ending, Report, ending_of
+from trotline.config.backends import open_frontier, open_jobs
 from trotline.config.code_version import code_version
-from trotline.config.wiring import open_frontier, open_jobs
 from trotline.errors import FrontierUnreachable, SettingsError
 from trotline.model.job import About, Job, LaneRules, Progress, State, WorkerView
 from trotline.model.lease import Admission
 from trotline.model.task import Task
+from trotline.ports.backend import OpenJob
 from trotline.rules.eta import Range, Unknown
 from trotline.spider.spider import Spider
+from trotline.testing.frontier_contract import client
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0, version="aaaaaaaaaaaa")
 
@@ -66,8 +68,8 @@ async def test_an_unfinished_job_is_gone_on_with_and_a_cancelled_one_is_not(tmp_
     same, resumed, _ = await open_job(place, spider, "two", fresh=False)
     assert (same.id, resumed) == ("shop-1", True)
     assert same.accepts("one") and same.accepts("two"), "whoever goes on with it does so with the code that is here"
-    frontier = await open_frontier(place, same)
-    await frontier.cancel()
+    frontier = client(await open_frontier(place, same))
+    await frontier.steer(State.CANCELLED)
     await frontier.close()
     second, resumed, before = await open_job(place, spider, "two", fresh=False)
     assert (second.id, resumed, before and before.id) == ("shop-2", False, "shop-1")
@@ -127,8 +129,8 @@ def test_the_code_version_changes_with_the_file_alone(tmp_path: Path, monkeypatc
 
 async def test_an_extra_that_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch):
     # As on a machine without it, also when another test has imported it already.
-    monkeypatch.setitem(sys.modules, "trotline.adapters.redis", None)
-    monkeypatch.delattr(trotline.adapters, "redis", raising=False)
+    monkeypatch.delitem(sys.modules, "trotline.adapters.redis.connect", raising=False)
+    monkeypatch.setitem(sys.modules, "redis.asyncio", None)
     with pytest.raises(SettingsError) as caught:
         await open_jobs("redis://:secret@nowhere/0")
     assert "trotline[redis]" in caught.value.hint
@@ -182,20 +184,25 @@ class Flaky:
         return books()
 
 
+def opened(both: Any) -> OpenJob:
+    """What a feed needs of a job."""
+    return OpenJob(Job(id="shop-1", spider="shop", started_at=0.0), both, both)
+
+
 TASK = Task(url="https://shop.example/", route="page", fingerprint=1)
 
 
 async def test_a_server_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("trotline.commands.feed.LOOK_AGAIN", 0.0)
     frontier, said = Flaky(2), []
-    feed = open_feed(frontier, "redis://queue", 100, said.append)  # type: ignore[arg-type]  # what a feed needs of it
+    feed = open_feed(opened(frontier), "redis://queue", 100, said.append)
     assert await feed.put([TASK]) == [Admission.NEW]
     assert frontier.given == [TASK]
     assert [bool(text) for text in said] == [True, True, False], "the trouble, and that it is over"
 
 
 async def test_a_file_that_cannot_be_written_is_said_at_once():
-    feed = open_feed(Flaky(1), "sqlite:f.db", 100, lambda _: None)  # type: ignore[arg-type]
+    feed = open_feed(opened(Flaky(1)), "sqlite:f.db", 100, lambda _: None)
     with pytest.raises(FrontierUnreachable):
         await feed.put([TASK])
 

@@ -7,7 +7,9 @@ from pathlib import Path
 
 from tests.unit.test_cli_commands import FRONTIER, Call, call, job  # noqa: F401 - fixtures
 
-from trotline.config.wiring import open_frontier, open_jobs
+from trotline.config.backends import open_frontier, open_jobs
+from trotline.model.job import State
+from trotline.testing.frontier_contract import client
 
 
 async def end(name: str) -> None:
@@ -15,8 +17,8 @@ async def end(name: str) -> None:
     jobs = await open_jobs(FRONTIER)
     [found] = [each for each in await jobs.all() if each.id == name]
     await jobs.close()
-    frontier = await open_frontier(FRONTIER, found)
-    await frontier.cancel()
+    frontier = client(await open_frontier(FRONTIER, found))
+    await frontier.steer(State.CANCELLED)
     await frontier.leave("w")
     await frontier.close()
 

@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from trotline.adapters.sqlite.frontier import SqliteFrontier
+from trotline.adapters.sqlite.console import SqliteConsole
 from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.adapters.sqlite.open_job import open_job
 from trotline.commands import report
 from trotline.commands.report import Reporter
 from trotline.errors import SinkUnreachable
@@ -14,8 +15,8 @@ from trotline.model.row_counts import Stored
 from trotline.testing.frontier_contract.bench import tasks
 
 
-class ManyLanes(SqliteFrontier):
-    """A frontier that takes its time to say how its lanes are."""
+class ManyLanes(SqliteConsole):
+    """A console that takes its time to say how its lanes are."""
 
     slow = 0.0
     asked = 0
@@ -29,9 +30,10 @@ class ManyLanes(SqliteFrontier):
 async def test_lanes_are_looked_at_for_a_twentieth_of_the_time_at_most(tmp_path):
     place = str(tmp_path / "frontier.db")
     jobs = SqliteJobs(place)
-    frontier = ManyLanes(place, await jobs.start("shop", LaneRules()))
-    await frontier.put(tasks(3))
-    reporter = Reporter(frontier)
+    opened = open_job(place, await jobs.start("shop", LaneRules()))
+    await opened.frontier.put(tasks(3))
+    frontier = ManyLanes(opened.console._file)
+    reporter = Reporter(opened._replace(console=frontier))
 
     frontier.slow = 0.05
     seen = [(await reporter.report()).lanes for _ in range(5)]
@@ -44,7 +46,7 @@ async def test_lanes_are_looked_at_for_a_twentieth_of_the_time_at_most(tmp_path)
         while frontier.asked < 3:
             await reporter.report()
             await asyncio.sleep(0.05)
-    await frontier.close()
+    await opened.close()
     await jobs.close()
 
 
@@ -78,7 +80,7 @@ async def test_rows_that_cannot_be_counted_now_are_not_told_as_if_they_were(tmp_
     monkeypatch.setattr(report, "COUNT_EVERY", 0.01)
     place = str(tmp_path / "frontier.db")
     jobs = SqliteJobs(place)
-    frontier = SqliteFrontier(place, await jobs.start("shop", LaneRules()))
+    frontier = open_job(place, await jobs.start("shop", LaneRules()))
     sink = kind()
     reporter = Reporter(frontier, sink=sink)
 

@@ -10,7 +10,7 @@ import pytest
 from trotline import Spider
 from trotline.commands import seed as seeding
 from trotline.commands.seed import Seeded, seed
-from trotline.config import wiring
+from trotline.config import components
 from trotline.errors import SpiderRefused
 from trotline.model.lease import Admission
 from trotline.model.task import Task
@@ -29,7 +29,7 @@ class Place:
 async def seeded(seeds: Any, place: Place | None = None, told: Callable[[Seeded], None] = lambda _: None) -> Seeded:
     spider = Spider("shop", hosts=["shop.example"])
     spider.page(seeds=seeds)(_page)
-    gate = wiring.open_gate(spider)
+    gate = components.open_gate(spider)
     return await seed(spider, place or Place(), gate, 0.0, extra=None, told=told)
 
 
@@ -73,7 +73,7 @@ async def test_how_far_it_is_can_be_heard_after_every_batch():
 
     await seeded(urls(2 * seeding.BATCH + 1), told=lambda so_far: heard.append(so_far.new))
 
-    assert heard == [seeding.BATCH, 2 * seed.BATCH, 2 * seed.BATCH + 1]
+    assert heard == [seeding.BATCH, 2 * seeding.BATCH, 2 * seeding.BATCH + 1]
 
 
 async def test_seeds_that_are_put_again_are_known():

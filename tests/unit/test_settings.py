@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trotline.config.backends import is_local, local_path
 from trotline.config.settings import Settings, file_name, read, strangers
-from trotline.config.urls import frontier_url, is_file, path_of, public, shown, sink_url
+from trotline.config.urls import frontier_url, public, shown, sink_url
 from trotline.errors import SettingsError
 from trotline.model.time import seconds
 
@@ -124,13 +125,15 @@ def test_a_sink_is_told_by_its_ending_or_its_scheme(text: str, url: str):
 def test_frontier_forms():
     assert frontier_url("sqlite::memory:") == "sqlite::memory:"
     assert frontier_url("f.db") == "sqlite:f.db"
-    assert path_of("sqlite::memory:") == ""
-    assert path_of("sqlite:/x/f.db") == "/x/f.db"
+    assert local_path("sqlite::memory:") == ""
+    assert local_path("sqlite:/x/f.db") == "/x/f.db"
 
 
 @pytest.mark.parametrize("text", ["sqlite:f.db?seen=bloom", "f.db?seen_scope=site", "sqlite:f.db?seen=exact&forget=7d"])
 def test_a_sqlite_frontier_has_one_memory_of_what_was_seen(text: str):
-    with pytest.raises(ValueError, match=r"remembers exactly, and per job\. Leave it out, or use a server: \"redis://"):
+    with pytest.raises(
+        ValueError, match=r"remembers exactly what was seen, and per job\. Remove it, or write \"redis://"
+    ):
         frontier_url(text)
 
 
@@ -145,8 +148,8 @@ def test_a_sqlite_frontier_has_one_memory_of_what_was_seen(text: str):
 )
 def test_servers_are_frontiers_as_they_are_written(url: str):
     assert frontier_url(url) == url
-    assert path_of(url) == ""
-    assert not is_file(url)
+    assert local_path(url) == ""
+    assert not is_local(url)
     assert "secret" not in shown(url)
 
 

@@ -11,7 +11,7 @@ import pytest
 from trotline.cli import main as cli
 from trotline.commands import coordinate, push, run, start, work
 from trotline.commands.report import Ending
-from trotline.config import wiring
+from trotline.config import components
 from trotline.config.settings import NAMES
 from trotline.config.used_settings import USED
 
@@ -64,7 +64,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (start, "start"),
         (coordinate, "coordinate"),
         (push, "push"),
-        (wiring, "open_fetcher"),
+        (components, "open_fetcher"),
     ):
         monkeypatch.setattr(module, name, take)
     # Children that nobody would use.

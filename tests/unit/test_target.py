@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from trotline.adapters.sqlite.frontier import SqliteJobs
+from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.cli.job_argument import find
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError

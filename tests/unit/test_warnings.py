@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from trotline.commands.open_job import Opened
+from trotline.commands.open_job import JobFound
 from trotline.commands.seed import Seeded
 from trotline.commands.startup_notes import about_code, about_seeds
 from trotline.model.harvest import Follow
@@ -105,7 +105,7 @@ def test_where_counters_were_folded_nothing_is_claimed() -> None:
 
 def test_another_file_and_another_version_are_told_apart() -> None:
     job = Job(id="shop-1", spider="shop", started_at=0.0, version="a" * 12, rules=LaneRules(source="shop.py"))
-    resumed = Opened(job, True, job)
+    resumed = JobFound(job, True, job)
     assert about_code(resumed, "shop.py", "a" * 12) == []
     assert "shop.py has changed since shop-1 began" in about_code(resumed, "shop.py", "b" * 12)[0]
     [other] = about_code(resumed, "store.py", "b" * 12)
@@ -114,11 +114,11 @@ def test_another_file_and_another_version_are_told_apart() -> None:
 
 def test_a_new_job_is_told_of_another_file_of_its_name_but_not_of_changes() -> None:
     job = Job(id="shop-1", spider="shop", started_at=0.0, version="a" * 12, rules=LaneRules(source="shop.py"))
-    new = Opened(msgspec.structs.replace(job, id="shop-2"), False, job)
+    new = JobFound(msgspec.structs.replace(job, id="shop-2"), False, job)
     assert about_code(new, "shop.py", "b" * 12) == []
     [other] = about_code(new, "store.py", "b" * 12)
     assert "shop-1 was started from shop.py, and this is store.py: two files have a spider named 'shop'" in other
-    assert about_code(Opened(job, False, None), "store.py", "b" * 12) == []
+    assert about_code(JobFound(job, False, None), "store.py", "b" * 12) == []
 
 
 def test_seeds_out_of_scope_are_named_as_such() -> None:

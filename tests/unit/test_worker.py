@@ -255,7 +255,9 @@ def test_a_slow_sink_stops_leasing():
 
 def test_a_sink_with_a_defect_ends_the_worker_instead_of_leaving_it_to_wait_for_ever():
     class Broken:
-        async def write(self, batch):
+        keeps_visits = False
+
+        async def write(self, batch, visits=()):
             raise TypeError("a sink with a defect")
 
         async def close(self):

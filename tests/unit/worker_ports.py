@@ -7,7 +7,7 @@ from math import inf
 from typing import Any
 
 from trotline import Page, Spider
-from trotline.config.wiring import open_gate
+from trotline.config.components import open_gate
 from trotline.errors import FrontierUnreachable, SinkRejects, SinkUnreachable
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import About
@@ -15,6 +15,7 @@ from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.model.record import Record
 from trotline.model.task import Task
+from trotline.model.visit_row import VisitRow
 from trotline.worker.marker import Marker
 from trotline.worker.tools import Tools
 from trotline.worker.visit import Visit
@@ -61,7 +62,9 @@ class DiarySink:
         self.refuse = set(refuse)
         self.rows: set[str] = set()
 
-    async def write(self, batch: Sequence[Record]) -> None:
+    keeps_visits = False
+
+    async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         await asyncio.sleep(self.slow)
         if self.away > 0:
             self.away -= 1

@@ -5,6 +5,7 @@ import click
 from trotline.cli.options import examples, json_option, settings_of, sink_option, wait_for
 from trotline.cli.text import count, json_line, safe
 from trotline.commands import db
+from trotline.model.schema import SchemaStatus
 
 _MIB = 1024 * 1024
 
@@ -40,7 +41,7 @@ def status(sink: str | None, as_json: bool) -> None:
     click.echo(json_line(found) if as_json else "\n".join(portrait(found)))
 
 
-def portrait(found: "db.Status") -> list[str]:
+def portrait(found: SchemaStatus) -> list[str]:
     lines = [f"place      {safe(found.place)}, schema {safe(found.schema)}", f"server     {safe(found.server)}"]
     if not found.version:
         return [*lines, "version    no tables yet; they are made by: trotline db upgrade, or by the first worker"]
@@ -53,7 +54,7 @@ def portrait(found: "db.Status") -> list[str]:
     return lines
 
 
-def _age(found: "db.Status") -> str:
+def _age(found: SchemaStatus) -> str:
     if found.version == found.newest:
         return "up to date"
     if found.version < found.newest:

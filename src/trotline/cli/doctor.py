@@ -14,7 +14,8 @@ from trotline.cli.main import CANNOT_START, FINISHED
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
 from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe, size
-from trotline.config.urls import MEMORY, POSTGRES, is_file, path_of, public, scheme_of
+from trotline.config import backends
+from trotline.config.urls import public
 from trotline.errors import TrotlineError
 from trotline.rules import redaction
 
@@ -103,7 +104,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     frontier = _opens("frontier", settings.frontier_of(spider.name), _open_frontier)
     yield frontier
     if frontier.state == "ok":
-        yield from _worries(settings.frontier_of(spider.name))
+        yield from _notices(settings.frontier_of(spider.name))
     yield _opens("sink", settings.sink_of(spider.name), _open_sink)
 
 
@@ -218,24 +219,20 @@ def _spider(spider: "Spider") -> Check:
 
 def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:
     """Open what is there. What is not there yet is not made: a check leaves no files behind."""
-    if url == MEMORY:
+    if backends.in_memory(url):
         return Check(what=what, state="warn", found="in memory", advice="A run that is stopped cannot be resumed.")
-    path = Path(path_of(url))
-    if is_file(url) and not path.exists():
-        return _can_be_made(what, url, path)
+    if backends.is_missing(url):
+        return _can_be_made(what, url, Path(backends.local_path(url)))
     try:
         open_it(url)
     except TrotlineError as error:
         return _failed(what, error)
-    return Check(what=what, state="ok", found=f"{public(url)} {'opens' if is_file(url) else 'answers'}")
+    return Check(what=what, state="ok", found=f"{public(url)} {'opens' if backends.is_local(url) else 'answers'}")
 
 
-def _worries(url: str) -> Iterator[Check]:
-    from trotline.config.wiring import worry
-
-    if found := wait_for(worry(url)):
-        advice = "Set it with: redis-cli CONFIG SET appendonly yes (and in the server's configuration)."
-        yield Check(what="frontier", state="warn", found=found, advice=advice)
+def _notices(url: str) -> Iterator[Check]:
+    for notice in wait_for(backends.notices(url)):
+        yield Check(what="frontier", state="warn", found=notice.text, advice=notice.advice)
 
 
 def _can_be_made(what: str, url: str, path: Path) -> Check:
@@ -247,10 +244,8 @@ def _can_be_made(what: str, url: str, path: Path) -> Check:
 
 
 def _open_frontier(url: str) -> None:
-    from trotline.config.wiring import open_jobs
-
     async def look() -> None:
-        jobs = await open_jobs(url)
+        jobs = await backends.open_jobs(url)
         try:
             await jobs.all()
         finally:
@@ -260,21 +255,4 @@ def _open_frontier(url: str) -> None:
 
 
 def _open_sink(url: str) -> None:
-    from trotline.config.wiring import open_sink
-
-    if scheme_of(url) in POSTGRES:
-        from trotline.commands.db import status
-
-        # Opening it would make its tables.
-        wait_for(status(url))
-        return
-
-    async def look() -> None:
-        sink = open_sink(url)
-        try:
-            if (opened := getattr(sink, "open", None)) is not None:
-                await opened()
-        finally:
-            await sink.close()
-
-    wait_for(look())
+    wait_for(backends.check_sink(url))

@@ -9,8 +9,9 @@ import msgspec
 
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import json_line
+from trotline.config.backends import is_local
 from trotline.config.settings import Settings
-from trotline.config.urls import is_file, public
+from trotline.config.urls import public
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
@@ -33,7 +34,7 @@ def where(frontier: str | None) -> str:
 
 def note_what_is_missing(spider: "Spider", frontier: str) -> None:
     """What the spider asks for and a server cannot give is said, once and at the beginning."""
-    if not is_file(frontier) and any(route.conditional for route in spider.routes.values()):
+    if not is_local(frontier) and any(route.conditional for route in spider.routes.values()):
         click.echo("note: conditional requests need a file as frontier; every page is fetched whole", err=True)
 
 

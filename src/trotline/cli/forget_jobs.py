@@ -33,7 +33,7 @@ def chosen(targets: "list[Target]", name: str, *, filtered: bool) -> "list[Targe
 
 async def forget(targets: "Sequence[Target]", *, force: bool) -> None:
     """All of them, or none if one of them must stay."""
-    from trotline.config.wiring import open_jobs
+    from trotline.config.backends import open_jobs
 
     if not force:
         for target in targets:

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from trotline.config.backends import in_memory, is_missing
 from trotline.config.settings import Settings
-from trotline.config.urls import MEMORY, is_file, path_of, public
+from trotline.config.urls import public
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from trotline.config.wiring import AnyFrontier
+    from trotline.ports.console import Console
 
 
 _NAMED = 20
@@ -38,7 +39,7 @@ def spider_name(text: str) -> str:
 
 async def jobs_here(settings: Settings) -> list[Target]:
     """Every job of the frontier in the settings, or of the frontiers in this folder; the oldest first."""
-    from trotline.config.wiring import open_jobs
+    from trotline.config.backends import open_jobs
 
     found: list[Target] = []
     for frontier in frontiers(settings):
@@ -54,11 +55,11 @@ def frontiers(settings: Settings) -> list[str]:
     """Only those that exist: looking must never make a file."""
     if not settings.frontier:
         return [f"sqlite:{path}" for path in sorted(Path(".trotline").glob("*.frontier.db"))]
-    if settings.frontier == MEMORY:
+    if in_memory(settings.frontier):
         raise SettingsError(
             "a frontier in memory is gone when its run ends", hint="Name a file: --frontier sqlite:PATH"
         )
-    if is_file(settings.frontier) and not Path(path_of(settings.frontier)).is_file():
+    if is_missing(settings.frontier):
         raise SettingsError(
             f"there is no frontier {public(settings.frontier)}",
             hint="Is the path right? A run makes the file: trotline run FILE",
@@ -97,11 +98,11 @@ def _names(known: list[Target]) -> str:
 
 
 @asynccontextmanager
-async def console_of(target: Target) -> "AsyncIterator[AnyFrontier]":
-    from trotline.config.wiring import open_frontier
+async def console_of(target: Target) -> "AsyncIterator[Console]":
+    from trotline.config.backends import open_frontier
 
-    frontier = await open_frontier(target.frontier, target.job)
+    opened = await open_frontier(target.frontier, target.job)
     try:
-        yield frontier
+        yield opened.console
     finally:
-        await frontier.close()
+        await opened.close()

@@ -15,7 +15,7 @@ from trotline.errors import SettingsError
 from trotline.model.job import Budget, State
 
 if TYPE_CHECKING:
-    from trotline.config.wiring import AnyFrontier
+    from trotline.ports.console import Console
 
 F = TypeVar("F", bound=Callable[..., Any])
 _ALL_LANES = 100_000
@@ -44,8 +44,8 @@ def pause(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
     What is in flight ends as usual, and tasks can still be added. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def deed(console: "AnyFrontier", target: Target) -> str:
-        await console.pause(lane)
+    async def deed(console: "Console", target: Target) -> str:
+        await console.steer(State.PAUSED, lane)
         return f"paused; visits in flight end as usual. Go on: {_again('resume', target, lane, frontier)}"
 
     _steer("paused", job, lane, frontier, deed, json=as_json)
@@ -65,12 +65,12 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     `trotline dead JOB --why cancelled --revive`. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def deed(console: "AnyFrontier", target: Target) -> str:
+    async def deed(console: "Console", target: Target) -> str:
         before = await console.progress()
         lifted = before.spent if lane is None else ""
         if lifted:
             await console.set_budget(Budget())
-        await console.resume(lane)
+        await console.steer(State.RUNNING, lane)
         if lane is None and before.state is State.CANCELLED:
             # Its workers took the cancelling for the end.
             file = shlex.quote(f"{target.job.spider}.py")
@@ -96,8 +96,8 @@ def drain(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
     file, or a job's id.
     """
 
-    async def deed(console: "AnyFrontier", target: Target) -> str:
-        await console.drain(lane)
+    async def deed(console: "Console", target: Target) -> str:
+        await console.steer(State.DRAINING, lane)
         undo = _again("resume", target, lane, frontier)
         return f"draining; what waits is visited, nothing new is admitted. Undo: {undo}"
 
@@ -118,8 +118,8 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     buried ("cancelled"), and can be revived. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def deed(console: "AnyFrontier", target: Target) -> str:
-        buried = await console.cancel(lane)
+    async def deed(console: "Console", target: Target) -> str:
+        buried = await console.steer(State.CANCELLED, lane)
         if lane is None:
             return f"cancelled; what waits is kept. Take it up again: {_again('resume', target, None, frontier)}"
         spider = shlex.quote(target.job.spider)
@@ -128,7 +128,7 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     _steer("cancelled", job, lane, frontier, deed, json=as_json)
 
 
-_Deed = Callable[["AnyFrontier", Target], Awaitable[str]]
+_Deed = Callable[["Console", Target], Awaitable[str]]
 
 
 def _steer(
@@ -152,7 +152,7 @@ def _steer(
     wait_for(steer())
 
 
-async def _check_lane(console: "AnyFrontier", target: Target, lane: str) -> None:
+async def _check_lane(console: "Console", target: Target, lane: str) -> None:
     """A lane that nobody knows is a typing error: better said than paused in vain."""
     known = [view.lane for view in await console.lanes(_ALL_LANES)]
     if lane in known:

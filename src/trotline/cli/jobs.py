@@ -13,7 +13,7 @@ from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, state
 from trotline.cli.text import columns, count, eta, json_line, length, safe
-from trotline.commands.outbox import unwritten
+from trotline.config.backends import unwritten
 from trotline.config.settings import Settings
 from trotline.config.urls import public
 from trotline.model.job import State

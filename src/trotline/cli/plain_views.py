@@ -65,10 +65,13 @@ class Lines:
         self._begun = False
         self._warned: set[str] = set()
         self._deaths: set[str] = set()
+        self._before: dict[str, int] = {}
+        """What earlier runs of the same job have counted."""
 
     def show(self, report: "Report") -> None:
         found = self._outlook.update(report)
         if not self._begun and report.resumed:
+            self._before = dict(report.errors)
             done = count(report.progress.done + report.progress.dead)
             self._echo(f"{clock(report.elapsed):>7}  going on with {report.job.id}: {done} pages have ended before")
         if not self._begun and report.progress.seen:
@@ -91,7 +94,11 @@ class Lines:
 
     def _tell_deaths(self, report: "Report") -> None:
         """The first reasons for which tasks are given up: a run of hours must not keep them for its end."""
-        new = [why for why in report.errors if why.startswith(_DEAD) and why not in self._deaths]
+        new = [
+            why
+            for why, number in report.errors.items()
+            if why.startswith(_DEAD) and number > self._before.get(why, 0) and why not in self._deaths
+        ]
         for why in new[: MOST_DEATHS - len(self._deaths)]:
             self._echo(f"{clock(report.elapsed):>7}  {safe(why)}")
             self._deaths.add(why)

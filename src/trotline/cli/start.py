@@ -65,8 +65,8 @@ def command(
     (shop.py:shop), or package.module:shop.
     """
     from trotline.commands.start import StartPlan, start
+    from trotline.config.backends import notices
     from trotline.config.spider_loader import load
-    from trotline.config.wiring import worry
 
     settings = settings_of(**flags)
     found = load(spider)
@@ -81,8 +81,8 @@ def command(
         max_pages=settings.max_pages,
         max_bytes=settings.max_bytes,
     )
-    if not quiet and (found_wanting := wait_for(worry(plan.frontier))):
-        click.echo(f"warning: {safe(found_wanting, 300)}; see: {same('doctor', spider)}", err=True)
+    for notice in [] if quiet else wait_for(notices(plan.frontier)):
+        click.echo(f"warning: {safe(notice.text, 300)}; see: {same('doctor', spider)}", err=True)
     view = choose(quiet=quiet, json=as_json, hint=f"{_HINT}  {same('watch', found.name)}")
     try:
         started = wait_for(start(plan, found, view.show))

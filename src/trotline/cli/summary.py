@@ -1,9 +1,6 @@
 """What is said when a run ends: how it ended, where the rows are, what to do about the dead."""
 
-import re
-import shlex
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
 
 import click
 import msgspec
@@ -13,7 +10,8 @@ from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.suggested_commands import file_in, same
 from trotline.cli.text import LONGEST, by_number, count, length, rate, safe, safe_url
 from trotline.commands.dead_reasons import REJECTED, Burial
-from trotline.config.urls import POSTGRES, REDIS, path_of, public, scheme_of
+from trotline.config.backends import look_command
+from trotline.config.urls import public
 from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
 from trotline.rules.limit_cuts import Cut, cuts, is_cut
@@ -41,8 +39,6 @@ _WORDS = {
     "links refused: sitemap: URL does not match": "URLs of sitemaps that do not match the pattern of the seed",
     "links refused: sitemap: not an http(s) URL": "URLs of sitemaps that are not http or https",
 }
-_ROWS_OF = "select * from {} limit 5"
-_ANY_ROWS = "select kind, key, data from records limit 5"
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,29 +132,6 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
     if summary.ending == "interrupted" or (summary.waiting and summary.ending == "stopped at limit"):
         steps.append(("resume", summary.command))
     return steps
-
-
-def look_command(sink: str, kinds: dict[str, int]) -> str:
-    path = path_of(sink)
-    match scheme_of(sink):
-        case "sqlite":
-            view = next(iter(kinds), "")
-            query = _ROWS_OF.format(view) if re.fullmatch(r"[a-z_][a-z0-9_]*", view) else _ANY_ROWS
-            return f"sqlite3 {shlex.quote(path)} {shlex.quote(query)}"
-        case "parquet":
-            code = f"import pyarrow.parquet as p; print(p.read_table({path!r}).slice(0, 5))"
-            return f"python -c {shlex.quote(code)}"
-        case scheme if scheme in POSTGRES:
-            # Only what psql understands: our options stay here.
-            place, _, options = sink.partition("?")
-            schema = dict(parse_qsl(options)).get("schema", "trotline")
-            query = _ANY_ROWS.replace(" records ", f" {schema}.records ")
-            return f"psql {shlex.quote(place)} -c {shlex.quote(query)}"
-        case scheme if scheme in REDIS:
-            # Written here as it may be shown: without a password.
-            return f"trotline write --from {shlex.quote(public(sink))} --sink URL --until-empty"
-        case _:
-            return f"head {shlex.quote(path)}"
 
 
 def _records(summary: Summary) -> list[str]:

@@ -11,8 +11,8 @@ from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
 from trotline.cli.text import json_line, safe
 from trotline.cli.try_page import Aside
+from trotline.config.backends import is_local
 from trotline.config.spider_loader import load
-from trotline.config.urls import is_file
 from trotline.errors import SettingsError, TrotlineError
 from trotline.rules import redaction
 
@@ -66,7 +66,7 @@ def command(
         sink=settings.sink_of(target.job.spider),
         frontier=frontier or "",
         given_sink=sink or "",
-        fleet=not is_file(target.frontier),
+        fleet=not is_local(target.frontier),
     )
     facts, has_ledger = wait_for(_ask(url, target, where, found, job == target.job.id, limit))
     if as_json:

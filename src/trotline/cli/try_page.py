@@ -148,9 +148,9 @@ def _example(route: str) -> str:
 
 async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Settings, guard: "Guard | None") -> "Trial":
     from trotline.commands.try_page import Trier
-    from trotline.config import wiring
+    from trotline.config import components
 
-    fetcher = wiring.open_fetcher(
+    fetcher = components.open_fetcher(
         spider,
         allow_private=settings.allow_private,
         allow=settings.allow,
@@ -159,8 +159,8 @@ async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Setti
         timings=True,
     )
     try:
-        robots = wiring.open_robots(fetcher, spider) if spider.robots else None
-        return await Trier(spider, fetcher, wiring.open_gate(spider), robots, guard).attempt(route, task)
+        robots = components.open_robots(fetcher, spider) if spider.robots else None
+        return await Trier(spider, fetcher, components.open_gate(spider), robots, guard).attempt(route, task)
     finally:
         await fetcher.close()
 

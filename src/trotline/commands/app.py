@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Self
 
 from trotline.commands.budget import give_budget
 from trotline.commands.seed import seed
-from trotline.config import wiring
+from trotline.config import backends, components
+from trotline.config.given_sink import as_sink
 from trotline.config.urls import frontier_url, sink_url
-from trotline.config.wiring import AnyFrontier
 from trotline.errors import SettingsError
 from trotline.model.job import Job, Progress
 from trotline.model.proxy import Proxy
+from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, Frontier
-from trotline.ports.sink import Sink
+from trotline.ports.sink import RecordWriter, Sink
 from trotline.processes.supervised_child import worker_name
 from trotline.spider.spider import Spider
 from trotline.worker.marker import Marker
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
 class App:
     """Where the tasks live and where the rows go.
 
-    `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), `sink` a URL or any object that keeps the Sink port's
-    promises.
+    `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), `sink` a URL, an object that keeps the Sink port's
+    promises, or one with `write(batch)` and `close()`.
     `allow` names private hosts and networks that may be visited, `allow_private` allows all of them; `proxy` is the way
     out (`Proxy.parse("http://...")`).
     Workers run in this process; `trotline run` is the way to have them supervised.
@@ -39,7 +40,7 @@ class App:
         self,
         *,
         frontier: str,
-        sink: str | Sink,
+        sink: str | Sink | RecordWriter,
         allow_private: bool = False,
         allow: Sequence[str] = (),
         proxy: Proxy | None = None,
@@ -49,48 +50,48 @@ class App:
             self._sink_url = sink_url(sink) if isinstance(sink, str) else ""
         except ValueError as error:
             raise SettingsError(str(error)) from error
-        self._given_sink = None if isinstance(sink, str) else sink
+        self._given_sink = None if isinstance(sink, str) else as_sink(sink)
         self._allow_private = allow_private
         self._allow = tuple(allow)
         self._proxy = proxy
-        self._frontiers: dict[str, AnyFrontier] = {}
+        self._opened: dict[str, OpenJob] = {}
 
     async def __aenter__(self) -> Self:
-        self._has_rows = self._given_sink is not None or wiring.has_rows(self._sink_url)
-        self._sink = self._given_sink or wiring.open_sink(self._sink_url)
+        self._has_rows = self._given_sink is not None or not backends.is_missing(self._sink_url)
+        self._sink = self._given_sink or backends.open_sink(self._sink_url)
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await wiring.finish_sink(self._sink)
-        for frontier in self._frontiers.values():
+        await self._sink.finish()
+        for opened in self._opened.values():
             # Last of all: a job whose end was never told is gone on with, and its sink finished, by the next start.
-            await frontier.announce_finish()
-            await frontier.close()
+            await opened.frontier.announce_finish()
+            await opened.close()
         await self._sink.close()
 
     async def start(self, spider: Spider) -> Job:
         """A new job with the spider's seeds; the unfinished one, if there is one."""
-        jobs = await wiring.open_jobs(self._frontier_url)
+        jobs = await backends.open_jobs(self._frontier_url)
         try:
             job = await jobs.latest(spider.name)
             if job is None or job.announced:
                 job = await jobs.start(spider.name, spider.rules)
         finally:
             await jobs.close()
-        frontier = await self._frontier(job)
-        now = (await frontier.progress()).now
-        gate = wiring.open_gate(spider)
-        await seed(spider, frontier, gate, now, extra=None)
-        await frontier.seal()
+        opened = await self._open(job)
+        now = (await opened.console.progress()).now
+        gate = components.open_gate(spider)
+        await seed(spider, opened.frontier, gate, now, extra=None)
+        await opened.frontier.seal()
         if spider.max_pages is not None:
-            await give_budget(frontier, spider, None, None)
+            await give_budget(opened.console, spider, None, None)
         return job
 
     async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:
         """Visit pages of the spider's latest job until it is finished."""
-        jobs = await wiring.open_jobs(self._frontier_url)
+        jobs = await backends.open_jobs(self._frontier_url)
         try:
             job = await jobs.latest(spider.name)
         finally:
@@ -98,20 +99,20 @@ class App:
         if job is None:
             raise SettingsError(f"spider {spider.name!r} has no job", hint="Start one first: await app.start(spider)")
         validators = await self._validators(job, spider)
-        fetcher = wiring.open_fetcher(
+        fetcher = components.open_fetcher(
             spider, allow_private=self._allow_private, allow=self._allow, proxy=self._proxy, slots=slots
         )
         try:
             tools = Tools(
                 job=job.id,
-                frontier=await self._frontier(job),
+                frontier=(await self._open(job)).frontier,
                 fetcher=fetcher,
                 sink=self._sink,
-                gate=wiring.open_gate(spider),
-                robots=wiring.open_robots(fetcher, spider) if spider.robots else None,
+                gate=components.open_gate(spider),
+                robots=components.open_robots(fetcher, spider) if spider.robots else None,
                 validators=validators,
                 marker=Marker(),
-                chance=wiring.open_chance(),
+                chance=components.open_chance(),
             )
             worker = Worker(worker_name(0), spider, tools, Policy(slots=slots, max_pages=max_pages))
             beating = asyncio.create_task(_beat(tools.frontier, worker.name))
@@ -126,18 +127,18 @@ class App:
 
     async def _validators(self, job: Job, spider: Spider) -> "SqliteValidators | None":
         kind = type(self._sink)
-        sink = self._sink_url or f"object:{kind.__module__}.{kind.__qualname__}"
-        await wiring.check_validators(self._frontier_url, job, sink, spider, rows=self._has_rows)
+        sink = self._sink_url or f"{components.OBJECT}{kind.__module__}.{kind.__qualname__}"
+        await components.check_validators(self._frontier_url, job, sink, spider, rows=self._has_rows)
         self._has_rows = True
-        return wiring.open_validators(self._frontier_url, job, sink, spider)
+        return components.open_validators(self._frontier_url, job, sink, spider)
 
     async def progress(self, job: Job) -> Progress:
-        return await (await self._frontier(job)).progress()
+        return await (await self._open(job)).console.progress()
 
-    async def _frontier(self, job: Job) -> AnyFrontier:
-        if job.id not in self._frontiers:
-            self._frontiers[job.id] = await wiring.open_frontier(self._frontier_url, job)
-        return self._frontiers[job.id]
+    async def _open(self, job: Job) -> OpenJob:
+        if job.id not in self._opened:
+            self._opened[job.id] = await backends.open_frontier(self._frontier_url, job)
+        return self._opened[job.id]
 
 
 async def _beat(frontier: Frontier, worker: str) -> None:

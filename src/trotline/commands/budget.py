@@ -1,23 +1,23 @@
 """How much of a job may be done: whoever starts or resumes it gives it a budget, and the frontier keeps it."""
 
-from trotline.config.wiring import AnyFrontier
 from trotline.model.job import Budget
+from trotline.ports.console import Console
 from trotline.spider.spider import Spider
 
 
-async def give_budget(frontier: AnyFrontier, spider: Spider, pages: int | None, size: int | None) -> None:
+async def give_budget(console: Console, spider: Spider, pages: int | None, size: int | None) -> None:
     """Of a command that starts or resumes the job: so many pages and bytes from now on, and no older limit."""
-    progress = await frontier.progress()
+    progress = await console.progress()
     budget = progress.allowing(pages or spider.max_pages, size)
     limited = budget.pages is not None or budget.size is not None
     if limited or progress.budget != Budget():
-        await frontier.set_budget(budget if limited else Budget())
+        await console.set_budget(budget if limited else Budget())
 
 
-async def lower_budget(frontier: AnyFrontier, spider: Spider, pages: int | None, size: int | None) -> None:
+async def lower_budget(console: Console, spider: Spider, pages: int | None, size: int | None) -> None:
     """Of a worker that joins the job: its limits hold too, but it lifts nobody else's. A hundred workers with the same
     limit are one limit."""
-    progress = await frontier.progress()
+    progress = await console.progress()
     there, wanted = progress.budget, progress.allowing(pages or spider.max_pages, size)
     lower_pages = wanted.pages is not None and (there.pages is None or wanted.pages < there.pages)
     lower_size = wanted.size is not None and (there.size is None or wanted.size < there.size)
@@ -28,4 +28,4 @@ async def lower_budget(frontier: AnyFrontier, spider: Spider, pages: int | None,
             before=wanted.before if lower_pages else there.before,
             size_before=wanted.size_before if lower_size else there.size_before,
         )
-        await frontier.set_budget(chosen)
+        await console.set_budget(chosen)

@@ -3,25 +3,26 @@
 import asyncio
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from os import getpid
 
 import msgspec
 
 from trotline.commands.feed import LoopClock, open_feed
 from trotline.commands.seed import Seeded, seed
-from trotline.config import wiring
+from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
-from trotline.config.urls import MEMORY, REDIS, is_file, path_of, scheme_of
 from trotline.coordinator.coordinator import Coordinator
 from trotline.coordinator.seed_feed import HIGH_WATER
-from trotline.coordinator.tools import Charge, Client, Leads, News, Policy, Tools
+from trotline.coordinator.tools import Charge, Leads, News, Policy, Tools
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.time import Moment, Seconds
-from trotline.ports.leadership import Leadership
+from trotline.ports.backend import OpenJob
+from trotline.ports.sink import Sink
 from trotline.processes.signals import obeyed
 from trotline.spider.spider import Spider
 
@@ -73,21 +74,6 @@ def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
     return tuple(posts.values())
 
 
-async def open_leadership(frontier_url: str) -> Leadership:
-    if frontier_url == MEMORY:
-        raise SettingsError(
-            "a frontier in memory belongs to one run: nobody could lead it",
-            hint="Name a place that is shared: --frontier sqlite:PATH or redis://HOST:PORT/0",
-        )
-    if scheme_of(frontier_url) in REDIS:
-        from trotline.adapters.redis.leadership import open_leadership as open_redis
-
-        return await open_redis(frontier_url)
-    from trotline.adapters.sqlite.leadership import SqliteLeadership
-
-    return SqliteLeadership(path_of(frontier_url))
-
-
 async def coordinate(plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
     """Until a signal asks us to stop; then every office is free at once."""
     interrupted = asyncio.Event()
@@ -115,17 +101,17 @@ async def look_after(post: Post, tell: Callable[[News], None]) -> None:
 async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
-    jobs = await wiring.open_jobs(frontier)
+    jobs = await backends.open_jobs(frontier)
     try:
-        leadership = await open_leadership(frontier)
+        leadership = await backends.open_leadership(frontier)
         try:
             tools = Tools(
                 leadership=leadership,
                 jobs=jobs,
-                open_frontier=lambda job: wiring.open_frontier(frontier, job),
+                open_frontier=lambda job: backends.open_frontier(frontier, job),
                 duties=SpiderDuties(plan, posts),
                 clock=LoopClock(),
-                chance=wiring.open_chance(),
+                chance=components.open_chance(),
                 tell=tell,
             )
             charges = [post.charge(plan.beside) for post in posts]
@@ -148,39 +134,44 @@ class SpiderDuties:
         self._plan = plan
         self._posts = {post.spider.name: post for post in posts}
 
-    async def seed(self, job: Job, frontier: Client, leads: Leads, say: Callable[[str], None]) -> None:
+    async def seed(self, job: Job, opened: OpenJob, leads: Leads, say: Callable[[str], None]) -> None:
         post = self._posts[job.spider]
         spider = post.spider
-        await frontier.set_high_water(self._plan.high_water)
+        await opened.console.set_high_water(self._plan.high_water)
         seeded = await seed(
             spider,
-            open_feed(frontier, post.frontier, self._plan.high_water, say, leads=leads),
-            wiring.open_gate(spider),
-            (await frontier.progress()).now,
+            open_feed(opened, post.frontier, self._plan.high_water, say, leads=leads),
+            components.open_gate(spider),
+            (await opened.console.progress()).now,
             extra=None,
             told=_now_and_then(say),
         )
         say(_so_far(seeded))
 
     async def conclude(self, job: Job) -> None:
-        await self._with_sink(self._posts[job.spider].sink, "finish")
+        async with _there(self._posts[job.spider].sink) as sink:
+            if sink is not None:
+                await sink.finish()
 
     async def maintain(self, now: Moment) -> None:
-        for sink in dict.fromkeys(post.sink for post in self._posts.values()):
-            await self._with_sink(sink, "maintain", now)
+        for url in dict.fromkeys(post.sink for post in self._posts.values()):
+            async with _there(url) as sink:
+                if sink is not None:
+                    await sink.maintain(now)
 
-    async def _with_sink(self, url: str, deed: str, *arguments: Moment) -> None:
-        """Only if there is one: a file that workers write on their own machines is not made here."""
-        if is_file(url) and not wiring.has_rows(url):
-            return
-        sink = wiring.open_sink(url)
-        try:
-            done = getattr(sink, deed, None)
-            if done is not None:
-                await wiring.check_sink(sink)
-                await done(*arguments)
-        finally:
-            await sink.close()
+
+@asynccontextmanager
+async def _there(url: str) -> AsyncIterator[Sink | None]:
+    """The sink, if there is one: a file that workers write on their own machines is not made here."""
+    if backends.is_missing(url):
+        yield None
+        return
+    sink = backends.open_sink(url)
+    try:
+        await sink.open()
+        yield sink
+    finally:
+        await sink.close()
 
 
 def _now_and_then(say: Callable[[str], None]) -> Callable[[Seeded], None]:

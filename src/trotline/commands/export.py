@@ -1,14 +1,13 @@
 """Stored rows, out of a sink and into a file or a stream."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, suppress
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
 import msgspec
 
-from trotline.config.urls import POSTGRES, REDIS, SINK_FORMS, path_of, public, scheme_of
-from trotline.errors import SettingsError, SinkError
+from trotline.config import backends
+from trotline.errors import SettingsError
 from trotline.model.row import Row
 from trotline.model.time import Moment
 
@@ -29,7 +28,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
 def form_of(file: str) -> str:
     """The form that a file's ending asks for."""
-    form = SINK_FORMS.get(PurePath(file).suffix.lower(), "")
+    backend = backends.find(file)
+    form = backend.endings.get(PurePath(file).suffix.lower(), "") if backend else ""
     if form not in FORMS:
         raise SettingsError(
             f"{file}: its ending does not say what to write", hint="Use .jsonl, .csv or .parquet, or give --format."
@@ -54,7 +54,7 @@ def export(sink: str, wanted: Wanted, out: Path | BinaryIO) -> int:
     from trotline.adapters.files.export import WRITERS, write_whole
 
     pipe_broke: BrokenPipeError | None = None
-    with _stored(sink, wanted) as stored:
+    with backends.snapshot(sink, wanted.kind, wanted.site) as stored:
         rows = _Between(stored, wanted)
 
         def write(stream: BinaryIO) -> int:
@@ -73,42 +73,6 @@ def export(sink: str, wanted: Wanted, out: Path | BinaryIO) -> int:
     return number
 
 
-def _stored(sink: str, wanted: Wanted) -> AbstractContextManager[Iterable[Row]]:
-    """The rows of a sink that can be asked for them."""
-    if scheme_of(sink) in POSTGRES:
-        from trotline.adapters.postgres import export_reader
-
-        return export_reader.snapshot(sink, wanted.kind, wanted.site)
-    if scheme_of(sink) == "sqlite":
-        from trotline.adapters.sqlite.sink_file import snapshot
-
-        return snapshot(path_of(sink), wanted.kind, wanted.site)
-    if scheme_of(sink) in REDIS:
-        raise SettingsError(
-            f"{public(sink)} is where results wait for a writer, and no database",
-            hint="Name the database that the writer fills: --sink postgresql://HOST/DATABASE",
-        )
-    raise SettingsError(
-        f"the records are in {path_of(sink)} already, and only a database can be exported",
-        hint="Use that file as it is, or run the spider with --out FILE.db",
-    )
-
-
 def kinds(sink: str) -> dict[str, int]:
     """How many rows of each kind a sink has, the most first; nothing if it cannot say."""
-    return dict(sorted(_counts(sink).items(), key=lambda item: -item[1]))
-
-
-def _counts(sink: str) -> dict[str, int]:
-    if scheme_of(sink) in POSTGRES:
-        from trotline.adapters.postgres import export_reader
-
-        # Asked for a summary: a server that is away now, or has too much to count, is no reason to fail.
-        with suppress(SinkError):
-            return export_reader.count_records(sink)
-        return {}
-    if scheme_of(sink) != "sqlite" or not Path(path_of(sink)).is_file():
-        return {}
-    from trotline.adapters.sqlite.sink_file import count_records
-
-    return count_records(path_of(sink))
+    return dict(sorted(backends.count_kinds(sink).items(), key=lambda item: -item[1]))

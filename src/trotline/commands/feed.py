@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from trotline.config.urls import is_file
-from trotline.coordinator.seed_feed import HIGH_WATER, LOOK_AGAIN, Fed, Feed
+from trotline.config import backends
+from trotline.coordinator.seed_feed import HIGH_WATER, LOOK_AGAIN, Feed
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Progress
 from trotline.model.lease import Admission
 from trotline.model.task import Task
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 
 __all__ = ["HIGH_WATER", "open_feed"]
 
@@ -21,7 +22,7 @@ T = TypeVar("T")
 
 
 def open_feed(
-    frontier: Fed,
+    opened: OpenJob,
     url: str,
     high_water: int,
     say: Callable[[str], None],
@@ -29,7 +30,7 @@ def open_feed(
     leads: Callable[[], bool] = lambda: True,
 ) -> Feed:
     """Waits above the high water; `say` hears why it waits, and nothing when it goes on."""
-    return Feed(_Patient(frontier, url, say), LoopClock(), high_water, leads=leads, say=say)
+    return Feed(_Patient(opened, url, say), LoopClock(), high_water, leads=leads, say=say)
 
 
 class LoopClock:
@@ -45,18 +46,18 @@ class LoopClock:
 class _Patient:
     """A frontier whose server is asked again when it is away."""
 
-    def __init__(self, frontier: Fed, url: str, say: Callable[[str], None]) -> None:
-        self._frontier = frontier
+    def __init__(self, opened: OpenJob, url: str, say: Callable[[str], None]) -> None:
+        self._opened = opened
         self._say = say
         # A file that cannot be written stays so until somebody does something about it.
-        self._patience = 0.0 if is_file(url) else PATIENCE
+        self._patience = 0.0 if backends.is_local(url) else PATIENCE
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         # Putting the same tasks again is harmless, whatever became of the first try.
-        return await self._patiently(lambda: self._frontier.put(tasks))
+        return await self._patiently(lambda: self._opened.frontier.put(tasks))
 
     async def progress(self) -> Progress:
-        return await self._patiently(self._frontier.progress)
+        return await self._patiently(self._opened.console.progress)
 
     async def _patiently(self, deed: Callable[[], Awaitable[T]]) -> T:
         until: Seconds | None = None

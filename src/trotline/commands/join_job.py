@@ -6,12 +6,11 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from trotline.config import wiring
+from trotline.config import backends
 from trotline.config.code_version import code_version
-from trotline.config.urls import is_file
-from trotline.config.wiring import AnyFrontier
 from trotline.model.job import Job, State
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 from trotline.ports.jobs import Jobs
 
 LOOK_BACK: Seconds = 15.0
@@ -21,7 +20,7 @@ LOOK_BACK: Seconds = 15.0
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """What a look brought: a job to take part in, or those that are for other versions of the code."""
 
-    frontier: AnyFrontier | None = None
+    opened: OpenJob | None = None
     version: str = ""
     """Ours."""
     upgraded: bool = False
@@ -46,7 +45,7 @@ class Search:
 
     async def look(self) -> Found:
         # Looking makes no file: whoever starts the job makes it.
-        if not wiring.is_there(self._frontier):
+        if backends.is_missing(self._frontier):
             return Found()
         # The file may have been replaced since we last looked.
         version = code_version(self._ref)
@@ -54,14 +53,14 @@ class Search:
         async with self._opened() as jobs:
             for job in await self._unfinished(jobs):
                 welcome = job.accepts(version)
-                frontier = await self._taken_up(job)
-                if frontier is None:
+                opened = await self._taken_up(job)
+                if opened is None:
                     continue
                 if welcome or self._upgrade:
                     if not welcome:
                         await jobs.admit(job.id, version)
-                    return Found(frontier=frontier, version=version, upgraded=not welcome)
-                await frontier.close()
+                    return Found(opened=opened, version=version, upgraded=not welcome)
+                await opened.close()
                 others.append(job)
         return Found(version=version, others=tuple(others))
 
@@ -81,29 +80,29 @@ class Search:
             found += [job for job in reversed(every) if latest is None or job.id != latest.id]
         return found
 
-    async def _taken_up(self, job: Job) -> AnyFrontier | None:
+    async def _taken_up(self, job: Job) -> OpenJob | None:
         """The job's frontier; None if the job was cancelled, or has reached its limit."""
-        frontier = await wiring.open_frontier(self._frontier, job)
+        opened = await backends.open_frontier(self._frontier, job)
         try:
-            progress = await frontier.progress()
+            progress = await opened.console.progress()
             cancelled = progress.state is State.CANCELLED or bool(progress.spent)
         except BaseException:
-            await frontier.close()
+            await opened.close()
             raise
         if cancelled:
-            await frontier.close()
+            await opened.close()
             return None
-        return frontier
+        return opened
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Jobs]:
         """A server's jobs stay open from look to look. A file is opened anew: it may be another one by then."""
-        jobs = self._jobs or await wiring.open_jobs(self._frontier)
+        jobs = self._jobs or await backends.open_jobs(self._frontier)
         self._jobs = jobs
         try:
             yield jobs
         except BaseException:
             await self.close()
             raise
-        if is_file(self._frontier):
+        if backends.is_local(self._frontier):
             await self.close()

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from trotline.config import wiring
+from trotline.config import backends
 from trotline.model.job import Job, State
 from trotline.spider.spider import Spider
 
 
-class Opened(NamedTuple):
+class JobFound(NamedTuple):
     job: Job
     resumed: bool
     """It was there already."""
@@ -17,27 +17,27 @@ class Opened(NamedTuple):
     """The latest job of this name until now: the same one, if it goes on."""
 
 
-async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "") -> Opened:
+async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "") -> JobFound:
     """The unfinished job of this spider, or one whose end was never told; else a new one.
 
     Whoever goes on with a job by name wants it done with the code that is here now: its version is let in.
     """
-    jobs = await wiring.open_jobs(frontier)
+    jobs = await backends.open_jobs(frontier)
     try:
         latest = await jobs.latest(spider.name)
         if fresh or latest is None or latest.announced or await is_cancelled(frontier, latest):
             rules = msgspec.structs.replace(spider.rules, source=source)
-            return Opened(await jobs.start(spider.name, rules, version), False, latest)
+            return JobFound(await jobs.start(spider.name, rules, version), False, latest)
         if not latest.accepts(version):
             latest = await jobs.admit(latest.id, version)
-        return Opened(latest, True, latest)
+        return JobFound(latest, True, latest)
     finally:
         await jobs.close()
 
 
 async def is_cancelled(frontier: str, job: Job) -> bool:
-    opened = await wiring.open_frontier(frontier, job)
+    opened = await backends.open_frontier(frontier, job)
     try:
-        return (await opened.progress()).state is State.CANCELLED
+        return (await opened.console.progress()).state is State.CANCELLED
     finally:
         await opened.close()

@@ -8,8 +8,7 @@ import msgspec
 from trotline.commands.feed import HIGH_WATER, open_feed
 from trotline.commands.input_lines import read_lines, task_of
 from trotline.commands.open_job import is_cancelled
-from trotline.config import wiring
-from trotline.config.wiring import AnyFrontier
+from trotline.config import backends, components
 from trotline.errors import SettingsError
 from trotline.frontier.gate import Gate
 from trotline.model.job import Job
@@ -17,6 +16,7 @@ from trotline.model.lease import Admission
 from trotline.model.task import Task
 from trotline.model.task_json import seed_names
 from trotline.model.time import Moment
+from trotline.ports.backend import OpenJob
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 
@@ -67,21 +67,21 @@ async def push(
     """Every line that can be a task becomes one."""
     route = _route(plan, spider)
     job = await find_job(plan.frontier, spider, plan.job)
-    frontier = await wiring.open_frontier(plan.frontier, job)
+    opened = await backends.open_frontier(plan.frontier, job)
     try:
-        pushing = _Push(plan, route, frontier, wiring.open_gate(spider), report, show)
+        pushing = _Push(plan, route, opened, components.open_gate(spider), report, show)
         await pushing.all()
         return pushing.pushed
     finally:
-        await frontier.close()
+        await opened.close()
 
 
 async def find_job(frontier: str, spider: Spider, wanted: str | None) -> Job:
     """The unfinished job that is meant."""
     start = f"Start one: trotline start {spider.name}.py --detach"
-    if not wiring.is_there(frontier):
+    if backends.is_missing(frontier):
         raise SettingsError(f"spider {spider.name!r} has no job yet", hint=start)
-    jobs = await wiring.open_jobs(frontier)
+    jobs = await backends.open_jobs(frontier)
     try:
         own = [job for job in await jobs.all() if job.spider == spider.name]
     finally:
@@ -116,7 +116,7 @@ def _route(plan: PushPlan, spider: Spider) -> Route:
 async def _rows(url: str, table: str) -> AsyncIterator[tuple[int, bytes | None]]:
     """Rows as lines: what a task has is taken from the columns of that name, other columns are somebody else's."""
     number = 0
-    async for row in wiring.open_table(url, table):
+    async for row in backends.open_table(url, table):
         number += 1
         known = {name: _value(value) for name, value in row.items() if name in _COLUMNS and value is not None}
         yield number, msgspec.json.encode(known)
@@ -132,22 +132,22 @@ class _Push:
         self,
         plan: PushPlan,
         route: Route,
-        frontier: AnyFrontier,
+        opened: OpenJob,
         gate: Gate,
         report: Callable[[BadLine], None],
         show: Callable[[Pushed], None],
     ) -> None:
         self._plan = plan
         self._route = route
-        self._frontier = frontier
+        self._opened = opened
         self._gate = gate
         self._report = report
         self._show = show
-        self._feed = open_feed(frontier, plan.frontier, plan.high_water, self._waits)
-        self.pushed = Pushed(job=frontier.job.id)
+        self._feed = open_feed(opened, plan.frontier, plan.high_water, self._waits)
+        self.pushed = Pushed(job=opened.job.id)
 
     async def all(self) -> None:
-        now = (await self._frontier.progress()).now
+        now = (await self._opened.console.progress()).now
         batch: list[Line] = []
         async for number, line in self._lines():
             self.pushed.lines = number

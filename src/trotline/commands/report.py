@@ -9,11 +9,11 @@ import msgspec
 
 from trotline.commands.dead_reasons import REJECTED, Burial, burials
 from trotline.commands.stored_rows import ask
-from trotline.config.wiring import AnyFrontier
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView
 from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
 from trotline.rules.limit_cuts import cuts, unwanted
 from trotline.rules.warnings import warnings
@@ -98,9 +98,9 @@ class Reporter:
     """Makes reports of one job; remembers enough for a rate."""
 
     def __init__(
-        self, frontier: AnyFrontier, *, resumed: bool = False, whole: bool = False, sink: Sink | None = None
+        self, opened: OpenJob, *, resumed: bool = False, whole: bool = False, sink: Sink | None = None
     ) -> None:
-        self._frontier = frontier
+        self._opened = opened
         self._sink = sink
         """Asked how many rows there are; None: nobody counts them."""
         self._resumed = resumed
@@ -118,13 +118,13 @@ class Reporter:
         self._stored_due: Seconds = 0.0
 
     async def report(self, held_back: str = "", workers: int = 0) -> Report:
-        progress = await self._frontier.progress()
+        progress = await self._opened.console.progress()
         # A heartbeat may cross the goodbye of a worker whose job has ended: it is nobody's worker any more.
-        crew = await self._frontier.workers() if self._whole and progress.finished_at is None else []
+        crew = await self._opened.console.workers() if self._whole and progress.finished_at is None else []
         pages = progress.done + progress.dead
         since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
         self._last = Report(
-            job=self._frontier.job,
+            job=self._opened.job,
             progress=progress,
             lanes=await self._lanes_now(),
             pages_per_second=self._rate(progress, since_job_began),
@@ -151,14 +151,14 @@ class Reporter:
         report = msgspec.structs.replace(report, warnings=told)
         if not report.progress.dead and not report.progress.tallies.get(REJECTED):
             return report
-        return msgspec.structs.replace(report, burials=await burials(self._frontier))
+        return msgspec.structs.replace(report, burials=await burials(self._opened.console))
 
     async def _lanes_now(self) -> list[LaneView]:
         """All lanes have to be looked at to name the few that matter. Where there are a hundred thousand of them, and
         many who look, that is not done for every picture: it may take a twentieth of our time."""
         started = _now()
         if started >= self._lanes_due:
-            self._lanes = await self._frontier.lanes()
+            self._lanes = await self._opened.console.lanes()
             self._lanes_due = _now() + _SELDOM * (_now() - started)
         return self._lanes
 

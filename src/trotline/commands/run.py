@@ -13,11 +13,10 @@ from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import seed
 from trotline.commands.startup_notes import about_code, about_others, about_seeds, bad_lines, source_of
 from trotline.commands.stored_rows import ask
-from trotline.config import wiring
+from trotline.config import backends, components
 from trotline.config.code_version import code_version
-from trotline.config.urls import MEMORY
-from trotline.config.wiring import AnyFrontier
 from trotline.errors import TrotlineError
+from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
 from trotline.processes.child_process import Launched
 from trotline.processes.signals import obeyed
@@ -42,31 +41,31 @@ async def run(
 
     `launched` are processes that were started ahead, to become the first children.
     """
-    if plan.frontier == MEMORY:
+    if backends.in_memory(plan.frontier):
         # Children are processes of their own, so a frontier "in memory" is a file that nobody keeps.
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
             kept = msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db")
             return await run(kept, spider, show, launched)
     version = code_version(plan.ref)
-    opened = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
-    job, resumed, _ = opened
-    frontier = await wiring.open_frontier(plan.frontier, job)
-    await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
-    await wiring.check_validators(plan.frontier, job, plan.sink, spider, rows=wiring.has_rows(plan.sink))
-    sink = wiring.open_sink(plan.sink, job.id, job.started_at)
+    found = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    job, resumed, _ = found
+    opened = await backends.open_frontier(plan.frontier, job)
+    await give_budget(opened.console, spider, plan.max_pages, plan.max_bytes)
+    await components.check_validators(plan.frontier, job, plan.sink, spider, rows=not backends.is_missing(plan.sink))
+    sink = backends.open_sink(plan.sink, job.id, job.started_at)
     try:
-        await wiring.check_sink(sink)
-        run_ = _Run(plan, spider, resumed, frontier, sink, launched)
-        run_.note([*about_code(opened, plan.ref, version), *(await about_others(frontier) if resumed else ())])
+        await sink.open()
+        run_ = _Run(plan, spider, resumed, opened, sink, launched)
+        run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
         ending = await run_.until_end(show)
-        await wiring.finish_sink(sink)
+        await sink.finish()
         if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
             # Last of all: after a crash before this line the same command comes back and finishes the sink.
-            await frontier.announce_finish()
+            await opened.frontier.announce_finish()
         return ending, msgspec.structs.replace(await run_.report(), stored=await ask(sink, rows=True))
     finally:
         await sink.close()
-        await frontier.close()
+        await opened.close()
 
 
 class _Run:
@@ -77,16 +76,16 @@ class _Run:
         plan: RunPlan,
         spider: Spider,
         resumed: bool,
-        frontier: AnyFrontier,
+        opened: OpenJob,
         sink: Sink,
         launched: Sequence[Launched],
     ) -> None:
         self._plan = plan
         self._spider = spider
-        self._frontier = frontier
+        self._opened = opened
         self._interrupted = False
-        self._crew = Crew(plan, spider, frontier, launched)
-        self._reporter = Reporter(frontier, resumed=resumed, sink=sink)
+        self._crew = Crew(plan, spider, opened, launched)
+        self._reporter = Reporter(opened, resumed=resumed, sink=sink)
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
         working = asyncio.create_task(self._crew.run())
@@ -119,12 +118,12 @@ class _Run:
         return await self._reporter.last(self._crew.held_back(), self._crew.processes())
 
     async def _seed(self) -> None:
-        progress = await self._frontier.progress()
-        gate = wiring.open_gate(self._spider)
-        seeded = await seed(self._spider, self._frontier, gate, progress.now, extra=self._plan.seeds_file)
+        progress = await self._opened.console.progress()
+        gate = components.open_gate(self._spider)
+        seeded = await seed(self._spider, self._opened.frontier, gate, progress.now, extra=self._plan.seeds_file)
         self.note(about_seeds(seeded))
         self._reporter.bad_seeds = bad_lines(seeded)
-        await self._frontier.seal()
+        await self._opened.frontier.seal()
 
     async def _limit_time(self) -> None:
         if self._plan.max_time is not None:
@@ -150,4 +149,4 @@ class _Run:
             raise TrotlineError(self._crew.failure, hint=self._crew.advice)
         if self._interrupted:
             return Ending.INTERRUPTED
-        return ending_of(await self._frontier.progress(), self._frontier.job.rules) or Ending.STOPPED_AT_LIMIT
+        return ending_of(await self._opened.console.progress(), self._opened.job.rules) or Ending.STOPPED_AT_LIMIT

@@ -16,13 +16,12 @@ from trotline.commands.retire_jobs import retire_old
 from trotline.commands.seed import seed
 from trotline.commands.startup_notes import about_code, about_seeds, bad_lines, source_of
 from trotline.commands.stored_rows import count_rows
-from trotline.config import wiring
+from trotline.config import backends, components
 from trotline.config.code_version import code_version
-from trotline.config.urls import MEMORY
-from trotline.config.wiring import AnyFrontier
 from trotline.coordinator.tools import News
 from trotline.errors import SettingsError, TrotlineError
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 from trotline.processes.signals import obeyed
 from trotline.spider.spider import Spider
 
@@ -62,31 +61,31 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
     """Make the job, or go on with the unfinished one; seed it; show it until it has ended or we are interrupted."""
-    if plan.frontier == MEMORY:
+    if backends.in_memory(plan.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: no worker could take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
     version = code_version(plan.ref)
-    opened = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
-    job, resumed, _ = opened
+    found = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    job, resumed, _ = found
     retired = await retire_old(plan.frontier)
-    frontier = await wiring.open_frontier(plan.frontier, job)
+    opened = await backends.open_frontier(plan.frontier, job)
     try:
-        await give_budget(frontier, spider, plan.max_pages, plan.max_bytes)
-        notes = about_code(opened, plan.ref, version)
-        started = await _Start(plan, spider, frontier, resumed, notes).until_end(show)
+        await give_budget(opened.console, spider, plan.max_pages, plan.max_bytes)
+        notes = about_code(found, plan.ref, version)
+        started = await _Start(plan, spider, opened, resumed, notes).until_end(show)
         return msgspec.structs.replace(started, retired=tuple(retired))
     finally:
-        await frontier.close()
+        await opened.close()
 
 
 class _Start:
-    def __init__(self, plan: StartPlan, spider: Spider, frontier: AnyFrontier, resumed: bool, notes: list[str]) -> None:
+    def __init__(self, plan: StartPlan, spider: Spider, opened: OpenJob, resumed: bool, notes: list[str]) -> None:
         self._plan = plan
         self._spider = spider
-        self._frontier = frontier
-        self._reporter = Reporter(frontier, resumed=resumed, whole=True)
+        self._opened = opened
+        self._reporter = Reporter(opened, resumed=resumed, whole=True)
         self._reporter.notes += notes
         self._feeding = ""
         self._last: Report | None = None
@@ -113,7 +112,7 @@ class _Start:
                 await asyncio.gather(*tasks, return_exceptions=True)
         found = Ending.INTERRUPTED if ending.cancelled() else ending.result()
         report = await self._reporter.last()
-        stored = await count_rows(self._plan.sink, self._frontier.job)
+        stored = await count_rows(self._plan.sink, self._opened.job)
         report = msgspec.structs.replace(report, stored=stored)
         return Started(ending=found, report=report, seeded=self._seeded, announced=self._announced)
 
@@ -130,7 +129,7 @@ class _Start:
             self._alerts["coordinator"] = f"no coordinator: {error.what}"
 
     def _hear(self, news: News) -> None:
-        if news.job and news.job != self._frontier.job.id:
+        if news.job and news.job != self._opened.job.id:
             return
         name = str(news.data.get("alert", ""))
         if news.event == "alert.raised":
@@ -171,20 +170,20 @@ class _Start:
         return f"no worker takes part yet; on this or any other machine: trotline work {self._plan.ref}"
 
     async def _seed(self) -> None:
-        progress = await self._frontier.progress()
-        await self._frontier.set_high_water(self._plan.high_water)
+        progress = await self._opened.console.progress()
+        await self._opened.console.set_high_water(self._plan.high_water)
 
         def say(text: str) -> None:
             self._feeding = text
 
         seeded = await seed(
             self._spider,
-            open_feed(self._frontier, self._plan.frontier, self._plan.high_water, say),
-            wiring.open_gate(self._spider),
+            open_feed(self._opened, self._plan.frontier, self._plan.high_water, say),
+            components.open_gate(self._spider),
             progress.now,
             extra=self._plan.seeds_file,
         )
         self._reporter.notes += about_seeds(seeded)
         self._reporter.bad_seeds = bad_lines(seeded)
-        await self._frontier.seal()
+        await self._opened.frontier.seal()
         self._seeded = True

@@ -2,11 +2,11 @@
 
 from pathlib import PurePath
 
-from trotline.commands.open_job import Opened
+from trotline.commands.open_job import JobFound
 from trotline.commands.seed import Seeded
 from trotline.config.spider_loader import parse_ref
-from trotline.config.wiring import AnyFrontier
 from trotline.model.job import WorkerView
+from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import redaction
 
@@ -26,7 +26,7 @@ def source_of(ref: str) -> str:
     return PurePath(address.file).name if address.file else address.module
 
 
-def about_code(opened: Opened, ref: str, version: str) -> list[str]:
+def about_code(opened: JobFound, ref: str, version: str) -> list[str]:
     """The job goes on with other code than it began with, or the last job of this name was another file's."""
     source, before = source_of(ref), opened.before
     if before is None:
@@ -45,13 +45,13 @@ def about_code(opened: Opened, ref: str, version: str) -> list[str]:
     return []
 
 
-async def about_others(frontier: AnyFrontier) -> list[str]:
+async def about_others(opened: OpenJob) -> list[str]:
     """Somebody else works on the job."""
-    alive = [worker for worker in await frontier.workers() if worker.silent_for < DEAD_AFTER]
+    alive = [worker for worker in await opened.console.workers() if worker.silent_for < DEAD_AFTER]
     if not alive:
         return []
     places = ", ".join(sorted({_place(worker) for worker in alive})[:_MOST])
-    return [f"another run is at work on {frontier.job.id} ({places}): both share its pages and its pace"]
+    return [f"another run is at work on {opened.job.id} ({places}): both share its pages and its pace"]
 
 
 def _place(worker: WorkerView) -> str:

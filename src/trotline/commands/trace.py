@@ -2,12 +2,10 @@
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 import msgspec
 
-from trotline.config import wiring
-from trotline.config.urls import path_of, scheme_of
+from trotline.config import backends, components
 from trotline.model.job import LaneView, Whereabouts
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
@@ -29,14 +27,12 @@ _VISITS = 1_000
 @asynccontextmanager
 async def ledger_at(sink_url: str) -> AsyncIterator[Ledger | None]:
     """The ledger behind the sink's URL; None if that keeps none, or is not there. Looking never makes a file."""
-    if path_of(sink_url) and not (scheme_of(sink_url) == "sqlite" and wiring.has_rows(sink_url)):
-        yield None
-        return
-    sink: Any = wiring.open_sink(sink_url)
+    ledger = backends.open_ledger(sink_url)
     try:
-        yield sink if hasattr(sink, "story") else None
+        yield ledger
     finally:
-        await sink.close()
+        if ledger is not None:
+            await ledger.close()
 
 
 async def trace(
@@ -137,7 +133,7 @@ def _why_not(spider: Spider, address: Address) -> str:
 
     Seeds are not asked for: they may come from a database, and traps do not hold for them.
     """
-    gate = wiring.open_gate(spider)
+    gate = components.open_gate(spider)
     front = Task(url=f"{address.url.partition('://')[0]}://{address.lane}/", route="")
     verdicts = [gate.explain(Task(url=address.url, route=route), front).verdict for route in spider.routes]
     return "" if "admitted" in verdicts else next(iter(verdicts), "").removeprefix("refused: ")

@@ -6,9 +6,8 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.commands.background_view import beside
-from trotline.commands.outbox import unwritten
 from trotline.commands.report import Report, Reporter, ending_of
-from trotline.config import wiring
+from trotline.config import backends
 from trotline.model.job import Job
 from trotline.model.time import Seconds
 from trotline.processes.signals import obeyed
@@ -19,16 +18,16 @@ COUNT_EVERY: Seconds = 2.0
 
 async def look(frontier_url: str, job: Job) -> Report:
     """The job at this moment."""
-    frontier = await wiring.open_frontier(frontier_url, job)
+    opened = await backends.open_frontier(frontier_url, job)
     try:
-        return await _counted(frontier_url, await Reporter(frontier, whole=True).report())
+        return await _counted(frontier_url, await Reporter(opened, whole=True).report())
     finally:
-        await frontier.close()
+        await opened.close()
 
 
 async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> Report:
     """Show the job until it has ended or somebody has seen enough; the last report."""
-    frontier = await wiring.open_frontier(frontier_url, job)
+    opened = await backends.open_frontier(frontier_url, job)
     enough = asyncio.Event()
     waiting = await _unwritten(frontier_url, job)
 
@@ -44,13 +43,13 @@ async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> 
             enough.set()
 
     try:
-        reporter = Reporter(frontier, whole=True)
+        reporter = Reporter(opened, whole=True)
         with obeyed(enough.set):
             async with beside(reporter.show(shown), enough.set, needed=True), beside(count(), enough.set):
                 await enough.wait()
         return await _counted(frontier_url, await reporter.report())
     finally:
-        await frontier.close()
+        await opened.close()
 
 
 async def _counted(frontier_url: str, report: Report) -> Report:
@@ -58,4 +57,4 @@ async def _counted(frontier_url: str, report: Report) -> Report:
 
 
 async def _unwritten(frontier_url: str, job: Job) -> int:
-    return (await unwritten(frontier_url)).get(job.id, 0)
+    return (await backends.unwritten(frontier_url)).get(job.id, 0)

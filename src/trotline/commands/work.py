@@ -14,12 +14,11 @@ from trotline.commands.join_job import Found, Search
 from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
 from trotline.commands.stored_rows import ask
-from trotline.config import wiring
-from trotline.config.urls import MEMORY, is_file
-from trotline.config.wiring import AnyFrontier
+from trotline.config import backends, components
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, SinkUnreachable, TrotlineError
-from trotline.model.job import Job
+from trotline.model.job import Job, State
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
 from trotline.processes.child_process import Launched
 from trotline.processes.signals import obeyed
@@ -81,7 +80,7 @@ class Hands(msgspec.Struct, frozen=True):
 
 async def work(plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[Launched] = ()) -> Ending:
     """Take part until somebody stops us; with `until_finished`, until a job has ended. How it ended."""
-    if plan.frontier == MEMORY:
+    if backends.in_memory(plan.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: nobody else can take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
@@ -115,7 +114,7 @@ class _Member:
             with obeyed(self._interrupt), self._limited():
                 while not self._stopped.is_set():
                     found = await self._look()
-                    if found.frontier is not None:
+                    if found.opened is not None:
                         ending = await self._join(found)
                     else:
                         ending = await self._ended_without_us()
@@ -168,7 +167,7 @@ class _Member:
         for job in found.others:
             self._left = job
             self._tell(News(what=What.OTHER_VERSION, job=job, version=found.version))
-        if found.frontier is None and not found.others and not self._others_told():
+        if found.opened is None and not found.others and not self._others_told():
             self._tell(News(what=What.WAITS))
         return found
 
@@ -197,75 +196,75 @@ class _Member:
 
     async def _join(self, found: Found) -> Ending | None:
         """How the job ended; None if it did not, and is worth another look."""
-        frontier, plan = found.frontier, self._plan
-        assert frontier is not None  # noqa: S101 - asked by the caller
-        self._left = frontier.job
+        opened, plan = found.opened, self._plan
+        assert opened is not None  # noqa: S101 - asked by the caller
+        self._left = opened.job
         try:
-            rows = wiring.has_rows(plan.sink)
-            await wiring.check_validators(plan.frontier, frontier.job, plan.sink, self._spider, rows=rows)
-            sink = wiring.open_sink(plan.sink, frontier.job.id, frontier.job.started_at)
+            rows = not backends.is_missing(plan.sink)
+            await components.check_validators(plan.frontier, opened.job, plan.sink, self._spider, rows=rows)
+            sink = backends.open_sink(plan.sink, opened.job.id, opened.job.started_at)
             try:
-                await wiring.check_sink(sink)
+                await sink.open()
             except SinkUnreachable as error:
                 self._bear(error, settled=self._worked)
                 await sink.close()
                 return None
             self._worked = True
             self._told.clear()
-            news = News(what=What.JOINED, job=frontier.job, version=found.version, upgraded=found.upgraded)
+            news = News(what=What.JOINED, job=opened.job, version=found.version, upgraded=found.upgraded)
             self._hands.tell(news)
             try:
-                return await self._take_part(frontier, sink)
+                return await self._take_part(opened, sink)
             finally:
                 await sink.close()
         finally:
-            await frontier.close()
+            await opened.close()
 
-    async def _take_part(self, frontier: AnyFrontier, sink: Sink) -> Ending | None:
-        reporter = Reporter(frontier, whole=True, sink=sink)
-        await lower_budget(frontier, self._spider, self._plan.max_pages, self._plan.max_bytes)
-        if (await frontier.progress()).finished_at is None:
-            await self._work(frontier, reporter)
-        ending = await self._patiently(lambda: self._ending(frontier))
+    async def _take_part(self, opened: OpenJob, sink: Sink) -> Ending | None:
+        reporter = Reporter(opened, whole=True, sink=sink)
+        await lower_budget(opened.console, self._spider, self._plan.max_pages, self._plan.max_bytes)
+        if (await opened.console.progress()).finished_at is None:
+            await self._work(opened, reporter)
+        ending = await self._patiently(lambda: self._ending(opened))
         if ending is None:
             return None
         announced = False
         if ending is Ending.STOPPED_AT_LIMIT:
             # For everybody, and for the coordinator that waits for its end: `resume` takes it up again.
-            await self._patiently(frontier.cancel)
+            await self._patiently(lambda: opened.console.steer(State.CANCELLED))
         if ending not in (Ending.INTERRUPTED, Ending.CANCELLED):
             # First the sink, then the word: after a crash in between, the next who comes finishes both.
-            await wiring.finish_sink(sink)
-            announced = await self._patiently(frontier.announce_finish)
+            await sink.finish()
+            announced = await self._patiently(opened.frontier.announce_finish)
         report = await self._patiently(reporter.last)
         report = msgspec.structs.replace(report, stored=await ask(sink, rows=announced))
         self._search.look_back()
         self._left = None
-        self._hands.tell(News(what=What.ENDED, job=frontier.job, ending=ending, report=report, announced=announced))
+        self._hands.tell(News(what=What.ENDED, job=opened.job, ending=ending, report=report, announced=announced))
         return ending
 
     async def _ended_without_us(self) -> Ending | None:
         """The job that we had to leave may have been ended by the others between two looks."""
-        if self._left is None or not self._plan.until_finished or not wiring.is_there(self._plan.frontier):
+        if self._left is None or not self._plan.until_finished or backends.is_missing(self._plan.frontier):
             return None
         try:
-            frontier = await wiring.open_frontier(self._plan.frontier, self._left)
+            opened = await backends.open_frontier(self._plan.frontier, self._left)
         except FrontierError as error:
             self._bear(error, settled=self._answered)
             return None
         try:
-            ending = await self._patiently(lambda: self._ending(frontier))
+            ending = await self._patiently(lambda: self._ending(opened))
             if ending is not None and ending is not Ending.INTERRUPTED:
-                report = await self._patiently(Reporter(frontier, whole=True).report)
-                self._hands.tell(News(what=What.ENDED, job=frontier.job, ending=ending, report=report))
+                report = await self._patiently(Reporter(opened, whole=True).report)
+                self._hands.tell(News(what=What.ENDED, job=opened.job, ending=ending, report=report))
         finally:
-            await frontier.close()
+            await opened.close()
         return ending
 
-    async def _work(self, frontier: AnyFrontier, reporter: Reporter) -> None:
+    async def _work(self, opened: OpenJob, reporter: Reporter) -> None:
         if self._stopped.is_set():
             return
-        crew = self._crew = Crew(self._plan, self._spider, frontier, self._launched, strict=True)
+        crew = self._crew = Crew(self._plan, self._spider, opened, self._launched, strict=True)
         self._launched = []
         try:
             async with contextlib.AsyncExitStack() as stack:
@@ -279,9 +278,11 @@ class _Member:
         if crew.failure:
             raise TrotlineError(crew.failure, hint="The job goes on without this worker. " + crew.advice)
 
-    async def _ending(self, frontier: AnyFrontier) -> Ending | None:
+    async def _ending(self, opened: OpenJob) -> Ending | None:
         return (
-            Ending.INTERRUPTED if self._stopped.is_set() else ending_of(await frontier.progress(), frontier.job.rules)
+            Ending.INTERRUPTED
+            if self._stopped.is_set()
+            else ending_of(await opened.console.progress(), opened.job.rules)
         )
 
     async def _patiently(self, deed: Callable[[], Awaitable[T]]) -> T:
@@ -290,7 +291,7 @@ class _Member:
             try:
                 return await deed()
             except FrontierUnreachable as error:
-                if self._stopped.is_set() or is_file(self._plan.frontier):
+                if self._stopped.is_set() or backends.is_local(self._plan.frontier):
                     raise
                 self._tell(News(what=What.AWAY, reason=error.what))
                 await self._rest()

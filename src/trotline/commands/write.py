@@ -6,25 +6,18 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from trotline.commands.outbox import open_outbox
-from trotline.config import wiring
-from trotline.config.urls import POSTGRES, scheme_of
+from trotline.config import backends
 from trotline.errors import SinkError, SinkGone, SinkRejects, SinkTooNew, SinkTooOld, SinkUnreachable
+from trotline.model.parcel import Taken
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.model.visit_row import VisitRow
+from trotline.ports.outbox import Outbox
 from trotline.ports.sink import Sink
 from trotline.processes.signals import obeyed
-
-if TYPE_CHECKING:
-    from trotline.adapters.redis.outbox import Outbox, Taken
-    from trotline.adapters.redis.outbox_codec import Parcel
-
-    Opened = tuple[Taken, Parcel]
 
 LOOK_EVERY: Seconds = 0.5
 """How often an empty outbox is looked at."""
@@ -77,7 +70,7 @@ class Written(msgspec.Struct):
 
 async def write(plan: WritePlan, tell: Callable[[News], None]) -> Written:
     """Store what waits, until there is no more (`until_empty`) or somebody asks us to stop."""
-    outbox = open_outbox(plan.outbox)
+    outbox = backends.open_outbox(plan.outbox)
     writer = Writer(outbox, plan.sink, tell, until_empty=plan.until_empty)
     try:
         await outbox.open()
@@ -92,7 +85,7 @@ async def write(plan: WritePlan, tell: Callable[[News], None]) -> Written:
 class Writer:
     """Takes, stores, and only then says that it is done: who is killed in between has its parcels written again."""
 
-    def __init__(self, outbox: "Outbox", sink: str, tell: Callable[[News], None], *, until_empty: bool = False) -> None:
+    def __init__(self, outbox: Outbox, sink: str, tell: Callable[[News], None], *, until_empty: bool = False) -> None:
         self._outbox = outbox
         self._sink_url = sink
         self._tell = tell
@@ -107,9 +100,9 @@ class Writer:
 
     async def check(self) -> None:
         """A sink that cannot be opened is said before anything is taken."""
-        sink = wiring.open_sink(self._sink_url)
+        sink = backends.open_sink(self._sink_url)
         try:
-            await wiring.check_sink(sink)
+            await sink.open()
         finally:
             await sink.close()
 
@@ -133,7 +126,7 @@ class Writer:
             await sink.close()
         self._sinks.clear()
 
-    async def _take(self) -> "list[Taken]":
+    async def _take(self) -> list[Taken]:
         try:
             taken = await self._outbox.take()
         except SinkUnreachable as error:
@@ -150,7 +143,7 @@ class Writer:
             self._trouble(error.what)
             return 0
 
-    async def _store(self, taken: "list[Taken]") -> None:
+    async def _store(self, taken: list[Taken]) -> None:
         keeping = asyncio.create_task(self._keep(taken))
         try:
             for job, parcels in _by_job(await self._readable(taken)).items():
@@ -159,24 +152,22 @@ class Writer:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
 
-    async def _readable(self, taken: "list[Taken]") -> "list[Opened]":
-        from trotline.adapters.redis.outbox_codec import Unreadable
-
+    async def _readable(self, taken: list[Taken]) -> list[Taken]:
         good = []
         for one in taken:
-            try:
-                if one.times >= MOST_TIMES:
-                    raise Unreadable(f"{one.times} writers had it, and none came to its end")
-                good.append((one, one.open()))
-            except Unreadable as error:
-                await self._outlast(partial(self._outbox.park, [one], str(error)))
-                self._told_parked(str(error))
+            why = one.damage
+            if one.times >= MOST_TIMES:
+                why = f"{one.times} writers had it, and none of them finished it"
+            if why:
+                await self._outlast(partial(self._outbox.park, [one], why))
+                self._told_parked(why)
+            else:
+                good.append(one)
         return good
 
-    async def _store_job(self, job: str, opened: "list[Opened]") -> None:
-        taken = [one for one, _ in opened]
-        records = [record for _, parcel in opened for record in parcel.records]
-        visits = [visit for _, parcel in opened for visit in parcel.visits]
+    async def _store_job(self, job: str, taken: list[Taken]) -> None:
+        records = [record for one in taken for record in one.records]
+        visits = [visit for one in taken for visit in one.visits]
         if not await self._write(job, records, visits):
             # Asked to stop while the sink is away: somebody else will have more luck.
             with suppress(SinkUnreachable):
@@ -194,8 +185,7 @@ class Writer:
         while True:
             try:
                 sink = await self._sink(job)
-                with_visits = getattr(sink, "keeps_visits", False)
-                await (sink.write(records, visits) if with_visits else sink.write(records))
+                await sink.write(records, visits if sink.keeps_visits else ())
             except SinkRejects as error:
                 records = await self._without(job, records, error)
                 continue
@@ -232,22 +222,20 @@ class Writer:
             else:
                 return
 
-    async def _keep(self, taken: "Sequence[Taken]") -> None:
+    async def _keep(self, taken: Sequence[Taken]) -> None:
         while True:
-            await asyncio.sleep(self._outbox.address.lease * KEEP)
+            await asyncio.sleep(self._outbox.lease * KEEP)
             # If it cannot be said, others may write the same: twice is once.
             with suppress(SinkUnreachable):
                 await self._outbox.keep(taken)
 
     async def _sink(self, job: str) -> Sink:
-        """PostgreSQL has the job beside each row; other sinks do not care."""
-        name = job if scheme_of(self._sink_url) in POSTGRES else ""
-        if name not in self._sinks:
+        if job not in self._sinks:
             if len(self._sinks) >= MOST_SINKS:
                 await self._sinks.popitem(last=False)[1].close()
-            self._sinks[name] = wiring.open_sink(self._sink_url, name)
-        self._sinks.move_to_end(name)
-        return self._sinks[name]
+            self._sinks[job] = backends.open_sink(self._sink_url, job)
+        self._sinks.move_to_end(job)
+        return self._sinks[job]
 
     def _told_parked(self, why: str) -> None:
         self.done.parked += 1
@@ -265,8 +253,8 @@ class Writer:
                 await self._stopping.wait()
 
 
-def _by_job(opened: "list[Opened]") -> "dict[str, list[Opened]]":
-    found: dict[str, list[Opened]] = {}
-    for one in opened:
-        found.setdefault(one[0].job, []).append(one)
+def _by_job(taken: list[Taken]) -> dict[str, list[Taken]]:
+    found: dict[str, list[Taken]] = {}
+    for one in taken:
+        found.setdefault(one.job, []).append(one)
     return found

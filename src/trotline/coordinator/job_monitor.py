@@ -6,11 +6,12 @@ from collections import deque
 from collections.abc import Callable
 
 from trotline.coordinator.job_list import Roster
-from trotline.coordinator.tools import Charge, Client, Leads, News, Policy, Tools
+from trotline.coordinator.tools import Charge, Leads, News, Policy, Tools
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
 from trotline.model.job import Job, Progress, State
 from trotline.model.leadership import Term
 from trotline.model.time import Moment
+from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.rules.alerts import AlertRules, alerts
 
@@ -18,9 +19,9 @@ from trotline.rules.alerts import AlertRules, alerts
 class Ward:
     """One job that is looked after."""
 
-    def __init__(self, job: Job, frontier: Client, looks: int) -> None:
+    def __init__(self, job: Job, opened: OpenJob, looks: int) -> None:
         self.job = job
-        self.frontier = frontier
+        self.opened = opened
         self.books: deque[Progress] = deque(maxlen=looks)
         self.alerts: dict[str, str] = {}
         self.seeding: asyncio.Task[None] | None = None
@@ -105,7 +106,7 @@ class Caretaker:
         return self._wards[job.id]
 
     async def _care(self, ward: Ward, *, started_here: bool) -> None:
-        progress = await ward.frontier.progress()
+        progress = await ward.opened.console.progress()
         ward.books.append(progress)
         self._alert(ward)
         if progress.finished_at is not None:
@@ -121,11 +122,11 @@ class Caretaker:
 
     async def _rescue(self, ward: Ward) -> None:
         """Workers rescue each other within a beat; this is for the time when none of them is left."""
-        workers = await ward.frontier.workers()
+        workers = await ward.opened.console.workers()
         if any(worker.leased and worker.silent_for > DEAD_AFTER + BEAT for worker in workers):
             # Whoever asks for work rescues. We ask for one task, and hand it back at once with no attempt counted.
-            await ward.frontier.lease(self._name, 1)
-            await ward.frontier.leave(self._name)
+            await ward.opened.frontier.lease(self._name, 1)
+            await ward.opened.frontier.leave(self._name)
             self._tell("job.rescued", f"{ward.job.id}: what dead workers held waits for others", ward.job)
 
     def _alert(self, ward: Ward) -> None:
@@ -144,7 +145,7 @@ class Caretaker:
         except SinkError as error:
             self._complain(ward, f"{ward.job.id} is finished, but not its sink: {error.what}")
             return
-        if await ward.frontier.announce_finish():
+        if await ward.opened.frontier.announce_finish():
             self._tell("job.finished", _ended(ward, progress), ward.job, done=progress.done, dead=progress.dead)
             await self._let_go(ward)
         else:
@@ -152,7 +153,7 @@ class Caretaker:
 
     async def _see_off(self, ward: Ward) -> None:
         """A worker has told the end of the job: a last look at its books, and no second word of its finish."""
-        progress = await ward.frontier.progress()
+        progress = await ward.opened.console.progress()
         ward.books.append(progress)
         self._alert(ward)
         self._tell("job.over", _ended(ward, progress), ward.job, done=progress.done, dead=progress.dead)
@@ -164,8 +165,8 @@ class Caretaker:
         failures = 0
         while self._leads():
             try:
-                await self._tools.duties.seed(ward.job, ward.frontier, self._leads, self._say(ward.job))
-                await ward.frontier.seal()
+                await self._tools.duties.seed(ward.job, ward.opened, self._leads, self._say(ward.job))
+                await ward.opened.frontier.seal()
                 self._tell("job.seeded", f"{ward.job.id}: all seeds are in", ward.job)
                 return
             except TermOver:
@@ -187,7 +188,7 @@ class Caretaker:
             return False
         self._tell("job.trouble", f"{ward.job.id}: seeding failed, the job goes on with what it has: {what}", ward.job)
         if self._leads():
-            await ward.frontier.seal()
+            await ward.opened.frontier.seal()
         return True
 
     async def _tidy(self, now: Moment) -> None:
@@ -208,7 +209,7 @@ class Caretaker:
             ward.seeding.cancel()
             await asyncio.gather(ward.seeding, return_exceptions=True)
         with contextlib.suppress(FrontierError):
-            await ward.frontier.close()
+            await ward.opened.close()
 
     def _say(self, job: Job) -> Callable[[str], None]:
         def say(text: str) -> None:

@@ -69,11 +69,11 @@ class Timetable:
         latest = await self._tools.jobs.latest(self._charge.spider)
         if latest is None or latest.finished_at is not None:
             return None
-        frontier = await self._tools.open_frontier(latest)
+        opened = await self._tools.open_frontier(latest)
         try:
-            return None if await frontier.finished() else latest
+            return None if await opened.frontier.finished() else latest
         finally:
-            await frontier.close()
+            await opened.close()
 
     async def _start(self, tick: Tick, shown: str) -> bool:
         self.forget()

@@ -10,9 +10,8 @@ import msgspec
 from trotline.model.job import Job, LaneRules
 from trotline.model.schedule import Schedule
 from trotline.model.time import Moment, Seconds
+from trotline.ports.backend import OpenJob
 from trotline.ports.clock import Clock
-from trotline.ports.console import Console
-from trotline.ports.frontier import Frontier
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
 
@@ -47,10 +46,6 @@ class News(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = {}
 
 
-class Client(Frontier, Console, Protocol):
-    """One job's frontier, to look at and to look after."""
-
-
 Leads = Callable[[], bool]
 """Are we still in office, as far as we can tell without asking?"""
 
@@ -58,7 +53,7 @@ Leads = Callable[[], bool]
 class Duties(Protocol):
     """What a coordinator does through others: they know the spider's seeds and the sink."""
 
-    async def seed(self, job: Job, frontier: Client, leads: Leads, say: Callable[[str], None]) -> None:
+    async def seed(self, job: Job, opened: OpenJob, leads: Leads, say: Callable[[str], None]) -> None:
         """Put every seed of the job's spider; a repeat is harmless. TermOver when `leads` says no."""
         ...
 
@@ -75,7 +70,7 @@ class Duties(Protocol):
 class Tools:
     leadership: Leadership
     jobs: Jobs
-    open_frontier: Callable[[Job], Awaitable[Client]]
+    open_frontier: Callable[[Job], Awaitable[OpenJob]]
     duties: Duties
     clock: Clock
     chance: random.Random

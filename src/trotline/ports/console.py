@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 
@@ -17,22 +17,14 @@ class Console(Protocol):
         """The lanes an operator should look at: resting and paused first, then by waiting tasks."""
         ...
 
-    async def pause(self, lane: str | None = None) -> None:
-        """No new leases for this lane, or for the whole job; puts go on (F12)."""
-        ...
+    async def steer(self, state: State, lane: str | None = None) -> int:
+        """What is wanted of the job, or of one lane of it; how many tasks were buried by that.
 
-    async def resume(self, lane: str | None = None) -> None:
-        """As it was before pause, drain or cancel."""
-        ...
-
-    async def drain(self, lane: str | None = None) -> None:
-        """What waits is visited to its end; new tasks are not admitted any more (`Admission.REFUSED`), but counted:
-        tally "refused: draining"."""
-        ...
-
-    async def cancel(self, lane: str | None = None) -> int:
-        """The job: no more leases, `finished` is true for its workers, nothing is thrown away; `resume` goes on.
-        A lane: what waits in it is buried ("cancelled"), ready to be revived. How many were buried."""
+        RUNNING: as it was before. PAUSED: no new leases, puts go on (F12). DRAINING: what waits is visited to its end;
+        new tasks are not admitted any more (`Admission.REFUSED`), but counted: tally "refused: draining".
+        CANCELLED, of the job: no more leases, `finished` is true for its workers, nothing is thrown away, and RUNNING
+        goes on; of a lane: what waits in it is buried ("cancelled"), ready to be revived.
+        """
         ...
 
     async def set_budget(self, budget: Budget) -> None:

@@ -10,18 +10,17 @@ from trotline.model.visit_row import VisitRow
 class Ledger(Protocol):
     """V1 the same visit twice is one line; V2 when `log` returns, it is durable; V3 `story` tells in order of time.
 
-    A sink that can also keep visits takes them with the records (`write(batch, visits)`), in one transaction.
+    A sink that keeps visits takes them with the records (`Sink.write`), in one transaction.
     """
-
-    keeps_visits: bool
-    """Does it want visits? A sink without this word is handed none."""
 
     async def log(self, visits: Sequence[VisitRow]) -> None: ...
 
     async def story(self, fingerprints: Sequence[int], url: str = "", limit: int = 200) -> list[VisitRow]:
-        """The newest visits of these identities, and of this very URL; told the oldest first."""
+        """The newest visits of these identities, and of this very URL; the oldest first."""
         ...
 
     async def rows(self, urls: Sequence[str], limit: int = 200) -> list[Row]:
         """The rows whose last sighting was on one of these pages."""
         ...
+
+    async def close(self) -> None: ...

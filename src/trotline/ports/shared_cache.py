@@ -8,7 +8,7 @@ from trotline.model.time import Seconds
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Something from the shelf."""
+    """Something from the cache."""
 
     value: bytes
     age: Seconds
@@ -16,11 +16,11 @@ class Kept(msgspec.Struct, frozen=True):
     """How long it is still good."""
 
 
-class Shelf(Protocol):
+class SharedCache(Protocol):
     """H1 what was put is found by everybody until its life is over, or until there is no room for it
     H2 of many who look for what is not there, one is told to fetch it, and the others wait for it: but never for
        longer than `within`, because who fetches may die
-    H3 a shelf that is away is an empty one: nothing here ever fails
+    H3 a cache that is away is an empty one: nothing here ever fails
     """
 
     async def find(self, name: str, within: Seconds) -> Kept | None:

@@ -13,11 +13,11 @@ import traceback
 
 import msgspec
 
-from trotline.config import wiring
+from trotline.config import backends, components
 from trotline.config.spider_loader import load
-from trotline.config.urls import is_file
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TrotlineError
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 from trotline.processes import memory
 from trotline.processes.child_config import Orders
 from trotline.rules import redaction
@@ -87,14 +87,14 @@ def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
     return uvloop.Loop
 
 
-async def _open_frontier(orders: Orders) -> wiring.AnyFrontier:
+async def _open_frontier(orders: Orders) -> OpenJob:
     """A server that is away just now is waited for: to fail to start would end the whole worker, and its supervisor has
     used the same server already, so the address is right."""
     while True:
         try:
-            return await wiring.open_frontier(orders.frontier, orders.job, orders.keeper)
+            return await backends.open_frontier(orders.frontier, orders.job, orders.keeper)
         except FrontierUnreachable as error:
-            if is_file(orders.frontier):
+            if backends.is_local(orders.frontier):
                 raise
             log.warning("frontier.away %s", error.what)
             await asyncio.sleep(OPEN_AGAIN)
@@ -102,28 +102,28 @@ async def _open_frontier(orders: Orders) -> wiring.AnyFrontier:
 
 async def _work(orders: Orders, spider: Spider) -> int:
     marker = Marker(mmap.mmap(orders.marker, SIZE))
-    frontier = await _open_frontier(orders)
-    sink = wiring.open_sink(orders.sink, orders.job.id, orders.job.started_at)
-    fetcher = wiring.open_fetcher(
+    opened = await _open_frontier(orders)
+    sink = backends.open_sink(orders.sink, orders.job.id, orders.job.started_at)
+    fetcher = components.open_fetcher(
         spider,
         allow_private=orders.allow_private,
         allow=orders.allow,
         proxy=orders.proxy,
         slots=orders.policy.slots,
     )
-    validators = wiring.open_validators(orders.frontier, orders.job, orders.sink, spider)
-    shelf = wiring.open_shelf(orders.frontier, "robots") if spider.robots else None
+    validators = components.open_validators(orders.frontier, orders.job, orders.sink, spider)
+    cache = backends.open_shared_cache(orders.frontier, "robots") if spider.robots else None
     tools = Tools(
         job=orders.job.id,
-        frontier=frontier,
+        frontier=opened.frontier,
         fetcher=fetcher,
         sink=sink,
-        gate=wiring.open_gate(spider),
-        robots=wiring.open_robots(fetcher, spider, shelf) if spider.robots else None,
+        gate=components.open_gate(spider),
+        robots=components.open_robots(fetcher, spider, cache) if spider.robots else None,
         validators=validators,
         marker=marker,
-        chance=wiring.open_chance(),
-        evidence=wiring.open_evidence(orders.frontier),
+        chance=components.open_chance(),
+        evidence=components.open_evidence(orders.frontier),
         out_of_memory=memory.die,
     )
     worker = Worker(orders.name, spider, tools, orders.policy)
@@ -139,12 +139,12 @@ async def _work(orders: Orders, spider: Spider) -> int:
     finally:
         telling.cancel()
         await fetcher.close()
-        if shelf is not None:
-            await shelf.close()
+        if cache is not None:
+            await cache.close()
         if validators is not None:
             await validators.close()
         await sink.close()
-        await frontier.close()
+        await opened.close()
     return STOPPED if worker.stopping else FINISHED
 
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from trotline.config import wiring
+from trotline.adapters.host_process import process_name
+from trotline.config import components
 from trotline.config.code_version import code_version
-from trotline.config.wiring import AnyFrontier
 from trotline.model.job import About
 from trotline.model.limits import MIB, Limits
 from trotline.model.proxy import Proxy
 from trotline.model.time import Seconds
+from trotline.ports.backend import OpenJob
 from trotline.processes.child_config import Orders
 from trotline.processes.child_process import Launched
 from trotline.processes.fork_client import Nursery
@@ -56,14 +57,14 @@ class Crew:
         self,
         plan: Plan,
         spider: Spider,
-        frontier: AnyFrontier,
+        opened: OpenJob,
         launched: Sequence[Launched] = (),
         *,
         strict: bool = False,
     ) -> None:
         """`strict`: nobody is started with a version of the spider's file that the job does not know."""
         self._plan = plan
-        self._frontier = frontier
+        self._opened = opened
         self._launched = list(launched)
         self._version = code_version(plan.ref)
         self._strict = strict
@@ -71,12 +72,12 @@ class Crew:
         self._begun = False
         self._supervisor = Supervisor(
             self._spawn,
-            frontier,
+            opened.frontier,
             count=plan.processes,
             parse=(spider.limits or Limits()).parse,
             grace=plan.grace,
             memory=plan.memory,
-            evidence=wiring.evidence_path(plan.frontier),
+            evidence=components.evidence_path(plan.frontier),
             about=self._about,
         )
 
@@ -131,7 +132,7 @@ class Crew:
                 ref=plan.ref,
                 frontier=plan.frontier,
                 sink=plan.sink,
-                job=self._frontier.job,
+                job=self._opened.job,
                 policy=Policy(
                     slots=plan.slots,
                     prefetch=plan.prefetch,
@@ -144,7 +145,7 @@ class Crew:
                 allow_private=plan.allow_private,
                 allow=plan.allow,
                 proxy=plan.proxy,
-                keeper=wiring.this_process(),
+                keeper=process_name(),
                 marker=-1,
                 status=-1,
             ),
@@ -154,7 +155,7 @@ class Crew:
     def _is_replaced(self) -> bool:
         """The file is another one than that which the others were started with: then all leave, and look again."""
         version = code_version(self._plan.ref) if self._strict else self._version
-        if version == self._version or self._frontier.job.accepts(version):
+        if version == self._version or self._opened.job.accepts(version):
             return False
         if not self._supervisor.stopping:
             self._supervisor.stop()

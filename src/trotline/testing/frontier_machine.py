@@ -205,7 +205,7 @@ class FrontierMachine(Operators):
         """Nothing vanished: when the trouble is over, every task that is not dead can be done, once."""
         client = self.clients[-1]
         for lane in self.model.standing:
-            self.run(client.resume(lane))
+            self.run(client.steer(State.RUNNING, lane))
         self.model.standing.clear()
         for worker in self.workers:
             assert self.run(client.leave(worker)) == self.model.given_back(worker, self.bench.now())

@@ -24,13 +24,13 @@ class Operators(Hands):
     def steer(self, wanted: State, lane: str | None, client: int) -> None:
         operator = self._client(client)
         if wanted is State.PAUSED:
-            self.run(operator.pause(lane))
+            self.run(operator.steer(State.PAUSED, lane))
         elif wanted is State.DRAINING:
-            self.run(operator.drain(lane))
+            self.run(operator.steer(State.DRAINING, lane))
         elif lane is None:
-            assert self.run(operator.cancel()) == 0
+            assert self.run(operator.steer(State.CANCELLED)) == 0
         else:
-            assert self.run(operator.cancel(lane)) == self.model.cancelled(lane)
+            assert self.run(operator.steer(State.CANCELLED, lane)) == self.model.cancelled(lane)
             return
         self.model.standing[lane] = wanted
 
@@ -41,7 +41,7 @@ class Operators(Hands):
         if held and which % 2:
             held = [held[which % len(held)]]
         for lane in held:
-            self.run(self._client(client).resume(lane))
+            self.run(self._client(client).steer(State.RUNNING, lane))
             del self.model.standing[lane]
 
     @rule(lane=_lane, client=pick, concurrency=st.sampled_from((1, 2, 10_000)))

@@ -7,7 +7,9 @@ from typing import Any
 
 from redis import Redis
 
-from trotline.adapters.redis import RedisJobs, connect, keys
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.connect import connect
+from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.seen_memory import pieces
 from trotline.adapters.redis.task_codec import spread
 from trotline.model.job import Job, LaneRules

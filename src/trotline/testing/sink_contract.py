@@ -166,13 +166,13 @@ class SinkContract:
         if other is not sink:
             await other.close()
 
-    def _counting(self, sink: Any) -> Any:
-        if not hasattr(sink, "count"):
-            pytest.skip("this sink has no `count`: summaries say how many records were found, not what is stored")
+    async def _counting(self, sink: Any) -> Any:
+        if not hasattr(sink, "count") or await sink.count() is None:
+            pytest.skip("this sink cannot count: summaries say how many records were found, not what is stored")
         return sink
 
     async def test_s6_what_is_counted_is_what_is_there(self, sink: Sink) -> None:
-        counting = self._counting(sink)
+        counting = await self._counting(sink)
         await sink.write([product("T1", title="Tea"), product("T2"), product("T3", kind="offer")])
         # New, changed, the same again, and twice in one batch.
         await sink.write(
@@ -195,7 +195,7 @@ class SinkContract:
         await sink.close()
 
     async def test_s6_a_batch_that_is_repeated_is_seen_again_and_not_new(self, sink: Sink) -> None:
-        counting = self._counting(sink)
+        counting = await self._counting(sink)
         batch = [product(f"T{number}") for number in range(200)]
         await sink.write(batch)
         await sink.write(batch)
@@ -206,7 +206,7 @@ class SinkContract:
         await sink.close()
 
     async def test_s6_writers_of_one_job_are_counted_together(self, sink: Sink) -> None:
-        counting = self._counting(sink)
+        counting = await self._counting(sink)
         other = self.second(sink) or sink
         await asyncio.gather(*(one.write([product(f"T{n}") for n in range(50)]) for one in (sink, other)))
 
@@ -217,7 +217,7 @@ class SinkContract:
             await other.close()
 
     async def test_s6_an_empty_sink_counts_nothing(self, sink: Sink) -> None:
-        counted = await self._counting(sink).count()
+        counted = await (await self._counting(sink)).count()
 
         assert (counted.new, counted.changed, counted.again, sum(counted.rows.values())) == (0, 0, 0, 0)
         await sink.close()

@@ -159,11 +159,10 @@ class Committer:
                 self._all_is_well()
                 return batch
 
-    def _to_store(self, batch: list[Visit]) -> tuple[list[Record]] | tuple[list[Record], list[VisitRow]]:
+    def _to_store(self, batch: list[Visit]) -> tuple[list[Record], list[VisitRow]]:
         records = [record for visit in batch for record in visit.records]
-        # A sink that knows nothing of visits is not handed any: its `write` may take one argument only.
-        if not self._policy.visits or not getattr(self._tools.sink, "keeps_visits", False):
-            return (records,)
+        if not self._policy.visits or not self._tools.sink.keeps_visits:
+            return records, []
         return records, [line for visit in batch for line in visit.lines(self._tools.job, self._worker)]
 
     async def _settle(self, batch: list[Visit]) -> None:

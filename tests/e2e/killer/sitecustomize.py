@@ -51,13 +51,14 @@ def _child_seams() -> dict[str, list[Seam]]:
 
 def _supervisor_seams() -> dict[str, list[Seam]]:
     from trotline.adapters.files.jsonl import JsonlSink
+    from trotline.adapters.sqlite.console import SqliteConsole
     from trotline.adapters.sqlite.frontier import SqliteFrontier
     from trotline.adapters.sqlite.sink import SqliteSink
 
     return {
         "seeding": [Seam(SqliteFrontier, "put", True)],
         "sealed": [Seam(SqliteFrontier, "seal", True)],
-        "watching": [Seam(SqliteFrontier, "progress", True)],
+        "watching": [Seam(SqliteConsole, "progress", True)],
         "finishing": [Seam(SqliteSink, "finish", False), Seam(JsonlSink, "finish", False)],
     }
 

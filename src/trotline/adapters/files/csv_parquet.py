@@ -48,6 +48,8 @@ class Spool:
 class SpooledSink:
     """Keeps rows in a spool beside the file at `path`; `finish` writes the file, whole, from all of them."""
 
+    keeps_visits = False
+
     def __init__(self, path: str | Path, writer: Writer, job: tuple[str, Moment] = ("", 0.0)) -> None:
         self.place = Place(path)
         self._writer = writer
@@ -68,6 +70,9 @@ class SpooledSink:
     async def finish(self) -> None:
         """Write the file from everything stored so far. May be called many times."""
         await self._sidecar.do(self._finish)
+
+    async def maintain(self, now: Moment) -> None:
+        """Nothing to do: a file of rows needs no housekeeping."""
 
     async def close(self) -> None:
         """Let go of the file; it is not finished by this. Twice is harmless."""

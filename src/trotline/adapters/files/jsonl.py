@@ -63,6 +63,8 @@ class JsonlSink:
     A line is the record's data and nothing else; `envelope` adds `_site`, `_kind`, `_key`, `_url`, `_seen_at`.
     """
 
+    keeps_visits = False
+
     def __init__(self, path: str | Path, *, envelope: bool = False, job: str = "", started_at: Moment = 0.0) -> None:
         self.place = Place(path)
         self._envelope = envelope
@@ -83,6 +85,9 @@ class JsonlSink:
     async def finish(self) -> None:
         """One line per record: replaced lines go away. May be called many times."""
         await self._sidecar.do(self._finish)
+
+    async def maintain(self, now: Moment) -> None:
+        """Nothing to do: a file of rows needs no housekeeping."""
 
     async def close(self) -> None:
         """Let go of the file; it is not finished by this. Twice is harmless."""

@@ -1,6 +1,6 @@
 """robots.txt, obeyed: read once per origin and day, by whoever asks first.
 
-With a shelf, once for a whole fleet: what the site said (status and text) is shared, and everybody makes rules of it.
+With a cache, once for a whole fleet: what the site said (status and text) is shared, and everybody makes rules of it.
 What may be our own trouble (no answer, no such name, the proxy) is not: other workers may have more luck.
 """
 
@@ -20,7 +20,7 @@ from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.ports.clock import Clock
 from trotline.ports.robots import UNMARKED, Marked, Permission
-from trotline.ports.shared_cache import Shelf
+from trotline.ports.shared_cache import SharedCache
 from trotline.rules.charset import decode
 from trotline.rules.robots import Prefilter, for_agent
 from trotline.rules.verdicts import judge
@@ -78,10 +78,10 @@ class RobotsTxt:
         agent: str,
         limits: Limits,
         clock: Clock | None = None,
-        shelf: Shelf | None = None,
+        cache: SharedCache | None = None,
     ) -> None:
         self._fetcher = fetcher
-        self._shelf = shelf
+        self._cache = cache
         self._agent = agent
         self._limits = limits
         self._now = clock.now if clock else time.monotonic
@@ -121,7 +121,7 @@ class RobotsTxt:
         return await asyncio.shield(asking)
 
     async def _read(self, origin: str, marked: Marked) -> _Word:
-        told = await self._heard(self._shelf, origin) if self._shelf is not None else None
+        told = await self._heard(self._cache, origin) if self._cache is not None else None
         word = await self._ask_the_site(origin, marked) if told is None else self._repeated(origin, *told, marked)
         self._forget(origin)
         while self._words and (len(self._words) >= ORIGINS or self._text + word.size > MOST_TEXT):
@@ -134,9 +134,9 @@ class RobotsTxt:
         word = self._words.pop(origin, None)
         self._text -= word.size if word else 0
 
-    async def _heard(self, shelf: Shelf, origin: str) -> tuple[_Told, Seconds] | None:
+    async def _heard(self, cache: SharedCache, origin: str) -> tuple[_Told, Seconds] | None:
         """What another worker was told, and for how long it holds; None if we have to ask the site ourselves."""
-        kept = await shelf.find(origin, WAIT_FOR_OTHERS)
+        kept = await cache.find(origin, WAIT_FOR_OTHERS)
         told = _unpacked(kept.value) if kept is not None else None
         return None if kept is None or told is None else (told, kept.left)
 
@@ -152,13 +152,13 @@ class RobotsTxt:
                 return self._no_answer(origin, answer)
             told = self._told(answer)
             word = self._understand(origin, told, marked)
-            if self._shelf is not None:
-                await self._shelf.put(origin, _packed(told), max(1.0, word.until - self._now()))
+            if self._cache is not None:
+                await self._cache.put(origin, _packed(told), max(1.0, word.until - self._now()))
                 shared = True
             return word
         finally:
-            if self._shelf is not None and not shared:
-                await self._shelf.leave(origin)
+            if self._cache is not None and not shared:
+                await self._cache.leave(origin)
 
     async def _fetch(self, origin: str) -> Answer | Failure | None:
         """The last answer after redirects; None when they lead nowhere."""

@@ -1,1 +1,98 @@
 """Records, their history and visits in PostgreSQL: all knowledge of it is in this folder."""
+
+import shlex
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
+
+from trotline.model.row import Row
+from trotline.model.schema import SchemaStatus, SchemaUpgrade
+from trotline.model.time import Moment
+from trotline.ports.backend import Backend, RowReader, SchemaAdmin, SinkOffer
+from trotline.ports.ledger import Ledger
+from trotline.ports.sink import Sink
+from trotline.rules.backend_urls import server_url
+
+if TYPE_CHECKING:
+    from trotline.adapters.postgres.sink import PostgresSink
+
+
+def _open(url: str, job: str = "", started_at: Moment = 0.0) -> "PostgresSink":
+    from trotline.adapters.postgres.sink import PostgresSink
+
+    return PostgresSink(url, job=job, started_at=started_at)
+
+
+def _sink(url: str, job: str, started_at: Moment) -> Sink:
+    return _open(url, job, started_at)
+
+
+def _ledger(url: str) -> Ledger:
+    return _open(url)
+
+
+async def _status(url: str) -> SchemaStatus:
+    sink = _open(url)
+    try:
+        return await sink.status()
+    finally:
+        await sink.close()
+
+
+async def _upgrade(url: str) -> SchemaUpgrade:
+    sink = _open(url)
+    try:
+        return await sink.upgrade()
+    finally:
+        await sink.close()
+
+
+async def _check(url: str) -> None:
+    # Opening it would make its tables.
+    await _status(url)
+
+
+def _snapshot(url: str, kind: str | None, site: str | None) -> AbstractContextManager[Iterable[Row]]:
+    from trotline.adapters.postgres.export_reader import snapshot
+
+    return snapshot(url, kind, site)
+
+
+def _count(url: str) -> dict[str, int]:
+    from trotline.adapters.postgres.export_reader import count_records
+
+    return count_records(url)
+
+
+def _look(url: str, kinds: Mapping[str, int]) -> str:
+    # Only what psql understands: our options stay here.
+    place, _, options = url.partition("?")
+    schema = dict(parse_qsl(options)).get("schema", "trotline")
+    query = f"select kind, key, data from {schema}.records limit 5"
+    return f"psql {shlex.quote(place)} -c {shlex.quote(query)}"
+
+
+def _table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:
+    from trotline.adapters.postgres.table_reader import rows
+
+    return rows(url, table)
+
+
+BACKEND = Backend(
+    name="postgres",
+    schemes=("postgresql", "postgres"),
+    local=False,
+    extra="postgres",
+    sink=SinkOffer(
+        forms=("postgresql://HOST/DATABASE",),
+        parse=server_url,
+        open=_sink,
+        check=_check,
+        look=_look,
+        ledger=_ledger,
+        rows=RowReader(snapshot=_snapshot, count=_count),
+        schema=SchemaAdmin(status=_status, upgrade=_upgrade),
+    ),
+    table=_table,
+)

@@ -8,48 +8,27 @@ from trotline.adapters.postgres import migrate
 from trotline.adapters.postgres.partitions import Partitions
 from trotline.adapters.postgres.pool import Connection, Connections
 from trotline.adapters.postgres.sink_url import Address
+from trotline.model.schema import SchemaStatus, SchemaUpgrade
 
 
-class Upgraded(msgspec.Struct, frozen=True):
-    version: int
-    applied: tuple[str, ...]
-    """Migrations that were missing: "002 visits"."""
-    partitions: tuple[str, ...]
-    """Made ahead."""
-
-
-class Status(msgspec.Struct, frozen=True):
-    place: str
-    schema: str
-    server: str
-    version: int
-    """0: there are no tables."""
-    newest: int
-    records: int = 0
-    """About; as the server's statistics have it."""
-    bytes: int = 0
-    """Of all tables and indexes of the schema."""
-    partitions: tuple[str, ...] = ()
-
-
-async def upgrade(connections: Connections, address: Address) -> Upgraded:
+async def upgrade(connections: Connections, address: Address) -> SchemaUpgrade:
     applied = await migrate.upgrade(connections, address)
     made = await Partitions(connections, address).make_ahead(time.time())
-    return Upgraded(
+    return SchemaUpgrade(
         version=migrate.NEWEST,
         applied=tuple(f"{migration.number:03} {migration.name}" for migration in applied),
         partitions=tuple(period.name for period in made),
     )
 
 
-async def status(connections: Connections, address: Address) -> Status:
+async def status(connections: Connections, address: Address) -> SchemaStatus:
     """Looking changes nothing: no tables are made."""
     async with connections.transaction() as connection:
         return await _status(connection, address)
 
 
-async def _status(connection: Connection, address: Address) -> Status:
-    bare = Status(
+async def _status(connection: Connection, address: Address) -> SchemaStatus:
+    bare = SchemaStatus(
         place=address.public,
         schema=address.schema,
         server=str(await connection.fetchval("SELECT split_part(version(), ' on ', 1)")),

@@ -4,7 +4,7 @@ import logging
 import secrets
 import time
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import asyncpg
 
@@ -28,6 +28,7 @@ from trotline.errors import SinkRejects
 from trotline.model.record import Record
 from trotline.model.row import Row
 from trotline.model.row_counts import Stored
+from trotline.model.schema import SchemaStatus, SchemaUpgrade
 from trotline.model.time import Moment, Seconds
 from trotline.model.visit_row import VisitRow
 
@@ -45,7 +46,7 @@ class PostgresSink:
     `job` is written beside the records; without it, the job of the visits that come with them is.
     """
 
-    keeps_visits: ClassVar[bool] = True
+    keeps_visits = True
 
     def __init__(self, url: str | Address, *, job: str = "", started_at: Moment = 0.0) -> None:
         self.address = parse(url) if isinstance(url, str) else url
@@ -107,8 +108,11 @@ class PostgresSink:
         found = await self._fetch(statements.rows(self.address.quoted), list(urls), limit)
         return [Row(*row) for row in found]
 
-    async def maintain(self, now: Moment) -> Maintained:
-        """Make partitions ahead and retire those whose time is over. For the coordinator, once in a while."""
+    async def maintain(self, now: Moment) -> None:
+        log.info("postgres.maintained %s", await self.renew_partitions(now))
+
+    async def renew_partitions(self, now: Moment) -> Maintained:
+        """Make partitions ahead and retire those whose time is over; old counts go with them."""
         with plain_errors(self.address, "maintain"):
             await self._prepare()
             maintained = await self._partitions.maintain(now)
@@ -116,12 +120,12 @@ class PostgresSink:
                 await connection.execute(statements.forget_counts(self.address.quoted), now - _COUNTS_KEPT)
             return maintained
 
-    async def upgrade(self) -> admin.Upgraded:
+    async def upgrade(self) -> SchemaUpgrade:
         """Make the tables, or bring them up to date; may be repeated, and done while others write."""
         with plain_errors(self.address, "upgrade"):
             return await admin.upgrade(self._connections, self.address)
 
-    async def status(self) -> admin.Status:
+    async def status(self) -> SchemaStatus:
         with plain_errors(self.address, "look at"):
             return await admin.status(self._connections, self.address)
 

@@ -1,18 +1,119 @@
 """The frontier in Redis or Valkey: all knowledge of Redis is in this folder."""
 
-from trotline.adapters.redis.connect import checked, connect, shards_of, worry
-from trotline.adapters.redis.frontier import RedisFrontier
-from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.seen_memory import memory_of
+import re
+import shlex
+from collections.abc import Mapping
+
 from trotline.model.job import Job
+from trotline.model.time import Moment
+from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, OutboxOffer, SinkOffer
+from trotline.ports.jobs import Jobs
+from trotline.ports.leadership import Leadership
+from trotline.ports.outbox import Outbox
+from trotline.ports.shared_cache import SharedCache
+from trotline.ports.sink import Sink
+from trotline.rules import redaction
+from trotline.rules.backend_urls import server_url
 
-__all__ = ["RedisFrontier", "RedisJobs", "connect", "open_frontier", "open_jobs", "worry"]
+_OUTBOX = re.compile(r"[?&]outbox=[A-Za-z0-9_.-]{1,64}(&|$)")
 
 
-async def open_jobs(url: str) -> RedisJobs:
+def _parse_sink(text: str) -> str:
+    if not _OUTBOX.search(text):
+        raise ValueError(
+            f"{redaction.url(text)!r} is not a sink; "
+            'for results that a writer takes from there: "redis://HOST:PORT/0?outbox=results"'
+        )
+    return server_url(text)
+
+
+async def _jobs(url: str) -> Jobs:
     """The jobs of the server behind the URL, once it is known to be one that keeps what it is given."""
+    from trotline.adapters.redis.connect import checked, connect, shards_of
+    from trotline.adapters.redis.jobs import RedisJobs
+    from trotline.adapters.redis.seen_memory import memory_of
+
     return RedisJobs(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url))
 
 
-async def open_frontier(url: str, job: Job) -> RedisFrontier:
-    return RedisFrontier(await checked(connect(url)), job)
+async def _job(url: str, job: Job, keeper: str) -> OpenJob:
+    from trotline.adapters.redis.connect import checked, connect
+    from trotline.adapters.redis.open_job import open_job
+
+    return open_job(await checked(connect(url)), job)
+
+
+async def _leadership(url: str) -> Leadership:
+    from trotline.adapters.redis.leadership import open_leadership
+
+    return await open_leadership(url)
+
+
+def _shared_cache(url: str, kind: str) -> SharedCache:
+    from trotline.adapters.redis.shared_cache import open_shared_cache
+
+    return open_shared_cache(url, kind)
+
+
+async def _notices(url: str) -> list[Notice]:
+    from trotline.adapters.redis.connect import notices
+
+    return await notices(url)
+
+
+def _sink(url: str, job: str, started_at: Moment) -> Sink:
+    from trotline.adapters.redis.outbox import OutboxSink
+
+    return OutboxSink(url, job=job)
+
+
+async def _check_sink(url: str) -> None:
+    sink = _sink(url, "", 0.0)
+    try:
+        await sink.open()
+    finally:
+        await sink.close()
+
+
+def _look(url: str, kinds: Mapping[str, int]) -> str:
+    # Written here as it may be shown: without a password.
+    return f"trotline write --from {shlex.quote(redaction.url(url))} --sink URL --until-empty"
+
+
+def _outbox(url: str) -> Outbox:
+    from trotline.adapters.redis.outbox import RedisOutbox
+
+    return RedisOutbox(url)
+
+
+async def _unwritten(url: str) -> dict[str, int]:
+    from trotline.adapters.redis.outbox import unwritten
+
+    return await unwritten(url)
+
+
+BACKEND = Backend(
+    name="redis",
+    schemes=("redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel"),
+    local=False,
+    extra="redis",
+    frontier=FrontierOffer(
+        forms=("redis://HOST:PORT/0",),
+        parse=server_url,
+        jobs=_jobs,
+        job=_job,
+        leadership=_leadership,
+        shared_cache=_shared_cache,
+        notices=_notices,
+    ),
+    sink=SinkOffer(
+        forms=("redis://HOST:PORT/0?outbox=NAME",),
+        parse=_parse_sink,
+        open=_sink,
+        check=_check_sink,
+        look=_look,
+        no_rows="{} is where results wait for a writer, and not a database"
+        "|Name the database that the writer fills: --sink postgresql://HOST/DATABASE",
+    ),
+    outbox=OutboxOffer(open=_outbox, unwritten=_unwritten),
+)

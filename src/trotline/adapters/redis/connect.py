@@ -23,6 +23,7 @@ from trotline.adapters.redis.seen_memory import OPTIONS
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError
 from trotline.model.time import Seconds
+from trotline.ports.backend import Notice
 
 SHARDS = "shards"
 _MOST_SHARDS = 1024
@@ -84,8 +85,8 @@ async def checked(client: Client) -> Client:
     return client
 
 
-async def worry(url: str) -> str:
-    """What an operator should know of a server that keeps what it is given only as long as it lives; empty: nothing."""
+async def notices(url: str) -> list[Notice]:
+    """A server that keeps what it is given only as long as it lives is worth a word."""
     client = await checked(connect(url))
     server = Server(client)
     try:
@@ -94,8 +95,9 @@ async def worry(url: str) -> str:
     finally:
         await server.close()
     if all(int(info.get("aof_enabled", 0)) for info in told):
-        return ""
-    return f"{server.place} writes no append-only file: a restart loses its tasks, or those since its last snapshot"
+        return []
+    text = f"{server.place} writes no append-only file: a restart loses its tasks, or those since its last snapshot"
+    return [Notice(text, "Set it with: redis-cli CONFIG SET appendonly yes (and in the server's configuration).")]
 
 
 def listener(client: Client) -> Redis:

@@ -7,21 +7,17 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
-from xxhash import xxh3_64_intdigest
 
 from trotline.adapters.redis import seen_memory
-from trotline.adapters.redis.budgets import Budgets
 from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.graveyard import Graveyard
+from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lane_view import lane_pace, views
 from trotline.adapters.redis.priority_levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.server import Server
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.sharding.finish import ended_with, look
 from trotline.adapters.redis.trace_task import find
-from trotline.errors import FrontierError
-from trotline.model.job import About, Budget, Grave, Job, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
+from trotline.model.job import About, Budget, Grave, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.time import Moment
@@ -33,18 +29,12 @@ _PAGE = 500
 class RedisConsole:
     """Look at a job and steer it. Implements the Console port."""
 
-    def __init__(self, server: Server, job: Job, shards: Sequence[Shard]) -> None:
-        self._server = server
-        self.job = job
-        self._shards = shards
-        self._graveyard = Graveyard(shards)
-        self._budgets = Budgets(server, [shard.key for shard in shards])
-
-    def _home(self, lane: str) -> Shard:
-        """The shard that keeps this lane."""
-        if len(self._shards) == 1:
-            return self._shards[0]
-        return self._shards[xxh3_64_intdigest(lane.encode()) % len(self._shards)]
+    def __init__(self, parts: JobShards) -> None:
+        self._parts = parts
+        self._server = parts.server
+        self._shards = parts.shards
+        self._graveyard = Graveyard(parts.shards)
+        self.job = parts.job
 
     async def progress(self) -> Progress:
         looks = await asyncio.gather(*(self._server.run(script("look"), shard.key) for shard in self._shards))
@@ -56,7 +46,7 @@ class RedisConsole:
             tallies.update({name: int(count) for name, count in _texts(counted).items()})
             examples = _texts(urls) | examples
         if len(self._shards) > 1:
-            finished_at = await self._ended_at()
+            finished_at = await self._parts.ended_at()
         return Progress(
             waiting=waiting,
             leased=leased,
@@ -71,30 +61,8 @@ class RedisConsole:
             finished_at=float(finished_at) if finished_at else None,
             state=State(state.decode()),
             seen=await seen_memory.told(self._server, self.job, [shard.prefix for shard in self._shards]),
-            budget=await self._budgets.read(),
+            budget=await self._parts.budgets.read(),
         )
-
-    async def finished(self) -> bool:
-        if len(self._shards) > 1:
-            at = await self._ended_at()
-            if at is not None or (await look(self._server, self.job)).state is State.CANCELLED:
-                return True
-            return bool(await self._budgets.spent(await self._server.ask("HGET", self._shards[0].key, "budget")))
-        finished_at, state, budget = await self._server.ask(
-            "HMGET", self._shards[0].key, "finished_at", "state", "budget"
-        )
-        if state is None:
-            raise FrontierError(
-                f"no job {self.job.id} at {self._server.place}", hint="See which there are: trotline jobs"
-            )
-        if finished_at is not None or state == State.CANCELLED.value.encode():
-            return True
-        return bool(await self._budgets.spent(budget))
-
-    async def _ended_at(self) -> Moment | None:
-        """When a job with several shards ended; the first that sees it writes it down."""
-        total = await ended_with(self._server, self.job)
-        return None if total is None else (await self._shards[0].finish(total))[0]
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
         now = await self._server.now()
@@ -129,35 +97,22 @@ class RedisConsole:
                 cursor = told.decode()
         return found
 
-    async def pause(self, lane: str | None = None) -> None:
-        await self._steer(State.PAUSED, lane)
-
-    async def resume(self, lane: str | None = None) -> None:
-        await self._steer(State.RUNNING, lane)
-
-    async def drain(self, lane: str | None = None) -> None:
-        await self._steer(State.DRAINING, lane)
-
-    async def cancel(self, lane: str | None = None) -> int:
-        return await self._steer(State.CANCELLED, lane)
-
-    async def _steer(self, wanted: State, lane: str | None) -> int:
-        """How many tasks were buried."""
-        shards = self._shards if lane is None else [self._home(lane)]
-        return sum(await asyncio.gather(*(shard.steer(wanted.value, lane) for shard in shards)))
+    async def steer(self, state: State, lane: str | None = None) -> int:
+        shards = self._shards if lane is None else [self._parts.home(lane)]
+        return sum(await asyncio.gather(*(shard.steer(state.value, lane) for shard in shards)))
 
     async def set_budget(self, budget: Budget) -> None:
-        await self._budgets.write(budget)
+        await self._parts.budgets.write(budget)
 
     async def set_high_water(self, waiting: int) -> None:
         for shard in self._shards:
             await self._server.ask("HSET", shard.key, "high_water", waiting)
 
     async def set_pace(self, lane: str, pace: Pace | None) -> None:
-        await self._home(lane).steer("pace", lane, pace)
+        await self._parts.home(lane).steer("pace", lane, pace)
 
     async def lane_pace(self, lane: str) -> LanePace | None:
-        told = await self._server.run(script("lane_pace"), self._home(lane).key, lane)
+        told = await self._server.run(script("lane_pace"), self._parts.home(lane).key, lane)
         return lane_pace(lane, told, await self._server.now()) if told else None
 
     async def workers(self) -> list[WorkerView]:
@@ -169,7 +124,7 @@ class RedisConsole:
         return list(merged.values())
 
     async def whereabouts(self, task: Task) -> Whereabouts:
-        return await find(self._home(task.lane), task, self.job.rules.redact)
+        return await find(self._parts.home(task.lane), task, self.job.rules.redact)
 
     async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
         return [self._shown(grave) for grave in await self._graveyard.read(why, limit, after)]

@@ -2,47 +2,38 @@
 
 import asyncio
 import contextlib
-import random
 from collections import defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import listener
-from trotline.adapters.redis.console import RedisConsole
+from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lease_result import Haul
-from trotline.adapters.redis.server import Client, Server
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.sharding.finish import ended_with
+from trotline.adapters.redis.sharding.finish import ended_with, look
 from trotline.adapters.redis.sharding.lease import Rounds
 from trotline.adapters.redis.sharding.settle import Spread
 from trotline.adapters.redis.wakeups import News
 from trotline.errors import FrontierError
-from trotline.model.job import About, Job
+from trotline.model.job import About, State
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
-from trotline.model.time import Moment, Seconds
+from trotline.model.time import Seconds
 
 LOOK: Seconds = 1.0
 """Whoever waits looks again after this at the latest."""
 
 
-class RedisFrontier(RedisConsole):
-    """Keeps F1 to F20 with one script per call. Implements the Frontier and the Console ports."""
+class RedisFrontier:
+    """Keeps F1 to F20 with one script per call."""
 
-    def __init__(
-        self,
-        client: Client,
-        job: Job,
-        *,
-        now: Callable[[], Moment] | None = None,
-        rng: random.Random | None = None,
-    ) -> None:
-        server = Server(client, now=now)
-        chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
-        super().__init__(server, job, [Shard(server, job, number, job.shards, chance) for number in range(job.shards)])
-        self._rounds = Rounds(self._shards)
-        self._spread = Spread(self._shards, self._home)
-        self._news = News(lambda: listener(client), [keys.news(shard.prefix) for shard in self._shards])
+    def __init__(self, parts: JobShards) -> None:
+        self._parts = parts
+        self._server = parts.server
+        self._shards = parts.shards
+        self._rounds = Rounds(parts.shards)
+        self._spread = Spread(parts.shards, parts.home)
+        self._news = News(lambda: listener(parts.client), [keys.news(shard.prefix) for shard in parts.shards])
 
     @property
     def generation(self) -> int:
@@ -52,11 +43,11 @@ class RedisFrontier(RedisConsole):
         for task in tasks:
             if task.fingerprint == 0:
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
-        if len(self._shards) == 1:
+        if not self._parts.several:
             return await self._shards[0].put(tasks)
         homes: dict[Shard, list[int]] = defaultdict(list)
         for place, task in enumerate(tasks):
-            homes[self._home(task.lane)].append(place)
+            homes[self._parts.home(task.lane)].append(place)
         answers = await asyncio.gather(
             *(shard.put([tasks[place] for place in places]) for shard, places in homes.items())
         )
@@ -86,9 +77,9 @@ class RedisFrontier(RedisConsole):
             await self._news.wait(min(left, LOOK, haul.pause if haul.pause > 0 else LOOK))
 
     async def _haul(self, worker: str, limit: int) -> Haul:
-        several = len(self._shards) > 1
+        several = self._parts.several
         source = self._rounds if several else self._shards[0]
-        if several and not (limit := await self._budgets.left(limit)):
+        if several and not (limit := await self._parts.budgets.left(limit)):
             # Somebody may have to be rescued, and then there is room again.
             haul = await source.lease(worker, 0)
             return Haul(haul.leases, haul.pause, over=True)
@@ -100,7 +91,7 @@ class RedisFrontier(RedisConsole):
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         if not settlements:
             return []
-        if len(self._shards) == 1:
+        if not self._parts.several:
             return await self._shards[0].settle(worker, settlements)
         return await self._spread.settle(worker, settlements)
 
@@ -124,6 +115,23 @@ class RedisFrontier(RedisConsole):
     async def seal(self) -> None:
         await asyncio.gather(*(shard.seal() for shard in self._shards))
 
+    async def finished(self) -> bool:
+        if self._parts.several:
+            at = await self._parts.ended_at()
+            if at is not None or (await look(self._server, self._parts.job)).state is State.CANCELLED:
+                return True
+            return bool(await self._parts.budgets.spent(await self._server.ask("HGET", self._shards[0].key, "budget")))
+        finished_at, state, budget = await self._server.ask(
+            "HMGET", self._shards[0].key, "finished_at", "state", "budget"
+        )
+        if state is None:
+            raise FrontierError(
+                f"no job {self._parts.job.id} at {self._server.place}", hint="See which there are: trotline jobs"
+            )
+        if finished_at is not None or state == State.CANCELLED.value.encode():
+            return True
+        return bool(await self._parts.budgets.spent(budget))
+
     async def announce_finish(self) -> bool:
         if not await self._announce():
             return False
@@ -134,9 +142,9 @@ class RedisFrontier(RedisConsole):
         return True
 
     async def _announce(self) -> bool:
-        if len(self._shards) == 1:
+        if not self._parts.several:
             return await self._shards[0].announce()
-        total = await ended_with(self._server, self.job)
+        total = await ended_with(self._server, self._parts.job)
         return total is not None and (await self._shards[0].finish(total, announce=True))[1]
 
     async def close(self) -> None:

@@ -6,14 +6,15 @@ redis://HOST:PORT/0?outbox=NAME[&most=PARCELS][&lease=TIME]    and all other for
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from trotline.adapters.redis.connect import checked, connect
-from trotline.adapters.redis.outbox_codec import Packed, Parcel, pack, unpack
+from trotline.adapters.redis.outbox_codec import Packed, Unreadable, pack, unpack
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError, SinkUnreachable
+from trotline.model.parcel import Parked, Taken, Waiting
 from trotline.model.record import Record
 from trotline.model.time import Moment, Seconds, seconds
 from trotline.model.visit_row import VisitRow
@@ -43,35 +44,6 @@ class Address(NamedTuple):
     lease: Seconds = LEASE
 
 
-class Taken(NamedTuple):
-    """A parcel in a writer's hands."""
-
-    id: str
-    job: str
-    blob: bytes
-    times: int
-    """How often it was handed out."""
-
-    def open(self) -> Parcel:
-        return unpack(self.blob)
-
-
-class Waiting(NamedTuple):
-    parcels: int = 0
-    records: int = 0
-    parked: int = 0
-
-
-class Parked(NamedTuple):
-    """What no writer could store."""
-
-    at: Moment
-    job: str
-    records: int
-    bytes: int
-    why: str
-
-
 def _key(name: str, what: str) -> str:
     """What of an outbox, whatever its name is: names are the authors', and may be one of these words."""
     return f"trotline:{{outbox.{name}}}:{what}"
@@ -92,8 +64,8 @@ def parse(url: str) -> Address:
     return Address(place + (f"?{urlencode(words)}" if words else ""), name, int(most), lease)
 
 
-class Outbox:
-    """The queue itself, as a writer and an operator see it. Raises SinkUnreachable like any sink."""
+class RedisOutbox:
+    """The queue itself, as a writer and an operator use it. Implements the Outbox port."""
 
     def __init__(self, url: str | Address) -> None:
         self.address = parse(url) if isinstance(url, str) else url
@@ -101,6 +73,10 @@ class Outbox:
         self._lease = int(self.address.lease * 1000)
         self._client: Client = connect(self.address.server)
         self._server: Server | None = None
+
+    @property
+    def lease(self) -> Seconds:
+        return self.address.lease
 
     @property
     def place(self) -> str:
@@ -124,7 +100,7 @@ class Outbox:
         async with self._ready() as server:
             told = await server.run_timeless(script("outbox_take"), self._key, self._lease, AT_ONCE, ENOUGH)
         quads = zip(*[iter(told)] * 4, strict=True)
-        return [Taken(name.decode(), job.decode(), blob, int(times)) for name, job, blob, times in quads]
+        return [_taken(name.decode(), job.decode(), blob, int(times)) for name, job, blob, times in quads]
 
     async def keep(self, taken: Sequence[Taken]) -> None:
         """Say that we still work on them."""
@@ -209,10 +185,10 @@ class OutboxSink:
     """The sink of a fetcher that knows no database. A batch that comes twice is stored twice, and written once: the
     writer's database knows it already."""
 
-    keeps_visits: ClassVar[bool] = True
+    keeps_visits = True
 
     def __init__(self, url: str, *, job: str = "") -> None:
-        self._outbox = Outbox(url)
+        self._outbox = RedisOutbox(url)
         self._job = job
         self._known = False
 
@@ -229,8 +205,25 @@ class OutboxSink:
             job = self._job or (visits[0].job if visits else "")
             await self._outbox.put(job, pack(job, rows, visits))
 
+    async def count(self, *, rows: bool = True) -> None:
+        """The writer's database knows; an outbox does not."""
+
+    async def finish(self) -> None:
+        """Nothing to do: the writer finishes its own sink."""
+
+    async def maintain(self, now: Moment) -> None:
+        """Nothing to do: parcels go away when they are written."""
+
     async def close(self) -> None:
         await self._outbox.close()
+
+
+def _taken(name: str, job: str, blob: bytes, times: int) -> Taken:
+    try:
+        parcel = unpack(blob)
+    except Unreadable as error:
+        return Taken(name, job, times, [], [], damage=str(error))
+    return Taken(name, job, times, parcel.records, parcel.visits)
 
 
 def _parked(name: bytes, fields: dict[bytes, bytes]) -> Parked:

@@ -11,7 +11,7 @@ from trotline.errors import FrontierError
 from trotline.model.time import Moment, Seconds
 from trotline.ports.shared_cache import Kept
 
-log = logging.getLogger("trotline.shelf")
+log = logging.getLogger("trotline.cache")
 
 MOST_BYTES = 64 * 1024 * 1024
 MOST = 200_000
@@ -20,8 +20,8 @@ LARGEST = 512 * 1024
 LOOK_EVERY: Seconds = 0.1
 
 
-class RedisShelf:
-    """Implements the Shelf port."""
+class RedisSharedCache:
+    """Implements the SharedCache port."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class RedisShelf:
         now: Callable[[], Moment] | None = None,
     ) -> None:
         self._server = Server(client, now=now)
-        self._key = f"trotline:{{shelf}}:{kind}"
+        self._key = f"trotline:{{cache}}:{kind}"
         self._most = most
         self._most_bytes = most_bytes
 
@@ -46,7 +46,7 @@ class RedisShelf:
                     script("shelf_find"), self._key, name, self._server.name, max(1, int(within * 1000))
                 )
             except FrontierError as error:
-                log.info("shelf.away %s", error.what)
+                log.info("cache.away %s", error.what)
                 return None
             if isinstance(told, list):
                 return Kept(told[0], age=float(told[1]), left=float(told[2]))
@@ -63,18 +63,18 @@ class RedisShelf:
                 script("shelf_put"), self._key, name, value, repr(life), self._most_bytes, self._most
             )
         except FrontierError as error:
-            log.info("shelf.away %s", error.what)
+            log.info("cache.away %s", error.what)
 
     async def leave(self, name: str) -> None:
         try:
             await self._server.ask("DEL", f"{self._key}:turn:{name}")
         except FrontierError as error:
-            log.info("shelf.away %s", error.what)
+            log.info("cache.away %s", error.what)
 
     async def close(self) -> None:
         await self._server.close()
 
 
-def open_shelf(url: str, kind: str) -> RedisShelf:
-    """Nothing is sent yet: the server may be away, and the shelf is empty then."""
-    return RedisShelf(connect(url), kind)
+def open_shared_cache(url: str, kind: str) -> RedisSharedCache:
+    """Nothing is sent yet: the server may be away, and the cache is empty then."""
+    return RedisSharedCache(connect(url), kind)

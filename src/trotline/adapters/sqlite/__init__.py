@@ -1,1 +1,119 @@
 """SQLite: the frontier and the sink of one machine, in files that survive a crash."""
+
+import re
+import shlex
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AbstractContextManager
+from typing import Any
+
+from trotline.model.job import Job
+from trotline.model.row import Row
+from trotline.model.time import Moment
+from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, SinkOffer
+from trotline.ports.jobs import Jobs
+from trotline.ports.leadership import Leadership
+from trotline.ports.ledger import Ledger
+from trotline.ports.sink import Sink
+from trotline.rules import redaction
+from trotline.rules.backend_urls import MEMORY, file_url, path_of
+
+_SERVER_OPTIONS = ("seen", "seen_scope", "forget", "expected", "error")
+"""Of frontiers on a server: which memory of what was seen."""
+
+
+def _parse_frontier(text: str) -> str:
+    asked = next((name for name in _SERVER_OPTIONS if f"?{name}=" in text or f"&{name}=" in text), "")
+    if asked:
+        raise ValueError(
+            f"{redaction.url(text)!r}: {asked}= is an option of frontiers on a server; a SQLite frontier remembers "
+            'exactly what was seen, and per job. Remove it, or write "redis://HOST:PORT/0?seen=bloom"'
+        )
+    return file_url(text, "sqlite")
+
+
+async def _jobs(url: str) -> Jobs:
+    from trotline.adapters.sqlite.jobs import SqliteJobs
+
+    return SqliteJobs(path_of(url) or MEMORY)
+
+
+async def _job(url: str, job: Job, keeper: str) -> OpenJob:
+    from trotline.adapters.sqlite.open_job import open_job
+
+    return open_job(path_of(url) or MEMORY, job, keeper=keeper)
+
+
+async def _leadership(url: str) -> Leadership:
+    from trotline.adapters.sqlite.leadership import SqliteLeadership
+
+    return SqliteLeadership(path_of(url))
+
+
+def _sink(url: str, job: str, started_at: Moment) -> Sink:
+    from trotline.adapters.sqlite.sink import SqliteSink
+
+    return SqliteSink(path_of(url), job=job, started_at=started_at)
+
+
+async def _check_sink(url: str) -> None:
+    sink = _sink(url, "", 0.0)
+    try:
+        await sink.open()
+    finally:
+        await sink.close()
+
+
+def _ledger(url: str) -> Ledger:
+    from trotline.adapters.sqlite.sink import SqliteSink
+
+    return SqliteSink(path_of(url))
+
+
+def _snapshot(url: str, kind: str | None, site: str | None) -> AbstractContextManager[Iterable[Row]]:
+    from trotline.adapters.sqlite.sink_file import snapshot
+
+    return snapshot(path_of(url), kind, site)
+
+
+def _count(url: str) -> dict[str, int]:
+    from trotline.adapters.sqlite.sink_file import count_records
+
+    return count_records(path_of(url))
+
+
+def _look(url: str, kinds: Mapping[str, int]) -> str:
+    view = next(iter(kinds), "")
+    known = re.fullmatch(r"[a-z_][a-z0-9_]*", view)
+    query = f"select * from {view} limit 5" if known else "select kind, key, data from records limit 5"
+    return f"sqlite3 {shlex.quote(path_of(url))} {shlex.quote(query)}"
+
+
+def _table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:
+    from trotline.adapters.sqlite.table_reader import rows
+
+    return rows(path_of(url), table)
+
+
+BACKEND = Backend(
+    name="sqlite",
+    schemes=("sqlite",),
+    local=True,
+    endings={".db": "sqlite", ".sqlite": "sqlite", ".sqlite3": "sqlite"},
+    frontier=FrontierOffer(
+        forms=("sqlite:PATH", "sqlite::memory:"),
+        parse=_parse_frontier,
+        jobs=_jobs,
+        job=_job,
+        leadership=_leadership,
+    ),
+    sink=SinkOffer(
+        forms=("sqlite:PATH",),
+        parse=lambda text: file_url(text, "sqlite"),
+        open=_sink,
+        check=_check_sink,
+        look=_look,
+        ledger=_ledger,
+        rows=RowReader(snapshot=_snapshot, count=_count),
+    ),
+    table=_table,
+)

@@ -1,124 +1,79 @@
 """The operator's view of one job in a frontier file."""
 
-import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from trotline.adapters.sqlite import budgets, job_control, revisit_pages, trace_task, workers
-from trotline.adapters.sqlite.database import MEMORY, Database
-from trotline.adapters.sqlite.jobs import write_job
+from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.lane_row import decode_pace
 from trotline.adapters.sqlite.schema import (
-    CANCELLED,
     DEAD,
     DELAYED,
-    DRAINING,
     LEASED,
-    PAUSED,
     RESTING,
-    RUNNING,
     WAITING,
 )
 from trotline.adapters.sqlite.transaction import Turn, gone
-from trotline.errors import FrontierError
 from trotline.model import task_json
-from trotline.model.job import Budget, Grave, Job, LanePace, LaneView, Progress, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.rules import grave_view, redaction
 from trotline.rules.counter_names import NOT_KEPT, bad_record, bounded
 
-T = TypeVar("T")
-
 
 class SqliteConsole:
     """Look at a job and steer it. Implements the Console port."""
 
-    def __init__(self, database: Database, job: Job) -> None:
-        self._db = database
-        self.job = job
-        self._news = asyncio.Event()
-        """Something changed through this handle: whoever waits for work looks again."""
-        if database.path == MEMORY:
-            # A memory belongs to the object that opened it: a job started through another handle is not in it yet.
-            write_job(database.connection, job)
-        row = database.connection.execute("SELECT id FROM job WHERE name = ?", (job.id,)).fetchone()
-        if row is None:
-            raise FrontierError(f"no job {job.id} in {database.path}", hint="See which there are: trotline status")
-        self._number: int = row[0]
+    def __init__(self, file: JobFile) -> None:
+        self._file = file
+        self._number = file.number
+        self.job = file.job
 
     async def progress(self) -> Progress:
-        return await self._db.read(self._progress)
+        return await self._file.read(self._progress)
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
-        return await self._db.read(lambda db: self._lanes(db, limit))
+        return await self._file.read(lambda db: self._lanes(db, limit))
 
-    async def pause(self, lane: str | None = None) -> None:
-        await self._steer(lane, PAUSED)
-
-    async def resume(self, lane: str | None = None) -> None:
-        await self._steer(lane, RUNNING)
-
-    async def drain(self, lane: str | None = None) -> None:
-        await self._steer(lane, DRAINING)
-
-    async def cancel(self, lane: str | None = None) -> int:
-        if lane is not None:
-            return await self._turn(lambda turn: job_control.cancel_lane(turn, lane))
-        await self._steer(None, CANCELLED)
+    async def steer(self, state: State, lane: str | None = None) -> int:
+        if lane is not None and state is State.CANCELLED:
+            return await self._file.change(lambda turn: job_control.cancel_lane(turn, lane))
+        await self._file.change(lambda turn: job_control.want(turn, lane, job_control.STATES.index(state)))
         return 0
 
     async def set_budget(self, budget: Budget) -> None:
-        await self._turn(lambda turn: budgets.write(turn, budget))
-        self._news.set()
+        await self._file.change(lambda turn: budgets.write(turn, budget))
 
     async def set_high_water(self, waiting: int) -> None:
         """Nothing to do: what waits is on disk."""
 
     async def set_pace(self, lane: str, pace: Pace | None) -> None:
-        await self._turn(lambda turn: job_control.set_pace(turn, lane, pace))
-        self._news.set()
+        await self._file.change(lambda turn: job_control.set_pace(turn, lane, pace))
 
     async def lane_pace(self, lane: str) -> LanePace | None:
-        return await self._db.read(lambda db: job_control.lane_pace(db, lane, self._db.now()))
+        return await self._file.read(lambda db: job_control.lane_pace(db, lane, self._file.now()))
 
     async def workers(self) -> list[WorkerView]:
-        return await self._db.read(lambda db: workers.views(db, self._number, self._db.now()))
+        return await self._file.read(lambda db: workers.views(db, self._number, self._file.now()))
 
     async def whereabouts(self, task: Task) -> Whereabouts:
-        return await self._db.read(
-            lambda db: trace_task.whereabouts(db, self._number, task, self._db.now(), self.job.rules.redact)
+        return await self._file.read(
+            lambda db: trace_task.whereabouts(db, self._number, task, self._file.now(), self.job.rules.redact)
         )
 
     async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
-        return await self._db.read(lambda db: self._graves(db, why, limit, after))
+        return await self._file.read(lambda db: self._graves(db, why, limit, after))
 
     async def reasons(self) -> dict[str, int]:
-        return await self._db.read(self._reasons)
+        return await self._file.read(self._reasons)
 
     async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
-        risen = await self._turn(lambda turn: self._revive(turn, ids, why))
-        self._news.set()
-        return risen
-
-    async def _steer(self, lane: str | None, wanted: int) -> None:
-        await self._turn(lambda turn: job_control.want(turn, lane, wanted))
-        self._news.set()
-
-    async def _turn(self, step: Callable[[Turn], T], *, durable: bool = True) -> T:
-        """One transaction: what `step` does, and the books with it."""
-
-        def whole(db: sqlite3.Connection) -> T:
-            turn = Turn(db, self._number, self.job.id, self.job.rules, self._db.now())
-            result = step(turn)
-            turn.flush()
-            return result
-
-        return await self._db.write(whole, durable=durable)
+        return await self._file.change(lambda turn: self._revive(turn, ids, why))
 
     def _progress(self, db: sqlite3.Connection) -> Progress:
         row = db.execute(
@@ -129,7 +84,8 @@ class SqliteConsole:
             raise gone()
         waiting, leased, done, dead, started_at, sealed, finished_at, wanted = row
         [delayed] = db.execute(
-            f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?", (self._number, self._db.now())
+            f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?",
+            (self._number, self._file.now()),
         ).fetchone()
         tallies = dict(db.execute("SELECT name, n FROM tally WHERE job = ?", (self._number,)))
         examples = dict(db.execute("SELECT name, url FROM example WHERE job = ?", (self._number,)))
@@ -142,7 +98,7 @@ class SqliteConsole:
             tallies=tallies,
             examples={name: redaction.url(url, self.job.rules.redact) for name, url in examples.items()},
             started_at=started_at,
-            now=self._db.now(),
+            now=self._file.now(),
             sealed=bool(sealed),
             finished_at=finished_at,
             state=job_control.STATES[wanted],
@@ -162,7 +118,7 @@ class SqliteConsole:
     def _view(self, row: tuple[str, int, int, int, bytes]) -> LaneView:
         name, waiting, leased, wanted, packed = row
         lane = decode_pace(packed)
-        rests_for = max(0.0, lane.rest_until - self._db.now())
+        rests_for = max(0.0, lane.rest_until - self._file.now())
         return LaneView(
             lane=name,
             waiting=waiting,

@@ -9,8 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from trotline.adapters import host_process
 from trotline.adapters.file_presence import Presence, frontier_gone
-from trotline.adapters.sqlite import host_clock, schema
+from trotline.adapters.sqlite import schema
 from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import FrontierError, FrontierFileFails, FrontierTooNew
 from trotline.model.time import Moment
@@ -46,7 +47,7 @@ class Database:
 
     def now(self) -> Moment:
         """The file's time: the host's uptime clock plus the offset that the file's first user wrote down."""
-        return self._given_now() if self._given_now else host_clock.uptime() + self._offset
+        return self._given_now() if self._given_now else host_process.uptime() + self._offset
 
     async def write(self, step: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
         """Run `step` in a transaction: all or nothing; when this returns, it survives a power cut if `durable`,
@@ -151,7 +152,7 @@ class Database:
         if not schema.YOUNGER.keys() <= tables or _missing_columns(db):
             return False
         row = db.execute("SELECT boot, offset FROM anchor").fetchone()
-        if not row or row[0] != host_clock.boot():
+        if not row or row[0] != host_process.boot():
             return False
         self._offset = row[1]
         return True
@@ -174,14 +175,14 @@ class Database:
             db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {form}")
 
     def _anchor(self, db: sqlite3.Connection) -> None:
-        boot = host_clock.boot()
+        boot = host_process.boot()
         row = db.execute("SELECT boot, offset FROM anchor").fetchone()
         if row and row[0] == boot:
             self._offset = row[1]
             return
         [latest] = db.execute("SELECT max(seen_at) FROM worker").fetchone()
         # After a reboot time goes on from where the file's last user was, even if the wall clock went back.
-        self._offset = max(time.time(), latest or 0.0) - host_clock.uptime()
+        self._offset = max(time.time(), latest or 0.0) - host_process.uptime()
         db.execute("INSERT OR REPLACE INTO anchor (id, boot, offset) VALUES (1, ?, ?)", (boot, self._offset))
 
     @contextlib.contextmanager

@@ -90,6 +90,9 @@ class SqliteSink:
         """Refresh the views and bring everything into the one file. May be called many times."""
         await self._do(self._finish)
 
+    async def maintain(self, now: Moment) -> None:
+        """Nothing to do: a file of rows needs no housekeeping."""
+
     async def refresh_views(self) -> None:
         """One view per kind, its fields as columns."""
         await self._do(lambda: _refresh_views(self._opened()))

@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 import msgspec
 
-from trotline.adapters.sqlite import host_clock
+from trotline.adapters import host_process
 from trotline.adapters.sqlite.lease_tasks import TOKEN_BITS
 from trotline.adapters.sqlite.schema import LEASED
 from trotline.adapters.sqlite.transaction import Held, Turn
@@ -84,7 +84,7 @@ def rescue_elsewhere(turn: Turn, own_process: str) -> None:
 def _gone(processes: str) -> bool:
     """Is the worker's process gone, and whoever looks after it? As long as a supervisor lives it knows better than we
     do what its child died of, and gives everything back itself."""
-    return all(host_clock.lives(process) is False for process in processes.split(KEPT_BY))
+    return all(host_process.lives(process) is False for process in processes.split(KEPT_BY))
 
 
 def leave(turn: Turn, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:

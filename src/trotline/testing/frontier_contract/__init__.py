@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import pytest
 
-from trotline.testing.frontier_contract.bench import BRISK, Bench, Client, steady, task, tasks
+from trotline.testing.frontier_contract.bench import BRISK, Bench, Client, client, steady, task, tasks
 from trotline.testing.frontier_contract.budgeting import BudgetPromises
 from trotline.testing.frontier_contract.counting import CountPromises
 from trotline.testing.frontier_contract.failing import FailPromises
@@ -31,7 +31,7 @@ from trotline.testing.frontier_contract.steering import SteerPromises
 from trotline.testing.frontier_contract.throttling import ThrottlePromises
 from trotline.testing.frontier_contract.watching import WatchPromises
 
-__all__ = ["BRISK", "Bench", "Client", "FrontierContract", "steady", "task", "tasks"]
+__all__ = ["BRISK", "Bench", "Client", "FrontierContract", "client", "steady", "task", "tasks"]
 
 
 class FrontierContract(

@@ -12,6 +12,7 @@ from trotline.model.pace import Pace, Rate
 from trotline.model.task import NORMAL, Task
 from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind
+from trotline.ports.backend import OpenJob
 from trotline.ports.console import Console
 from trotline.ports.frontier import Frontier
 
@@ -21,6 +22,25 @@ FAST = Rate(10_000.0)
 
 class Client(Frontier, Console, Protocol):
     """One process's connection to a job: what a worker uses, and what an operator uses."""
+
+    opened: OpenJob
+
+
+class _Both:
+    """A job's frontier and its console under one name, for tests that are a worker and an operator at once."""
+
+    def __init__(self, opened: OpenJob) -> None:
+        self.opened = opened
+
+    def __getattr__(self, name: str) -> Any:
+        of_worker = hasattr(self.opened.frontier, name)
+        return getattr(self.opened.frontier if of_worker else self.opened.console, name)
+
+
+def client(opened: OpenJob) -> Client:
+    both: Any = _Both(opened)
+    found: Client = both
+    return found
 
 
 def steady(rate: float = FAST.per_second, concurrency: int = 10_000, **rules: Any) -> LaneRules:

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from trotline.model.job import State
 from trotline.model.lease import Admission, Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.ports.frontier import BEAT, DEAD_AFTER
@@ -241,13 +242,13 @@ class LivePromises:
         frontier, operator = await bench.open(), await bench.again()
         await frontier.put(tasks(2, lane="a.example") + tasks(2, lane="b.example"))
 
-        await operator.pause("a.example")
+        await operator.steer(State.PAUSED, "a.example")
         bench.jump(1)
         assert [lease.task.lane for lease in await lease_all(frontier, "w")] == ["b.example"] * 2
         assert await frontier.put([task("https://a.example/more", lane="a.example")]) == [Admission.NEW]
         assert await frontier.lease("w", 10) == []
         assert (await lane_view(operator, "a.example")).paused
-        await operator.resume("a.example")
+        await operator.steer(State.RUNNING, "a.example")
         bench.jump(1)
 
         assert len(await lease_all(frontier, "w")) == 3
@@ -255,11 +256,11 @@ class LivePromises:
 
     async def test_f12_a_lane_can_be_paused_before_its_first_task(self, bench: Bench) -> None:
         frontier = await bench.open()
-        await frontier.pause("a.example")
+        await frontier.steer(State.PAUSED, "a.example")
         await frontier.put(tasks(2, lane="a.example"))
 
         assert await frontier.lease("w", 10) == []
-        await frontier.resume("a.example")
+        await frontier.steer(State.RUNNING, "a.example")
 
         assert len(await lease_all(frontier, "w")) == 2
 
@@ -268,13 +269,13 @@ class LivePromises:
         await frontier.put(tasks(3))
         held = await lease_one(frontier, "w")
 
-        await operator.pause()
+        await operator.steer(State.PAUSED)
         bench.jump(1)
         assert await frontier.lease("w", 10) == []
         assert await frontier.put([task("https://shop.example/more")]) == [Admission.NEW]
         assert (await operator.progress()).paused
         await finish(frontier, "w", [held])
-        await operator.resume()
+        await operator.steer(State.RUNNING)
         bench.jump(1)
 
         assert not (await operator.progress()).paused
@@ -283,9 +284,9 @@ class LivePromises:
     async def test_f12_resuming_the_job_leaves_a_paused_lane_paused(self, bench: Bench) -> None:
         frontier = await bench.open()
         await frontier.put(tasks(1, lane="a.example") + tasks(1, lane="b.example"))
-        await frontier.pause("a.example")
-        await frontier.pause()
+        await frontier.steer(State.PAUSED, "a.example")
+        await frontier.steer(State.PAUSED)
 
-        await frontier.resume()
+        await frontier.steer(State.RUNNING)
 
         assert [lease.task.lane for lease in await lease_all(frontier, "w")] == ["b.example"]

@@ -2,6 +2,7 @@
 
 from msgspec.structs import replace
 
+from trotline.model.job import State
 from trotline.model.lease import LaneNews, Reject, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.verdict import Kind
@@ -151,7 +152,7 @@ class SettlePromises:
         moved = replace(lease.task, url="https://new.example/0", lane="new.example", hops=1, meta={"from": "old"})
 
         await end(frontier, "w", lease, Snooze(0, "moved", moved))
-        await frontier.pause("old.example")
+        await frontier.steer(State.PAUSED, "old.example")
         again = await lease_one(frontier, "w")
 
         assert again.task == moved

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from trotline.model.job import LaneRules
+from trotline.model.job import LaneRules, State
 from trotline.model.lease import LaneNews, Lease
 from trotline.model.outcome import Snooze
 from trotline.model.pace import Pace, Rate
@@ -242,7 +242,7 @@ class SharePromises:
     async def test_f12_a_lane_paused_in_one_job_runs_in_another(self, bench: Bench) -> None:
         a, b = await two_jobs(bench, steady(), steady())
 
-        await a.pause(SHOP)
+        await a.steer(State.PAUSED, SHOP)
 
         assert await a.lease("a", 1) == []
         assert len(await b.lease("b", 1)) == 1

@@ -35,7 +35,7 @@ class SteerPromises:
         known = tasks(3)
         await frontier.put(known)
 
-        await operator.drain()
+        await operator.steer(State.DRAINING)
         assert (await operator.progress()).state is State.DRAINING
         answers = await frontier.put([known[0], task("https://shop.example/new"), task("https://b.example/", lane="b")])
         assert answers == [Admission.DUPLICATE, Admission.REFUSED, Admission.REFUSED]
@@ -49,7 +49,7 @@ class SteerPromises:
         seed, other = task("https://shop.example/seed"), task("https://shop.example/other")
         await frontier.put([seed, other])
         held = await lease_one(frontier, "w")
-        await operator.drain()
+        await operator.steer(State.DRAINING)
 
         children = (seed, other, *tasks(4, lane="b.example"))
         assert await frontier.settle("w", [Settlement(held, Done(), children=children)]) == [Settled.OK]
@@ -61,7 +61,7 @@ class SteerPromises:
         frontier = await bench.open()
         await frontier.put(tasks(3))
         await frontier.seal()
-        await frontier.drain()
+        await frontier.steer(State.DRAINING)
         retried, snoozed, moved = await lease_all(frontier, "w")
 
         await end(frontier, "w", retried, Retry(5, "503"))
@@ -80,7 +80,7 @@ class SteerPromises:
         a, b = tasks(2, lane="a.example"), tasks(2, lane="b.example")
         await frontier.put([a[0], b[0]])
 
-        await operator.drain("a.example")
+        await operator.steer(State.DRAINING, "a.example")
         answers = await frontier.put([*a, *b])
 
         assert answers == [Admission.DUPLICATE, Admission.REFUSED, Admission.DUPLICATE, Admission.NEW]
@@ -91,7 +91,7 @@ class SteerPromises:
 
     async def test_f12_a_lane_can_be_drained_before_its_first_task(self, bench: Bench) -> None:
         frontier = await bench.open()
-        await frontier.drain("a.example")
+        await frontier.steer(State.DRAINING, "a.example")
 
         assert await frontier.put(tasks(1, lane="a.example")) == [Admission.REFUSED]
         assert await books(frontier) == (0, 0, 0, 0)
@@ -99,13 +99,13 @@ class SteerPromises:
     async def test_f12_what_was_refused_is_admitted_after_a_resume(self, bench: Bench) -> None:
         frontier, operator = await bench.open(), await bench.again()
         late = [*tasks(1, lane="a.example"), *tasks(1, lane="b.example")]
-        await operator.drain()
-        await operator.drain("a.example")
+        await operator.steer(State.DRAINING)
+        await operator.steer(State.DRAINING, "a.example")
         assert await frontier.put(late) == [Admission.REFUSED] * 2
 
-        await operator.resume()
+        await operator.steer(State.RUNNING)
         assert await frontier.put(late) == [Admission.REFUSED, Admission.NEW], "the lane still drains"
-        await operator.resume("a.example")
+        await operator.steer(State.RUNNING, "a.example")
         assert await frontier.put(late) == [Admission.NEW, Admission.DUPLICATE]
 
         assert len(await lease_all(frontier, "w")) == 2
@@ -120,7 +120,7 @@ class SteerPromises:
         await frontier.seal()
         held = await lease_one(frontier, "w")
 
-        assert await operator.cancel() == 0, "nothing is buried"
+        assert await operator.steer(State.CANCELLED) == 0, "nothing is buried"
         bench.jump(1)
         assert await frontier.lease("w", 10) == []
         assert await frontier.finished()
@@ -129,7 +129,7 @@ class SteerPromises:
         assert (progress.state, progress.finished_at) == (State.CANCELLED, None)
         await finish(frontier, "w", [held])
         assert await books(operator) == (4, 0, 1, 0)
-        await operator.resume()
+        await operator.steer(State.RUNNING)
         bench.jump(1)
 
         assert not await frontier.finished()
@@ -140,14 +140,14 @@ class SteerPromises:
         frontier = await bench.open()
         await frontier.put(tasks(3))
         ended, dead, given_back = await lease_all(frontier, "w")
-        await frontier.cancel()
+        await frontier.steer(State.CANCELLED)
 
         child = task("https://shop.example/child")
         assert await frontier.settle("w", [Settlement(ended, Done(), children=(child,))]) == [Settled.OK]
         await end(frontier, "w", dead, Bury("gone: 404"))
         await frontier.leave("w")
         assert await books(frontier) == (2, 0, 1, 1)
-        await frontier.resume()
+        await frontier.steer(State.RUNNING)
 
         assert sorted(urls(await lease_all(frontier, "w"))) == sorted([child.url, given_back.task.url])
 
@@ -155,11 +155,11 @@ class SteerPromises:
         frontier = await bench.open()
         await frontier.put(tasks(2))
         await lease_all(frontier, "dead")
-        await frontier.cancel()
+        await frontier.steer(State.CANCELLED)
         bench.jump(RESCUED_WITHIN)
         assert await frontier.lease("alive", 10) == []
 
-        await frontier.resume()
+        await frontier.steer(State.RUNNING)
 
         assert len(await lease_all(frontier, "alive")) == 2
 
@@ -167,9 +167,9 @@ class SteerPromises:
         frontier, operator = await bench.open(), await bench.again()
         await frontier.put(tasks(1))
         await frontier.seal()
-        await operator.cancel()
+        await operator.steer(State.CANCELLED)
         assert not await frontier.announce_finish()
-        await operator.resume()
+        await operator.steer(State.RUNNING)
 
         await finish(frontier, "w", [await lease_one(frontier, "w")])
 
@@ -181,7 +181,7 @@ class SteerPromises:
         await frontier.put(tasks(1))
         await frontier.seal()
         held = await lease_one(frontier, "w")
-        await operator.cancel()
+        await operator.steer(State.CANCELLED)
 
         await finish(frontier, "w", [held])
 
@@ -197,9 +197,9 @@ class SteerPromises:
         held = [lease for lease in await frontier.lease("w", 2) if lease.task.lane == "a.example"]
         waiting = 4 - len(held)
 
-        assert await operator.cancel("a.example") == waiting
-        assert await operator.cancel("a.example") == 0
-        assert await operator.cancel("never.example") == 0
+        assert await operator.steer(State.CANCELLED, "a.example") == waiting
+        assert await operator.steer(State.CANCELLED, "a.example") == 0
+        assert await operator.steer(State.CANCELLED, "never.example") == 0
         assert await operator.reasons() == {"cancelled": waiting}
         assert (await operator.progress()).state is State.RUNNING
         await finish(frontier, "w", held)
@@ -215,7 +215,7 @@ class SteerPromises:
         await frontier.put(tasks(3))
         await frontier.seal()
 
-        assert await frontier.cancel(SHOP) == 3
+        assert await frontier.steer(State.CANCELLED, SHOP) == 3
 
         assert await books(frontier) == (0, 0, 0, 3)
         assert await frontier.announce_finish()
@@ -224,17 +224,17 @@ class SteerPromises:
         frontier, operator = await bench.open(), await bench.again()
         await frontier.put(tasks(2))
 
-        await operator.cancel()
-        await operator.pause()
+        await operator.steer(State.CANCELLED)
+        await operator.steer(State.PAUSED)
         assert not await frontier.finished(), "a paused job waits"
         assert await frontier.lease("w", 1) == []
-        await operator.drain()
+        await operator.steer(State.DRAINING)
         assert len(await frontier.lease("w", 1)) == 1, "a draining job is visited"
-        await operator.pause()
+        await operator.steer(State.PAUSED)
         assert await frontier.put([task("https://shop.example/new")]) == [Admission.NEW], "a paused job takes puts"
-        await operator.pause(SHOP)
-        await operator.resume()
-        await operator.drain(SHOP)
+        await operator.steer(State.PAUSED, SHOP)
+        await operator.steer(State.RUNNING)
+        await operator.steer(State.DRAINING, SHOP)
 
         assert len(await lease_all(frontier, "w")) == 2
         assert (await lane_view(operator)).state is State.DRAINING
@@ -246,10 +246,10 @@ class SteerPromises:
         await frontier.put(tasks(2))
         await bury_one(frontier, "w", "broken: 500")
 
-        await operator.pause()
-        assert len(await _waits_until(frontier, operator.resume())) == 1
+        await operator.steer(State.PAUSED)
+        assert len(await _waits_until(frontier, operator.steer(State.RUNNING))) == 1
         assert len(await _waits_until(frontier, operator.revive(why="broken"))) == 1
-        assert await _waits_until(frontier, operator.cancel()) == []
+        assert await _waits_until(frontier, operator.steer(State.CANCELLED)) == []
 
 
 async def _waits_until(frontier: Client, deed: Coroutine[Any, Any, object]) -> list[Lease]:

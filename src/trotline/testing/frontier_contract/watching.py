@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from trotline.model.job import About, Whereabouts, WorkerView
+from trotline.model.job import About, State, Whereabouts, WorkerView
 from trotline.model.lease import Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.ports.frontier import DEAD_AFTER
@@ -157,7 +157,7 @@ class WatchPromises:
         frontier = await bench.open()
         for count, name in ((1, "held.example"), (3, "small.example"), (5, "large.example")):
             await frontier.put(tasks(count, lane=name))
-        await frontier.pause("held.example")
+        await frontier.steer(State.PAUSED, "held.example")
 
         views = await frontier.lanes()
 

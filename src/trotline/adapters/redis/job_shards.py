@@ -1,0 +1,47 @@
+"""One job on a server, as both its frontier and its console use it."""
+
+import random
+from collections.abc import Callable
+
+from xxhash import xxh3_64_intdigest
+
+from trotline.adapters.redis.budgets import Budgets
+from trotline.adapters.redis.server import Client, Server
+from trotline.adapters.redis.shard import Shard
+from trotline.adapters.redis.sharding.finish import ended_with
+from trotline.model.job import Job
+from trotline.model.time import Moment
+
+
+class JobShards:
+    """One connection, and the parts of the job that are reached through it."""
+
+    def __init__(
+        self,
+        client: Client,
+        job: Job,
+        *,
+        now: Callable[[], Moment] | None = None,
+        rng: random.Random | None = None,
+    ) -> None:
+        chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
+        self.client = client
+        self.server = Server(client, now=now)
+        self.job = job
+        self.shards = [Shard(self.server, job, number, job.shards, chance) for number in range(job.shards)]
+        self.budgets = Budgets(self.server, [shard.key for shard in self.shards])
+
+    @property
+    def several(self) -> bool:
+        return len(self.shards) > 1
+
+    def home(self, lane: str) -> Shard:
+        """The shard that keeps this lane."""
+        if not self.several:
+            return self.shards[0]
+        return self.shards[xxh3_64_intdigest(lane.encode()) % len(self.shards)]
+
+    async def ended_at(self) -> Moment | None:
+        """When a job with several shards ended; the first that sees it writes it down."""
+        total = await ended_with(self.server, self.job)
+        return None if total is None else (await self.shards[0].finish(total))[0]

@@ -1,0 +1,20 @@
+"""A job on a server, opened: its frontier and its console over one connection."""
+
+import random
+from collections.abc import Callable
+
+from trotline.adapters.redis.console import RedisConsole
+from trotline.adapters.redis.frontier import RedisFrontier
+from trotline.adapters.redis.job_shards import JobShards
+from trotline.adapters.redis.server import Client
+from trotline.model.job import Job
+from trotline.model.time import Moment
+from trotline.ports.backend import OpenJob
+
+
+def open_job(
+    client: Client, job: Job, *, now: Callable[[], Moment] | None = None, rng: random.Random | None = None
+) -> OpenJob:
+    """`now` and `rng` make a crawl repeatable: time and chance are given."""
+    parts = JobShards(client, job, now=now, rng=rng)
+    return OpenJob(job, RedisFrontier(parts), RedisConsole(parts))

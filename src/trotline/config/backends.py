@@ -1,0 +1,263 @@
+"""Scheme -> backend, and what is behind a URL: the one place that knows which technologies there are.
+
+Trotline's own are the folders of `adapters/` that declare a `BACKEND`; other packages register theirs through the entry
+point group `trotline.backends`.
+"""
+
+import importlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import cache
+from importlib.metadata import entry_points
+from pathlib import Path, PurePath
+from typing import Any
+
+from trotline.errors import FrontierError, SettingsError, SinkError
+from trotline.model.job import Job
+from trotline.model.row import Row
+from trotline.model.time import Moment
+from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
+from trotline.ports.jobs import Jobs
+from trotline.ports.leadership import Leadership
+from trotline.ports.ledger import Ledger
+from trotline.ports.outbox import Outbox
+from trotline.ports.shared_cache import SharedCache
+from trotline.ports.sink import Sink
+from trotline.rules import redaction
+from trotline.rules.backend_urls import path_of, split
+
+OWN = ("sqlite", "files", "redis", "postgres")
+"""Folders of `adapters/`."""
+GROUP = "trotline.backends"
+
+
+@cache
+def _own() -> tuple[Backend, ...]:
+    return tuple(importlib.import_module(f"trotline.adapters.{name}").BACKEND for name in OWN)
+
+
+@cache
+def _registered() -> tuple[Backend, ...]:
+    """Of other packages. Read only when a URL is none of ours: looking through all that is installed takes time."""
+    return tuple(_loaded(point.name, point.load()) for point in sorted(entry_points(group=GROUP)))
+
+
+def _loaded(name: str, found: Any) -> Backend:
+    if not isinstance(found, Backend):
+        raise SettingsError(
+            f"the entry point {name!r} of group {GROUP} is not a Backend",
+            hint="It must name a trotline.ports.backend.Backend: see docs/how-to/write-a-backend.md",
+        )
+    return found
+
+
+def every() -> tuple[Backend, ...]:
+    return (*_own(), *_registered())
+
+
+def find(text: str) -> Backend | None:
+    """The backend of a URL, or of a file name whose ending says what it is."""
+    scheme, path = split(text)
+    ending = PurePath(path.partition("?")[0]).suffix.lower()
+    for backends in (_own, _registered):
+        for backend in backends():
+            if scheme in backend.schemes or (not scheme and ending in backend.endings):
+                return backend
+    return None
+
+
+def backend_of(url: str) -> Backend:
+    found = find(url)
+    if found is None:
+        schemes = ", ".join(f"{scheme}:" for backend in every() for scheme in backend.schemes)
+        raise SettingsError(f"{redaction.url(url)} is not a URL that is known here", hint=f"Known: {schemes}")
+    return found
+
+
+def is_local(url: str) -> bool:
+    """Files or memory of this machine; else a server, which may be away for a while."""
+    return backend_of(url).local
+
+
+def local_path(url: str) -> str:
+    """The file of a local backend; "" for memory, and for servers."""
+    return path_of(url) if is_local(url) else ""
+
+
+def in_memory(url: str) -> bool:
+    return is_local(url) and not path_of(url)
+
+
+def is_missing(url: str) -> bool:
+    """A file that is not there yet: opening would make it."""
+    return bool(local_path(url)) and not Path(local_path(url)).exists()
+
+
+def frontier_forms() -> str:
+    return _forms([backend.frontier.forms for backend in every() if backend.frontier])
+
+
+def sink_forms() -> str:
+    return _forms([backend.sink.forms for backend in every() if backend.sink])
+
+
+def _forms(forms: Iterable[tuple[str, ...]]) -> str:
+    *most, last = (f'"{form}"' for some in forms for form in some)
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def _frontier(url: str) -> FrontierOffer:
+    offer = backend_of(url).frontier
+    if offer is None:
+        raise SettingsError(f"{redaction.url(url)} is not a frontier", hint=f"Write it as {frontier_forms()}")
+    return offer
+
+
+def _sink(url: str) -> SinkOffer:
+    offer = backend_of(url).sink
+    if offer is None:
+        raise SettingsError(f"{redaction.url(url)} is not a sink", hint=f"Write it as {sink_forms()}")
+    return offer
+
+
+@contextmanager
+def _installed(url: str) -> Iterator[None]:
+    """Not everybody has installed the library that an adapter needs."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        backend = backend_of(url)
+        if not backend.extra or (error.name or "").startswith("trotline"):
+            raise
+        raise SettingsError(
+            f"{backend.name} needs the package {error.name}, which is not installed here",
+            hint=f"Install it: pip install 'trotline[{backend.extra}]'",
+        ) from error
+
+
+async def open_jobs(frontier: str) -> Jobs:
+    with _installed(frontier):
+        return await _frontier(frontier).jobs(frontier)
+
+
+async def open_frontier(frontier: str, job: Job, keeper: str = "") -> OpenJob:
+    """`keeper` is the process that returns our leases if we die; servers need none."""
+    with _installed(frontier):
+        return await _frontier(frontier).job(frontier, job, keeper)
+
+
+async def open_leadership(frontier: str) -> Leadership:
+    if in_memory(frontier):
+        raise SettingsError(
+            "a frontier in memory belongs to one run: it cannot have a coordinator",
+            hint="Name a shared one: --frontier sqlite:PATH or redis://HOST:PORT/0",
+        )
+    with _installed(frontier):
+        return await _frontier(frontier).leadership(frontier)
+
+
+def open_shared_cache(frontier: str, kind: str) -> SharedCache | None:
+    """What workers fetch once for all of them, on the frontier's server; None where there is no server."""
+    offer = _frontier(frontier).shared_cache
+    return None if offer is None else offer(frontier, kind)
+
+
+async def notices(frontier: str) -> list[Notice]:
+    """What an operator should know before tasks are trusted to it."""
+    offer = _frontier(frontier).notices
+    if offer is None:
+        return []
+    with _installed(frontier):
+        return await offer(frontier)
+
+
+def open_sink(sink: str, job: str = "", started_at: Moment = 0.0) -> Sink:
+    """SinkUnreachable or SinkTooNew says why not. `job` is whose records it will get, and with its start the name under
+    which they are counted."""
+    with _installed(sink):
+        return _sink(sink).open(sink, job, started_at)
+
+
+async def check_sink(sink: str) -> None:
+    """Raises SinkError if it cannot be used; makes nothing."""
+    with _installed(sink):
+        await _sink(sink).check(sink)
+
+
+def open_ledger(sink: str) -> Ledger | None:
+    """The visits behind the sink's URL; None if it keeps none, or is not there. Looking never makes a file."""
+    offer = _sink(sink).ledger
+    if offer is None or is_missing(sink):
+        return None
+    with _installed(sink):
+        return offer(sink)
+
+
+def snapshot(sink: str, kind: str | None, site: str | None) -> AbstractContextManager[Iterable[Row]]:
+    """The rows of a sink that can be asked for them."""
+    offer = _sink(sink)
+    if offer.rows is None:
+        what, _, hint = offer.no_rows.partition("|")
+        raise SettingsError(what.format(local_path(sink) or redaction.url(sink)), hint=hint)
+    with _installed(sink):
+        return offer.rows.snapshot(sink, kind, site)
+
+
+def count_kinds(sink: str) -> dict[str, int]:
+    """How many rows of each kind a sink has; nothing if it cannot say. Asked for summaries: a server that is away, or
+    has too much to count, is no reason to fail."""
+    offer = _sink(sink).rows
+    if offer is not None and not is_missing(sink):
+        with suppress(SinkError), _installed(sink):
+            return offer.count(sink)
+    return {}
+
+
+def look_command(sink: str, kinds: Mapping[str, int]) -> str:
+    return _sink(sink).look(sink, kinds)
+
+
+def schema_admin(sink: str) -> SchemaAdmin:
+    offer = _sink(sink).schema if sink else None
+    if offer is None:
+        named = (
+            f"{local_path(sink) or redaction.url(sink)} has no tables to upgrade" if sink else "no database is named"
+        )
+        raise SettingsError(
+            named,
+            hint="Name it: --sink postgresql://USER@HOST/DATABASE, or TROTLINE_SINK. Files need no upgrade.",
+        )
+    return offer
+
+
+def open_table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:
+    """The rows of somebody's own table."""
+    offer = backend_of(url).table
+    if offer is None:
+        raise SettingsError(
+            f"{redaction.url(url)} has no tables",
+            hint="Name a database: --at sqlite:PATH or postgresql://HOST/DATABASE",
+        )
+    with _installed(url):
+        return offer(url, table)
+
+
+def open_outbox(url: str) -> Outbox:
+    backend = find(url) if url else None
+    if backend is None or backend.outbox is None:
+        raise SettingsError(
+            f"{redaction.url(url)} is not an outbox" if url else "no outbox is named",
+            hint="Name it: --from redis://HOST:PORT/0?outbox=results",
+        )
+    with _installed(url):
+        return backend.outbox.open(url)
+
+
+async def unwritten(frontier: str) -> dict[str, int]:
+    """Job -> parcels of its results that wait for a writer, on the frontier's own server. A server that does not answer
+    this question is no reason to say nothing else."""
+    offer = backend_of(frontier).outbox
+    if offer is not None:
+        with suppress(FrontierError, SinkError):
+            return await offer.unwritten(frontier)
+    return {}

@@ -1,0 +1,149 @@
+"""What a spider is crawled with, made from its settings: fetcher, robots.txt, gate, validators, evidence."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from trotline.config.backends import is_local, local_path
+from trotline.config.urls import public
+from trotline.model.job import Job
+from trotline.model.limits import Limits
+from trotline.model.proxy import Proxy
+from trotline.rules.backend_urls import scheme_of
+
+if TYPE_CHECKING:
+    # Loaded when needed: `trotline --help` must not pay for an HTTP client.
+    from trotline.adapters.files.evidence import EvidenceFolder
+    from trotline.adapters.http.fetcher import HttpFetcher
+    from trotline.adapters.http.robots import RobotsTxt
+    from trotline.adapters.sqlite.validators import SqliteValidators
+    from trotline.frontier.gate import Gate
+    from trotline.ports.shared_cache import SharedCache
+    from trotline.spider.spider import Spider
+
+OBJECT = "object:"
+"""In place of a scheme: a sink that is an object of the program which embeds Trotline."""
+_LOCAL = Path(".trotline")
+"""Where a worker keeps what belongs to its own machine."""
+
+
+def user_agent(spider: "Spider") -> str:
+    """Who we say we are: the spider's own words, or Trotline's name and version."""
+    if spider.user_agent:
+        return spider.user_agent
+    from importlib.metadata import version
+
+    return f"Trotline/{version('trotline')} ({spider.name})"
+
+
+def open_validators(frontier_url: str, job: Job, sink: str, spider: "Spider") -> "SqliteValidators | None":
+    """What pages said about their version, in a file beside the frontier's; None if no route asks for it.
+
+    They vouch for the rows of one sink, made by one version of the spider's file: for others, pages are read again.
+    Only where the frontier is a file: workers of a fleet do not know what the others have read, and read it all.
+    """
+    if not local_path(frontier_url):
+        return None
+    if not any(route.conditional for route in spider.routes.values()):
+        return None
+    from trotline.adapters.sqlite.validators import SqliteValidators
+
+    file = Path(local_path(frontier_url)).with_name(f"{spider.name}.validators.db")
+    # From another folder the same words name another file.
+    path = "" if sink.startswith(OBJECT) else local_path(sink)
+    place = f"{scheme_of(sink)} {Path(path).absolute()}" if path else public(sink)
+    return SqliteValidators(file, spider.name, copy=f"{job.version} {place}")
+
+
+async def check_validators(frontier_url: str, job: Job, sink: str, spider: "Spider", *, rows: bool) -> None:
+    """Before pages are visited. Without the rows they vouch for, validators are worth nothing: every page must come."""
+    validators = open_validators(frontier_url, job, sink, spider)
+    if validators is None:
+        return
+    try:
+        if not rows:
+            await validators.forget()
+    finally:
+        await validators.close()
+
+
+def open_fetcher(
+    spider: "Spider",
+    *,
+    allow_private: bool,
+    allow: Sequence[str] = (),
+    proxy: Proxy | None = None,
+    slots: int = 16,
+    timings: bool = False,
+) -> "HttpFetcher":
+    from trotline.adapters.http.fetcher import HttpFetcher
+
+    reach = spider.reach
+    return HttpFetcher(
+        spider.limits or Limits(),
+        user_agent=user_agent(spider),
+        headers=spider.headers,
+        secret_headers=spider.secret_headers,
+        cookies=spider.cookies,
+        cookie_hosts=reach.hosts,
+        reach=reach,
+        allow_private=allow_private,
+        allow=allow,
+        proxy=proxy,
+        slots=slots,
+        types=spider.types,
+        insecure_hosts=spider.insecure_hosts,
+        spider=spider.name,
+        timings=timings,
+    )
+
+
+def open_robots(fetcher: "HttpFetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":
+    """With a shared cache, what robots.txt says is known to all who use it."""
+    from trotline.adapters.http.robots import RobotsTxt
+
+    return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits(), cache=cache)
+
+
+def open_gate(spider: "Spider") -> "Gate":
+    from trotline.frontier.gate import Gate
+    from trotline.rules.traps import TrapRules, TrapWatch
+    from trotline.rules.urls import UrlRules
+
+    return Gate(
+        spider.scope,
+        spider.urls or UrlRules(),
+        TrapWatch(spider.traps or TrapRules()),
+        site=spider.name,
+        retries=spider.retries,
+        pool=spider.pool,
+        limits=spider.limits or Limits(),
+    )
+
+
+def evidence_folder(frontier_url: str) -> Path | None:
+    """Beside the frontier's file, or of the worker's own machine; None if the frontier is in memory."""
+    if not is_local(frontier_url):
+        return _LOCAL / "evidence"
+    path = local_path(frontier_url)
+    return Path(path).parent / "evidence" if path else None
+
+
+def open_evidence(frontier_url: str) -> "EvidenceFolder | None":
+    from trotline.adapters.files.evidence import EvidenceFolder
+
+    folder = evidence_folder(frontier_url)
+    return None if folder is None else EvidenceFolder(folder)
+
+
+def evidence_path(frontier_url: str) -> str:
+    """The path of a kept body, with {} for its name."""
+    from trotline.adapters.files.evidence import file_name
+
+    folder = evidence_folder(frontier_url)
+    return "" if folder is None else str(folder).replace("{", "{{").replace("}", "}}") + "/" + file_name("{}")
+
+
+def open_chance() -> random.Random:
+    return random.Random()  # noqa: S311 - spreads waiting times, guards nothing

@@ -1,0 +1,118 @@
+"""What one technology offers: declared once, in `adapters/<tech>/__init__.py`, and found by the scheme of a URL.
+
+Every offer is a function that imports what it needs when it is called: to know a backend costs no start-up time.
+A package of its own declares one through the entry point group `trotline.backends`.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from trotline.model.job import Job
+from trotline.model.row import Row
+from trotline.model.schema import SchemaStatus, SchemaUpgrade
+from trotline.model.time import Moment
+from trotline.ports.console import Console
+from trotline.ports.frontier import Frontier
+from trotline.ports.jobs import Jobs
+from trotline.ports.leadership import Leadership
+from trotline.ports.ledger import Ledger
+from trotline.ports.outbox import Outbox
+from trotline.ports.shared_cache import SharedCache
+from trotline.ports.sink import Sink
+
+
+class OpenJob(NamedTuple):
+    """One job of a frontier: what workers use and what operators use, over one connection."""
+
+    job: Job
+    frontier: Frontier
+    console: Console
+
+    async def close(self) -> None:
+        await self.frontier.close()
+
+
+class Notice(NamedTuple):
+    """Something about a server that an operator should know before tasks or rows are trusted to it."""
+
+    text: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrontierOffer:
+    """A place for tasks. Every function takes the URL as `parse` returned it."""
+
+    forms: tuple[str, ...]
+    """How its URLs are written, for error messages: `"redis://HOST:PORT/0"`."""
+    parse: Callable[[str], str]
+    """The URL in its one form; ValueError says what else would work."""
+    jobs: Callable[[str], Awaitable[Jobs]]
+    job: Callable[[str, Job, str], Awaitable[OpenJob]]
+    """URL, job, and the process that returns our leases if we die (`process_name`); servers need no such process."""
+    leadership: Callable[[str], Awaitable[Leadership]]
+    shared_cache: Callable[[str, str], SharedCache] | None = None
+    """URL and kind: what workers fetch once for all of them. None: each process keeps its own."""
+    notices: Callable[[str], Awaitable[list[Notice]]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SinkOffer:
+    """A place for records."""
+
+    forms: tuple[str, ...]
+    parse: Callable[[str], str]
+    open: Callable[[str, str, Moment], Sink]
+    """URL, and whose records these are: the job's id and its start."""
+    check: Callable[[str], Awaitable[None]]
+    """Can it be used? Raises SinkError; makes no file and no table."""
+    look: Callable[[str, Mapping[str, int]], str]
+    """A shell command that shows some rows. Gets the number of rows by kind, the most first."""
+    ledger: Callable[[str], Ledger] | None = None
+    """The visits that it keeps, for reading. None: it keeps none."""
+    rows: "RowReader | None" = None
+    """None: the rows are in a file that is read as it is, or somewhere else."""
+    no_rows: str = ""
+    """Why there is no reader, and what to do: "text|hint"."""
+    schema: "SchemaAdmin | None" = None
+    """None: there is nothing to upgrade."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowReader:
+    snapshot: Callable[[str, str | None, str | None], AbstractContextManager[Iterable[Row]]]
+    """URL, kind, site: the rows at one moment; they can be iterated more than once."""
+    count: Callable[[str], dict[str, int]]
+    """How many rows of each kind."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SchemaAdmin:
+    status: Callable[[str], Awaitable[SchemaStatus]]
+    upgrade: Callable[[str], Awaitable[SchemaUpgrade]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutboxOffer:
+    open: Callable[[str], Outbox]
+    unwritten: Callable[[str], Awaitable[dict[str, int]]]
+    """Of a frontier's server: job -> parcels of its results that wait for a writer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backend:
+    name: str
+    schemes: tuple[str, ...]
+    local: bool
+    """Files, or the memory of one process; else a server that other machines can reach, and that may be away."""
+    extra: str = ""
+    """The extra of the package that brings its library: `trotline[redis]`."""
+    endings: Mapping[str, str] = field(default_factory=dict)
+    """Ending of a file name -> scheme, for sinks that are given as a plain file name."""
+    frontier: FrontierOffer | None = None
+    sink: SinkOffer | None = None
+    outbox: OutboxOffer | None = None
+    table: Callable[[str, str], AsyncIterator[dict[str, Any]]] | None = None
+    """URL and name: the rows of a table that belongs to somebody else."""

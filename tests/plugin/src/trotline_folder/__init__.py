@@ -1,0 +1,100 @@
+"""Two backends: a sink that is a folder of JSON files, and a frontier that keeps a journal."""
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from trotline.model.job import Job
+from trotline.model.row import Row
+from trotline.model.time import Moment
+from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, SinkOffer
+from trotline.ports.jobs import Jobs
+from trotline.ports.leadership import Leadership
+from trotline.ports.ledger import Ledger
+from trotline.ports.sink import Sink
+from trotline.rules.backend_urls import file_url, path_of
+
+
+def _sink(url: str, job: str, started_at: Moment) -> Sink:
+    from trotline_folder.sink import FolderSink
+
+    return FolderSink(Path(path_of(url)), job=job)
+
+
+def _ledger(url: str) -> Ledger:
+    from trotline_folder.sink import FolderSink
+
+    return FolderSink(Path(path_of(url)))
+
+
+async def _check(url: str) -> None:
+    sink = _sink(url, "", 0.0)
+    await sink.open()
+    await sink.close()
+
+
+def _look(url: str, kinds: Mapping[str, int]) -> str:
+    return f"ls {shlex.quote(path_of(url))}/*.json"
+
+
+def _snapshot(url: str, kind: str | None, site: str | None) -> AbstractContextManager[Iterable[Row]]:
+    from trotline_folder.sink import rows_in
+
+    @contextmanager
+    def rows() -> Iterator[Iterable[Row]]:
+        yield [row for row in rows_in(Path(path_of(url))) if kind in (None, row.kind) and site in (None, row.site)]
+
+    return rows()
+
+
+def _count(url: str) -> dict[str, int]:
+    from trotline_folder.sink import kinds_in
+
+    return kinds_in(Path(path_of(url)))
+
+
+async def _jobs(url: str) -> Jobs:
+    from trotline.adapters.sqlite.jobs import SqliteJobs
+
+    return SqliteJobs(path_of(url))
+
+
+async def _job(url: str, job: Job, keeper: str) -> OpenJob:
+    from trotline_folder.frontier import open_job
+
+    return open_job(path_of(url), job, keeper=keeper)
+
+
+async def _leadership(url: str) -> Leadership:
+    from trotline.adapters.sqlite.leadership import SqliteLeadership
+
+    return SqliteLeadership(path_of(url))
+
+
+FOLDER = Backend(
+    name="folder",
+    schemes=("folder",),
+    local=True,
+    sink=SinkOffer(
+        forms=("folder:PATH",),
+        parse=lambda text: file_url(text, "folder"),
+        open=_sink,
+        check=_check,
+        look=_look,
+        ledger=_ledger,
+        rows=RowReader(snapshot=_snapshot, count=_count),
+    ),
+)
+JOURNAL = Backend(
+    name="journal",
+    schemes=("journal",),
+    local=True,
+    frontier=FrontierOffer(
+        forms=("journal:PATH",),
+        parse=lambda text: file_url(text, "journal"),
+        jobs=_jobs,
+        job=_job,
+        leadership=_leadership,
+    ),
+)
