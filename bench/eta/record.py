@@ -20,7 +20,8 @@ from trotline.testing.clients import sqlite_client
 from trotline.testing.frontier_contract import Client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.policy import Policy
+from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 
 FOLDER = Path(__file__).parent / "recordings"

@@ -22,7 +22,8 @@ from trotline.model.answer import Answer
 from trotline.model.task import Task
 from trotline.testing.frontier_contract import BRISK
 from trotline.worker.marker import Marker
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.policy import Policy
+from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 
 pytestmark = pytest.mark.xdist_group("redis")

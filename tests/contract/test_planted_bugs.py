@@ -49,7 +49,7 @@ from trotline.model.visit_row import VisitRow
 from trotline.testing.frontier_contract import FrontierContract, tasks
 from trotline.testing.frontier_machine import frontier_machine
 from trotline.worker.commit import Committer
-from trotline.worker.tools import Policy
+from trotline.worker.policy import Policy
 from trotline.worker.visit import Visit
 
 CAUGHT = [

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from tests.e2e.running import KILLER, Running, call, start
 
-from trotline.commands.coordinate import open_leadership
 from trotline.config import backends
+from trotline.config.backends import open_leadership
 from trotline.model.job import Job, Progress
 from trotline.model.leadership import Tick
 from trotline.model.schedule import Schedule

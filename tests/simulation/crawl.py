@@ -29,7 +29,8 @@ from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.marker import Marker
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.policy import Policy
+from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 
 WORKERS = 3

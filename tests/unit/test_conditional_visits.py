@@ -18,7 +18,7 @@ from trotline.rules.conditional_requests import page_of
 from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
-from trotline.worker.tools import Policy
+from trotline.worker.policy import Policy
 from trotline.worker.visit import Visit, Visitor
 
 ETAG = '"v1"'

@@ -25,7 +25,7 @@ from trotline.model.visit_row import VisitRow
 from trotline.ports.robots import UNMARKED, Marked, Permission
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
-from trotline.worker.tools import Policy
+from trotline.worker.policy import Policy
 from trotline.worker.visit import Visitor
 
 _POLICY = Policy(batch=4)

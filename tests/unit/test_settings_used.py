@@ -69,7 +69,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(module, name, take)
     # Children that nobody would use.
     for module_name in ("trotline.cli.run", "trotline.cli.work"):
-        monkeypatch.setattr(importlib.import_module(module_name), "Launched", _Nobody)
+        monkeypatch.setattr(importlib.import_module(module_name), "WaitingChild", _Nobody)
 
     def make(command: str, *words: str, env: dict[str, str] | None = None) -> list[Any]:
         with monkeypatch.context() as patched:

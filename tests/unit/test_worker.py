@@ -20,7 +20,7 @@ from trotline.model.answer import Answer
 from trotline.model.outcome import Done, Snooze
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import MOST_DEFECTS
-from trotline.worker.tools import Policy
+from trotline.worker.policy import Policy
 from trotline.worker.worker import Worker
 
 

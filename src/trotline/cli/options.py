@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from trotline.config.settings import Settings, read
-from trotline.config.used_settings import unused
+from trotline.config.used_settings import narrowed, unused
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -91,7 +91,8 @@ def settings_of(**flags: Any) -> Settings:
         for note in unused(context.info_name or "", os.environ, Path.cwd()):
             click.echo(f"note: {note}", err=True)
     # An option that may be given many times and was not is empty, which is not the same as "none, please".
-    return read({name: value for name, value in flags.items() if value != ()}, os.environ, Path.cwd())
+    found = read({name: value for name, value in flags.items() if value != ()}, os.environ, Path.cwd())
+    return narrowed(context.info_name or "", found) if context is not None else found
 
 
 def wait_for(deed: Coroutine[Any, Any, T]) -> T:

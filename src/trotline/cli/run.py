@@ -24,8 +24,7 @@ from trotline.cli.plain_views import View, choose
 from trotline.cli.suggested_commands import typed
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import LONGEST_OF_ERRORS, json_line, safe_text
-from trotline.config.settings import Settings
-from trotline.processes.child_process import Launched
+from trotline.processes.child_process import WaitingChild
 from trotline.processes.rlimits import check_descriptors
 
 if TYPE_CHECKING:
@@ -90,12 +89,14 @@ def command(
     settings = settings_of(out=out, sink=sink, **flags)
     check_descriptors(settings.processes, settings.slots)
     # First of all: they take longer to be ready than what we do meanwhile.
-    launched = [Launched() for _ in range(settings.processes)]
+    launched = [WaitingChild() for _ in range(settings.processes)]
     try:
+        from trotline.commands.run import RunPlan
+
         found = _load(spider)
         note_what_is_missing(found, settings.frontier_of(found.name))
         view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
-        plan = _plan(spider, found, settings, fresh, seeds)
+        plan = RunPlan(ref=spider, settings=settings.of(found.name), fresh=fresh, seeds_file=seeds)
         return _run(plan, found, view, launched, quiet=quiet, json=as_json)
     finally:
         for child in launched:
@@ -108,32 +109,9 @@ def _load(ref: str) -> "Spider":
     return load(ref)
 
 
-def _plan(ref: str, spider: "Spider", settings: Settings, fresh: bool, seeds: str | None) -> "RunPlan":
-    from trotline.commands.run import RunPlan
-
-    return RunPlan(
-        ref=ref,
-        frontier=settings.frontier_of(spider.name),
-        sink=settings.sink_of(spider.name),
-        processes=settings.processes,
-        slots=settings.slots,
-        prefetch=settings.prefetch,
-        max_pages=settings.max_pages,
-        max_bytes=settings.max_bytes,
-        max_time=settings.max_time,
-        fresh=fresh,
-        seeds_file=seeds,
-        allow_private=settings.allow_private,
-        allow=settings.allow,
-        proxy=settings.way_out,
-        grace=settings.grace,
-        storage_patience=settings.storage_patience,
-        memory=settings.memory,
-        visits=settings.visits,
-    )
-
-
-def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched], *, quiet: bool, json: bool) -> int:
+def _run(
+    plan: "RunPlan", spider: "Spider", view: View, launched: list[WaitingChild], *, quiet: bool, json: bool
+) -> int:
     from trotline.commands.run import run
 
     ended_before: list[int] = []
@@ -148,7 +126,7 @@ def _run(plan: "RunPlan", spider: "Spider", view: View, launched: list[Launched]
     finally:
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
-    summary = summarise(report, ending=str(ending), sink=plan.sink, command=typed(), ended_before=before)
+    summary = summarise(report, ending=str(ending), sink=plan.settings.sink, command=typed(), ended_before=before)
     _tell(summary, quiet=quiet, json=json)
     if quiet and report.bad_seeds:
         click.echo(f"warning: {safe_text(report.bad_seeds, LONGEST_OF_ERRORS)}", err=True)

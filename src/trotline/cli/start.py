@@ -72,16 +72,13 @@ def command(
     found = load(spider)
     plan = StartPlan(
         ref=spider,
-        frontier=settings.frontier_of(found.name),
-        sink=settings.sink_of(found.name),
+        settings=settings.of(found.name),
         fresh=fresh,
         detach=detach,
         seeds_file=seeds,
         high_water=high_water,
-        max_pages=settings.max_pages,
-        max_bytes=settings.max_bytes,
     )
-    for notice in [] if quiet else wait_for(notices(plan.frontier)):
+    for notice in [] if quiet else wait_for(notices(plan.settings.frontier)):
         click.echo(f"warning: {safe(notice.text, 300)}; see: {same('doctor', spider)}", err=True)
     view = choose(quiet=quiet, json=as_json, hint=f"{_HINT}  {same('watch', found.name)}")
     try:

@@ -25,12 +25,12 @@ from trotline.cli.run import CODES
 from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe_text
 from trotline.config.settings import Settings
-from trotline.processes.child_process import Launched
+from trotline.processes.child_process import WaitingChild
 from trotline.processes.rlimits import check_descriptors
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
-    from trotline.commands.work import News, WorkPlan
+    from trotline.commands.work import News
     from trotline.spider.spider import Spider
 
 _HINT = "Ctrl-C stops this worker and gives back what it holds; the job goes on with the others."
@@ -76,15 +76,16 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
     settings = settings_of(**flags)
     check_descriptors(settings.processes, settings.slots)
     # First of all: they take longer to be ready than what we do meanwhile.
-    launched = [Launched() for _ in range(settings.processes)]
+    launched = [WaitingChild() for _ in range(settings.processes)]
     try:
-        from trotline.commands.work import Hands, work
+        from trotline.commands.work import Hands, WorkPlan, work
         from trotline.config.spider_loader import load
 
         found = load(spider)
         note_what_is_missing(found, settings.frontier_of(found.name))
         voice = _Voice(spider, found, settings, quiet=quiet, json=as_json)
-        plan = _plan(spider, found, settings, until_finished, upgrade)
+        own = settings.of(found.name)
+        plan = WorkPlan(ref=spider, settings=own, until_finished=until_finished, upgrade=upgrade)
         try:
             hands = Hands(voice.tell, voice.show, voice.pause, _reports_every(quiet=quiet, json=as_json))
             ending = wait_for(work(plan, found, hands, launched))
@@ -101,31 +102,6 @@ def _reports_every(*, quiet: bool, json: bool) -> float | None:
     if quiet:
         return None
     return 0.5 if json or sys.stdout.isatty() else 5.0
-
-
-def _plan(ref: str, spider: "Spider", settings: Settings, until_finished: bool, upgrade: bool) -> "WorkPlan":
-    from trotline.commands.work import WorkPlan
-
-    return WorkPlan(
-        ref=ref,
-        frontier=settings.frontier_of(spider.name),
-        sink=settings.sink_of(spider.name),
-        processes=settings.processes,
-        slots=settings.slots,
-        prefetch=settings.prefetch,
-        max_pages=settings.max_pages,
-        max_bytes=settings.max_bytes,
-        max_time=settings.max_time,
-        allow_private=settings.allow_private,
-        allow=settings.allow,
-        proxy=settings.way_out,
-        grace=settings.grace,
-        storage_patience=settings.storage_patience,
-        memory=settings.memory,
-        visits=settings.visits,
-        until_finished=until_finished,
-        upgrade=upgrade,
-    )
 
 
 class _Voice:

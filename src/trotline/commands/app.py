@@ -19,7 +19,8 @@ from trotline.ports.sink import RecordWriter, Sink
 from trotline.processes.supervised_child import worker_name
 from trotline.spider.spider import Spider
 from trotline.worker.marker import Marker
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.policy import Policy
+from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 
 if TYPE_CHECKING:

@@ -15,44 +15,51 @@ from trotline.commands.startup_notes import about_code, about_others, about_seed
 from trotline.commands.stored_rows import ask
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
+from trotline.config.settings import Settings
 from trotline.errors import TrotlineError
 from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
-from trotline.processes.child_process import Launched
+from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
-from trotline.processes.worker_pool import Crew, Plan
+from trotline.processes.worker_pool import WorkerPool
 from trotline.spider.spider import Spider
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
 
 
-class RunPlan(Plan, frozen=True, kw_only=True):
+class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asked for."""
 
+    ref: str
+    settings: Settings
+    """With the places of the spider (`Settings.of`)."""
     fresh: bool = False
     """Start a new job even if an unfinished one could be resumed."""
     seeds_file: str | None = None
 
 
 async def run(
-    plan: RunPlan, spider: Spider, show: Callable[[Report], None], launched: Sequence[Launched] = ()
+    plan: RunPlan, spider: Spider, show: Callable[[Report], None], launched: Sequence[WaitingChild] = ()
 ) -> tuple[Ending, Report]:
     """Run until finished, stopped by a signal, or at a limit. The same call later goes on where this one ended.
 
     `launched` are processes that were started ahead, to become the first children.
     """
-    if backends.in_memory(plan.frontier):
+    settings = plan.settings
+    if backends.in_memory(settings.frontier):
         # Children are processes of their own, so a frontier "in memory" is a file that nobody keeps.
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
-            kept = msgspec.structs.replace(plan, frontier=f"sqlite:{folder}/frontier.db")
-            return await run(kept, spider, show, launched)
+            kept = msgspec.structs.replace(settings, frontier=f"sqlite:{folder}/frontier.db")
+            return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)
     version = code_version(plan.ref)
-    found = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    found = await open_job(settings.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
     job, resumed, _ = found
-    opened = await backends.open_frontier(plan.frontier, job)
-    await give_budget(opened.console, spider, plan.max_pages, plan.max_bytes)
-    await components.check_validators(plan.frontier, job, plan.sink, spider, rows=not backends.is_missing(plan.sink))
-    sink = backends.open_sink(plan.sink, job.id, job.started_at)
+    opened = await backends.open_frontier(settings.frontier, job)
+    await give_budget(opened.console, spider, settings.max_pages, settings.max_bytes)
+    await components.check_validators(
+        settings.frontier, job, settings.sink, spider, rows=not backends.is_missing(settings.sink)
+    )
+    sink = backends.open_sink(settings.sink, job.id, job.started_at)
     try:
         await sink.open()
         run_ = _Run(plan, spider, resumed, opened, sink, launched)
@@ -69,7 +76,7 @@ async def run(
 
 
 class _Run:
-    """The crew, the seeding beside it, and what is told about both."""
+    """The worker pool, the seeding beside it, and the reports of both."""
 
     def __init__(
         self,
@@ -78,19 +85,19 @@ class _Run:
         resumed: bool,
         opened: OpenJob,
         sink: Sink,
-        launched: Sequence[Launched],
+        launched: Sequence[WaitingChild],
     ) -> None:
         self._plan = plan
         self._spider = spider
         self._opened = opened
         self._interrupted = False
-        self._crew = Crew(plan, spider, opened, launched)
+        self._pool = WorkerPool(plan.ref, plan.settings, spider, opened, launched)
         self._reporter = Reporter(opened, resumed=resumed, sink=sink)
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
-        working = asyncio.create_task(self._crew.run())
+        working = asyncio.create_task(self._pool.run())
         self._seeding = asyncio.create_task(self._seed())
-        showing = self._reporter.show(show, self._crew.held_back, self._crew.processes)
+        showing = self._reporter.show(show, self._pool.held_back, self._pool.processes)
         timing = asyncio.create_task(self._limit_time())
         try:
             async with beside(showing, self._stop_once):
@@ -101,8 +108,8 @@ class _Run:
                     await working
         except BaseException:
             # Seeds that cannot work, or a defect: the children must not outlive us.
-            self._crew.stop()
-            self._crew.stop()
+            self._pool.stop()
+            self._pool.stop()
             await asyncio.gather(working, return_exceptions=True)
             raise
         finally:
@@ -115,7 +122,7 @@ class _Run:
         self._reporter.notes += notes
 
     async def report(self) -> Report:
-        return await self._reporter.last(self._crew.held_back(), self._crew.processes())
+        return await self._reporter.last(self._pool.held_back(), self._pool.processes())
 
     async def _seed(self) -> None:
         progress = await self._opened.console.progress()
@@ -126,8 +133,8 @@ class _Run:
         await self._opened.frontier.seal()
 
     async def _limit_time(self) -> None:
-        if self._plan.max_time is not None:
-            await asyncio.sleep(self._plan.max_time)
+        if self._plan.settings.max_time is not None:
+            await asyncio.sleep(self._plan.settings.max_time)
             self._stop()
 
     def _interrupt(self) -> None:
@@ -137,16 +144,16 @@ class _Run:
     def _stop(self) -> None:
         """Children finish what is in flight; seeds that are not put yet wait for the next run."""
         self._seeding.cancel()
-        self._crew.stop()
+        self._pool.stop()
 
     def _stop_once(self) -> None:
         """Ctrl-C also ends the reader of a pipe (`| tee log`): what is in flight may finish all the same."""
-        if not self._crew.stopping:
+        if not self._pool.stopping:
             self._stop()
 
     async def _ending(self) -> Ending:
-        if self._crew.failure:
-            raise TrotlineError(self._crew.failure, hint=self._crew.advice)
+        if self._pool.failure:
+            raise TrotlineError(self._pool.failure, hint=self._pool.advice)
         if self._interrupted:
             return Ending.INTERRUPTED
         return ending_of(await self._opened.console.progress(), self._opened.job.rules) or Ending.STOPPED_AT_LIMIT

@@ -18,6 +18,7 @@ from trotline.commands.startup_notes import about_code, about_seeds, bad_lines, 
 from trotline.commands.stored_rows import count_rows
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
+from trotline.config.settings import Settings
 from trotline.coordinator.tools import News
 from trotline.errors import SettingsError, TrotlineError
 from trotline.model.time import Seconds
@@ -33,17 +34,14 @@ class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asked for."""
 
     ref: str
-    frontier: str
-    sink: str
-    """Where workers put the rows; it is only looked after."""
+    settings: Settings
+    """With the places of the spider (`Settings.of`). Rows go into its sink by way of the workers."""
     fresh: bool = False
     """Start a new job even if an unfinished one could be resumed."""
     detach: bool = False
     """Seed it and leave."""
     seeds_file: str | None = None
     high_water: int = HIGH_WATER
-    max_pages: int | None = None
-    max_bytes: int | None = None
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,18 +59,18 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
 
 async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
     """Make the job, or go on with the unfinished one; seed it; show it until it has ended or we are interrupted."""
-    if backends.in_memory(plan.frontier):
+    if backends.in_memory(plan.settings.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: no worker could take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
     version = code_version(plan.ref)
-    found = await open_job(plan.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    found = await open_job(plan.settings.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
     job, resumed, _ = found
-    retired = await retire_old(plan.frontier)
-    opened = await backends.open_frontier(plan.frontier, job)
+    retired = await retire_old(plan.settings.frontier)
+    opened = await backends.open_frontier(plan.settings.frontier, job)
     try:
-        await give_budget(opened.console, spider, plan.max_pages, plan.max_bytes)
+        await give_budget(opened.console, spider, plan.settings.max_pages, plan.settings.max_bytes)
         notes = about_code(found, plan.ref, version)
         started = await _Start(plan, spider, opened, resumed, notes).until_end(show)
         return msgspec.structs.replace(started, retired=tuple(retired))
@@ -112,7 +110,7 @@ class _Start:
                 await asyncio.gather(*tasks, return_exceptions=True)
         found = Ending.INTERRUPTED if ending.cancelled() else ending.result()
         report = await self._reporter.last()
-        stored = await count_rows(self._plan.sink, self._opened.job)
+        stored = await count_rows(self._plan.settings.sink, self._opened.job)
         report = msgspec.structs.replace(report, stored=stored)
         return Started(ending=found, report=report, seeded=self._seeded, announced=self._announced)
 
@@ -121,7 +119,7 @@ class _Start:
         if self._plan.detach:
             return
         plan = self._plan
-        post = Post(ref=plan.ref, spider=self._spider, frontier=plan.frontier, sink=plan.sink)
+        post = Post(ref=plan.ref, spider=self._spider, frontier=plan.settings.frontier, sink=plan.settings.sink)
         try:
             await look_after(post, self._hear)
         except TrotlineError as error:
@@ -178,7 +176,7 @@ class _Start:
 
         seeded = await seed(
             self._spider,
-            open_feed(self._opened, self._plan.frontier, self._plan.high_water, say),
+            open_feed(self._opened, self._plan.settings.frontier, self._plan.high_water, say),
             components.open_gate(self._spider),
             progress.now,
             extra=self._plan.seeds_file,

@@ -15,14 +15,15 @@ from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, endin
 from trotline.commands.retire_jobs import retire_old
 from trotline.commands.stored_rows import ask
 from trotline.config import backends, components
+from trotline.config.settings import Settings
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, SinkUnreachable, TrotlineError
 from trotline.model.job import Job, State
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
-from trotline.processes.child_process import Launched
+from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
-from trotline.processes.worker_pool import Crew, Plan
+from trotline.processes.worker_pool import WorkerPool
 from trotline.spider.spider import Spider
 
 T = TypeVar("T")
@@ -31,7 +32,10 @@ LOOK_AGAIN: Seconds = 1.0
 """How often a worker that waits looks for a job."""
 
 
-class WorkPlan(Plan, frozen=True, kw_only=True):
+class WorkPlan(msgspec.Struct, frozen=True, kw_only=True):
+    ref: str
+    settings: Settings
+    """With the places of the spider (`Settings.of`)."""
     """What the command line asked for."""
 
     until_finished: bool = False
@@ -78,9 +82,9 @@ class Hands(msgspec.Struct, frozen=True):
     """How often a report is wanted; None: never. A hundred workers that nobody looks at need not ask for them."""
 
 
-async def work(plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[Launched] = ()) -> Ending:
+async def work(plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[WaitingChild] = ()) -> Ending:
     """Take part until somebody stops us; with `until_finished`, until a job has ended. How it ended."""
-    if backends.in_memory(plan.frontier):
+    if backends.in_memory(plan.settings.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: nobody else can take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
@@ -91,21 +95,22 @@ async def work(plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[
 class _Member:
     """One member of the fleet: looks for a job, joins it, comes back."""
 
-    def __init__(self, plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[Launched]) -> None:
+    def __init__(self, plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[WaitingChild]) -> None:
         self._plan = plan
+        self._settings = plan.settings
         self._spider = spider
         self._hands = hands
         self._launched = list(launched)
         self._stopped = asyncio.Event()
         self._out_of_time = False
-        self._crew: Crew | None = None
+        self._pool: WorkerPool | None = None
         self._told: set[tuple[What, str]] = set()
         """What need not be said again."""
         self._answered = False
         """The frontier was there at least once."""
         self._worked = False
         """So was the sink."""
-        self._search = Search(plan.frontier, plan.ref, spider.name, upgrade=plan.upgrade)
+        self._search = Search(plan.settings.frontier, plan.ref, spider.name, upgrade=plan.upgrade)
         self._left: Job | None = None
         """A job that had not ended when we last heard of it."""
 
@@ -129,10 +134,10 @@ class _Member:
     @contextlib.contextmanager
     def _limited(self) -> Iterator[None]:
         """After `max_time` we stop, as if somebody had asked us to; the job goes on with the others."""
-        if self._plan.max_time is None:
+        if self._settings.max_time is None:
             yield
             return
-        timer = asyncio.get_running_loop().call_later(self._plan.max_time, self._end_in_time)
+        timer = asyncio.get_running_loop().call_later(self._settings.max_time, self._end_in_time)
         try:
             yield
         finally:
@@ -144,8 +149,8 @@ class _Member:
 
     def _interrupt(self) -> None:
         self._stopped.set()
-        if self._crew is not None:
-            self._crew.stop()
+        if self._pool is not None:
+            self._pool.stop()
 
     async def _rest(self) -> None:
         waiting = asyncio.create_task(self._stopped.wait())
@@ -172,7 +177,7 @@ class _Member:
         return found
 
     async def _retire(self) -> None:
-        if retired := await retire_old(self._plan.frontier):
+        if retired := await retire_old(self._settings.frontier):
             self._tell(News(what=What.RETIRED, reason=", ".join(retired)))
 
     def _others_told(self) -> bool:
@@ -196,13 +201,13 @@ class _Member:
 
     async def _join(self, found: Found) -> Ending | None:
         """How the job ended; None if it did not, and is worth another look."""
-        opened, plan = found.opened, self._plan
+        opened, settings = found.opened, self._settings
         assert opened is not None  # noqa: S101 - asked by the caller
         self._left = opened.job
         try:
-            rows = not backends.is_missing(plan.sink)
-            await components.check_validators(plan.frontier, opened.job, plan.sink, self._spider, rows=rows)
-            sink = backends.open_sink(plan.sink, opened.job.id, opened.job.started_at)
+            rows = not backends.is_missing(settings.sink)
+            await components.check_validators(settings.frontier, opened.job, settings.sink, self._spider, rows=rows)
+            sink = backends.open_sink(settings.sink, opened.job.id, opened.job.started_at)
             try:
                 await sink.open()
             except SinkUnreachable as error:
@@ -222,7 +227,7 @@ class _Member:
 
     async def _take_part(self, opened: OpenJob, sink: Sink) -> Ending | None:
         reporter = Reporter(opened, whole=True, sink=sink)
-        await lower_budget(opened.console, self._spider, self._plan.max_pages, self._plan.max_bytes)
+        await lower_budget(opened.console, self._spider, self._settings.max_pages, self._settings.max_bytes)
         if (await opened.console.progress()).finished_at is None:
             await self._work(opened, reporter)
         ending = await self._patiently(lambda: self._ending(opened))
@@ -245,10 +250,10 @@ class _Member:
 
     async def _ended_without_us(self) -> Ending | None:
         """The job that we had to leave may have been ended by the others between two looks."""
-        if self._left is None or not self._plan.until_finished or backends.is_missing(self._plan.frontier):
+        if self._left is None or not self._plan.until_finished or backends.is_missing(self._settings.frontier):
             return None
         try:
-            opened = await backends.open_frontier(self._plan.frontier, self._left)
+            opened = await backends.open_frontier(self._settings.frontier, self._left)
         except FrontierError as error:
             self._bear(error, settled=self._answered)
             return None
@@ -264,19 +269,21 @@ class _Member:
     async def _work(self, opened: OpenJob, reporter: Reporter) -> None:
         if self._stopped.is_set():
             return
-        crew = self._crew = Crew(self._plan, self._spider, opened, self._launched, strict=True)
+        pool = self._pool = WorkerPool(
+            self._plan.ref, self._settings, self._spider, opened, self._launched, strict=True
+        )
         self._launched = []
         try:
             async with contextlib.AsyncExitStack() as stack:
                 if self._hands.every is not None:
-                    showing = reporter.show(self._hands.show, crew.held_back, crew.processes, every=self._hands.every)
-                    await stack.enter_async_context(beside(showing, crew.stop_once))
-                await crew.run()
+                    showing = reporter.show(self._hands.show, pool.held_back, pool.processes, every=self._hands.every)
+                    await stack.enter_async_context(beside(showing, pool.stop_once))
+                await pool.run()
         finally:
-            self._crew = None
+            self._pool = None
             self._hands.pause()
-        if crew.failure:
-            raise TrotlineError(crew.failure, hint="The job goes on without this worker. " + crew.advice)
+        if pool.failure:
+            raise TrotlineError(pool.failure, hint="The job goes on without this worker. " + pool.advice)
 
     async def _ending(self, opened: OpenJob) -> Ending | None:
         return (
@@ -291,7 +298,7 @@ class _Member:
             try:
                 return await deed()
             except FrontierUnreachable as error:
-                if self._stopped.is_set() or backends.is_local(self._plan.frontier):
+                if self._stopped.is_set() or backends.is_local(self._settings.frontier):
                     raise
                 self._tell(News(what=What.AWAY, reason=error.what))
                 await self._rest()

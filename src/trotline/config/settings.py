@@ -11,7 +11,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -22,6 +22,7 @@ from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret, SecretMissing, is_reference
 from trotline.model.time import Seconds, seconds
 from trotline.rules.addresses import allowed
+from trotline.worker.policy import WorkerSettings
 
 PREFIX = "TROTLINE_"
 OTHER_VARIABLES = {"TROTLINE_DEBUG"}
@@ -33,29 +34,20 @@ MOST_SLOTS = 4096
 LEAST_MEMORY = 256 * MIB
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to run, whatever the spider. docs/reference/settings.md explains each."""
+class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to run, whatever the spider: from the command line to the child process it is this one object.
+    docs/reference/settings.md explains each."""
 
     frontier: str = ""
     """Where the tasks live; empty: `sqlite:.trotline/SPIDER.frontier.db`."""
     sink: str = ""
     """Where records go; empty: `sqlite:SPIDER.db`."""
     processes: int = 1
-    slots: int = 16
-    """Concurrent visits of one process."""
-    prefetch: int | None = None
-    """Tasks that a process holds ready beyond its slots; None: as many as its speed asks for."""
     max_pages: int | None = None
+    """Of the job, whichever worker visits them."""
     max_bytes: int | None = None
     max_time: Seconds | None = None
-    grace: Seconds = 30.0
-    """How long a stop may take."""
-    storage_patience: Seconds = 600.0
-    """How long a file that cannot be written (a full disk) is waited for."""
-    memory: int = 1024 * MIB
-    """Bytes that one worker process may use."""
-    visits: bool = True
-    """A line in the ledger for every visit, where the sink keeps one."""
+    """Of this command."""
     allow_private: bool = False
     """Private and loopback addresses may be visited."""
     allow: tuple[str, ...] = ()
@@ -69,6 +61,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def way_out(self) -> Proxy | None:
         """The proxy, with its mode."""
         return None if self.proxy is None else msgspec.structs.replace(self.proxy, mode=self.proxy_mode)
+
+    def of(self, spider: str) -> Self:
+        """With the places where this spider's tasks and records are."""
+        return msgspec.structs.replace(self, frontier=self.frontier_of(spider), sink=self.sink_of(spider))
 
     def frontier_of(self, spider: str) -> str:
         return self.frontier or f"sqlite:.trotline/{file_name(spider)}.frontier.db"

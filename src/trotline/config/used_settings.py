@@ -8,7 +8,9 @@ only look and steer take no more than the places.
 from collections.abc import Mapping
 from pathlib import Path
 
-from trotline.config.settings import NAMES, given
+import msgspec
+
+from trotline.config.settings import NAMES, Settings, given
 
 _GUARD = {"allow_private", "allow", "proxy", "proxy_mode"}
 _PLACES = {"frontier", "sink"}
@@ -33,6 +35,13 @@ def unused(command: str, environment: Mapping[str, str], folder: Path) -> list[s
         for name, place in given(environment, folder).items()
         if name not in used and name not in _PLACES
     ]
+
+
+def narrowed(command: str, settings: Settings) -> Settings:
+    """Without what has no effect on the command: so it really has none."""
+    used = USED.get(command, frozenset(NAMES))
+    usual = Settings()
+    return msgspec.structs.replace(settings, **{name: getattr(usual, name) for name in NAMES if name not in used})
 
 
 def _who_uses(name: str) -> list[str]:

@@ -19,11 +19,12 @@ from trotline.errors import FrontierError, FrontierUnreachable, SinkError, Trotl
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.processes import memory
-from trotline.processes.child_config import Orders
+from trotline.processes.child_config import ChildConfig
 from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.spider.spider import Spider
 from trotline.worker.marker import SIZE, Marker
+from trotline.worker.policy import Policy
 from trotline.worker.tools import Tools
 from trotline.worker.worker import Worker
 
@@ -42,18 +43,18 @@ def main() -> int:
 
 
 def serve() -> int:
-    """Wait for orders, and follow them."""
+    """Wait for the config, then work."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
         # The supervisor was killed before it could say what to do.
         return FAILED
-    orders = msgspec.json.decode(line, type=Orders)
-    memory.cap(orders.policy.memory)
+    config = msgspec.json.decode(line, type=ChildConfig)
+    memory.cap(config.settings.memory)
     try:
-        spider = load(orders.ref)
+        spider = load(config.ref)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
-            return runner.run(_work(orders, spider))
+            return runner.run(_work(config, spider))
     except TrotlineError as error:
         sys.stderr.write(redaction.text(f"trotline: {error}\n"))
         return FAILED
@@ -62,12 +63,12 @@ def serve() -> int:
     except Exception as error:
         # A defect of ours: restarting would only repeat it.
         sys.stderr.write(redaction.text(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n"))
-        sys.stderr.write(f"  The whole story is in {_write_down(error)}; please report it.\n")
+        sys.stderr.write(f"  The full traceback is in {_write_down(error)}; please report it.\n")
         return FAILED
 
 
 def warm_up() -> None:
-    """Import what every crawl needs while the orders are still on their way."""
+    """Import what every crawl needs while the config is still on its way."""
     importlib.import_module("trotline.adapters.http.fetcher")
     importlib.import_module("trotline.adapters.http.robots")
     importlib.import_module("trotline.adapters.sqlite.frontier")
@@ -87,34 +88,35 @@ def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
     return uvloop.Loop
 
 
-async def _open_frontier(orders: Orders) -> OpenJob:
+async def _open_frontier(config: ChildConfig) -> OpenJob:
     """A server that is away just now is waited for: to fail to start would end the whole worker, and its supervisor has
     used the same server already, so the address is right."""
     while True:
         try:
-            return await backends.open_frontier(orders.frontier, orders.job, orders.keeper)
+            return await backends.open_frontier(config.settings.frontier, config.job, config.keeper)
         except FrontierUnreachable as error:
-            if backends.is_local(orders.frontier):
+            if backends.is_local(config.settings.frontier):
                 raise
             log.warning("frontier.away %s", error.what)
             await asyncio.sleep(OPEN_AGAIN)
 
 
-async def _work(orders: Orders, spider: Spider) -> int:
-    marker = Marker(mmap.mmap(orders.marker, SIZE))
-    opened = await _open_frontier(orders)
-    sink = backends.open_sink(orders.sink, orders.job.id, orders.job.started_at)
+async def _work(config: ChildConfig, spider: Spider) -> int:
+    settings = config.settings
+    marker = Marker(mmap.mmap(config.marker, SIZE))
+    opened = await _open_frontier(config)
+    sink = backends.open_sink(settings.sink, config.job.id, config.job.started_at)
     fetcher = components.open_fetcher(
         spider,
-        allow_private=orders.allow_private,
-        allow=orders.allow,
-        proxy=orders.proxy,
-        slots=orders.policy.slots,
+        allow_private=settings.allow_private,
+        allow=settings.allow,
+        proxy=settings.way_out,
+        slots=settings.slots,
     )
-    validators = components.open_validators(orders.frontier, orders.job, orders.sink, spider)
-    cache = backends.open_shared_cache(orders.frontier, "robots") if spider.robots else None
+    validators = components.open_validators(config.settings.frontier, config.job, settings.sink, spider)
+    cache = backends.open_shared_cache(config.settings.frontier, "robots") if spider.robots else None
     tools = Tools(
-        job=orders.job.id,
+        job=config.job.id,
         frontier=opened.frontier,
         fetcher=fetcher,
         sink=sink,
@@ -123,18 +125,18 @@ async def _work(orders: Orders, spider: Spider) -> int:
         validators=validators,
         marker=marker,
         chance=components.open_chance(),
-        evidence=components.open_evidence(orders.frontier),
+        evidence=components.open_evidence(config.settings.frontier),
         out_of_memory=memory.die,
     )
-    worker = Worker(orders.name, spider, tools, orders.policy)
+    worker = Worker(config.name, spider, tools, Policy.of(settings, max_pages=config.max_pages))
     _obey_signals(worker)
-    telling = asyncio.create_task(_tell(worker, marker, orders.status))
+    telling = asyncio.create_task(_tell(worker, marker, config.status))
     try:
         await worker.run()
     except (FrontierError, SinkError) as error:
         # Not to be waited for, or waited for long enough.
         telling.cancel()
-        _say(orders.status, f"{error.what}. {error.hint}")
+        _say(config.status, f"{error.what}. {error.hint}")
         return GAVE_UP
     finally:
         telling.cancel()

@@ -2,23 +2,19 @@
 
 import msgspec
 
+from trotline.config.settings import Settings
 from trotline.model.job import Job
-from trotline.model.proxy import Proxy
-from trotline.worker.tools import Policy
 
 
-class Orders(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child is told, as one line of JSON."""
+class ChildConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of JSON on the child's standard input."""
 
     name: str
     ref: str
-    frontier: str
-    sink: str
+    settings: Settings
     job: Job
-    policy: Policy
-    allow_private: bool
-    allow: tuple[str, ...] = ()
-    proxy: Proxy | None = None
+    max_pages: int | None = None
+    """Of this child alone: 0 if it is started only to be stopped."""
     keeper: str
     """The supervisor's process."""
     marker: int

@@ -1,4 +1,4 @@
-"""Child processes that are started before there is anything to tell them.
+"""Child processes that are started before their config is known.
 
 An interpreter with an HTTP client and a parser takes a few hundred milliseconds to be ready. A command that will
 need one launches it first, and reads settings and spider meanwhile. This module imports next to nothing itself.
@@ -29,12 +29,12 @@ class Process(Protocol):
     def communicate(self) -> object: ...
 
 
-class Launched:
-    """A process that waits for its orders on standard input, and what it shares with us."""
+class WaitingChild:
+    """A process that waits for its config on standard input, and what it shares with us."""
 
     def __init__(self) -> None:
         self.taken = False
-        """It has orders, and whoever gave them looks after it."""
+        """It has its config, and a supervisor."""
         self.cell = shared_cell()
         """Its marker; the descriptor has the same number on both sides."""
         self.status, self.status_there = os.pipe()
@@ -55,7 +55,7 @@ class Launched:
             os.close(self.status_there)
 
     def abandon(self) -> None:
-        """End it, unless it has orders."""
+        """End it, unless it has its config."""
         if self.taken:
             return
         os.close(self.cell)

@@ -1,4 +1,4 @@
-"""The nursery as the supervisor sees it: a place to get a warm worker process from, for the price of a fork."""
+"""The fork server as the supervisor uses it: a warm worker process for the price of a fork."""
 
 import contextlib
 import os
@@ -8,13 +8,13 @@ import subprocess
 import sys
 from typing import IO
 
-from trotline.processes.child_process import Launched, shared_cell
+from trotline.processes.child_process import WaitingChild, shared_cell
 
-_ASKED = 8
-_TOLD = 8
+_REQUEST = 8
+_REPORT = 8
 
 
-class Nursery:
+class ForkServer:
     """Started when a child has died, because others may follow: an interpreter takes half a second of CPU each time."""
 
     def __init__(self) -> None:
@@ -24,10 +24,10 @@ class Nursery:
                 [sys.executable, "-P", "-m", "trotline.processes.fork_server"], stdin=theirs.fileno()
             )
 
-    def launch(self) -> Launched | None:
-        """A process that waits for its orders; None if the nursery is gone."""
+    def launch(self) -> WaitingChild | None:
+        """A process that waits for its config; None if the fork server is gone."""
         with contextlib.suppress(OSError):
-            return Forked(self._control)
+            return ForkedChild(self._control)
         return None
 
     def close(self) -> None:
@@ -35,8 +35,8 @@ class Nursery:
         self._process.wait()
 
 
-class Forked(Launched):
-    """A process from the nursery. The same to whoever gives it orders."""
+class ForkedChild(WaitingChild):
+    """A process of the fork server, used like one that was started directly."""
 
     def __init__(self, control: socket.socket) -> None:
         self.taken = False
@@ -44,39 +44,41 @@ class Forked(Launched):
         self.status, self.status_there = os.pipe()
         stdin, mine_in = os.pipe()
         mine_out, stdout = os.pipe()
-        mine_told, told = os.pipe()
-        asked = self.cell.to_bytes(_ASKED // 2, sys.byteorder) + self.status_there.to_bytes(_ASKED // 2, sys.byteorder)
-        theirs = [self.status_there, stdin, stdout, told]
+        mine_report, report = os.pipe()
+        request = self.cell.to_bytes(_REQUEST // 2, sys.byteorder) + self.status_there.to_bytes(
+            _REQUEST // 2, sys.byteorder
+        )
+        theirs = [self.status_there, stdin, stdout, report]
         try:
-            socket.send_fds(control, [asked], [self.cell, *theirs])
+            socket.send_fds(control, [request], [self.cell, *theirs])
         except OSError:
-            for descriptor in (self.cell, self.status, mine_in, mine_out, mine_told):
+            for descriptor in (self.cell, self.status, mine_in, mine_out, mine_report):
                 os.close(descriptor)
             raise
         finally:
             for descriptor in theirs:
                 os.close(descriptor)
-        self.process = ForkedProcess(mine_in, mine_out, mine_told)
+        self.process = ForkedProcess(mine_in, mine_out, mine_report)
 
 
 class ForkedProcess:
-    """As much of `subprocess.Popen` as is used here. It is another process's child, which tells how it ended."""
+    """As much of `subprocess.Popen` as is used here. It is the fork server's child, which reports how it ended."""
 
-    def __init__(self, stdin: int, stdout: int, told: int) -> None:
+    def __init__(self, stdin: int, stdout: int, report: int) -> None:
         self.stdin: IO[bytes] | None = os.fdopen(stdin, "wb")
         self.stdout: IO[bytes] | None = os.fdopen(stdout, "rb")
         self.pid = 0
-        """0 until it is born, and after its end."""
-        self._told = told
+        """0 until it has started, and after its end."""
+        self._report = report
         self._signals: list[int] = []
 
     def wait(self) -> int:
-        self.pid = self._hear() or 0
+        self.pid = self._read_report() or 0
         for number in self._signals:
             self.send_signal(number)
-        code = self._hear()
+        code = self._read_report()
         self.pid = 0
-        os.close(self._told)
+        os.close(self._report)
         return -signal.SIGKILL if code is None else code
 
     def terminate(self) -> None:
@@ -98,6 +100,6 @@ class ForkedProcess:
                 pipe.close()
         self.wait()
 
-    def _hear(self) -> int | None:
-        told = os.read(self._told, _TOLD)
-        return int.from_bytes(told, sys.byteorder, signed=True) if len(told) == _TOLD else None
+    def _read_report(self) -> int | None:
+        report = os.read(self._report, _REPORT)
+        return int.from_bytes(report, sys.byteorder, signed=True) if len(report) == _REPORT else None

@@ -1,6 +1,6 @@
-"""A process that imports everything once, and forks a worker process whenever one is asked for.
+"""A process that imports everything once, and forks a worker process whenever one is request for.
 
-It opens nothing and starts no thread, so nothing is carried across the fork but code. What is asked for comes through
+It opens nothing and starts no thread, so nothing is carried across the fork but code. What is request for comes through
 standard input, a socket: the numbers that descriptors have at the supervisor's, and the descriptors themselves.
 """
 
@@ -17,12 +17,12 @@ from pathlib import Path
 
 from trotline.processes import child, memory
 
-ASKED = struct.Struct("ii")
-"""The numbers of the marker's cell and of the status pipe, as the orders will name them."""
-TOLD = struct.Struct("q")
-"""Through the last descriptor: first the process's number, then how it ended."""
+REQUEST = struct.Struct("ii")
+"""The numbers of the marker's cell and of the status pipe, as the child's config will name them."""
+REPORT = struct.Struct("q")
+"""Through the last descriptor: first the process id, then the exit code."""
 DESCRIPTORS = 5
-"""Marker's cell, status, standard input, output, and where to tell."""
+"""Marker's cell, status, standard input, output, and the report pipe."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -32,56 +32,56 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)
     child.warm_up()
     memory.settle_down()
-    woken, waking = socket.socketpair()
-    for end in (woken, waking):
+    awakened, waker = socket.socketpair()
+    for end in (awakened, waker):
         end.setblocking(False)
-    signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
+    signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    born: dict[int, int] = {}
+    children: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([control, woken], [], [])
-        if woken in ready:
+        ready, _, _ = select.select([control, awakened], [], [])
+        if awakened in ready:
             with contextlib.suppress(BlockingIOError):
-                woken.recv(4096)
-            _take_note(born)
+                awakened.recv(4096)
+            _reap(children)
         if control in ready:
-            asked, descriptors, _, _ = socket.recv_fds(control, ASKED.size, DESCRIPTORS)
-            if len(asked) < ASKED.size or len(descriptors) < DESCRIPTORS:
+            request, descriptors, _, _ = socket.recv_fds(control, REQUEST.size, DESCRIPTORS)
+            if len(request) < REQUEST.size or len(descriptors) < DESCRIPTORS:
                 # The supervisor is gone; the children see the end of their own standard input, finish what they have in
                 # hand and give back the rest. They would die with us, so we go last.
-                _take_note(born, wait=True)
+                _reap(children, wait=True)
                 return 0
-            _bear(descriptors, ASKED.unpack(asked), born)
+            _fork(descriptors, REQUEST.unpack(request), children)
 
 
-def _bear(descriptors: list[int], numbers: tuple[int, ...], born: dict[int, int]) -> None:
-    *given, told = descriptors
-    nurse = os.getpid()
+def _fork(descriptors: list[int], numbers: tuple[int, ...], children: dict[int, int]) -> None:
+    *given, report = descriptors
+    parent = os.getpid()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            _grow_up(given, numbers, nurse)
+            _grow_up(given, numbers, parent)
             code = child.serve()
         finally:
-            # Whatever happened: never back into the nursery's loop.
+            # Whatever happened: never back into the server's loop.
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.flush()
             os._exit(code)
-    born[pid] = told
+    children[pid] = report
     for descriptor in given:
         os.close(descriptor)
-    _tell(told, pid)
+    _report(report, pid)
 
 
-def _grow_up(given: list[int], numbers: tuple[int, ...], nurse: int) -> None:
-    """In the new process: descriptors where they belong, and nothing of the nursery's left."""
+def _grow_up(given: list[int], numbers: tuple[int, ...], parent: int) -> None:
+    """In the new process: descriptors where they belong, and nothing of the server's left."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if sys.platform.startswith("linux"):
-        # A nursery that is killed tells nobody how its children end; so they end with it.
+        # A server that is killed reports no exit codes; so its children end with it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != nurse:
+    if os.getppid() != parent:
         os._exit(1)
     # Out of the way first: a number that is wanted may be one that is in use.
     above = max(*numbers, 2) + 1
@@ -97,19 +97,19 @@ def _grow_up(given: list[int], numbers: tuple[int, ...], nurse: int) -> None:
                 os.close(int(found.name))
 
 
-def _take_note(born: dict[int, int], *, wait: bool = False) -> None:
-    while born:
+def _reap(children: dict[int, int], *, wait: bool = False) -> None:
+    while children:
         pid, status = os.waitpid(-1, 0 if wait else os.WNOHANG)
         if pid == 0:
             return
-        told = born.pop(pid)
-        _tell(told, os.waitstatus_to_exitcode(status))
-        os.close(told)
+        report = children.pop(pid)
+        _report(report, os.waitstatus_to_exitcode(status))
+        os.close(report)
 
 
-def _tell(told: int, number: int) -> None:
+def _report(report: int, number: int) -> None:
     with contextlib.suppress(BrokenPipeError):
-        os.write(told, TOLD.pack(number))
+        os.write(report, REPORT.pack(number))
 
 
 if __name__ == "__main__":

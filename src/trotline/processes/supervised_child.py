@@ -14,8 +14,8 @@ from typing import IO
 
 import msgspec
 
-from trotline.processes.child_config import Orders
-from trotline.processes.child_process import Launched
+from trotline.processes.child_config import ChildConfig
+from trotline.processes.child_process import WaitingChild
 from trotline.rules import redaction
 from trotline.rules.child_output import Printed
 from trotline.worker.marker import SIZE, Marker
@@ -27,10 +27,10 @@ log = logging.getLogger("trotline.processes")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class ChildProcess:
-    """A child with its orders, its marker, and what it says about itself."""
+class SupervisedChild:
+    """A child with its marker, and its status lines."""
 
-    def __init__(self, name: str, launched: Launched) -> None:
+    def __init__(self, name: str, launched: WaitingChild) -> None:
         self.name = name
         self.marker = Marker(mmap.mmap(launched.cell, SIZE))
         self.status = ""
@@ -112,17 +112,17 @@ def worker_name(place: int) -> str:
     return f"{socket.gethostname()}-{os.getpid()}-{place}-{secrets.token_hex(3)}"
 
 
-def start_child(orders: Orders, launched: Launched | None = None) -> ChildProcess:
-    """Give a process its orders (its descriptors are filled in here): the one that waits for them, or a new one."""
-    launched = launched or Launched()
-    orders = msgspec.structs.replace(orders, marker=launched.cell, status=launched.status_there)
+def start_child(config: ChildConfig, launched: WaitingChild | None = None) -> SupervisedChild:
+    """Give a process its config (its descriptors are filled in here): the one that waits for them, or a new one."""
+    launched = launched or WaitingChild()
+    config = msgspec.structs.replace(config, marker=launched.cell, status=launched.status_there)
     stdin = launched.process.stdin
     assert stdin is not None  # noqa: S101 - a pipe was asked for
-    # A child that died meanwhile (somebody pressed Ctrl-C) takes no orders; its exit code tells.
+    # A child that died meanwhile (somebody pressed Ctrl-C) reads no config; its exit code says why.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-        stdin.write(msgspec.json.encode(orders) + b"\n")
+        stdin.write(msgspec.json.encode(config) + b"\n")
         stdin.flush()
-    return ChildProcess(orders.name, launched)
+    return SupervisedChild(config.name, launched)
 
 
 async def _reader(pipe: IO[bytes]) -> asyncio.StreamReader:

@@ -4,80 +4,52 @@ import os
 import socket
 from collections.abc import Sequence
 
-import msgspec
-
 from trotline.adapters.host_process import process_name
 from trotline.config import components
 from trotline.config.code_version import code_version
+from trotline.config.settings import Settings
 from trotline.model.job import About
-from trotline.model.limits import MIB, Limits
-from trotline.model.proxy import Proxy
-from trotline.model.time import Seconds
+from trotline.model.limits import Limits
 from trotline.ports.backend import OpenJob
-from trotline.processes.child_config import Orders
-from trotline.processes.child_process import Launched
-from trotline.processes.fork_client import Nursery
+from trotline.processes.child_config import ChildConfig
+from trotline.processes.child_process import WaitingChild
+from trotline.processes.fork_client import ForkServer
 from trotline.processes.supervised_child import start_child, worker_name
 from trotline.spider.spider import Spider
 from trotline.worker.supervisor import Child, Supervisor
-from trotline.worker.tools import Policy
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What worker processes are to do, and with how much."""
-
-    ref: str
-    """What `load` takes; the children load it again."""
-    frontier: str
-    sink: str
-    processes: int = 1
-    slots: int = 16
-    prefetch: int | None = None
-    max_pages: int | None = None
-    """Of the job: whoever visits them, they count."""
-    max_bytes: int | None = None
-    max_time: Seconds | None = None
-    """Of this command."""
-    allow_private: bool = False
-    allow: tuple[str, ...] = ()
-    proxy: Proxy | None = None
-    grace: Seconds = 30.0
-    storage_patience: Seconds = 600.0
-    """How long a file that cannot be written is waited for."""
-    memory: int = 1024 * MIB
-    """Bytes that one worker process may use."""
-    visits: bool = True
-    """A line in the ledger for every visit."""
-
-
-class Crew:
+class WorkerPool:
     """A supervisor and its children, for one job."""
 
     def __init__(
         self,
-        plan: Plan,
+        ref: str,
+        settings: Settings,
         spider: Spider,
         opened: OpenJob,
-        launched: Sequence[Launched] = (),
+        launched: Sequence[WaitingChild] = (),
         *,
         strict: bool = False,
     ) -> None:
-        """`strict`: nobody is started with a version of the spider's file that the job does not know."""
-        self._plan = plan
+        """`ref` is what `load` takes: the children load it again. `strict`: no child is started with a version of the
+        spider's file that the job does not accept."""
+        self._ref = ref
+        self._settings = settings
         self._opened = opened
         self._launched = list(launched)
-        self._version = code_version(plan.ref)
+        self._version = code_version(ref)
         self._strict = strict
-        self._nursery: Nursery | None = None
+        self._fork_server: ForkServer | None = None
         self._begun = False
         self._supervisor = Supervisor(
             self._spawn,
             opened.frontier,
-            count=plan.processes,
+            count=settings.processes,
             parse=(spider.limits or Limits()).parse,
-            grace=plan.grace,
-            memory=plan.memory,
-            evidence=components.evidence_path(plan.frontier),
+            grace=settings.grace,
+            memory=settings.memory,
+            evidence=components.evidence_path(settings.frontier),
             about=self._about,
         )
 
@@ -86,8 +58,8 @@ class Crew:
         try:
             await self._supervisor.run()
         finally:
-            if self._nursery is not None:
-                self._nursery.close()
+            if self._fork_server is not None:
+                self._fork_server.close()
 
     def stop(self) -> None:
         """Children finish what is in flight; a second call ends them at once."""
@@ -114,7 +86,7 @@ class Crew:
 
     def processes(self) -> int:
         """Those that live; before the first is there, those that are about to."""
-        return len(self._supervisor.children) if self._begun else self._plan.processes
+        return len(self._supervisor.children) if self._begun else self._settings.processes
 
     def held_back(self) -> str:
         if self._supervisor.stopping:
@@ -122,29 +94,15 @@ class Crew:
         return next((child.status for child in self._supervisor.children if child.status), "")
 
     async def _spawn(self, place: int) -> Child:
-        plan = self._plan
         self._begun = True
-        # One that is started only to be stopped takes nothing.
-        pages = 0 if self._is_replaced() else None
         return start_child(
-            Orders(
+            ChildConfig(
                 name=worker_name(place),
-                ref=plan.ref,
-                frontier=plan.frontier,
-                sink=plan.sink,
+                ref=self._ref,
+                settings=self._settings,
                 job=self._opened.job,
-                policy=Policy(
-                    slots=plan.slots,
-                    prefetch=plan.prefetch,
-                    max_pages=pages,
-                    grace=plan.grace,
-                    storage_patience=plan.storage_patience,
-                    memory=plan.memory,
-                    visits=plan.visits,
-                ),
-                allow_private=plan.allow_private,
-                allow=plan.allow,
-                proxy=plan.proxy,
+                # One that is started only to be stopped takes nothing.
+                max_pages=0 if self._is_replaced() else None,
                 keeper=process_name(),
                 marker=-1,
                 status=-1,
@@ -154,22 +112,22 @@ class Crew:
 
     def _is_replaced(self) -> bool:
         """The file is another one than that which the others were started with: then all leave, and look again."""
-        version = code_version(self._plan.ref) if self._strict else self._version
+        version = code_version(self._ref) if self._strict else self._version
         if version == self._version or self._opened.job.accepts(version):
             return False
         if not self._supervisor.stopping:
             self._supervisor.stop()
         return True
 
-    def _ready_child(self) -> Launched | None:
+    def _ready_child(self) -> WaitingChild | None:
         """A process that is warm already, if there is one. Where a child has died others may follow."""
         if self._launched:
             return self._launched.pop()
-        if self._nursery is not None:
-            return self._nursery.launch()
+        if self._fork_server is not None:
+            return self._fork_server.launch()
         if self._supervisor.deaths.restarts:
             # It takes as long to be ready as a new interpreter: this once, a new interpreter it is.
-            self._nursery = Nursery()
+            self._fork_server = ForkServer()
         return None
 
     def _about(self, child: Child) -> About:
@@ -177,7 +135,7 @@ class Crew:
             host=socket.gethostname(),
             process=os.getpid(),
             version=self._version,
-            slots=self._plan.slots,
+            slots=self._settings.slots,
             memory=child.resident(),
             held_back=child.status,
         )

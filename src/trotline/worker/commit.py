@@ -30,7 +30,8 @@ from trotline.model.visit_row import VisitRow
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
 from trotline.worker.finished_visit import Visit, buried_for_defect, without
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.policy import Policy
+from trotline.worker.tools import Tools
 
 log = logging.getLogger("trotline.commit")
 

@@ -16,8 +16,9 @@ from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
 from trotline.worker.finished_visit import Visit, buried_for_defect
 from trotline.worker.last_failure import Setbacks
+from trotline.worker.policy import Policy
 from trotline.worker.start_queue import Starts
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.tools import Tools
 from trotline.worker.visit import Visitor
 
 log = logging.getLogger("trotline.worker")
