@@ -1,12 +1,11 @@
 """Tasks on their way into a frontier that may be away for a while."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Sequence
 
 from trotline.config import backends
-from trotline.coordinator.seed_feed import HIGH_WATER, LOOK_AGAIN, Feed
-from trotline.errors import FrontierUnreachable
+from trotline.coordinator.seed_feed import HIGH_WATER, Feed
+from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Progress
 from trotline.model.lease import Admission
 from trotline.model.task import Task
@@ -17,8 +16,6 @@ __all__ = ["HIGH_WATER", "open_feed"]
 
 PATIENCE: Seconds = 60.0
 """A server that is away this long is not coming back by itself."""
-
-T = TypeVar("T")
 
 
 def open_feed(
@@ -54,24 +51,10 @@ class _Patient:
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         # Putting the same tasks again is harmless, whatever became of the first try.
-        return await self._patiently(lambda: self._opened.frontier.put(tasks))
+        return await until_reachable(lambda: self._opened.frontier.put(tasks), self._away, within=self._patience)
 
     async def progress(self) -> Progress:
-        return await self._patiently(self._opened.console.progress)
+        return await until_reachable(self._opened.console.progress, self._away, within=self._patience)
 
-    async def _patiently(self, deed: Callable[[], Awaitable[T]]) -> T:
-        until: Seconds | None = None
-        while True:
-            try:
-                done = await deed()
-            except FrontierUnreachable as error:
-                now = asyncio.get_running_loop().time()
-                until = until or now + self._patience
-                if now >= until:
-                    raise
-                self._say(f"the frontier is away, and asked again: {error.what}")
-                await asyncio.sleep(LOOK_AGAIN)
-            else:
-                if until is not None:
-                    self._say("")
-                return done
+    def _away(self, why: str) -> None:
+        self._say(why and f"the frontier is away, and asked again: {why}")

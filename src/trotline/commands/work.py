@@ -16,7 +16,8 @@ from trotline.commands.retire_jobs import retire_old
 from trotline.commands.stored_rows import ask
 from trotline.config import backends, components
 from trotline.config.settings import Settings
-from trotline.errors import FrontierError, FrontierUnreachable, SettingsError, SinkUnreachable, TrotlineError
+from trotline.errors import FrontierError, SettingsError, SinkUnreachable, TrotlineError
+from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, State
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
@@ -292,13 +293,11 @@ class _Member:
             else ending_of(await opened.console.progress(), opened.job.rules)
         )
 
-    async def _patiently(self, deed: Callable[[], Awaitable[T]]) -> T:
-        """A frontier that is away at the end of a job is asked again, until somebody stops us."""
-        while True:
-            try:
-                return await deed()
-            except FrontierUnreachable as error:
-                if self._stopped.is_set() or backends.is_local(self._settings.frontier):
-                    raise
-                self._tell(News(what=What.AWAY, reason=error.what))
-                await self._rest()
+    async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
+        """A frontier that is away at the end of a job is asked again, until we are asked to stop."""
+        return await until_reachable(
+            call,
+            lambda why: self._tell(News(what=What.AWAY, reason=why)) if why else None,
+            give_up=lambda: self._stopped.is_set() or backends.is_local(self._settings.frontier),
+            pause=lambda _: self._rest(),
+        )

@@ -179,9 +179,17 @@ def open_sink(sink: str, job: str = "", started_at: Moment = 0.0) -> Sink:
 
 
 async def check_sink(sink: str) -> None:
-    """Raises SinkError if it cannot be used; makes nothing."""
+    """Raises SinkError if an existing one cannot be used; creates nothing."""
+    offer = _sink(sink)
     with _installed(sink):
-        await _sink(sink).check(sink)
+        if offer.check is not None:
+            await offer.check(sink)
+            return
+        opened = offer.open(sink, "", 0.0)
+        try:
+            await opened.open()
+        finally:
+            await opened.close()
 
 
 def open_ledger(sink: str) -> Ledger | None:

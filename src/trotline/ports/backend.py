@@ -66,14 +66,14 @@ class SinkOffer:
     parse: Callable[[str], str]
     open: Callable[[str, str, Moment], Sink]
     """URL, and whose records these are: the job's id and its start."""
-    check: Callable[[str], Awaitable[None]]
-    """Can it be used? Raises SinkError; makes no file and no table."""
     look: Callable[[str, Mapping[str, int]], str]
     """A shell command that shows some rows. Gets the number of rows by kind, the most first."""
     ledger: Callable[[str], Ledger] | None = None
     """The visits that it keeps, for reading. None: it keeps none."""
     rows: "RowReader | None" = None
     """None: the rows are in a file that is read as it is, or somewhere else."""
+    check: Callable[[str], Awaitable[object]] | None = None
+    """Can it be used? Raises SinkError; creates nothing. None: opening an existing one creates nothing either."""
     no_rows: str = ""
     """Why there is no reader, and what to do: "text|hint"."""
     schema: "SchemaAdmin | None" = None

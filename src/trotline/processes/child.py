@@ -15,7 +15,8 @@ import msgspec
 
 from trotline.config import backends, components
 from trotline.config.spider_loader import load
-from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TrotlineError
+from trotline.errors import FrontierError, SinkError, TrotlineError
+from trotline.frontier.reconnect import until_reachable
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.processes import memory
@@ -30,8 +31,6 @@ from trotline.worker.worker import Worker
 
 TURN: Seconds = 0.5
 """How often the child says that its loop turns, and what holds it back."""
-OPEN_AGAIN: Seconds = 1.0
-"""How often a child that starts looks whether the frontier is back."""
 
 log = logging.getLogger("trotline.child")
 
@@ -91,14 +90,12 @@ def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
 async def _open_frontier(config: ChildConfig) -> OpenJob:
     """A server that is away just now is waited for: to fail to start would end the whole worker, and its supervisor has
     used the same server already, so the address is right."""
-    while True:
-        try:
-            return await backends.open_frontier(config.settings.frontier, config.job, config.keeper)
-        except FrontierUnreachable as error:
-            if backends.is_local(config.settings.frontier):
-                raise
-            log.warning("frontier.away %s", error.what)
-            await asyncio.sleep(OPEN_AGAIN)
+    place = config.settings.frontier
+    return await until_reachable(
+        lambda: backends.open_frontier(place, config.job, config.keeper),
+        lambda why: log.warning("frontier.%s %s", "away" if why else "back", why),
+        give_up=lambda: backends.is_local(place),
+    )
 
 
 async def _work(config: ChildConfig, spider: Spider) -> int:

@@ -5,8 +5,9 @@ import logging
 
 import msgspec
 
-from trotline.errors import FrontierError, FrontierUnreachable, ValidatorsError
+from trotline.errors import FrontierError, ValidatorsError
 from trotline.frontier.gate_result import Sifted
+from trotline.frontier.reconnect import until_reachable
 from trotline.model import task_json
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
@@ -82,14 +83,10 @@ class Visitor:
         """Everybody is told before anything else comes of the answer: from now on strangers leave the session alone.
         A frontier that is away is waited for, as it is when the visit ends."""
         self._logins.add(session)
-        while True:
-            try:
-                await self._tools.frontier.session_home(session, self._home)
-            except FrontierUnreachable as error:
-                log.warning("frontier.away %s", error.what)
-                await asyncio.sleep(1.0)
-            else:
-                return
+        await until_reachable(
+            lambda: self._tools.frontier.session_home(session, self._home),
+            lambda why: log.warning("frontier.%s %s", "away" if why else "back", why),
+        )
 
     async def _ask(self, lease: Lease, delay: Seconds) -> Visit:
         task = lease.task

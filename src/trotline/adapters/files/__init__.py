@@ -27,14 +27,6 @@ def _sink(url: str, job: str, started_at: Moment) -> Sink:
     return (CsvSink if scheme == "csv" else ParquetSink)(path, job=job, started_at=started_at)
 
 
-async def _check(url: str) -> None:
-    sink = _sink(url, "", 0.0)
-    try:
-        await sink.open()
-    finally:
-        await sink.close()
-
-
 def _look(url: str, kinds: Mapping[str, int]) -> str:
     path = path_of(url)
     if scheme_of(url) == "parquet":
@@ -52,7 +44,6 @@ BACKEND = Backend(
         forms=("jsonl:PATH", "csv:PATH", "parquet:PATH"),
         parse=_parse,
         open=_sink,
-        check=_check,
         look=_look,
         no_rows="the records are in {} already, and only a database can be exported"
         "|Use that file as it is, or run the spider with --out FILE.db",

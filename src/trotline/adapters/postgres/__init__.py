@@ -48,11 +48,6 @@ async def _upgrade(url: str) -> SchemaUpgrade:
         await sink.close()
 
 
-async def _check(url: str) -> None:
-    # Opening it would make its tables.
-    await _status(url)
-
-
 def _snapshot(url: str, kind: str | None, site: str | None) -> AbstractContextManager[Iterable[Row]]:
     from trotline.adapters.postgres.export_reader import snapshot
 
@@ -88,7 +83,8 @@ BACKEND = Backend(
         forms=("postgresql://HOST/DATABASE",),
         parse=server_url,
         open=_sink,
-        check=_check,
+        # Opening it would make its tables.
+        check=_status,
         look=_look,
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count),

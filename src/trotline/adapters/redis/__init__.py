@@ -67,14 +67,6 @@ def _sink(url: str, job: str, started_at: Moment) -> Sink:
     return OutboxSink(url, job=job)
 
 
-async def _check_sink(url: str) -> None:
-    sink = _sink(url, "", 0.0)
-    try:
-        await sink.open()
-    finally:
-        await sink.close()
-
-
 def _look(url: str, kinds: Mapping[str, int]) -> str:
     # Written here as it may be shown: without a password.
     return f"trotline write --from {shlex.quote(redaction.url(url))} --sink URL --until-empty"
@@ -110,7 +102,6 @@ BACKEND = Backend(
         forms=("redis://HOST:PORT/0?outbox=NAME",),
         parse=_parse_sink,
         open=_sink,
-        check=_check_sink,
         look=_look,
         no_rows="{} is where results wait for a writer, and not a database"
         "|Name the database that the writer fills: --sink postgresql://HOST/DATABASE",

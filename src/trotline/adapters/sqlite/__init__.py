@@ -55,14 +55,6 @@ def _sink(url: str, job: str, started_at: Moment) -> Sink:
     return SqliteSink(path_of(url), job=job, started_at=started_at)
 
 
-async def _check_sink(url: str) -> None:
-    sink = _sink(url, "", 0.0)
-    try:
-        await sink.open()
-    finally:
-        await sink.close()
-
-
 def _ledger(url: str) -> Ledger:
     from trotline.adapters.sqlite.sink import SqliteSink
 
@@ -110,7 +102,6 @@ BACKEND = Backend(
         forms=("sqlite:PATH",),
         parse=lambda text: file_url(text, "sqlite"),
         open=_sink,
-        check=_check_sink,
         look=_look,
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count),

@@ -28,12 +28,6 @@ def _ledger(url: str) -> Ledger:
     return FolderSink(Path(path_of(url)))
 
 
-async def _check(url: str) -> None:
-    sink = _sink(url, "", 0.0)
-    await sink.open()
-    await sink.close()
-
-
 def _look(url: str, kinds: Mapping[str, int]) -> str:
     return f"ls {shlex.quote(path_of(url))}/*.json"
 
@@ -80,7 +74,6 @@ FOLDER = Backend(
         forms=("folder:PATH",),
         parse=lambda text: file_url(text, "folder"),
         open=_sink,
-        check=_check,
         look=_look,
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count),
