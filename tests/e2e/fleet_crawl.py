@@ -20,7 +20,7 @@ from tests.e2e.running import WITHIN, Running, call, start
 from trotline.config import backends
 from trotline.errors import FrontierError
 from trotline.model.job import Progress
-from trotline.ports.backend import OpenJob
+from trotline.testing.frontier_contract import Client, client
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class Crawl:
     sink_url: str
     stack: AsyncExitStack
     workers: list[Running] = field(default_factory=list)
-    _frontier: OpenJob | None = None
+    _frontier: Client | None = None
 
     @property
     def environment(self) -> dict[str, str]:
@@ -161,7 +161,7 @@ class Crawl:
         self.workers.append(running)
         return running
 
-    async def frontier(self) -> OpenJob:
+    async def frontier(self) -> Client:
         if self._frontier is None:
             self._frontier = await newest(self.frontier_url)
             self.stack.push_async_callback(self._frontier.close)
@@ -217,14 +217,14 @@ async def eventually(look: Callable[[], Awaitable[T]], fits: Callable[[T], bool]
             await asyncio.sleep(0.02)
 
 
-async def newest(frontier_url: str) -> OpenJob:
+async def newest(frontier_url: str) -> Client:
     """The frontier of the newest job, as an operator sees it."""
     jobs = await backends.open_jobs(frontier_url)
     try:
         job = (await jobs.all())[-1]
     finally:
         await jobs.close()
-    return await backends.open_frontier(frontier_url, job)
+    return client(await backends.open_frontier(frontier_url, job))
 
 
 def fetched(site: ManyHosts) -> dict[str, list[float]]:

@@ -112,7 +112,7 @@ async def books(frontier: str) -> dict[str, tuple[Job, Progress]]:
     found = {}
     for job in await jobs.all():
         opened = await backends.open_frontier(frontier, job)
-        found[job.id] = (job, await opened.progress())
+        found[job.id] = (job, await opened.console.progress())
         await opened.close()
     await jobs.close()
     return found

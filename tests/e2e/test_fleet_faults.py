@@ -19,7 +19,7 @@ from tests.e2e.fleet_crawl import SPIDER, Crawl, Terms, crawl, eventually, newes
 from tests.e2e.held_site import HeldSite
 
 from trotline.errors import FrontierUnreachable
-from trotline.ports.backend import OpenJob
+from trotline.testing.frontier_contract import Client
 
 pytestmark = pytest.mark.xdist_group("fleet faults")
 
@@ -237,7 +237,7 @@ async def test_a_worker_that_is_told_to_stop_hands_back_at_once_what_it_has_not_
     assert progress.admitted == len(site.names)
 
 
-async def handed_back(frontier: OpenJob, down_to: int, told: float) -> float:
+async def handed_back(frontier: Client, down_to: int, told: float) -> float:
     await eventually(frontier.progress, lambda progress: progress.leased <= down_to)
     return time.monotonic() - told
 
