@@ -49,6 +49,7 @@ async def test_rejected_records_are_in_the_summary_and_their_pages_are_visited_a
         spider.write_text(SPIDER.format(url=site.url, size="len(name)").replace("float(name)", "pass"))
         revived = await call(tmp_path, "dead", "site", "--why", "bad record", "--revive")
         assert "5 pages of site-1 will be visited again" in revived.out
+        assert "trotline run site.py --allow-private" in revived.out
         await call(tmp_path, "dead", "site", "--revive")
         second = await call(tmp_path, "run", "site.py", "--allow-private", "--json")
 

@@ -107,7 +107,7 @@ async def _revive(wish: Wish, target: Target, console: "Console") -> None:
         click.echo(json_line({"job": target.job.id, "revived": risen}))
     elif risen:
         click.echo(f"{count(risen, 'page')} of {target.job.id} will be visited again, with a fresh start.")
-        click.echo(f"Go on with the command of the last run:  {same('run', _file(target))}")
+        click.echo(f"Go on with the command of the last run:  {same('run', _file(target), job=target.job)}")
     else:
         click.echo(
             f"Nothing to revive in {target.job.id}" + (f" with a reason like {wish.why!r}." if wish.why else ".")

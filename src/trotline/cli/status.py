@@ -121,7 +121,7 @@ def portrait(look: Look) -> list[str]:
         lines += ["", "dead", *(f"{count(number):>9}  {safe(why, 100)}" for why, number in ordered)]
         lines += ["", f"look at them: {same('dead', job.spider)}"]
     if p.finished_at is None and not p.leased:
-        work = same("work", file_of(job.spider))
+        work = same("work", file_of(job.spider), job=job)
         lines += ["", f"go on: the same `trotline run` command as before, or any number of: {work}"]
     return lines
 

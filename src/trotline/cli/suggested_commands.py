@@ -10,6 +10,7 @@ import click
 
 from trotline.cli.main import trotline
 from trotline.config.urls import public
+from trotline.model.job import Job
 from trotline.rules import redaction
 
 CARRIED = ("frontier", "sink", "out", "allow_private", "allow", "proxy", "proxy_mode")
@@ -21,9 +22,12 @@ def typed() -> str:
     return shlex.join(["trotline", *(redaction.text(word) for word in sys.argv[1:] if word != "--fresh")])
 
 
-def same(name: str, *words: str, command: str | None = None) -> str:
-    """`trotline NAME WORDS`, and those of the carried options that NAME knows: of `command`, or of the one at work."""
+def same(name: str, *words: str, command: str | None = None, job: Job | None = None) -> str:
+    """`trotline NAME WORDS`, and those of the carried options that NAME knows: of `command`, or of the one at work; and
+    which private addresses the job may visit."""
     options = [word for option in _carried(name, _given(command)) for word in option]
+    if job is not None and not any(word.startswith("--allow") for word in options):
+        options += job.rules.allowed
     return shlex.join(["trotline", name, *words, *options])
 
 

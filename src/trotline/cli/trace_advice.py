@@ -60,6 +60,11 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
         """The same for commands that store rows."""
         return self.also + (f" --sink {shlex.quote(public(self.given_sink))}" if self.given_sink else "")
 
+    @property
+    def also_to_visit(self) -> str:
+        """The same for commands that visit pages: which private addresses the job may visit."""
+        return self.also_to_store + "".join(f" {shlex.quote(word)}" for word in self.job.rules.allowed)
+
 
 def now_and_next(facts: Facts, story: Story, where: Where, *, has_ledger: bool) -> tuple[list[str], list[Deed]]:
     sentences = [*_now(facts, story, where), *_unknown(facts, story, where, has_ledger)]
@@ -181,7 +186,7 @@ def _put_in(facts: Facts, where: Where, route: str) -> str:
         url = shlex.quote(safe_url(facts.url, 2000))
         return f"echo {url} | trotline push {file} - --route {route} --job {safe(where.job.id)}{where.also}"
     seed = json_line({"url": safe_url(facts.url, 2000), "job_type": route})
-    return f"echo {shlex.quote(seed)} | trotline run {file} --seeds -{where.also_to_store}"
+    return f"echo {shlex.quote(seed)} | trotline run {file} --seeds -{where.also_to_visit}"
 
 
 def _private(url: str) -> str:
@@ -210,7 +215,7 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
             elif facts.lane_view is not None and facts.lane_view.paused:
                 yield "let it go on", f"trotline resume {job} --lane {safe(facts.lane_view.lane)}{where.also}"
             if not facts.workers:
-                yield "go on", f"trotline {'work' if where.fleet else 'run'} {file}{where.also_to_store}"
+                yield "go on", f"trotline {'work' if where.fleet else 'run'} {file}{where.also_to_visit}"
             return
         case Fate.NEVER:
             yield "put it in yourself", _put_in(facts, where, route)

@@ -121,7 +121,7 @@ def _portrait(target: Target) -> list[str]:
     if report.crew:
         lines += ["", *(row.plain.rstrip() for row in crew_table(report.crew, 0, report.job))]
     elif p.finished_at is None:
-        lines += ["", f"no worker takes part; start one: {same('work', file_of(report.job.spider))}"]
+        lines += ["", f"no worker takes part; start one: {same('work', file_of(report.job.spider), job=report.job)}"]
     if report.errors:
         lines += ["", "errors", *(f"{count(n):>9}  {safe(why, 100)}" for why, n in by_number(report.errors, _MOST))]
     return lines

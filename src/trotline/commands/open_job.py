@@ -1,5 +1,6 @@
 """Which job is meant."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -17,7 +18,9 @@ class JobFound(NamedTuple):
     """The latest job of this name until now: the same one, if it goes on."""
 
 
-async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "") -> JobFound:
+async def open_job(
+    frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "", allowed: Sequence[str] = ()
+) -> JobFound:
     """The unfinished job of this spider, or one whose end was never told; else a new one.
 
     Whoever goes on with a job by name wants it done with the code that is here now: its version is let in.
@@ -26,7 +29,7 @@ async def open_job(frontier: str, spider: Spider, version: str, *, fresh: bool, 
     try:
         latest = await jobs.latest(spider.name)
         if fresh or latest is None or latest.announced or await is_cancelled(frontier, latest):
-            rules = msgspec.structs.replace(spider.rules, source=source)
+            rules = msgspec.structs.replace(spider.rules, source=source, allowed=tuple(allowed))
             return JobFound(await jobs.start(spider.name, rules, version), False, latest)
         if not latest.accepts(version):
             latest = await jobs.admit(latest.id, version)

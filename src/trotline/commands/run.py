@@ -52,7 +52,14 @@ async def run(
             kept = msgspec.structs.replace(settings, frontier=f"sqlite:{folder}/frontier.db")
             return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)
     version = code_version(plan.ref)
-    found = await open_job(settings.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
+    found = await open_job(
+        settings.frontier,
+        spider,
+        version,
+        fresh=plan.fresh,
+        source=source_of(plan.ref),
+        allowed=settings.allow_options,
+    )
     job, resumed, _ = found
     opened = await backends.open_frontier(settings.frontier, job)
     await give_budget(opened.console, spider, settings.max_pages, settings.max_bytes)

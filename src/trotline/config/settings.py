@@ -62,6 +62,13 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
         """The proxy, with its mode."""
         return None if self.proxy is None else msgspec.structs.replace(self.proxy, mode=self.proxy_mode)
 
+    @property
+    def allow_options(self) -> tuple[str, ...]:
+        """As they are typed."""
+        if self.allow_private:
+            return ("--allow-private",)
+        return tuple(word for place in self.allow for word in ("--allow", place))
+
     def of(self, spider: str) -> Self:
         """With the places where this spider's tasks and records are."""
         return msgspec.structs.replace(self, frontier=self.frontier_of(spider), sink=self.sink_of(spider))

@@ -29,6 +29,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """Query keys whose values no output of the job shows, beside the usual ones."""
     source: str = ""
     """The name of the file or module that the job was started from."""
+    allowed: tuple[str, ...] = ()
+    """The options of its command that allow private addresses: commands that go on with the job need them again."""
     own_limits: dict[str, int | float] = {}
     """Limits and trap rules that the spider sets itself; what they cut is wanted. The others have their defaults."""
 
