@@ -50,6 +50,8 @@ class TestSqliteMemory(FrontierContract):
         "f11_a_job": "a memory has one job",
         "f5_the_places_of_a_job_whose_workers_all_died_come_back_to_the_others": "a memory has one job",
         "f12_a_lane_paused_in_one_job_runs_in_another": "a memory has one job",
+        "f12_a_lane_paused_in_one_job_slows_no_other": "a memory has one job",
+        "f12_a_paused_job_slows_no_other": "a memory has one job",
         "f18_what_one_job_was_told_another_need_not_ask": "a memory has one job",
     }
 

@@ -63,6 +63,15 @@ def waits(lane: Lane, job: str, bounds: Bounds, free_at: Moment) -> Lane:
     return msgspec.structs.replace(lane, claims=(msgspec.structs.replace(own, wants_at=free_at), *others))
 
 
+def withdrawn(lane: Lane, job: str) -> Lane:
+    """The lane after this job was paused in it: its bounds are not in force, and it waits for no turn."""
+    claims = tuple(
+        msgspec.structs.replace(claim, used_at=0.0, wants_at=0.0) if claim.job == job else claim
+        for claim in lane.claims
+    )
+    return msgspec.structs.replace(lane, claims=claims)
+
+
 def freed(lane: Lane, job: str, now: Moment) -> Lane:
     """The lane after this job gave a place back: others who wait for one may have it from now on."""
     if all(claim.wants_at != NEVER or claim.job == job for claim in lane.claims):

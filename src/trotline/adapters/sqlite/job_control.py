@@ -19,11 +19,13 @@ def want(turn: Turn, lane: str | None, wanted: int) -> None:
     """The job, or one lane of it, is to run, to pause, to drain, or (the job alone) to end."""
     if lane is None:
         turn.db.execute("UPDATE job SET paused = ?, state_at = ? WHERE id = ?", (wanted, turn.now, turn.job))
-        if wanted == CANCELLED:
+        if wanted in (CANCELLED, PAUSED):
             turn.release_lanes()
         return
     row = turn.lane_named(lane)
     row.paused = wanted
+    if wanted == PAUSED:
+        row.pace = lane_sharing.withdrawn(row.pace, turn.name)
     turn.db.execute("UPDATE lane SET paused = ? WHERE id = ?", (wanted, row.id))
 
 

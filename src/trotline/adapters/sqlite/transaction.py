@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from trotline.adapters.sqlite.lane_row import SELECT, LaneRow, open_lane
-from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, READY, RESTING, WAITING
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, PAUSED, READY, RESTING, WAITING
 from trotline.errors import FrontierGone
 from trotline.model.job import LaneRules
 from trotline.model.time import Moment
@@ -228,10 +228,10 @@ class Turn:
 
 
 def living(db: sqlite3.Connection, names: Iterable[str]) -> frozenset[str]:
-    """Which of these jobs have not ended."""
+    """Which of these jobs may start something: neither ended nor paused."""
     found = db.execute(
         "SELECT name FROM job WHERE name IN (SELECT value FROM json_each(?))"
-        f" AND finished_at IS NULL AND paused <> {CANCELLED}",
+        f" AND finished_at IS NULL AND paused NOT IN ({CANCELLED}, {PAUSED})",
         (json.dumps(list(names)),),
     )
     return frozenset(name for (name,) in found)

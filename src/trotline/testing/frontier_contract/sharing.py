@@ -247,6 +247,27 @@ class SharePromises:
         assert await a.lease("a", 1) == []
         assert len(await b.lease("b", 1)) == 1
 
+    async def test_f12_a_paused_job_slows_no_other(self, bench: Bench) -> None:
+        quick, slow = await two_jobs(bench, steady(10.0), steady(5.0))
+        await take_turns(bench, [quick, slow], 2.0)
+
+        await slow.steer(State.PAUSED)
+        given, of_paused = await take_turns(bench, [quick, slow], 10.0)
+
+        assert of_paused == []
+        assert_polite(starts_of(given), 0.1)
+        assert len(given) >= 90, f"{len(given)} of 100"
+
+    async def test_f12_a_lane_paused_in_one_job_slows_no_other(self, bench: Bench) -> None:
+        a, b = await two_jobs(bench, steady(10.0), steady(10.0))
+        await take_turns(bench, [a, b], 2.0)
+
+        await b.steer(State.PAUSED, SHOP)
+        given, of_paused = await take_turns(bench, [a, b], 10.0)
+
+        assert of_paused == []
+        assert len(given) >= 90, f"{len(given)} of 100"
+
 
 def careful(rate: float = 10.0, concurrency: int = 100) -> LaneRules:
     """Rules of a spider that heeds robots.txt."""

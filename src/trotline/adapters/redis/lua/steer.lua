@@ -35,6 +35,12 @@ else
   if lane[STATE] == DRAINING then book.draining = book.draining - 1 end
   if verb == "draining" then book.draining = book.draining + 1 end
   lane[STATE] = STATES[verb]
+  local mine = lane[MINE]
+  if verb == "paused" and mine > 0 then
+    -- Its bounds are not in force, and it waits for no turn.
+    lane[CLAIMS][mine + USED], lane[CLAIMS][mine + WANTS] = 0, 0
+    change(lane)
+  end
 end
 write_lanes()
 close_books()
