@@ -120,3 +120,13 @@ async def test_a_worker_stops_after_its_time_and_the_job_goes_on(tmp_path: Path)
         site.release()
         assert (await fleet.call("work", "site.py", "--until-finished", "--json")).code == 0
         assert await fleet.names() == sorted(site.names)
+
+
+async def test_a_job_that_stopped_at_its_limit_goes_on_when_it_is_started_again(fleet: Fleet, site: HeldSite):
+    written(fleet.folder, site, more="concurrency=16")
+    for total in (10, 20):
+        worker = await fleet.start("work", "site.py", "--until-finished", "--slots", "4")
+        ended = await fleet.call("start", "site.py", "--max-pages", "10", "--json")
+        assert (await worker.end()).code == 0
+        assert (ended.code, ended.summary["ending"]) == (0, "stopped at limit")
+        assert (ended.summary["job"], site.visits.total()) == ("site-1", total)

@@ -97,6 +97,11 @@ async def test_a_sink_that_vanishes_in_the_middle_of_a_run_is_named(site: HeldSi
     assert "--fresh" in ended.err
     assert not (tmp_path / file).exists(), "no half of the rows is left behind as if it were all"
 
+    resumed = await call(tmp_path, *RUN, "--out", out.name)
+    assert resumed.code == 2, "it would finish without the rows of before"
+    assert "there is no row in" in resumed.err
+    assert out.name in resumed.err
+
     again = await call(tmp_path, *RUN, "--out", out.name, "--fresh")
     assert again.code == 0, again
     assert sorted(row["name"] for row in rows_of(out)) == sorted(site.names)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from trotline.errors import FrontierGone, SinkGone, TrotlineError
 
-_ANEW = "Put it back and run the same command again; or visit everything anew: the same command with --fresh."
+_ANEW = "Put it back and run the same command again; or visit all pages again: run or start with --fresh."
 
 
 class Presence:

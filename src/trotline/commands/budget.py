@@ -1,6 +1,6 @@
 """How much of a job may be done: whoever starts or resumes it gives it a budget, and the frontier keeps it."""
 
-from trotline.model.job import Budget
+from trotline.model.job import Budget, State
 from trotline.ports.console import Console
 from trotline.spider.spider import Spider
 
@@ -12,6 +12,9 @@ async def give_budget(console: Console, spider: Spider, pages: int | None, size:
     limited = budget.pages is not None or budget.size is not None
     if limited or progress.budget != Budget():
         await console.set_budget(budget if limited else Budget())
+    if progress.state is State.CANCELLED and progress.spent:
+        # Workers cancel a job whose budget is spent, so that all of them and the coordinator leave it.
+        await console.steer(State.RUNNING)
 
 
 async def lower_budget(console: Console, spider: Spider, pages: int | None, size: int | None) -> None:

@@ -41,6 +41,8 @@ async def open_job(
 async def is_cancelled(frontier: str, job: Job) -> bool:
     opened = await backends.open_frontier(frontier, job)
     try:
-        return (await opened.console.progress()).state is State.CANCELLED
+        progress = await opened.console.progress()
+        # One that stopped at its limit goes on with the next one.
+        return progress.state is State.CANCELLED and not progress.spent
     finally:
         await opened.close()

@@ -12,7 +12,7 @@ from trotline.commands.open_job import open_job
 from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import seed
 from trotline.commands.startup_notes import about_code, about_others, about_seeds, bad_lines, source_of
-from trotline.commands.stored_rows import ask
+from trotline.commands.stored_rows import ask, refuse_lost_rows
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
@@ -69,6 +69,7 @@ async def run(
     sink = backends.open_sink(settings.sink, job.id, job.started_at)
     try:
         await sink.open()
+        await refuse_lost_rows(sink, settings.sink, opened)
         run_ = _Run(plan, spider, resumed, opened, sink, launched)
         run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
         ending = await run_.until_end(show)

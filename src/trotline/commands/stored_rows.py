@@ -1,9 +1,11 @@
 """What a sink holds, by its own count."""
 
 from trotline.config import backends
-from trotline.errors import SinkError
+from trotline.config.urls import shown
+from trotline.errors import SinkError, SinkGone
 from trotline.model.job import Job
 from trotline.model.row_counts import Stored
+from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
 
 
@@ -13,6 +15,22 @@ async def ask(sink: Sink, *, rows: bool) -> Stored | None:
         return await sink.count(rows=rows)
     except SinkError:
         return None
+
+
+async def refuse_lost_rows(sink: Sink, url: str, opened: OpenJob) -> None:
+    """SinkGone if the job has stored records and its sink has no row at all: another sink, or its rows are gone. To go
+    on would end as "finished" without them."""
+    records = (await opened.console.progress()).tallies.get("records", 0)
+    if not records:
+        return
+    stored = await ask(sink, rows=True)
+    if stored is None or stored.rows is None or any(stored.rows.values()):
+        return
+    raise SinkGone(
+        f"{opened.job.id} has stored {records:,} records, and there is no row in {shown(url)}:"
+        " it is another sink than before, or its rows were deleted",
+        hint="Name the sink of before (--sink), or put its rows back; or visit all pages again, with --fresh.",
+    )
 
 
 async def count_rows(sink_url: str, job: Job) -> Stored | None:

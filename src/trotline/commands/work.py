@@ -13,10 +13,10 @@ from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
 from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
-from trotline.commands.stored_rows import ask
+from trotline.commands.stored_rows import ask, refuse_lost_rows
 from trotline.config import backends, components
 from trotline.config.settings import Settings
-from trotline.errors import FrontierError, SettingsError, SinkUnreachable, TrotlineError
+from trotline.errors import FrontierError, SettingsError, SinkGone, SinkUnreachable, TrotlineError
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, State
 from trotline.model.time import Seconds
@@ -211,10 +211,16 @@ class _Member:
             sink = backends.open_sink(settings.sink, opened.job.id, opened.job.started_at)
             try:
                 await sink.open()
+                if not backends.is_local(settings.sink):
+                    # Files may be one for each machine, and empty on a new one.
+                    await refuse_lost_rows(sink, settings.sink, opened)
             except SinkUnreachable as error:
                 self._bear(error, settled=self._worked)
                 await sink.close()
                 return None
+            except SinkGone:
+                await sink.close()
+                raise
             self._worked = True
             self._told.clear()
             news = News(what=What.JOINED, job=opened.job, version=found.version, upgraded=found.upgraded)

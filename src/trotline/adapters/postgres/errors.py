@@ -13,8 +13,8 @@ _WAIT = "Try again in a moment. Workers do so by themselves, and lose nothing me
 _UP = f"Is the server up, and are host and port right? {_WAIT}"
 _UPGRADE = "Make the tables with: trotline db upgrade --sink URL"
 _BROUGHT_BACK = (
-    "They were there when this command began. Restore them and run the same command again; or visit everything anew: "
-    "the same command with --fresh."
+    "They were there when this command began. Restore them and run the same command again; or visit all pages again: "
+    "run or start with --fresh."
 )
 _BY_STATE = {
     "3D000": ("there is no such database", "Make it first: createdb NAME"),
