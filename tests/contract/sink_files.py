@@ -9,13 +9,35 @@ import os
 import subprocess
 import sys
 import textwrap
+from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from trotline.adapters.files.csv_parquet import CsvSink, ParquetSink
 from trotline.adapters.files.jsonl import JsonlSink
 from trotline.adapters.sqlite.sink import SqliteSink, read_records
 from trotline.model.record import Record
+
+
+class FolderSink:
+    """The example of docs/how-to/embed-it.md."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    async def write(self, batch: Sequence[Record]) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        for record in batch:
+            identity = json.dumps([record.site, record.kind, record.key])
+            path = self.folder / f"{sha256(identity.encode()).hexdigest()}.json"
+            path.write_text(json.dumps(asdict(record)))
+
+    async def close(self) -> None:
+        pass
+
 
 SINKS: dict[str, Any] = {"db": SqliteSink, "jsonl": JsonlSink, "csv": CsvSink, "parquet": ParquetSink}
 

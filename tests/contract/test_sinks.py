@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from tests.contract.sink_files import SINKS, keys_in, lines
+from tests.contract.sink_files import SINKS, FolderSink, keys_in, lines
 
 from trotline.adapters.files.csv_parquet import CsvSink, ParquetSink
 from trotline.adapters.files.jsonl import JsonlSink
@@ -88,40 +88,32 @@ class TestParquetSink(SinkContract):
         return once(identified(fields) for fields in pq.read_table(sink.place.file).to_pylist())
 
 
-class FolderSink:
-    """A sink as the how-to shows it, in its first draft: one file per record, whatever was there before."""
-
-    def __init__(self, folder):
-        self.folder = folder
-
-    async def write(self, batch):
-        for record in batch:
-            path = self.folder / record.kind / f"{record.key}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(record.data))
-
-    async def close(self):
-        pass
-
-
 class FolderContract(SinkContract):
     async def rows(self, sink):
-        paths = sink.folder.glob("*/*.json")
-        return {("shop", path.parent.name, path.stem): json.loads(path.read_text()) for path in paths}
+        found = [json.loads(path.read_text()) for path in sink.folder.glob("*.json")]
+        return {(row["site"], row["kind"], row["key"]): row["data"] for row in found}
 
 
 async def test_the_suite_passes_what_is_right_and_catches_what_is_wrong(tmp_path):
     suite = FolderContract()
     await suite.test_what_was_written_is_there(FolderSink(tmp_path / "right"))
     await suite.test_s1_the_same_batch_twice_leaves_the_same_state(FolderSink(tmp_path / "right"))
+    await suite.test_s5_one_key_in_two_kinds_and_two_sites_is_four_rows(FolderSink(tmp_path / "sites"))
 
     for broken in (
         suite.test_s2_an_older_sighting_does_not_overwrite_a_newer_one,
         suite.test_s3_a_batch_with_an_impossible_record_is_not_stored_at_all,
-        suite.test_s5_one_key_in_two_kinds_and_two_sites_is_four_rows,
     ):
         with pytest.raises(AssertionError):
             await broken(FolderSink(tmp_path / broken.__name__))
+
+
+async def test_the_folder_of_the_how_to_is_not_left_whatever_a_site_calls_its_things(tmp_path):
+    sink = FolderSink(tmp_path / "in" / "side")
+    await sink.write([product("../../x"), product("/x"), product("."), product("a/b"), product(kind="../../y")])
+
+    assert [tmp_path / "in"] == list(tmp_path.iterdir())
+    assert 5 == len(list(sink.folder.iterdir()))
 
 
 async def test_without_a_way_to_read_the_suite_says_what_is_missing(tmp_path):

@@ -1,29 +1,13 @@
 """Trotline from Python: an application that embeds it, and brings its own sink."""
 
-import json
-from collections.abc import Sequence
-from pathlib import Path
-
 import pytest
+from tests.contract.sink_files import FolderSink
 
-from trotline import App, Page, Record, Spider, TrotlineError
+from trotline import App, Page, Spider, TrotlineError
+from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.config import backends
+from trotline.model.job import State
 from trotline.testing.shop import DemoShop
-
-
-class FolderSink:
-    """One JSON file per record; writing a record again replaces its file."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    async def write(self, batch: Sequence[Record]) -> None:
-        for record in batch:
-            path = self.folder / record.kind / f"{record.key}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(record.data))
-
-    async def close(self) -> None:
-        pass
 
 
 def products(shop: str) -> Spider:
@@ -51,7 +35,7 @@ async def test_an_application_starts_a_job_works_on_it_and_gets_its_rows(tmp_pat
             progress = await app.progress(job)
 
     assert progress.finished_at is not None
-    assert 30 == len(list((tmp_path / "out" / "product").iterdir()))
+    assert 30 == len(list((tmp_path / "out").iterdir()))
 
 
 async def test_work_without_a_job_says_what_to_do(tmp_path):
@@ -77,3 +61,55 @@ async def test_a_finished_job_is_not_taken_up_again_and_a_new_start_crawls_anew(
 
     assert "embedded-2" == job.id
     assert 3 == len((tmp_path / "rows.jsonl").read_text().splitlines())
+
+
+async def test_a_finished_job_is_concluded_by_the_next_start_of_the_same_app(tmp_path):
+    async with DemoShop(products=3) as shop:
+        spider = products(shop.url)
+        frontier, rows = f"sqlite:{tmp_path}/frontier.db", tmp_path / "rows.csv"
+        async with App(frontier=frontier, sink=str(rows), allow_private=True) as app:
+            first = await app.start(spider)
+            await app.work(spider, slots=4)
+            second = await app.start(spider)
+
+            # A file of CSV is there when its job was finished, and not before.
+            assert 1 + 3 == len(rows.read_text().splitlines())
+            assert (await app.progress(first)).finished_at is not None
+            await app.work(spider, slots=4)
+            pages = [(await app.progress(job)).done for job in (first, second)]
+
+    assert ("embedded-1", "embedded-2") == (first.id, second.id)
+    assert pages[0] == pages[1] > 3
+    jobs = SqliteJobs(str(tmp_path / "frontier.db"))
+    assert [True, True] == [job.announced for job in await jobs.all()]
+    await jobs.close()
+
+
+async def test_a_cancelled_job_stays_as_it_is_and_the_next_start_is_a_new_job(tmp_path):
+    async with DemoShop(products=3) as shop:
+        spider = products(shop.url)
+        frontier = f"sqlite:{tmp_path}/frontier.db"
+        async with App(frontier=frontier, sink=f"{tmp_path}/rows.jsonl", allow_private=True) as app:
+            first = await app.start(spider)
+            opened = await backends.open_frontier(frontier, first)
+            await opened.console.steer(State.CANCELLED)
+            await opened.close()
+
+            second = await app.start(spider)
+
+            assert first.id != second.id
+            assert 0 == (await app.progress(first)).done
+
+
+async def test_an_unfinished_job_is_continued_by_the_next_start_of_the_same_app(tmp_path):
+    async with DemoShop(products=30) as shop:
+        spider = products(shop.url)
+        frontier, sink = f"sqlite:{tmp_path}/frontier.db", FolderSink(tmp_path / "out")
+        async with App(frontier=frontier, sink=sink, allow_private=True) as app:
+            first = await app.start(spider)
+            await app.work(spider, slots=4, max_pages=2)
+            second = await app.start(spider)
+            await app.work(spider, slots=4)
+
+    assert first.id == second.id
+    assert 30 == len(list((tmp_path / "out").iterdir()))

@@ -67,7 +67,7 @@ class App:
     ) -> None:
         await self._sink.finish()
         for opened in self._opened.values():
-            # Last of all: a job whose end was never told is gone on with, and its sink finished, by the next start.
+            # Last of all: the sink of a finished job that is not announced is finished by the next start.
             await opened.frontier.announce_finish()
             await opened.close()
         await self._sink.close()
@@ -77,7 +77,10 @@ class App:
         jobs = await backends.open_jobs(self._frontier_url)
         try:
             job = await jobs.latest(spider.name)
-            if job is None or job.announced:
+            if job is not None and job.ended_at is not None:
+                await self._conclude(job)
+                job = None
+            if job is None:
                 job = await jobs.start(spider.name, spider.rules)
         finally:
             await jobs.close()
@@ -135,6 +138,14 @@ class App:
 
     async def progress(self, job: Job) -> Progress:
         return await (await self._open(job)).console.progress()
+
+    async def _conclude(self, job: Job) -> None:
+        """Finish the rows of an ended job and announce its end; the order is the one of leaving the App."""
+        if not job.announced:
+            await self._sink.finish()
+            await (await self._open(job)).frontier.announce_finish()
+        if opened := self._opened.pop(job.id, None):
+            await opened.close()
 
     async def _open(self, job: Job) -> OpenJob:
         if job.id not in self._opened:
