@@ -372,6 +372,65 @@ class BrokenFrontier(DiaryFrontier):
         return await super().settle(worker, settlements)
 
 
+class FailsAtFirst:
+    """A port whose first calls raise an error that the port does not promise."""
+
+    keeps_visits = False
+    generation = 0
+
+    def __init__(self, port, times):
+        self.port = port
+        self.times = times
+        self.moments = []
+
+    def _fail(self):
+        self.moments.append(asyncio.get_running_loop().time())
+        if len(self.moments) <= self.times:
+            raise ConnectionResetError("Connection reset by peer")
+
+    async def write(self, batch, visits=()):
+        self._fail()
+        await self.port.write(batch, visits)
+
+    async def settle(self, worker, settlements):
+        self._fail()
+        return await self.port.settle(worker, settlements)
+
+
+@pytest.mark.parametrize("place", ["sink", "frontier"])
+@pytest.mark.parametrize(("visits", "times"), [(1, 1), (3, 1), (3, 2)])
+def test_an_unexpected_error_that_passes_costs_no_page(place, visits, times):
+    bench = Bench()
+    failing = FailsAtFirst(getattr(bench, place), times)
+    bench.tools = msgspec.structs.replace(bench.tools, **{place: failing})
+
+    async def story(committer):
+        for token in range(1, visits + 1):
+            committer.add(visit(token, records=[str(token)]))
+
+    bench.run(story)
+
+    settled = bench.frontier.settled
+    assert [Done()] * visits == [settled[token].outcome for token in range(1, visits + 1)]
+    assert len(bench.sink.rows) == visits
+
+
+@pytest.mark.parametrize("place", ["sink", "frontier"])
+def test_a_visit_is_tried_once_more_after_a_short_pause_before_it_is_buried(place):
+    bench = Bench()
+    failing = FailsAtFirst(getattr(bench, place), 2)
+    bench.tools = msgspec.structs.replace(bench.tools, **{place: failing})
+
+    async def story(committer):
+        committer.add(visit(1, records=["1"]))
+
+    bench.run(story)
+
+    assert bench.frontier.settled[1].outcome.why == "defect: ConnectionResetError: Connection reset by peer"
+    first, second = failing.moments[:2]
+    assert 0.1 <= second - first <= 1
+
+
 def test_a_page_that_a_defect_keeps_from_being_stored_is_buried_alone():
     bench = Bench()
     bench.sink = BrokenSink(bench.diary, ["2", "5"])

@@ -2,6 +2,9 @@
 
 Store, then admit and settle. Any other order can lose data: a crash in between only means that the page is
 visited again, and both sink and frontier ignore the repeat.
+
+An error that the port does not promise: the batch goes visit by visit, a visit that fails is tried once more after a
+pause, and buried as `defect: ...` if it fails again. The rest of the batch is stored and settled.
 """
 
 import asyncio
@@ -38,6 +41,8 @@ log = logging.getLogger("trotline.commit")
 _FIRST_WAIT: Seconds = 0.5
 _LONGEST_WAIT: Seconds = 3.0
 """A server that is back is used within seconds, however long it was away."""
+_BEFORE_LAST_TRY: Seconds = 0.5
+"""An unexpected error may pass by itself (a connection that was reset): a page is not buried for that."""
 MOST_DEFECTS = 20
 """Pages in a row that may be buried for a defect of storing or settling. After so many it is not the pages."""
 
@@ -125,8 +130,9 @@ class Committer:
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
 
-    async def _stored(self, batch: list[Visit]) -> list[Visit]:
-        """The batch as it was stored. If storing it meets a defect, visit by visit: one page pays, and not the crew."""
+    async def _stored(self, batch: list[Visit], *, last: bool = False) -> list[Visit]:
+        """The batch as it was stored. If storing it meets a defect, visit by visit: one page pays, and not the crew.
+        `last`: a single visit that is buried if it fails again."""
         try:
             return await self._store(batch)
         except SinkError:
@@ -134,10 +140,13 @@ class Committer:
             raise
         except Exception as error:
             log.error("store.failed %s", redaction.text(traceback.format_exc()))
-            if len(batch) == 1:
+            if last:
                 # Not even its line for the ledger: that may be what cannot be stored.
                 return [self._culprit(batch[0], error)]
-            return [stored for visit in batch for stored in await self._stored([visit])]
+        if len(batch) == 1:
+            await asyncio.sleep(_BEFORE_LAST_TRY)
+            return await self._stored(batch, last=True)
+        return [stored for visit in batch for stored in await self._stored([visit])]
 
     async def _store(self, batch: list[Visit]) -> list[Visit]:
         """The batch as it was stored: without the records that can never be, which are reported with their page."""
@@ -166,19 +175,23 @@ class Committer:
             return records, []
         return records, [line for visit in batch for line in visit.lines(self._tools.job, self._worker)]
 
-    async def _settle(self, batch: list[Visit]) -> None:
+    async def _settle(self, batch: list[Visit], *, last: bool = False) -> None:
+        """As `_stored`: visit by visit after a defect, and each once more."""
         try:
-            await self._settle_all(batch)
+            return await self._settle_all(batch)
         except (FrontierGone, FrontierUnreachable):
             # Its rows are stored. There is nothing left that could be told, or waited for any longer.
             raise
         except Exception as error:
             log.error("settle.failed %s", redaction.text(traceback.format_exc()))
-            if len(batch) > 1:
-                for visit in batch:
-                    await self._settle([visit])
-            else:
-                await self._settle_all([self._culprit(batch[0], error)], grave=True)
+            if last:
+                return await self._settle_all([self._culprit(batch[0], error)], grave=True)
+        if len(batch) == 1:
+            await asyncio.sleep(_BEFORE_LAST_TRY)
+            await self._settle(batch, last=True)
+        else:
+            for visit in batch:
+                await self._settle([visit])
 
     def _culprit(self, visit: Visit, error: Exception) -> Visit:
         """What is left of a visit that cannot be stored or settled: its grave. Whoever meets a defect with page after
