@@ -4,24 +4,14 @@ import random
 import tempfile
 from pathlib import Path
 
-import pytest
+from tests.contract.postgres_places import anywhere, everywhere, postgres_servers  # noqa: F401 - fixtures
 
-pytest.register_assert_rewrite(
-    "trotline.testing.frontier_contract",
-    "trotline.testing.frontier_hands",
-    "trotline.testing.frontier_machine",
-    "trotline.testing.frontier_model",
-    "trotline.testing.frontier_operators",
-)
-
-from tests.contract.postgres_places import anywhere, everywhere, postgres_servers  # noqa: E402, F401 - fixtures
-
-from trotline.adapters.sqlite.jobs import SqliteJobs  # noqa: E402 - asserts are rewritten first
-from trotline.model.job import Job, LaneRules  # noqa: E402
-from trotline.model.time import Moment, Seconds  # noqa: E402
-from trotline.testing.clients import sqlite_client  # noqa: E402
-from trotline.testing.clocks import ServerClock  # noqa: E402
-from trotline.testing.frontier_contract import BRISK, Client  # noqa: E402
+from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.model.job import Job, LaneRules
+from trotline.model.time import Moment, Seconds
+from trotline.testing.clients import sqlite_client
+from trotline.testing.clocks import ServerClock
+from trotline.testing.frontier_contract import BRISK, Client
 
 
 class SqliteFileBench:

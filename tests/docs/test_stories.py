@@ -10,12 +10,15 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from tests.docs.console import trotline
 from tests.docs.pages import DOCS, ROOT, blocks
+from trotline.errors import SinkRejects, SinkUnreachable
 from trotline.testing.shop import DemoShop
+from trotline.testing.sink_contract import product
 
 README = ROOT / "README.md"
 TUTORIAL = DOCS / "learn" / "first-spider.md"
@@ -170,7 +173,7 @@ def test_the_fleet_of_the_tutorial_works_without_any_service(shop: DemoShop, tmp
 def test_a_program_that_embeds_a_spider_gets_its_rows(
     shop: DemoShop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, sink = (block.text for block in blocks(EMBEDDING, "python"))
+    program, sink = (block.text for block in blocks(EMBEDDING, "python")[:2])
     program = program.replace('sink="sqlite:shop.db"', 'sink=FolderSink(Path("out")), allow_private=True')
     catalog = ModuleType("shop")
     exec(here(blocks(README, "python")[1].text, shop), vars(catalog))  # noqa: S102 - our own page
@@ -183,5 +186,21 @@ def test_a_program_that_embeds_a_spider_gets_its_rows(
     assert callable(main)
     asyncio.run(main())
 
-    stored = {path.stem for path in (tmp_path / "out" / "product").glob("*.json")}
-    assert stored == {one.sku for one in shop.truth}
+    stored = [json.loads(path.read_text()) for path in (tmp_path / "out").glob("*.json")]
+    assert {row["key"] for row in stored} == {one.sku for one in shop.truth}
+
+
+async def test_a_sink_tells_what_cannot_be_stored_now_and_what_never_can() -> None:
+    class Client:
+        async def post(self, rows: list[dict[str, Any]]) -> None:
+            raise ConnectionResetError("reset")
+
+    names: dict[str, Any] = {}
+    exec(blocks(EMBEDDING, "python")[3].text, names)  # noqa: S102 - our own page
+    sink = names["RowsApi"](Client())
+
+    with pytest.raises(SinkUnreachable, match="rows API: reset"):
+        await sink.write([product("T1")])
+    with pytest.raises(SinkRejects) as refused:
+        await sink.write([product("T1"), product("x" * 201)])
+    assert refused.value.rejected == {1: "key over 200 characters"}

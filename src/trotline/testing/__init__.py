@@ -1,6 +1,7 @@
 """For tests of spiders and adapters: `visit()`, the contract suites, the demo shop, the torture
 server, the DNS server, a forward proxy. Imported when first used."""
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,22 @@ _HOMES = {
     "TortureServer": "torture",
     "visit": "visiting",
 }
+
+_SUITES = (
+    "frontier_contract",
+    "frontier_hands",
+    "frontier_machine",
+    "frontier_model",
+    "frontier_operators",
+    "jobs_contract",
+    "leadership_contract",
+    "ledger_contract",
+    "sink_contract",
+)
+if pytest := sys.modules.get("pytest"):
+    # Here, because this runs before any suite can be imported. Without it a failing assert shows no values: pytest
+    # rewrites the asserts of test files only.
+    pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 __all__ = [
     "DemoShop",

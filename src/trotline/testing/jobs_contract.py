@@ -1,7 +1,7 @@
 """The promises of the Jobs port as tests that any backend can inherit.
 
 class TestMyJobs(JobsContract):
-    @pytest.fixture
+    @pytest_asyncio.fixture
     async def jobs(self, tmp_path):
         jobs = MyJobs(tmp_path)
         yield jobs

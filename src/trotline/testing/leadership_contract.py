@@ -52,6 +52,8 @@ async def lead(leadership: Leadership, candidate: str = "ann", office: str = "sh
 class LeadershipContract:
     """L1 to L10. A subclass gives a fixture `bench` that is a LeadershipBench."""
 
+    pytestmark = pytest.mark.asyncio
+
     @pytest.fixture
     def bench(self) -> LeadershipBench:
         raise NotImplementedError("give the suite a bench")

@@ -60,6 +60,10 @@ FULL = line(
 
 
 class LedgerContract:
+    """V1 to V3. A subclass provides the fixture `ledger`."""
+
+    pytestmark = pytest.mark.asyncio
+
     def second(self, ledger: Any) -> Any:
         """Another one on the same place, as a second worker has it; None if that is not possible."""
         return None

@@ -6,7 +6,8 @@
             return FolderSink(tmp_path)
 
         async def rows(self, sink):
-            return {("shop", "product", path.stem): json.loads(path.read_text()) for path in sink.folder.glob("*")}
+            found = [json.loads(path.read_text()) for path in sink.folder.glob("*.json")]
+            return {(row["site"], row["kind"], row["key"]): row["data"] for row in found}
 
 `rows` says what the sink holds. Without it only the tests that need no reading run; the others say what is missing.
 The `sink` fixture must give an empty sink every time.
@@ -37,6 +38,10 @@ def product(
 
 
 class SinkContract:
+    """S1 to S6. A subclass provides the fixture `sink`."""
+
+    pytestmark = pytest.mark.asyncio
+
     async def rows(self, sink: Any) -> Rows:
         """What the sink holds: (site, kind, key) -> data."""
         raise NotImplementedError("override `async def rows(self, sink)`: it answers {(site, kind, key): data}")

@@ -1,7 +1,7 @@
 """The promises of the Frontier port as tests that any backend can inherit.
 
     class TestMyFrontier(FrontierContract):
-        @pytest.fixture
+        @pytest_asyncio.fixture
         async def bench(self, tmp_path):
             bench = MyBench(tmp_path)
             yield bench
