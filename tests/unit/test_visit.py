@@ -128,6 +128,33 @@ def test_a_file_that_is_not_there_is_named():
         visit(product, "pages/none.html")
 
 
+def test_session_and_site_are_the_tests_to_say():
+    spider = Spider("shop")
+
+    @spider.page
+    def account(page: Page):
+        yield {"who": page.session, "site": page.site}
+        yield page.task("/orders", session=page.session)
+
+    harvest = visit(account, "<p>", session="anna", site="shop-de")
+
+    [record] = harvest.records
+    assert record.data == {"who": "anna", "site": "shop-de"}
+    assert record.site == "shop-de"
+    assert [task.session for task in harvest.tasks] == ["anna"]
+
+
+def test_a_page_without_a_site_is_of_the_spiders_as_in_a_crawl():
+    spider = Spider("shop")
+
+    @spider.page
+    def account(page: Page):
+        yield {"who": page.session, "site": page.site}
+
+    [record] = visit(account, "<p>").records
+    assert (record.data, record.site) == ({"who": "", "site": "shop"}, "shop")
+
+
 def test_status_headers_and_meta_are_the_tests_to_say():
     spider = Spider("shop")
 

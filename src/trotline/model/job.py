@@ -100,7 +100,11 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """waiting + leased + done + dead = admitted, at every moment a caller can look."""
+    """waiting + leased + done + dead = admitted, at every moment a caller can look.
+
+    `finished_at` says whether the job has ended. `state` does not: it is what the operator wants of the job, and stays
+    RUNNING after the end.
+    """
 
     waiting: int
     leased: int
@@ -117,7 +121,9 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     sealed: bool = False
     """Seeding is over."""
     finished_at: Moment | None = None
+    """When nothing was left to do; None before that."""
     state: State = State.RUNNING
+    """What the operator wants of the job."""
     seen: str = ""
     """What is out of the ordinary in how it remembers URLs, and what that costs; see `Memory`."""
     budget: Budget = Budget()

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
@@ -16,6 +16,7 @@ from trotline.rules import urls
 from trotline.spider.harvest import read, read_async
 from trotline.spider.page import Page
 from trotline.spider.route import Route
+from trotline.spider.task_drafts import Draft
 
 _MARKUP = ("<", "{", "[")
 
@@ -27,26 +28,31 @@ def visit(
     status: int = 200,
     headers: Mapping[str, str] | None = None,
     meta: dict[str, Any] | None = None,
+    *,
+    session: str = "",
+    site: str = "",
 ) -> Harvest:
     """What `route` harvests from a page: a file's path (relative to where the tests run), its HTML, or its bytes.
 
+    `meta`, `session` and `site` are what the handler reads as `page.meta`, `page.session` and `page.site`; the site is
+    the spider's name by default.
     `harvest.tasks` has every task that the page leads to, those of `page.follow()` included. A handler that raises
     raises HandlerFailed here, with the author's own error as its cause.
     """
     spider = route.spider
-    task = _task(route, url, meta or {})
+    task = _task(route, url, meta=meta or {}, session=session, site=site or spider.name)
     pairs = tuple((name.lower(), value) for name, value in (headers or {}).items())
     seen = Page(task, Answer(url=url, status=status, headers=pairs, body=_body(page)))
     if route.is_async:
-        harvest = _run(read_async(spider, route, seen, site=spider.name, seen_at=0.0))
+        harvest = _run(read_async(spider, route, seen, site=task.site, seen_at=0.0))
     else:
-        harvest = read(spider, route, seen, site=spider.name, seen_at=0.0)
+        harvest = read(spider, route, seen, site=task.site, seen_at=0.0)
     return _with_follows(route, harvest)
 
 
-def _task(route: Route, url: str, meta: dict[str, Any]) -> Task:
+def _task(route: Route, url: str, **fields: Unpack[Draft]) -> Task:
     """As the gate would have admitted it: records without a key get the same names as in a crawl."""
-    task = route.task(url, meta=meta)
+    task = route.task(url, **fields)
     address = urls.read(url, route.spider.urls or urls.DEFAULTS)
     if isinstance(address, urls.Refusal):
         raise ValueError(f"{url!r} cannot be visited: {address.why}")
