@@ -53,6 +53,16 @@ def test_a_status_has_one_meaning(status: int, kind: Kind, final: bool) -> None:
     assert (kind, final) == (verdict.kind, verdict.final)
 
 
+def test_a_rejected_login_is_not_sent_again() -> None:
+    login = Task(url="https://shop.example/login", route="orders", method="POST", body=b"user=a&password=b")
+    answer = Answer(url=login.url, status=401, headers=(), body=b"Wrong name or password.")
+    verdict = judge(login, answer, limits=Limits(), now=NOW)
+
+    assert (verdict.kind, verdict.final) == (Kind.BLOCKED, True)
+    assert verdict.why == "401 to a POST: rejected logins are not sent again"
+    assert judge(login, answer, limits=Limits(), now=NOW, wanted_statuses=(401,)).kind is Kind.OK
+
+
 @pytest.mark.parametrize("status", [404, 403, 500, 301])
 def test_a_status_that_the_route_wants_is_ok(status: int) -> None:
     assert verdict_on(status, wanted=(status,), location="/x").kind == Kind.OK

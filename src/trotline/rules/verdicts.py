@@ -68,7 +68,7 @@ def judge(
         return _UNCHANGED if conditional_requests.asks(task) else _UNASKED
     if status in _REDIRECTS:
         return _redirect(task, answer, limits)
-    return _refusal(answer, now)
+    return _refusal(task, answer, now)
 
 
 def retry_after(value: str | None, now: Moment) -> Seconds | None:
@@ -111,7 +111,7 @@ def _redirect(task: Task, answer: Answer, limits: Limits) -> Verdict:
     return Verdict(Kind.MOVED, str(answer.status), location=target)
 
 
-def _refusal(answer: Answer, now: Moment) -> Verdict:
+def _refusal(task: Task, answer: Answer, now: Moment) -> Verdict:
     status = answer.status
     why = str(status)
     vendor = challenge(answer)
@@ -121,6 +121,9 @@ def _refusal(answer: Answer, now: Moment) -> Verdict:
     if status == 429 or (wait is not None and (status >= 500 or status == 403)):
         # Whatever the number: who says when to come back is asking for quiet, not failing.
         return Verdict(Kind.THROTTLED, why, retry_after=wait)
+    if status == 401 and task.method == "POST":
+        # A wrong password stays wrong, and sites lock accounts after a few of them.
+        return Verdict(Kind.BLOCKED, "401 to a POST: rejected logins are not sent again", final=True)
     if status in _DENIALS:
         return Verdict(Kind.BLOCKED, why, retry_after=wait)
     if status >= 500 or status in _PASSING:
