@@ -223,7 +223,7 @@ def test_b17_traps_are_refused_and_counted() -> None:
     calendar = [f"https://shop.example/calendar?date={year}-01-01" for year in range(2027, 2100)]
     sessions = [f"https://shop.example/p?jsessionid={number}" for number in range(40)]
     ours = gate()
-    repeating = Likeness("pages alike: same text", "trap: same text", alike=True, repeats=True)
+    repeating = Likeness("pages alike: same text but for digits", "trap: same text", alike=True, repeats=True)
     follow = Follow(route="r", urls=[*deep, *calendar, *sessions])
     sifted = ours.sift_alike(repeating, [], [follow], PARENT, HERE, NOW)
 

@@ -117,7 +117,7 @@ def test_lines_come_every_five_seconds_and_on_change():
     changes = [line.strip() for line in out if "waiting" not in line]
     assert changes == [
         "0:01  sink is slow",
-        "0:02  held back: over",
+        "0:02  no longer held back",
         "0:03  lane books.example rests for 28 s: 429, they asked for 30 s",
     ]
 
@@ -260,3 +260,14 @@ def test_reasons_beyond_the_shown_ones_are_counted():
     buried = tuple(Burial(why=f"broken: {500 + number}", count=10 - number) for number in range(9))
     text = said(summary(ending="finished with dead", dead=54, burials=buried))
     assert "9  for 3 other reasons" in text
+
+
+GUARDED = (
+    "refused: http://127.0.0.1:8010/catalog/ leads to the loopback address 127.0.0.1; use --allow 127.0.0.1 to visit it"
+)
+
+
+def test_the_advice_of_a_reason_is_shown_whole():
+    buried = (Burial(why=GUARDED, count=1, url="http://127.0.0.1:8010/catalog/"),)
+
+    assert GUARDED in said(summary(ending="finished with dead", dead=1, burials=buried))

@@ -213,6 +213,11 @@ def test_what_is_neither_record_nor_task_is_rejected_with_what_would_be(item):
     assert "yield a dict" in only_why(yielding(item))
 
 
+@pytest.mark.parametrize(("item", "named"), [(7, "an int is"), ("x", "a str is"), (object(), "an object is")])
+def test_the_type_of_what_was_yielded_has_its_article(item, named):
+    assert only_why(yielding(item)).startswith(named)
+
+
 def test_an_explicit_record_keeps_kind_and_key_and_is_seen_when_leased():
     def product(page: Page):
         yield page.record("price", "T1", {"price": Decimal("1.5")})

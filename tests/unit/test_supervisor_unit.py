@@ -125,6 +125,20 @@ def test_a_child_that_dies_is_replaced_in_its_place_and_its_leases_go_back_at_on
     assert bench.supervisor.deaths.restarts == 1
 
 
+@pytest.mark.parametrize(("code", "how"), [(KILLED, "killed by signal 9"), (3, "exit code 3")])
+def test_a_death_is_told_in_a_sentence(caplog, code: int, how: str):
+    bench = Bench()
+
+    async def story(supervisor):
+        bench.born[0].end(code)
+        await asyncio.sleep(0.1)
+        bench.born[1].end(FINISHED)
+
+    bench.run(story)
+
+    assert [record.getMessage() for record in caplog.records] == [f"a worker process ended ({how}) and was replaced"]
+
+
 def test_the_page_that_was_being_read_is_named_as_the_guilty_one():
     bench = Bench()
 

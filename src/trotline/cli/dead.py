@@ -191,12 +191,12 @@ def listing(wish: Wish, spider: str, job: str, reasons: dict[str, int], first: l
         return [f"{job}: nothing is buried" + (f" for a reason like {wish.why!r}" if wish.why else "") + "."]
     lines = [f"{job}: {count(total)} dead", ""]
     ordered = sorted(reasons.items(), key=lambda item: -item[1])
-    lines += [f"{count(number):>7}  {safe(why, 100)}" for why, number in ordered[:10]]
+    lines += [f"{count(number):>7}  {safe(why)}" for why, number in ordered[:10]]
     if len(ordered) > 10:
         lines.append(f"{'':>7}  and {count(len(ordered) - 10, 'other reason')}")
     lines.append("")
     for grave in first:
-        lines.append(f"{grave.id}  {safe(grave.why, 60)}  {length(max(0.0, now - grave.died_at))} ago")
+        lines.append(f"{grave.id}  {safe(grave.why)}  {length(max(0.0, now - grave.died_at))} ago")
         lines.append(f"{'':16}  {safe_url(grave.url, 200)}")
         if said := grave.record or next(iter(grave.detail.splitlines()), ""):
             lines.append(f"{'':16}  {safe(said, 100)}")

@@ -25,7 +25,7 @@ def lines(burials: Sequence[Burial]) -> list[str]:
     width = max((len(count(burial.count)) for burial in shown), default=0)
     rows = []
     for burial in shown:
-        rows.append(f"{count(burial.count):>{width}}  {safe(burial.why.removeprefix(BAD_RECORD), 90)}")
+        rows.append(f"{count(burial.count):>{width}}  {safe(burial.why.removeprefix(BAD_RECORD))}")
         rows += [f"{'':>{width}}  {text}" for text in _example(burial)]
     if len(burials) > len(shown):
         others = burials[len(shown) :]

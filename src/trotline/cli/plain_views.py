@@ -22,6 +22,8 @@ JSON_EVERY: Seconds = 1.0
 MOST_DEATHS = 10
 """Reasons of dead tasks that get a line of their own when they first happen."""
 _DEAD = "dead: "
+_OVER = {"held back": "no longer held back"}
+"""What to say when a state ends, where its name and "over" would not be a sentence."""
 
 
 class View(Protocol):
@@ -84,7 +86,7 @@ class Lines:
         self._tell_deaths(report)
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
-        changes += [f"{key}: over" for key in self._state if key not in now]
+        changes += [_OVER.get(key, f"{key}: over") for key in self._state if key not in now]
         self._state = now
         for change in changes:
             self._echo(f"{clock(report.elapsed):>7}  {change}")

@@ -118,7 +118,7 @@ def portrait(look: Look) -> list[str]:
         lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
     if look.reasons:
         ordered = by_number(look.reasons, _MOST)
-        lines += ["", "dead", *(f"{count(number):>9}  {safe(why, 100)}" for why, number in ordered)]
+        lines += ["", "dead", *(f"{count(number):>9}  {safe(why)}" for why, number in ordered)]
         lines += ["", f"look at them: {same('dead', job.spider)}"]
     if p.finished_at is None and not p.leased:
         work = same("work", file_of(job.spider), job=job)

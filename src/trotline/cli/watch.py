@@ -123,5 +123,5 @@ def _portrait(target: Target) -> list[str]:
     elif p.finished_at is None:
         lines += ["", f"no worker takes part; start one: {same('work', file_of(report.job.spider), job=report.job)}"]
     if report.errors:
-        lines += ["", "errors", *(f"{count(n):>9}  {safe(why, 100)}" for why, n in by_number(report.errors, _MOST))]
+        lines += ["", "errors", *(f"{count(n):>9}  {safe(why)}" for why, n in by_number(report.errors, _MOST))]
     return lines

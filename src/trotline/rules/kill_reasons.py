@@ -26,6 +26,13 @@ def cause(code: int, *, hung: bool, parse: Seconds, memory: int, robots: bool = 
     return f"{reading} ended the worker (exit code {code})"
 
 
+def ending(code: int) -> str:
+    """How a process ended, by its exit code."""
+    if code == OUT_OF_MEMORY:
+        return "reached its memory limit"
+    return f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+
+
 def _name(number: int) -> str:
     try:
         return signal.Signals(number).name

@@ -23,7 +23,7 @@ import xxhash
 from trotline.rules.traps import TrapRules
 
 ALIKE_PAGES = "pages alike: "
-SAME = ALIKE_PAGES + "same text"
+SAME = ALIKE_PAGES + "same text but for digits"
 SOFT_404 = ALIKE_PAGES + "soft 404"
 SAME_TEXT = "trap: same text"
 NOT_FOUND = "trap: soft 404"

@@ -50,6 +50,8 @@ class _Shown(reprlib.Repr):
 
 
 _shown = _Shown()
+_VOWELS = frozenset("aeio")
+"""Not u: a UUID, a URL, a User."""
 
 
 def shown(value: Any) -> str:
@@ -58,7 +60,13 @@ def shown(value: Any) -> str:
         return _ADDRESS.sub("", _shown.repr(value))
     except Exception:
         # Somebody's __repr__, or a number too long to be written: the message is about something else.
-        return f"a {type(value).__name__} that cannot be shown"
+        return f"{type_of(value)} that cannot be shown"
+
+
+def type_of(value: object) -> str:
+    """Its type, for a message: "a str", "an int"."""
+    name = type(value).__name__
+    return f"an {name}" if name[:1].lower() in _VOWELS else f"a {name}"
 
 
 def said(error: BaseException) -> str:

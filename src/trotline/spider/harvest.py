@@ -11,7 +11,7 @@ from trotline.model.lease import Reject
 from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules.task_fields import shown
+from trotline.rules.task_fields import shown, type_of
 from trotline.spider.code_location import group, line_of, one_line, story
 from trotline.spider.page import Page
 from trotline.spider.records import (
@@ -179,7 +179,7 @@ class Basket:
             elif is_typed(item) and not isinstance(item, type):
                 kind = snake(type(item).__name__)
             else:
-                raise Unfit(f"a {type(item).__name__} is neither record nor task; {_YIELD}")
+                raise Unfit(f"{type_of(item)} is neither record nor task; {_YIELD}")
             # Counted before it is checked: one bad record must not shift the keys of those after it.
             index = self._next_index(kind)
             if route.model is not None and isinstance(item, dict):

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.rules.task_fields import LONGEST_KEY, said, shown
+from trotline.rules.task_fields import LONGEST_KEY, said, shown, type_of
 
 _AT = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<field>[^`]*)`$", re.DOTALL)
 _WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -71,7 +71,7 @@ def plain(item: Any) -> dict[str, Any]:
             raise Unfit(_reason(str(error))) from error
     data = _decode(wire)
     if not isinstance(data, dict):
-        raise Unfit(f"a {type(item).__name__} is not an object with named fields")
+        raise Unfit(f"{type_of(item)} is not an object with named fields")
     return data
 
 

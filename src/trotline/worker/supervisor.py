@@ -189,8 +189,8 @@ class Supervisor:
     async def _bury_child(self, child: Child, code: int) -> None:
         # Whoever stops us twice kills whatever page is just being read: that page did nothing.
         guilty = None if self._hurried else child.marker.suspect
-        if not self._stopping.is_set() and code != GAVE_UP:
-            log.warning("child.died name=%s code=%s guilty=%s", child.name, code, guilty)
+        if not self._stopping.is_set() and code not in (GAVE_UP, FAILED):
+            log.warning("a worker process ended (%s) and was replaced", kill_reasons.ending(code))
         self.deaths.restarts += 1
         mute = guilty is None and code not in (FAILED, GAVE_UP)
         if mute and not self._stopping.is_set() and self._may_come_again(child):
