@@ -44,7 +44,8 @@ async def test_rejected_records_are_in_the_summary_and_their_pages_are_visited_a
         assert "ValueError: could not convert string to float: 'page/3'" in first.out
 
         listed = await call(tmp_path, "dead", "site", "--why", "bad record")
-        assert "site-1: 5 dead" in listed.out or "5  bad record: size: expected int, got str" in listed.out
+        assert "site-1: 5 rejected records" in listed.out
+        assert "5  bad record: size: expected int, got str" in listed.out
 
         spider.write_text(SPIDER.format(url=site.url, size="len(name)").replace("float(name)", "pass"))
         revived = await call(tmp_path, "dead", "site", "--why", "bad record", "--revive")

@@ -253,7 +253,23 @@ def test_a_job_is_found_by_any_of_its_names(call: Call, job: str, name: str | No
     Path("shop.py").write_text(SPIDER)
     code, out, _ = call("dead", *([name] if name else []))
     assert code == 0
-    assert "shop-1: 3 dead" in out
+    assert "shop-1: 2 dead, 1 rejected record\n" in out
+
+
+def test_dead_are_tasks_and_rejected_are_records_in_every_command(call: Call, job: str):
+    dead = call("dead", "shop")[1]
+    assert dead.index("\ndead\n") < dead.index("1  blocked: 403") < dead.index("\nrejected records\n")
+    assert dead.index("\nrejected records\n") < dead.index("1  bad record: price: not a number")
+    assert "shop-1: 1 rejected record\n" in call("dead", "shop", "--why", "bad record")[1]
+    assert "shop-1: 1 dead\n" in call("dead", "shop", "--why", "broken")[1]
+
+    head, line = call("status")[1].splitlines()
+    assert dict(zip(head.split(), line.split(), strict=False))["rejected"] == "1"
+    closely = call("status", "shop")[1]
+    assert "done 1  dead 2  rejected 1\n" in closely
+    assert closely.index("\ndead\n") < closely.index("\nrejected records\n") < closely.index("bad record: price")
+    facts = json.loads(call("status", "shop", "--json")[1])
+    assert (facts["dead"], facts["rejected"]) == (2, 1)
 
 
 def test_a_misspelt_job_is_guessed(call: Call, job: str):

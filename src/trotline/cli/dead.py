@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.cli import dead_reasons_view
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import count, json_line, length, safe, safe_url
+from trotline.commands.dead_reasons import of_tasks_and_records
 from trotline.errors import SettingsError
 from trotline.model.job import Grave
 from trotline.model.time import iso
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 
 _ID = re.compile(r"[0-9a-f]{16}|r\d+")
 _AT_ONCE = 500
+_REASONS = 10
+"""Of dead tasks, and of rejected records."""
 _LINES = 120
 """Of a traceback."""
 
@@ -39,7 +43,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
 @click.command(
     epilog=examples(
-        "trotline dead shop                          why tasks were buried, and the first of them",
+        "trotline dead shop                          dead tasks and rejected records, by reason",
         "trotline dead shop 9f3c5a1b2c3d4e5f         everything about one",
         "trotline dead shop --why blocked --revive   give those a fresh start; then: trotline run shop.py",
         "trotline dead shop --export dead.jsonl      all of them, one JSON object per line",
@@ -61,7 +65,7 @@ def command(
     frontier: str | None,
     as_json: bool,
 ) -> None:
-    """Look at buried tasks, revive or export them.
+    """Look at dead tasks and rejected records, revive or export them.
 
     JOB is a spider's name, its file, or a job's id; it can be left out when this folder has jobs of one spider only.
     """
@@ -189,12 +193,9 @@ def listing(wish: Wish, spider: str, job: str, reasons: dict[str, int], first: l
     total = sum(reasons.values())
     if not total:
         return [f"{job}: nothing is buried" + (f" for a reason like {wish.why!r}" if wish.why else "") + "."]
-    lines = [f"{job}: {count(total)} dead", ""]
-    ordered = sorted(reasons.items(), key=lambda item: -item[1])
-    lines += [f"{count(number):>7}  {safe(why)}" for why, number in ordered[:10]]
-    if len(ordered) > 10:
-        lines.append(f"{'':>7}  and {count(len(ordered) - 10, 'other reason')}")
-    lines.append("")
+    tasks, records = of_tasks_and_records(reasons)
+    counted = dead_reasons_view.counted(sum(tasks.values()), sum(records.values()))
+    lines = [f"{job}: {counted}", *dead_reasons_view.tables(reasons, _REASONS), ""]
     for grave in first:
         lines.append(f"{grave.id}  {safe(grave.why)}  {length(max(0.0, now - grave.died_at))} ago")
         lines.append(f"{'':16}  {safe_url(grave.url, 200)}")

@@ -1,10 +1,10 @@
 """Dead tasks and rejected records, as a summary tells them: reason, number, example, command."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trotline.cli.suggested_commands import same
-from trotline.cli.text import count, safe, safe_url
-from trotline.commands.dead_reasons import BAD_RECORD, MOST, Burial
+from trotline.cli.text import by_number, count, safe, safe_url
+from trotline.commands.dead_reasons import BAD_RECORD, MOST, Burial, of_tasks_and_records
 
 _LONGEST_URL = 100
 _LONGEST_SAID = 100
@@ -18,6 +18,24 @@ def headline(dead: int, rejected: int) -> str:
     if rejected:
         parts.append(f"{count(rejected)} {'record was' if rejected == 1 else 'records were'} rejected")
     return "finished, but " + " and ".join(parts or ["some tasks are dead"])
+
+
+def counted(dead: int, rejected: int) -> str:
+    """`6 dead, 3 rejected records`: tasks and records are never added up."""
+    parts = [f"{count(dead)} dead"] if dead or not rejected else []
+    return ", ".join([*parts, *([count(rejected, "rejected record")] if rejected else [])])
+
+
+def tables(reasons: Mapping[str, int], most: int) -> list[str]:
+    """Reasons with their numbers, the most frequent first: of dead tasks, then of rejected records."""
+    rows: list[str] = []
+    for title, chosen in zip(("dead", "rejected records"), of_tasks_and_records(reasons), strict=True):
+        if not chosen:
+            continue
+        rows += ["", title, *(f"{count(number):>9}  {safe(why)}" for why, number in by_number(chosen, most))]
+        if len(chosen) > most:
+            rows.append(f"{'':>9}  and {count(len(chosen) - most, 'other reason')}")
+    return rows
 
 
 def lines(burials: Sequence[Burial]) -> list[str]:

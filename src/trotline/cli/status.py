@@ -5,12 +5,14 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from trotline.cli import dead_reasons_view
 from trotline.cli.job_argument import Target, console_of, find, jobs_here
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.summary import alike
 from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe
+from trotline.commands.dead_reasons import REJECTED
 from trotline.config.urls import public
 from trotline.model.job import LaneView, Progress, State
 from trotline.model.time import iso
@@ -86,13 +88,18 @@ def state(progress: Progress, *, alive: bool = True) -> str:
 
 
 def table(looks: list[Look]) -> list[str]:
-    head = ("job", "state", "waiting", "leased", "done", "dead", "started")
-    rows = [head]
+    head = ("job", "state", "waiting", "leased", "done", "dead", "rejected", "started")
+    rows: list[tuple[str, ...]] = [head]
     for look in looks:
         p = look.progress
-        numbers = (count(p.waiting), count(p.leased), count(p.done), count(p.dead))
+        numbers = map(count, (p.waiting, p.leased, p.done, p.dead, _rejected(p)))
         rows.append((safe(look.target.job.id, 40), state(p), *numbers, f"{_age(p)} ago"))
-    return columns(rows, right=(2, 3, 4, 5))
+    return columns(rows, right=(2, 3, 4, 5, 6))
+
+
+def _rejected(progress: Progress) -> int:
+    """Records that failed validation; their pages are done."""
+    return progress.tallies.get(REJECTED, 0)
 
 
 def _age(progress: Progress) -> str:
@@ -103,7 +110,8 @@ def portrait(look: Look) -> list[str]:
     p, job = look.progress, look.target.job
     lines = [
         f"{safe(job.id)}  {state(p)}, started {_age(p)} ago",
-        f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}",
+        f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}"
+        f"  rejected {count(_rejected(p))}",
     ]
     lines += [f"cut: {text}" for text in cut_lines(cuts(p, job.rules.own_limits))]
     if p.seen:
@@ -117,8 +125,7 @@ def portrait(look: Look) -> list[str]:
     if look.lanes:
         lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
     if look.reasons:
-        ordered = by_number(look.reasons, _MOST)
-        lines += ["", "dead", *(f"{count(number):>9}  {safe(why)}" for why, number in ordered)]
+        lines += dead_reasons_view.tables(look.reasons, _MOST)
         lines += ["", f"look at them: {same('dead', job.spider)}"]
     if p.finished_at is None and not p.leased:
         work = same("work", file_of(job.spider), job=job)
@@ -146,6 +153,7 @@ def facts(look: Look) -> dict[str, object]:
         "leased": p.leased,
         "done": p.done,
         "dead": p.dead,
+        "rejected": _rejected(p),
         "seen": p.seen,
         "tallies": p.tallies,
         "examples": p.examples,

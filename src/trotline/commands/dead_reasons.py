@@ -1,5 +1,7 @@
 """Why tasks of a job are dead and records were rejected, each reason with an example."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from trotline.ports.console import Console
@@ -25,6 +27,12 @@ class Burial(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def of_record(self) -> bool:
         return self.why.startswith(BAD_RECORD)
+
+
+def of_tasks_and_records(reasons: Mapping[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    """The reasons for which tasks are dead, and those for which records were rejected."""
+    records = {why: count for why, count in reasons.items() if why.startswith(BAD_RECORD)}
+    return {why: count for why, count in reasons.items() if why not in records}, records
 
 
 async def burials(console: Console) -> tuple[Burial, ...]:
