@@ -320,6 +320,18 @@ def test_the_dead_are_exported_as_json_lines_and_no_file_is_overwritten(call: Ca
     assert "there already" in err
 
 
+def test_trace_names_the_rejected_records_of_a_page_and_only_those(call: Call, job: str):
+    Path("shop.py").write_text(SPIDER)
+    out = call("trace", "https://shop.example/c", "shop")[1]
+
+    assert "1 record of this page was rejected and is not stored: price: not a number." in out
+    assert "trotline dead shop-1 r1\n" in out
+    assert call("dead", "shop-1", "r1")[0] == 0
+    assert "rejected" not in call("trace", "https://shop.example/b", "shop")[1]
+    facts = json.loads(call("trace", "https://shop.example/c", "shop", "--json")[1])
+    assert [reject["id"] for reject in facts["rejected"]] == ["r1"]
+
+
 # export and doctor
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from trotline.cli.text import json_line
 from trotline.cli.trace_view import Where, facts_of, lines
-from trotline.model.job import Job, LaneRules, LaneView, Progress, State, Whereabouts
+from trotline.model.job import Grave, Job, LaneRules, LaneView, Progress, State, Whereabouts
 from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
 from trotline.rules.url_history import Facts, Identity
@@ -144,6 +144,52 @@ def test_a_page_that_gave_nothing_points_to_the_selectors():
     assert "are the selectors right?" in told(visit(records=0, children=0), state="ended")
 
 
+REJECTS = (
+    Grave(id="r4", url=URL, route="product", why="bad record: price: expected float, got str", record='{"price":"?"}'),
+    Grave(id="r5", url=URL, route="product", why="bad record: sku: the key is missing", record="{}"),
+)
+
+
+def test_a_page_whose_records_were_rejected_says_so_and_not_that_nothing_was_found():
+    one = told(visit(records=0, children=0), state="ended", rejected=REJECTS[:1])
+    both = told(visit(records=3, children=0), state="ended", rejected=REJECTS)
+
+    assert "read: no record, 1 record rejected, no new link\n" in one
+    assert "1 record of this page was rejected and is not stored: price: expected float, got str." in one
+    assert "look at what was rejected  trotline dead shop-3 r4\n" in one
+    assert "selectors" not in one
+    assert "read: 3 records, 2 records rejected, no new link\n" in both
+    assert "2 records of this page were rejected and are not stored: price: expected float, got str; sku: the" in both
+    assert "trotline dead shop-3 r4 r5\n" in both
+
+
+def test_rejected_records_are_told_where_visits_are_not_known():
+    out = told(state="ended", has_ledger=False, rejected=REJECTS[:1])
+
+    assert "1 record of this page was rejected" in out
+    assert "trotline dead shop-3 r4\n" in out
+
+
+def test_a_sitemap_is_not_tried_as_a_page():
+    sitemap = Identity(route="sitemap.xml", fingerprint=7, whereabouts=Whereabouts(state="ended"))
+    read = told(visit(route="sitemap.xml", records=0, children=0), identities=(sitemap,))
+
+    assert "trotline try" not in read
+    assert "selectors" not in read
+    assert "It led to no page: it lists none, or only what match= or the spider's scope leaves out." in read
+    assert "trotline try" not in told(
+        visit(route="sitemap.xml", outcome="bury", why="gone: 404"), identities=(sitemap,)
+    )
+
+
+def test_a_url_may_be_one_that_the_match_of_a_sitemap_left_out():
+    left = msgspec.structs.replace(RUNNING, tallies={"links refused: sitemap: URL does not match": 40})
+    out = told(progress=left, width=400)
+
+    assert "It may be one of the 40 URLs of sitemaps that do not match match= of the seed." in out
+    assert "no page that was read so far led to it" in out
+
+
 def test_rows_that_went_to_another_page_are_missed():
     assert "No row names this page now" in told(visit(), state="ended")
 
@@ -255,9 +301,13 @@ def test_the_json_form_has_the_facts_and_no_secret():
         job="shop-3", asked=URL + "?token=canary", url=URL, same_as=URL, progress=RUNNING, visits=(VISIT,),
         rows=(Row("shop", "product", "T17", URL + "?token=canary", 1.0, '{"a": 1}'),), lane_view=lane(),
     )  # fmt: skip
+    facts = msgspec.structs.replace(facts, rejected=REJECTS[:1])
     told_ = facts_of(facts, WHERE)
 
     assert (told_["fate"], told_["job"], told_["state"]) == ("read", "shop-3", "running")
+    assert told_["rejected"] == [
+        {"id": "r4", "route": "product", "why": "price: expected float, got str", "record": '{"price":"?"}'}
+    ]
     assert told_["visits"][0]["leased_at"] == "2025-10-09T08:53:20.250Z"
     assert "canary" not in json_line(told_)
 

@@ -8,8 +8,10 @@ import msgspec
 
 from trotline.cli.limit_cuts_view import line
 from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
+from trotline.commands.dead_reasons import BAD_RECORD
 from trotline.config.urls import public
 from trotline.model.job import Job, State
+from trotline.model.sitemap_seed import ROUTE as SITEMAP
 from trotline.rules.addresses import is_number, why_not_address
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
@@ -18,6 +20,10 @@ from trotline.rules.urls import TOO_LONG
 
 Deed = tuple[str, str]
 """What for, and the command."""
+_REASONS = 3
+"""Of rejected records: as many are named."""
+_NO_PAGE = "It led to no page: it lists none, or only what match= or the spider's scope leaves out."
+_UNMATCHED = "links refused: sitemap: URL does not match"
 _ADDRESSES = {
     "scheme": "only http:// and https:// are visited",
     "not a URL": "it is no URL",
@@ -96,12 +102,22 @@ def _over(facts: Facts, story: Story, where: Where) -> Iterator[str]:
     if last is not None and story.fate is Fate.READ:
         if last.records and not facts.rows:
             yield "No row names this page now: what it gave was seen on another page later, or is stored elsewhere."
-        elif not last.records and not last.children:
-            yield "The handler found nothing in it: are the selectors right?"
+        elif not last.records and not last.children and not facts.rejected:
+            yield _NO_PAGE if last.route == SITEMAP else "The handler found nothing in it: are the selectors right?"
+    if facts.rejected:
+        yield _rejected(facts)
     if last is not None and last.job != where.job.id:
         yield f"That was in {safe(last.job)}. {safe(where.job.id)} has not met it."
     elif facts.progress.finished_at is None:
         yield "It is not visited again in this job."
+
+
+def _rejected(facts: Facts) -> str:
+    number = len(facts.rejected)
+    reasons = dict.fromkeys(safe(grave.why.removeprefix(BAD_RECORD)) for grave in facts.rejected)
+    told = "; ".join(list(reasons)[:_REASONS]) + ("; ..." if len(reasons) > _REASONS else "")
+    was, are = ("was", "is") if number == 1 else ("were", "are")
+    return f"{count(number, 'record')} of this page {was} rejected and {are} not stored: {told}."
 
 
 def _elsewhere(facts: Facts, story: Story, where: Where) -> Iterator[str]:
@@ -160,9 +176,11 @@ def _never(facts: Facts, where: Where) -> str:
     if left_out := cuts(facts.progress, where.job.rules.own_limits):
         told = "; ".join(map(line, left_out))
         return f"It may be one of the links that were left out, of which only some are kept by name. Cut: {told}."
+    unmatched = facts.progress.tallies.get(_UNMATCHED, 0)
+    listed = f" It may be one of the {count(unmatched, 'URL')} of sitemaps that do not match match= of the seed."
     return (
         "The gate would let it in, but no page that was read so far led to it. Try the page that should link to it: "
-        "is the link in its HTML, and does the handler follow it?"
+        f"is the link in its HTML, and does the handler follow it?{listed if unmatched else ''}"
     )
 
 
@@ -221,7 +239,10 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
             yield "put it in yourself", _put_in(facts, where, route)
         case Fate.LEASED:
             return
-    if facts.url:
+    if facts.rejected:
+        ids = " ".join(grave.id for grave in facts.rejected[:_REASONS])
+        yield "look at what was rejected", f"trotline dead {job} {ids}{where.also}"
+    if facts.url and route != SITEMAP:
         yield "see what comes of it now", f"trotline try {file} {route} {url}{_private(facts.url)}"
         if route == "ROUTE" and where.routes:
             yield "ROUTE is one of", safe(", ".join(where.routes))

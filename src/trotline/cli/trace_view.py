@@ -11,6 +11,7 @@ import msgspec
 
 from trotline.cli.text import count, length, safe, safe_text, safe_url, size
 from trotline.cli.trace_advice import Where, now_and_next, refusal
+from trotline.commands.dead_reasons import BAD_RECORD
 from trotline.config.urls import public
 from trotline.model.job import LaneView, Progress
 from trotline.model.time import Moment, iso
@@ -85,7 +86,7 @@ def _fate(facts: Facts, story: Story, where: Where) -> str:
     there = story.identity.whereabouts if story.identity else None
     match story.fate:
         case Fate.READ:
-            return f"read: {_harvest(story.last)}" if story.last else "read"
+            return f"read: {_harvest(story.last, len(facts.rejected))}" if story.last else "read"
         case Fate.DROPPED:
             return f"visited, but not read: {safe_text(story.why)}"
         case Fate.DEAD:
@@ -107,8 +108,9 @@ def _fate(facts: Facts, story: Story, where: Where) -> str:
             return "never seen by this job"
 
 
-def _harvest(visit: VisitRow) -> str:
-    return f"{_some(visit.records, 'record')}, {_some(visit.children, 'new link')}"
+def _harvest(visit: VisitRow, rejected: int = 0) -> str:
+    bad = f", {count(rejected, 'record')} rejected" if rejected else ""
+    return f"{_some(visit.records, 'record')}{bad}, {_some(visit.children, 'new link')}"
 
 
 def _some(number: int, noun: str) -> str:
@@ -237,6 +239,10 @@ def facts_of(facts: Facts, where: Where) -> dict[str, Any]:
         "rows": [
             {"site": row.site, "kind": row.kind, "key": row.key, "url": public(row.url), "seen_at": iso(row.seen_at)}
             for row in facts.rows
+        ],
+        "rejected": [
+            {"id": one.id, "route": one.route, "why": one.why.removeprefix(BAD_RECORD), "record": one.record}
+            for one in facts.rejected
         ],
         "lane": _plain(facts.lane_view),
         "workers": facts.workers,

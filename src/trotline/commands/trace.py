@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from trotline.commands.dead_reasons import BAD_RECORD, REJECTED
 from trotline.config import backends, components
-from trotline.model.job import LaneView, Whereabouts
+from trotline.model.job import Grave, LaneView, Progress, Whereabouts
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
 from trotline.ports.console import Console
@@ -19,6 +20,7 @@ from trotline.spider.spider import Spider
 
 _LANES = 10_000
 """Lanes among which the one of the URL is looked for."""
+_GRAVES = 500
 _ROWS = 200
 _VISITS = 1_000
 """Among which those of one job are looked for."""
@@ -76,6 +78,7 @@ async def trace(
         visits=tuple(visits[-limit:]),
         earlier=len(visits) > limit,
         rows=tuple(await ledger.rows(_pages(url, address, visits), _ROWS)) if ledger is not None else (),
+        rejected=tuple(await _rejected(console, progress, _pages(url, address, visits))),
         progress=progress,
         lane_view=await _lane(console, address, visits),
         workers=sum(worker.silent_for < DEAD_AFTER for worker in await console.workers()),
@@ -121,6 +124,19 @@ async def _lane(console: Console, address: Address, visits: Sequence[VisitRow]) 
     wanted = {address.lane, *(visit.lane for visit in visits[-1:])}
     views = {view.lane: view for view in await console.lanes(_LANES)}
     return next((views[lane] for lane in sorted(wanted, key=lambda lane: lane == address.lane) if lane in views), None)
+
+
+async def _rejected(console: Console, progress: Progress, pages: Sequence[str]) -> list[Grave]:
+    """The page's rejected records, by its names. All are looked through: a job keeps MOST_REJECTS at most."""
+    if not progress.tallies.get(REJECTED):
+        return []
+    names = set(map(redaction.url, pages))
+    found: list[Grave] = []
+    after = ""
+    while portion := await console.graves(why=BAD_RECORD, limit=_GRAVES, after=after):
+        found += [grave for grave in portion if grave.url in names]
+        after = portion[-1].id
+    return found
 
 
 def _pages(url: str, address: Address, visits: Sequence[VisitRow]) -> list[str]:

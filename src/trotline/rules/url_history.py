@@ -6,7 +6,7 @@ from enum import StrEnum
 
 import msgspec
 
-from trotline.model.job import LaneView, Progress, Whereabouts
+from trotline.model.job import Grave, LaneView, Progress, Whereabouts
 from trotline.model.row import Row
 from trotline.model.time import Moment
 from trotline.model.visit_row import REFUSED, VisitRow
@@ -51,6 +51,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     earlier: bool = False
     """There are older visits that are not among them."""
     rows: tuple[Row, ...] = ()
+    rejected: tuple[Grave, ...] = ()
+    """Records of the page that failed validation in this job, and are not stored."""
     progress: Progress
     lane_view: LaneView | None = None
     """Of the lane it waits in."""
@@ -150,7 +152,7 @@ def _fate(facts: Facts, identity: Identity | None) -> tuple[Fate, str, VisitRow 
         if last.outcome == "bury":
             return Fate.DEAD, last.why, last
         return (Fate.DROPPED, last.why, last) if last.why else (Fate.READ, "", last)
-    if identity is not None or visits:
+    if identity is not None or visits or facts.rejected:
         return Fate.ENDED, "", None
     if refused:
         return Fate.REFUSED, refused[-1].why, refused[-1]
