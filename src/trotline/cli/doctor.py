@@ -38,6 +38,8 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     """"ok", "warn" or "fail"."""
     found: str
     advice: str = ""
+    next: tuple[str, ...] = ()
+    """Commands that can be run now."""
 
 
 @click.command(
@@ -58,7 +60,7 @@ def command(spider: str | None, frontier: str | None, sink: str | None, as_json:
         click.echo(json_line(check) if as_json else line(check))
     failed = [check for check in checks if check.state == "fail"]
     if not as_json:
-        click.echo("\n" + _next(spider, failed))
+        click.echo("\n" + _next(checks, failed))
     return CANNOT_START if failed else FINISHED
 
 
@@ -70,11 +72,11 @@ def line(check: Check) -> str:
     return text + "".join(f"\n{'':19}{safe(part, 1000)}" for part in check.advice.splitlines())
 
 
-def _next(spider: str | None, failed: list[Check]) -> str:
+def _next(checks: list[Check], failed: list[Check]) -> str:
     if failed:
         return f"{count(len(failed), 'thing')} to put right first: {', '.join(check.what for check in failed)}."
-    if spider:
-        return f"Ready:  {same('try', spider)}   then   {same('run', spider)}"
+    if ready := [command for check in checks for command in check.next]:
+        return f"Ready:  {'   then   '.join(ready)}"
     return "Ready. Begin with:  trotline new shop    or check a spider:  trotline doctor shop.py"
 
 
@@ -100,7 +102,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     except TrotlineError as error:
         yield _failed("spider", error)
         return
-    yield _spider(spider)
+    yield _spider(spider, ref)
     frontier = _opens("frontier", settings.frontier_of(spider.name), _open_frontier)
     yield frontier
     if frontier.state == "ok":
@@ -198,7 +200,7 @@ def _folder(folder: Path) -> Check:
     )
 
 
-def _spider(spider: "Spider") -> Check:
+def _spider(spider: "Spider", ref: str) -> Check:
     from itertools import islice
 
     try:
@@ -213,8 +215,11 @@ def _spider(spider: "Spider") -> Check:
         return Check(what="spider", state="fail", found=found, advice="Give it one: @spider.page above a function.")
     if not seeds:
         advice = "Give a route seeds=[...], or run it with: trotline run FILE --seeds urls.txt"
-        return Check(what="spider", state="warn", found=f"{found}, no seeds", advice=advice)
-    return Check(what="spider", state="ok", found=found)
+        given = same("run", ref, "--seeds", "urls.txt")
+        return Check(what="spider", state="warn", found=f"{found}, no seeds", advice=advice, next=(given,))
+    # A sitemap is not a page that could be tried.
+    first = same("try", ref) if seeds[0].route in spider.routes else same("run", ref, "--limit", "5")
+    return Check(what="spider", state="ok", found=found, next=(first, same("run", ref)))
 
 
 def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:

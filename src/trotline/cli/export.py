@@ -2,11 +2,12 @@
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-from trotline.cli.job_argument import find, spider_name
+from trotline.cli.job_argument import find, jobs_here, spider_name
 from trotline.cli.options import examples, frontier_option, settings_of, sink_option, wait_for
 from trotline.cli.text import count, safe
 from trotline.commands.export import FORMS, Wanted, export, form_of, kinds
@@ -57,27 +58,43 @@ def command(
         envelope=envelope,
     )
     place = settings.sink_of(spider)
+
+    def missing() -> str:
+        return _where_else(settings, job)
+
     if file == "-":
         _binary_to_screen(wanted.form)
-        number = _export(place, wanted, None)
+        number = _export(place, wanted, None, missing)
     else:
         if Path(file).exists() and not replace:
             raise SettingsError(f"{file} is there already", hint="Give another name, or --replace.")
-        number = _export(place, wanted, Path(file))
+        number = _export(place, wanted, Path(file), missing)
         click.echo(f"{count(number, 'record')} in {file}")
     if not number:
         click.echo(_nothing(place, wanted), err=True)
 
 
-def _export(sink: str, wanted: Wanted, file: Path | None) -> int:
+def _export(sink: str, wanted: Wanted, file: Path | None, missing: Callable[[], str]) -> int:
+    """`missing` says what to do if there is no such sink."""
     try:
         return export(sink, wanted, file or sys.stdout.buffer)
     except SinkUnreachable as error:
         if "no such file" not in error.what:
             raise
-        raise SinkUnreachable(
-            error.what, hint="Run the spider first, go to its folder, or name the place of its records: --sink FILE.db"
-        ) from error
+        raise SinkUnreachable(error.what, hint=missing()) from error
+
+
+def _where_else(settings: Settings, job: str) -> str:
+    """Where the records may be that are not in the sink; SettingsError if there is no such job."""
+    if settings.sink:
+        return "Is the path right? It is the one that `trotline run` was given with --out or --sink."
+    if not wait_for(jobs_here(settings)):
+        return "Run the spider first, go to its folder, or name the place of its records: --sink FILE.db"
+    found = wait_for(find(settings, job)).job
+    return (
+        f"{found.id} stored its records elsewhere. A file of --out (.jsonl, .csv, .parquet) is used as it is; "
+        "a database is named with --sink URL, as in the run."
+    )
 
 
 def _span(settings: Settings, job: str) -> tuple[str, float, float]:
