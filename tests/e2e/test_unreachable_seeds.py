@@ -102,3 +102,27 @@ async def test_a_run_whose_only_seed_fails_ends_with_that_reason(tmp_path: Path,
     [why] = ended.summary["reasons"]
     assert why.startswith("unreachable: ")
     assert why.endswith("no connection: Connection refused")
+
+
+@pytest.mark.parametrize("robots", [False, True])
+async def test_a_run_that_was_stopped_before_it_got_anything_says_why(tmp_path: Path, robots: bool) -> None:
+    (tmp_path / "site.py").write_text(SPIDER.format(url=nobody_listens(), retries=3, robots=robots))
+    running = await start(tmp_path, "run", "site.py", "--allow-private")
+    await running.line("Connection refused, again in ")
+    running.process.send_signal(signal.SIGINT)
+    summary = (await running.end()).out.partition("site: interrupted")[2]
+    assert "  waiting   1, for a retry\n" in summary
+    assert f"  held back {'robots.txt of ' if robots else ''}127.0.0.1:" in summary
+    assert "Connection refused\n" in summary
+
+
+async def test_a_run_that_was_rate_limited_until_its_end_says_so(tmp_path: Path) -> None:
+    async with site(ok(b"", "Retry-After: 60", status="429 Slow")) as there:
+        (tmp_path / "site.py").write_text(SPIDER.format(url=there.url("/"), retries=3, robots=False))
+        running = await start(tmp_path, "run", "site.py", "--allow-private", "--json")
+        while not (await running.event()).get("held_back"):
+            pass
+        running.process.send_signal(signal.SIGINT)
+        ended = await running.end()
+    assert ended.summary["held_back"] == f"127.0.0.1:{there.port}: 429"
+    assert (ended.summary["waiting"], ended.summary["delayed"]) == (1, 1)

@@ -15,7 +15,7 @@ from trotline.cli.run import CODES
 from trotline.cli.summary import HEADLINES, Summary, lines, next_steps, summarise
 from trotline.commands.dead_reasons import Burial
 from trotline.commands.run import Ending, Report
-from trotline.model.job import Job, LaneView, Progress
+from trotline.model.job import Budget, Job, LaneView, Progress
 from trotline.model.row_counts import Stored
 from trotline.rules.eta import Range, Unknown
 
@@ -271,3 +271,34 @@ def test_the_advice_of_a_reason_is_shown_whole():
     buried = (Burial(why=GUARDED, count=1, url="http://127.0.0.1:8010/catalog/"),)
 
     assert GUARDED in said(summary(ending="finished with dead", dead=1, burials=buried))
+
+
+def test_a_run_that_leaves_tasks_waiting_says_what_holds_them_back():
+    held = "robots.txt of 127.0.0.1:18399: no connection: Connection refused"
+    text = said(summary(ending="stopped at limit", records=0, waiting=3, delayed=2, held_back=held))
+    assert "  waiting   3, 2 of them for a retry\n" in text
+    assert f"  held back {held}\n" in text
+    assert "waiting   1, for a retry\n" in said(summary(ending="interrupted", waiting=1, delayed=1, held_back=held))
+    plain = said(summary(ending="interrupted", waiting=3))
+    assert "  waiting   3\n" in plain
+    assert "held back" not in plain
+
+
+def test_a_summary_tells_the_reason_without_a_next_try_that_will_not_come():
+    given = report(held_back="shop.example: 429, again in 14 s")
+    made = summarise(given, ending="interrupted", sink="sqlite:shop.db", command="trotline run shop.py")
+    assert made.held_back == "shop.example: 429"
+    resting = summarise(report(lanes=[RESTING]), ending="interrupted", sink="sqlite:shop.db", command="x")
+    errors = {"retry: broken: 503": 1, "retry: unreachable: no connection": 3, "dead: gone": 9}
+    failing = report(errors=errors)
+    failing = msgspec.structs.replace(failing, progress=msgspec.structs.replace(failing.progress, delayed=2))
+    retried = summarise(failing, ending="interrupted", sink="sqlite:shop.db", command="x")
+    assert retried.held_back == "unreachable: no connection"
+    assert resting.held_back == "lane books.example rests for 28 s: 429, they asked for 30 s"
+
+
+def test_what_a_limit_stopped_is_held_back_by_the_limit_alone():
+    given = report(held_back="shop.example: 429, again in 14 s")
+    spent = msgspec.structs.replace(given, progress=msgspec.structs.replace(given.progress, budget=Budget(pages=4)))
+    made = summarise(spent, ending="stopped at limit", sink="sqlite:shop.db", command="trotline run shop.py")
+    assert made.held_back == ""

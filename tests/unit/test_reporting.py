@@ -11,7 +11,10 @@ from trotline.commands import report
 from trotline.commands.report import Reporter
 from trotline.errors import SinkUnreachable
 from trotline.model.job import LaneRules, LaneView
+from trotline.model.lease import Settlement
+from trotline.model.outcome import Done
 from trotline.model.row_counts import Stored
+from trotline.processes.signals import STOPPING
 from trotline.testing.frontier_contract.bench import tasks
 
 
@@ -99,4 +102,22 @@ async def test_rows_that_cannot_be_counted_now_are_not_told_as_if_they_were(tmp_
     # Soon: how long an answer did not come says nothing about what counting costs.
     await counted(Stored(new=5))
     await frontier.close()
+    await jobs.close()
+
+
+async def test_the_last_report_tells_what_held_the_waiting_tasks_back(tmp_path):
+    place = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(place)
+    opened = open_job(place, await jobs.start("shop", LaneRules()))
+    await opened.frontier.put(tasks(2))
+    reporter = Reporter(opened)
+
+    await reporter.report("shop.example: 429, again in 14 s")
+    await reporter.report("")
+    assert (await reporter.last(STOPPING)).held_back == "shop.example: 429, again in 14 s"
+    [lease] = await opened.frontier.lease("w", 1, wait=1.0)
+    await opened.frontier.settle("w", [Settlement(lease, Done())])
+    await reporter.report("")
+    assert (await reporter.last(STOPPING)).held_back == "", "pages were read since then"
+    await opened.close()
     await jobs.close()

@@ -8,10 +8,11 @@ import msgspec
 from trotline.cli import dead_reasons_view, records_view
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.suggested_commands import file_in, same
-from trotline.cli.text import LONGEST, by_number, count, length, rate, safe, safe_url
+from trotline.cli.text import LONGEST, by_number, count, length, rate, rest, safe, safe_url
 from trotline.commands.dead_reasons import REJECTED, Burial
 from trotline.config.backends import look_command
 from trotline.config.urls import public
+from trotline.model.job import LaneView, State
 from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
 from trotline.rules.limit_cuts import Cut, cuts, is_cut
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from trotline.commands.report import Report
 
 _MOST = 6
+_RETRY = "retry: "
 _WORDS = {
     "links known": "duplicate links",
     "links refused: host": "links to other hosts",
@@ -58,6 +60,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     sink: str
     command: str
     """What was typed: the same command goes on."""
+    delayed: int = 0
+    """Of those waiting: not due yet, mostly because of a retry."""
+    held_back: str = ""
+    """Why they wait, as far as it is not a limit."""
     stored: Stored | None = None
     """What became of the records, by the sink's own count; None if it has none."""
     rejected: int = 0
@@ -138,8 +144,16 @@ def _records(summary: Summary) -> list[str]:
     told = records_view.told(summary.found, summary.stored, summary.sink)
     rows = [_row("records" if place == 0 else "", text) for place, text in enumerate(told)]
     if summary.waiting:
-        rows.append(_row("waiting", count(summary.waiting)))
+        rows.append(_row("waiting", count(summary.waiting) + _for_a_retry(summary)))
+    if summary.held_back:
+        rows.append(_row("held back", safe(summary.held_back)))
     return rows
+
+
+def _for_a_retry(summary: Summary) -> str:
+    if not summary.delayed:
+        return ""
+    return ", for a retry" if summary.delayed == summary.waiting else f", {count(summary.delayed)} of them for a retry"
 
 
 def _kinds(stored: Stored | None) -> dict[str, int]:
@@ -175,6 +189,24 @@ def _row(title: str, text: str) -> str:
     return f"  {title:<9} {text}"
 
 
+def _held_back(report: "Report") -> str:
+    """The last reason why tasks wait; if no worker gave one, that of most retries. Without the time of the next try: this
+    command does not make it."""
+    if report.progress.spent or not report.progress.waiting:
+        return ""
+    if report.held_back:
+        return report.held_back.partition(", again in ")[0]
+    if resting := [lane for lane in report.lanes if rest(lane)]:
+        return _resting(resting[0])
+    retried = {why.removeprefix(_RETRY): number for why, number in report.errors.items() if why.startswith(_RETRY)}
+    return next((why for why, _ in by_number(retried, 1) if report.progress.delayed), "")
+
+
+def _resting(lane: LaneView) -> str:
+    verb = "rests for" if lane.state is State.RUNNING else "is"
+    return f"lane {safe(lane.lane, 100)} {verb} {rest(lane)}"
+
+
 def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_before: int = 0) -> Summary:
     progress = report.progress
     return Summary(
@@ -187,6 +219,8 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         stored=report.stored,
         seconds=report.elapsed,
         waiting=progress.waiting + progress.leased,
+        delayed=progress.delayed,
+        held_back=_held_back(report),
         dead=progress.dead,
         sink=public(sink),
         command=command,

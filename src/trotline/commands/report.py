@@ -15,6 +15,7 @@ from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.sink import Sink
+from trotline.processes.signals import STOPPING
 from trotline.rules.limit_cuts import cuts, unwanted
 from trotline.rules.warnings import warnings
 
@@ -47,7 +48,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Records that handlers gave; one that was met twice counts twice."""
     errors: dict[str, int]
     held_back: str
-    """Why leasing stopped; empty when it did not."""
+    """Why leasing stopped, in the last report why tasks still wait; empty when it did not."""
     workers: int
     resumed: bool
     elapsed: Seconds
@@ -112,6 +113,9 @@ class Reporter:
         self._lanes: list[LaneView] = []
         self._lanes_due: Seconds = 0.0
         self._stored: Stored | None = None
+        self._reason = ""
+        self._reason_since = 0
+        """Pages that had ended when it was given."""
         self.bad_seeds = ""
         self.notes: list[str] = []
         """What is known from the start: who else works, which code, which seeds."""
@@ -122,6 +126,7 @@ class Reporter:
         # A heartbeat may cross the goodbye of a worker whose job has ended: it is nobody's worker any more.
         crew = await self._opened.console.workers() if self._whole and progress.finished_at is None else []
         pages = progress.done + progress.dead
+        self._remember(held_back, pages)
         since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
         self._last = Report(
             job=self._opened.job,
@@ -148,10 +153,18 @@ class Reporter:
         """The report of a job that has ended: with the reasons for what went wrong."""
         report = await self.report(held_back, workers)
         told = (*self.notes, *warnings(report.progress.tallies))
-        report = msgspec.structs.replace(report, warnings=told)
+        why = self._reason if report.progress.waiting else ""
+        report = msgspec.structs.replace(report, warnings=told, held_back=why)
         if not report.progress.dead and not report.progress.tallies.get(REJECTED):
             return report
         return msgspec.structs.replace(report, burials=await burials(self._opened.console))
+
+    def _remember(self, held_back: str, pages: int) -> None:
+        """The last reason why tasks wait, until pages end without one. That a command stops is not such a reason."""
+        if held_back and held_back != STOPPING:
+            self._reason, self._reason_since = held_back, pages
+        elif pages > self._reason_since:
+            self._reason = ""
 
     async def _lanes_now(self) -> list[LaneView]:
         """All lanes have to be looked at to name the few that matter. Where there are a hundred thousand of them, and

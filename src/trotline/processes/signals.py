@@ -8,6 +8,9 @@ import termios
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+STOPPING = "stopping: pages in flight may finish (interrupt again to stop at once)"
+"""What a command shows after the first of them."""
+
 
 @contextmanager
 def obeyed(interrupt: Callable[[], None]) -> Iterator[None]:

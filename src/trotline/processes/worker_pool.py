@@ -14,6 +14,7 @@ from trotline.ports.backend import OpenJob
 from trotline.processes.child_config import ChildConfig
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.fork_client import ForkServer
+from trotline.processes.signals import STOPPING
 from trotline.processes.supervised_child import start_child, worker_name
 from trotline.spider.spider import Spider
 from trotline.worker.supervisor import Child, Supervisor
@@ -90,7 +91,7 @@ class WorkerPool:
 
     def held_back(self) -> str:
         if self._supervisor.stopping:
-            return "stopping: pages in flight may finish (interrupt again to stop at once)"
+            return STOPPING
         return next((child.status for child in self._supervisor.children if child.status), "")
 
     async def _spawn(self, place: int) -> Child:
