@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from trotline.cli.held_back_view import away
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
 
@@ -42,6 +43,8 @@ class Outlook:
             return Unknown.PAUSED
         if report.whole and progress.sealed and progress.waiting + progress.leased and not _somebody_works(report):
             return Unknown.ALONE
+        if reason := away(report.held_back):
+            return reason
         if not progress.waiting + progress.leased and not progress.sealed:
             # Nothing to do is not the end while seeds are still coming.
             return Unknown.TOO_EARLY

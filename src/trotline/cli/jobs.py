@@ -8,11 +8,13 @@ import click
 from trotline.cli.eta_view import is_alive
 from trotline.cli.fleet_options import place_option
 from trotline.cli.forget_jobs import ALL, chosen, forget, tell
+from trotline.cli.held_back_view import away
 from trotline.cli.job_argument import Target, console_of, jobs_here, spider_name
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
-from trotline.cli.status import Look, state
+from trotline.cli.status import Look, held_back_lines, state
 from trotline.cli.text import columns, count, eta, json_line, length, safe
+from trotline.commands.held_back import held_back_by
 from trotline.config.backends import unwritten
 from trotline.config.settings import Settings
 from trotline.config.urls import public
@@ -109,8 +111,16 @@ async def _looks(targets: list[Target], limit: int) -> list[Look]:
             if target.job.finished_at is not None:
                 looks.append(Look(target, await console.progress()))
                 continue
-            alive = is_alive(await console.workers())
-            looks.append(Look(target, await console.progress(), await console.lanes(), alive=alive))
+            crew = await console.workers()
+            looks.append(
+                Look(
+                    target,
+                    await console.progress(),
+                    await console.lanes(),
+                    alive=is_alive(crew),
+                    held_back=held_back_by(crew),
+                )
+            )
     return looks
 
 
@@ -127,6 +137,8 @@ def outlook(look: Look) -> Range | Unknown | None:
     p = look.progress
     if p.finished_at is not None or p.state in (State.PAUSED, State.CANCELLED) or not p.leased or not look.alive:
         return None
+    if reason := away(look.held_back):
+        return reason
     lived = max(0.0, p.now - p.started_at)
     samples = (Sample(0.0, 0, p.admitted), Sample(lived, p.done + p.dead, p.admitted))
     loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in look.lanes]
@@ -141,7 +153,7 @@ def table(looks: list[Look]) -> list[str]:
         started = f"{length(max(0.0, p.now - p.started_at))} ago"
         ends = eta(found) if found is not None else ""
         rows.append((safe(job.id, 40), safe(job.spider, 30), state(p, alive=look.alive), *numbers, started, ends))
-    return columns(rows, right=(3, 4, 5, 6))
+    return [*columns(rows, right=(3, 4, 5, 6)), *held_back_lines(looks)]
 
 
 def facts(look: Look) -> dict[str, Any]:
@@ -161,5 +173,6 @@ def facts(look: Look) -> dict[str, Any]:
         "finished_at": iso(p.finished_at) if p.finished_at is not None else None,
         "version": job.version,
         "versions": job.versions,
+        "held_back": look.held_back,
         "eta": eta_facts(found) if found is not None else None,
     }

@@ -8,6 +8,7 @@ from rich.live import Live
 from rich.text import Text
 
 from trotline.cli.eta_view import Outlook
+from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.records_view import gains
 from trotline.cli.text import by_number, clock, count, eta, length, rate, rest, safe
@@ -49,9 +50,7 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
 
     Lines are laid out here and not by rich's tables: those take five times as long, twice a second.
     """
-    rows = [_title(report, width), _bar(report, found, width), _counts(report), _flow(report)]
-    if report.held_back:
-        rows.append(Text(safe(report.held_back, 200), style="yellow"))
+    rows = [_title(report, width), *_held_back(report), _bar(report, found, width), _counts(report), _flow(report)]
     rows += [
         Text(f"cut: {text}", style="yellow")
         for text in cut_lines(cuts(report.progress, report.job.rules.own_limits)[:3])
@@ -89,6 +88,11 @@ def _title(report: "Report", width: int) -> Text:
     time = clock(report.elapsed)
     name.append(" " * max(1, width - name.cell_len - len(time)) + time)
     return name
+
+
+def _held_back(report: "Report") -> list[Text]:
+    lines = [report.held_back, remedy(report.held_back, report.job)]
+    return [Text(safe(text), style="yellow") for text in lines if text]
 
 
 def _bar(report: "Report", found: Range | Unknown, width: int) -> Text:

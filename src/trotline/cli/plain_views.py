@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from trotline.cli.eta_view import Outlook
+from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import line as cut_line
 from trotline.cli.records_view import gains
 from trotline.cli.text import clock, count, eta, json_line, rate, rest, safe
@@ -129,7 +130,8 @@ def _state(report: "Report") -> dict[str, str]:
     """What is out of the ordinary now: a stable name -> what to say about it."""
     found: dict[str, str] = {}
     if report.held_back:
-        found["held back"] = safe(report.held_back)
+        hint = remedy(report.held_back, report.job)
+        found["held back"] = safe(report.held_back) + (f"; {hint}" if hint else "")
     if (state := report.progress.state) is not State.RUNNING:
         found[f"the job is {state}"] = f"the job is {state}"
     for cut in cuts(report.progress, report.job.rules.own_limits):

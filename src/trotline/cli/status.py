@@ -6,6 +6,8 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
+from trotline.cli.eta_view import is_alive
+from trotline.cli.held_back_view import remedy
 from trotline.cli.job_argument import Target, console_of, find, jobs_here
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
@@ -13,14 +15,16 @@ from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.summary import alike
 from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe
 from trotline.commands.dead_reasons import REJECTED
+from trotline.commands.held_back import held_back_by
 from trotline.config.urls import public
-from trotline.model.job import LaneView, Progress, State
+from trotline.model.job import Job, LaneView, Progress, State
 from trotline.model.time import iso
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.warnings import FACTS, warnings
 
 if TYPE_CHECKING:
     from trotline.config.settings import Settings
+    from trotline.ports.console import Console
 
 _MOST = 20
 
@@ -34,6 +38,8 @@ class Look(msgspec.Struct, frozen=True):
     reasons: dict[str, int] = {}
     alive: bool = True
     """Somebody takes part, as far as was asked."""
+    held_back: str = ""
+    """What keeps most of its workers from going on."""
 
 
 @click.command(
@@ -67,15 +73,22 @@ def command(job: str | None, frontier: str | None, as_json: bool) -> None:
 async def _closely(settings: "Settings", job: str) -> Look:
     target = await find(settings, job)
     async with console_of(target) as console:
-        return Look(target, await console.progress(), await console.lanes(), await console.reasons())
+        look = await _look(target, console)
+        return msgspec.structs.replace(look, lanes=await console.lanes(), reasons=await console.reasons())
 
 
 async def _all(settings: "Settings") -> list[Look]:
     looks = []
     for target in (await jobs_here(settings))[-_MOST:]:
         async with console_of(target) as console:
-            looks.append(Look(target, await console.progress()))
+            looks.append(await _look(target, console))
     return looks
+
+
+async def _look(target: Target, console: "Console") -> Look:
+    progress = await console.progress()
+    crew = await console.workers() if progress.finished_at is None else []
+    return Look(target, progress, alive=is_alive(crew), held_back=held_back_by(crew))
 
 
 def state(progress: Progress, *, alive: bool = True) -> str:
@@ -94,12 +107,16 @@ def table(looks: list[Look]) -> list[str]:
         p = look.progress
         numbers = map(count, (p.waiting, p.leased, p.done, p.dead, _rejected(p)))
         rows.append((safe(look.target.job.id, 40), state(p), *numbers, f"{_age(p)} ago"))
-    return columns(rows, right=(2, 3, 4, 5, 6))
+    return [*columns(rows, right=(2, 3, 4, 5, 6)), *held_back_lines(looks)]
 
 
 def _rejected(progress: Progress) -> int:
     """Records that failed validation; their pages are done."""
     return progress.tallies.get(REJECTED, 0)
+
+
+def held_back_lines(looks: list[Look]) -> list[str]:
+    return [f"{safe(look.target.job.id, 40)}: {safe(look.held_back)}" for look in looks if look.held_back]
 
 
 def _age(progress: Progress) -> str:
@@ -113,6 +130,7 @@ def portrait(look: Look) -> list[str]:
         f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}"
         f"  rejected {count(_rejected(p))}",
     ]
+    lines[1:1] = held_back(look.held_back, job)
     lines += [f"cut: {text}" for text in cut_lines(cuts(p, job.rules.own_limits))]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
@@ -131,6 +149,12 @@ def portrait(look: Look) -> list[str]:
         work = same("work", file_of(job.spider), job=job)
         lines += ["", f"go on: the same `trotline run` command as before, or any number of: {work}"]
     return lines
+
+
+def held_back(said: str, job: Job) -> list[str]:
+    """Why the job does not go on, and what to do."""
+    lines = [f"held back: {safe(said)}" if said else "", remedy(said, job)]
+    return [line for line in lines if line]
 
 
 def _lane(lane: LaneView) -> str:
@@ -158,6 +182,7 @@ def facts(look: Look) -> dict[str, object]:
         "tallies": p.tallies,
         "examples": p.examples,
         "cuts": cuts(p, look.target.job.rules.own_limits),
+        "held_back": look.held_back,
         "lanes": look.lanes,
         "reasons": look.reasons,
     }

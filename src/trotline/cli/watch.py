@@ -11,7 +11,7 @@ from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import choose, eta_facts, facts
 from trotline.cli.records_view import gains
-from trotline.cli.status import state
+from trotline.cli.status import held_back, state
 from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
 from trotline.cli.workers_view import crew_table
@@ -107,6 +107,7 @@ def _portrait(target: Target) -> list[str]:
         f"  records {gains(report.found, report.stored)}",
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
+    lines[1:1] = held_back(report.held_back, report.job)
     lines += [*_cut(report), *_unwritten(report.unwritten)]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")

@@ -8,6 +8,7 @@ from enum import StrEnum
 import msgspec
 
 from trotline.commands.dead_reasons import REJECTED, Burial, burials
+from trotline.commands.held_back import held_back_by
 from trotline.commands.stored_rows import ask
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView
@@ -48,7 +49,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Records that handlers gave; one that was met twice counts twice."""
     errors: dict[str, int]
     held_back: str
-    """Why leasing stopped, in the last report why tasks still wait; empty when it did not."""
+    """Why leasing stopped, here or (of the whole job) for most workers; in the last report why tasks still wait. Empty
+    when it did not."""
     workers: int
     resumed: bool
     elapsed: Seconds
@@ -136,7 +138,7 @@ class Reporter:
             found=progress.tallies.get("records", 0),
             stored=await self._stored_now(),
             errors={name: count for name, count in progress.tallies.items() if name.startswith(_ERRORS)},
-            held_back=held_back,
+            held_back=held_back or held_back_by(crew),
             workers=len(crew) if self._whole else workers,
             resumed=self._resumed,
             elapsed=since_job_began if self._whole else _now() - self._started,

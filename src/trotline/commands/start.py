@@ -10,6 +10,7 @@ from trotline.commands.background_view import beside
 from trotline.commands.budget import give_budget
 from trotline.commands.coordinate import Post, look_after
 from trotline.commands.feed import HIGH_WATER, open_feed
+from trotline.commands.held_back import held_back_by
 from trotline.commands.open_job import open_job
 from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
@@ -161,7 +162,8 @@ class _Start:
         now = asyncio.get_running_loop().time()
         if self._last.crew or self._plan.detach:
             self._alone_since = None
-            return next(iter(self._alerts.values()), "")
+            # What workers say is the cause of what an alert says.
+            return held_back_by(self._last.crew) or next(iter(self._alerts.values()), "")
         self._alone_since = self._alone_since or now
         if now - self._alone_since < ALONE:
             return ""

@@ -73,6 +73,8 @@ class Unknown(StrEnum):
     STANDING = "no estimate: no page was finished lately"
     PAUSED = "paused"
     ALONE = "no worker is running"
+    SINK_AWAY = "no estimate: sink is away"
+    FRONTIER_AWAY = "no estimate: frontier is away"
 
 
 def remember(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:

@@ -1,0 +1,143 @@
+"""What holds the workers of a job back is said of the job, wherever an operator looks at it."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.adapters.sqlite.open_job import open_job
+from trotline.cli.eta_view import Outlook
+from trotline.cli.job_argument import Target
+from trotline.cli.jobs import facts, outlook
+from trotline.cli.jobs import table as jobs_table
+from trotline.cli.live_view import frame
+from trotline.cli.plain_views import Lines
+from trotline.cli.status import Look, portrait
+from trotline.cli.status import facts as status_facts
+from trotline.cli.status import table as status_table
+from trotline.commands.held_back import held_back_by
+from trotline.commands.report import Report, Reporter
+from trotline.model.job import About, Job, LaneRules, Progress, WorkerView
+from trotline.rules.eta import Range, Unknown
+from trotline.testing.frontier_contract.bench import tasks
+
+JOB = Job(id="shop-3", spider="shop", started_at=0.0)
+AWAY = "sink is away: cannot write to postgresql://db/shop: connection refused"
+TOLD = f"{AWAY} (3 of 3 workers)"
+PROGRESS = Progress(waiting=100, leased=16, done=600, dead=0, started_at=1.0, now=100.0, sealed=True)
+
+
+def worker(held_back: str = "", silent_for: float = 1.0) -> WorkerView:
+    return WorkerView(name="w", silent_for=silent_for, leased=1, about=About(host="tea", held_back=held_back))
+
+
+def report(elapsed: float = 100.0, **more: Any) -> Report:
+    fields: dict[str, Any] = {
+        "lanes": [], "errors": {}, "held_back": TOLD, "workers": 3, "resumed": False, "found": 0,
+        "pages_per_second": 0.0, "whole": True, "crew": [worker(AWAY)] * 3, "progress": PROGRESS,
+    }  # fmt: skip
+    return Report(job=JOB, elapsed=elapsed, **(fields | more))
+
+
+def look(**more: Any) -> Look:
+    return Look(Target("redis://queue/0", JOB), PROGRESS, **({"held_back": TOLD} | more))
+
+
+# What most workers say
+
+
+def test_what_holds_most_workers_back_holds_the_job_back():
+    assert held_back_by([worker(AWAY)] * 3) == TOLD
+    assert held_back_by([worker(AWAY), worker(AWAY), worker()]) == f"{AWAY} (2 of 3 workers)"
+    assert held_back_by([worker(AWAY)]) == f"{AWAY} (1 of 1 worker)"
+
+
+def test_what_holds_a_few_back_is_theirs_alone():
+    assert held_back_by([worker(AWAY), worker(), worker()]) == ""
+    assert held_back_by([worker(AWAY), worker()]) == ""
+    assert held_back_by([]) == ""
+
+
+def test_a_worker_that_is_dead_is_not_asked():
+    assert held_back_by([worker(AWAY, silent_for=60.0), worker()]) == ""
+    assert held_back_by([worker(silent_for=60.0), worker(AWAY)]) == f"{AWAY} (1 of 1 worker)"
+
+
+def test_the_same_cause_in_other_words_is_one_cause():
+    crew = [worker(f"sink is slow: {waiting} visits wait to be stored") for waiting in (7, 8, 9)]
+
+    assert held_back_by(crew) == "sink is slow: 7 visits wait to be stored (3 of 3 workers)"
+
+
+@pytest.mark.parametrize(("whole", "said"), [(True, f"{AWAY} (1 of 1 worker)"), (False, "")])
+async def test_a_report_of_the_whole_job_says_what_holds_its_workers_back(tmp_path: Path, whole: bool, said: str):
+    place = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(place)
+    opened = open_job(place, await jobs.start("shop", LaneRules()))
+    await opened.frontier.put(tasks(3))
+    await opened.frontier.beat("w", About(host="tea", held_back=AWAY))
+    reporter = Reporter(opened, whole=whole)
+
+    assert (await reporter.report()).held_back == said
+    assert (await reporter.report("stopping")).held_back == "stopping", "what the command itself does comes first"
+    await opened.close()
+    await jobs.close()
+
+
+# Where it is shown
+
+
+def test_there_is_no_estimate_while_the_sink_or_the_frontier_is_away():
+    assert isinstance(Outlook().update(report(held_back="")), Range)
+    assert Outlook().update(report()) is Unknown.SINK_AWAY
+    assert Outlook().update(report(held_back="frontier is away: locked")) is Unknown.FRONTIER_AWAY
+    assert Outlook().update(report(held_back="the frontier is away, and asked again: x")) is Unknown.FRONTIER_AWAY
+    assert isinstance(Outlook().update(report(held_back="sink is slow: 7 visits wait to be stored")), Range)
+    assert Unknown.SINK_AWAY == "no estimate: sink is away"
+
+
+def test_a_line_says_it_when_it_begins_with_what_to_do_and_every_line_that_there_is_no_estimate():
+    said: list[str] = []
+    view = Lines(echo=said.append)
+    view.show(report(100.0, held_back="", crew=[worker()] * 3))
+    view.show(report(106.0))
+
+    begins, line = said[-2:]
+    assert TOLD in begins
+    assert "go on by themselves" in begins
+    assert "ETA no estimate: sink is away" in line
+
+
+def test_the_live_view_says_it_under_the_title_with_what_to_do():
+    rows = frame(report(), Unknown.SINK_AWAY, 120, 40).plain.splitlines()
+
+    assert rows[1] == TOLD
+    assert "go on by themselves" in rows[2]
+    assert "no estimate: sink is away" in rows[3]
+
+
+def test_a_list_of_jobs_says_it_under_the_list_and_has_no_estimate():
+    _, row, told = jobs_table([look(alive=True)])
+
+    assert row.endswith("no estimate: sink is away")
+    assert told == f"shop-3: {TOLD}"
+    assert outlook(look()) is Unknown.SINK_AWAY
+    assert facts(look())["held_back"] == TOLD
+    assert facts(look())["eta"] == {"unknown": "no estimate: sink is away"}
+
+
+def test_the_status_of_jobs_says_it():
+    assert status_table([look()])[-1] == f"shop-3: {TOLD}"
+    lines = portrait(look())
+    assert lines[1] == f"held back: {TOLD}"
+    assert "go on by themselves" in lines[2]
+    assert status_facts(look())["held_back"] == TOLD
+
+
+def test_what_a_worker_says_cannot_steer_the_terminal():
+    evil = look(held_back="sink is away: \x1b]0;x\x07")
+    shown = [*jobs_table([evil]), *status_table([evil]), *portrait(evil)]
+
+    assert not any("\x1b" in click.unstyle(line) or "\x07" in line for line in shown)
