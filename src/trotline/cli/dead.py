@@ -10,6 +10,8 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
+from trotline.cli.eta_view import living
+from trotline.cli.go_on_view import visit_again
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.suggested_commands import file_of, same
@@ -111,7 +113,7 @@ async def _revive(wish: Wish, target: Target, console: "Console") -> None:
         click.echo(json_line({"job": target.job.id, "revived": risen}))
     elif risen:
         click.echo(f"{count(risen, 'page')} of {target.job.id} will be visited again, with a fresh start.")
-        click.echo(f"Go on with the command of the last run:  {same('run', _file(target), job=target.job)}")
+        click.echo(visit_again(target, living(await console.workers()), _file(target)))
     else:
         click.echo(
             f"Nothing to revive in {target.job.id}" + (f" with a reason like {wish.why!r}." if wish.why else ".")
@@ -184,11 +186,11 @@ async def _list(wish: Wish, target: Target, console: "Console") -> None:
             click.echo(json_line(facts(grave)))
         return
     now = (await console.progress()).now
-    for line in listing(wish, target.job.spider, target.job.id, reasons, first, now):
+    for line in listing(wish, target.name, target.job.id, reasons, first, now):
         click.echo(line)
 
 
-def listing(wish: Wish, spider: str, job: str, reasons: dict[str, int], first: list[Grave], now: float) -> list[str]:
+def listing(wish: Wish, name: str, job: str, reasons: dict[str, int], first: list[Grave], now: float) -> list[str]:
     """Reasons by number, then graves, then what can be done."""
     total = sum(reasons.values())
     if not total:
@@ -207,7 +209,7 @@ def listing(wish: Wish, spider: str, job: str, reasons: dict[str, int], first: l
     return [
         *lines,
         "",
-        f"look at one   {same('dead', spider, first[0].id if first else 'ID')}",
-        f"revive        {same('dead', spider, *chosen, '--revive')}",
-        f"keep a list   {same('dead', spider, *chosen, '--export', 'dead.jsonl')}",
+        f"look at one   {same('dead', name, first[0].id if first else 'ID')}",
+        f"revive        {same('dead', name, *chosen, '--revive')}",
+        f"keep a list   {same('dead', name, *chosen, '--export', 'dead.jsonl')}",
     ]

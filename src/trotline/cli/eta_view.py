@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from trotline.model.job import WorkerView
 
 
+def living(crew: "Sequence[WorkerView]") -> int:
+    """How many take part that were heard of lately."""
+    return sum(worker.silent_for < DEAD_AFTER for worker in crew)
+
+
 def is_alive(crew: "Sequence[WorkerView]") -> bool:
-    """Does anybody take part who was heard of lately?"""
-    return any(worker.silent_for < DEAD_AFTER for worker in crew)
+    return living(crew) > 0
 
 
 def _somebody_works(report: "Report") -> bool:

@@ -26,6 +26,13 @@ _NAMED = 20
 class Target(msgspec.Struct, frozen=True):
     frontier: str
     job: Job
+    typed: str = ""
+    """What it was asked for by; empty if by nothing."""
+
+    @property
+    def name(self) -> str:
+        """For commands that are suggested: an id stays an id, for the newest job of the spider may be another one."""
+        return self.typed or self.job.spider
 
 
 def spider_name(text: str) -> str:
@@ -76,7 +83,7 @@ async def find(settings: Settings, wanted: str | None) -> Target:
         raise SettingsError("there are jobs of several spiders here: which one?", hint=_names(known))
     if not fitting:
         raise SettingsError(_none(name), hint=_near(name, known))
-    return fitting[-1]
+    return msgspec.structs.replace(fitting[-1], typed=wanted or "")
 
 
 def _none(name: str | None) -> str:

@@ -75,7 +75,8 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
             # Its workers took the cancelling for the end.
             file = shlex.quote(f"{target.job.spider}.py")
             without = f" without its limit ({lifted})" if lifted else ""
-            return f"goes on{without}, with whoever works for it: trotline work {file}{where(frontier)}"
+            more = f"start more: trotline work {file}{where(frontier)}"
+            return f"goes on{without}; workers that wait for a job join it by themselves, {more}"
         return "goes on"
 
     _steer("resumed", job, lane, frontier, deed, json=as_json, known_lane=False)
@@ -122,8 +123,8 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
         buried = await console.steer(State.CANCELLED, lane)
         if lane is None:
             return f"cancelled; what waits is kept. Take it up again: {_again('resume', target, None, frontier)}"
-        spider = shlex.quote(target.job.spider)
-        return f"{count(buried, 'task')} buried. Undo: trotline dead {spider} --why cancelled --revive{where(frontier)}"
+        undo = shlex.join(["trotline", "dead", target.name, "--why", "cancelled", "--revive"])
+        return f"{count(buried, 'task')} buried. Undo: {undo}{where(frontier)}"
 
     _steer("cancelled", job, lane, frontier, deed, json=as_json)
 
@@ -164,5 +165,5 @@ async def _check_lane(console: "Console", target: Target, lane: str) -> None:
 
 
 def _again(verb: str, target: Target, lane: str | None, frontier: str | None) -> str:
-    words = ["trotline", verb, target.job.spider, *(["--lane", lane] if lane else [])]
+    words = ["trotline", verb, target.name, *(["--lane", lane] if lane else [])]
     return shlex.join(words) + where(frontier)

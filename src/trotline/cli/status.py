@@ -6,12 +6,13 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
-from trotline.cli.eta_view import is_alive
+from trotline.cli.eta_view import living
+from trotline.cli.go_on_view import go_on
 from trotline.cli.held_back_view import remedy
 from trotline.cli.job_argument import Target, console_of, find, jobs_here
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
-from trotline.cli.suggested_commands import file_of, same
+from trotline.cli.suggested_commands import same
 from trotline.cli.summary import alike
 from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe
 from trotline.commands.dead_reasons import REJECTED
@@ -38,6 +39,8 @@ class Look(msgspec.Struct, frozen=True):
     reasons: dict[str, int] = {}
     alive: bool = True
     """Somebody takes part, as far as was asked."""
+    workers: int = 0
+    """Those that live, as far as was asked."""
     held_back: str = ""
     """What keeps most of its workers from going on."""
 
@@ -88,7 +91,8 @@ async def _all(settings: "Settings") -> list[Look]:
 async def _look(target: Target, console: "Console") -> Look:
     progress = await console.progress()
     crew = await console.workers() if progress.finished_at is None else []
-    return Look(target, progress, alive=is_alive(crew), held_back=held_back_by(crew))
+    number = living(crew)
+    return Look(target, progress, alive=number > 0, workers=number, held_back=held_back_by(crew))
 
 
 def state(progress: Progress, *, alive: bool = True) -> str:
@@ -144,10 +148,9 @@ def portrait(look: Look) -> list[str]:
         lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
     if look.reasons:
         lines += dead_reasons_view.tables(look.reasons, _MOST)
-        lines += ["", f"look at them: {same('dead', job.spider)}"]
-    if p.finished_at is None and not p.leased:
-        work = same("work", file_of(job.spider), job=job)
-        lines += ["", f"go on: the same `trotline run` command as before, or any number of: {work}"]
+        lines += ["", f"look at them: {same('dead', look.target.name)}"]
+    if hint := go_on(look.target, p, look.workers):
+        lines += ["", hint]
     return lines
 
 

@@ -4,18 +4,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trotline.cli.eta_view import Outlook, is_alive
+from trotline.cli.eta_view import Outlook, is_alive, living
 from trotline.cli.fleet_options import place_option
+from trotline.cli.go_on_view import go_on
 from trotline.cli.job_argument import Target, find
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import choose, eta_facts, facts
 from trotline.cli.records_view import gains
 from trotline.cli.status import held_back, state
-from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
 from trotline.cli.workers_view import crew_table
 from trotline.config.settings import Settings
+from trotline.model.job import State
 from trotline.rules.eta import Range
 from trotline.rules.limit_cuts import cuts
 
@@ -62,7 +63,8 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
             f"{target.job.id}: {stands}; waiting {count(p.waiting)}, leased {count(p.leased)},"
             f" done {count(p.done)}, dead {count(p.dead)}"
         )
-        for line in [*_cut(last), *_unwritten(last.unwritten)]:
+        hint = _next(target, last)
+        for line in [*_cut(last), *_unwritten(last.unwritten), *([hint] if hint else [])]:
             click.echo(line)
 
 
@@ -88,6 +90,12 @@ def _unwritten(parcels: int) -> list[str]:
     if not parcels:
         return []
     return [f"{count(parcels, 'parcel')} of results not in the database yet; a writer stores them: trotline write"]
+
+
+def _next(target: Target, report: "Report") -> str:
+    """What makes it go on, if its workers do not by themselves."""
+    steered = report.progress.state in (State.PAUSED, State.CANCELLED)
+    return go_on(target, report.progress, living(report.crew)) if steered or not is_alive(report.crew) else ""
 
 
 def _portrait(target: Target) -> list[str]:
@@ -121,8 +129,8 @@ def _portrait(target: Target) -> list[str]:
             )
     if report.crew:
         lines += ["", *(row.plain.rstrip() for row in crew_table(report.crew, 0, report.job))]
-    elif p.finished_at is None:
-        lines += ["", f"no worker takes part; start one: {same('work', file_of(report.job.spider), job=report.job)}"]
+    if hint := _next(target, report):
+        lines += ["", hint]
     if report.errors:
         lines += ["", "errors", *(f"{count(n):>9}  {safe(why)}" for why, n in by_number(report.errors, _MOST))]
     return lines
