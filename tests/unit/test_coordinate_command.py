@@ -60,6 +60,9 @@ def test_quiet_is_quiet_until_something_is_wrong(capsys):
     assert "it stalls" in (told := capsys.readouterr().out)
     assert "started" not in told
 
+    tell(News(event="coordinator.recovered", spider="shop", text="recovered from: it hangs"))
+    assert "recovered" in capsys.readouterr().out, "the last line must not be trouble that is over"
+
 
 def test_no_news_shows_a_secret(capsys):
     tell = _teller(quiet=False, json=True)

@@ -15,6 +15,7 @@ from trotline.coordinator.coordinator import Coordinator
 from trotline.coordinator.tools import Charge, News, Policy, Tools
 from trotline.errors import FrontierUnreachable, SinkUnreachable, SpiderRefused
 from trotline.model.job import Job, State
+from trotline.model.leadership import Term
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
 from trotline.model.schedule import Overlap, Schedule
@@ -65,13 +66,18 @@ class World:
         return self._opened[-1]
 
     def coordinate(
-        self, name: str = "ann", schedule: Schedule | None = MINUTELY, beside: str = "", **policy: Any
+        self,
+        name: str = "ann",
+        schedule: Schedule | None = MINUTELY,
+        beside: str = "",
+        leadership: Any = None,
+        **policy: Any,
     ) -> "asyncio.Task[None]":
         async def open_frontier(job: Job) -> OpenJob:
             return sqlite_client(self.path, job, now=self.now, inline=True).opened
 
         tools = Tools(
-            leadership=self.open(SqliteLeadership),
+            leadership=leadership or self.open(SqliteLeadership),
             jobs=self.jobs,
             open_frontier=open_frontier,
             duties=self,
@@ -410,3 +416,34 @@ def test_an_end_that_a_worker_has_told_is_noted_and_looked_at(play):
     assert world.told
     assert world.events("job.finished", "job.over") == ["job.over"]
     assert "empty run" in world.text("alert.raised")
+
+
+class Away(SqliteLeadership):
+    """The leadership of a server that can be away."""
+
+    away = False
+
+    async def campaign(self, office: str, name: str) -> Term:
+        if self.away:
+            raise FrontierUnreachable("cannot reach the server")
+        return await super().campaign(office, name)
+
+
+@pytest.mark.parametrize("other", [True, False], ids=["stands by", "leads"])
+def test_trouble_that_is_over_is_told_once(play, other):
+    async def scene(world):
+        if other:
+            world.coordinate("ann", schedule=None)
+            await asyncio.sleep(1)
+        server = world.open(Away)
+        world.coordinate("bob", schedule=None, leadership=server)
+        await asyncio.sleep(30)
+        server.away = True
+        await asyncio.sleep(9)
+        server.away = False
+        await asyncio.sleep(300)
+
+    world = play(scene)
+
+    told = [news.text for news in world.said if news.event in ("coordinator.trouble", "coordinator.recovered")]
+    assert told == ["cannot reach the server; trying again", "recovered from: cannot reach the server"]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trotline.coordinator.tools import News
 
 _ALARMS = ("alert.raised", "job.trouble", "coordinator.trouble")
+_IMPORTANT = (*_ALARMS, "coordinator.recovered")
 
 
 @click.command(
@@ -75,7 +76,7 @@ def _keep(text: str) -> float:
 
 def _teller(*, quiet: bool, json: bool) -> "Callable[[News], None]":
     def tell(news: "News") -> None:
-        if quiet and news.event not in _ALARMS:
+        if quiet and news.event not in _IMPORTANT:
             return
         if json:
             named = {"event": news.event, "time": iso(time.time()), "spider": news.spider, "job": news.job}

@@ -71,7 +71,7 @@ class Office:
     async def _ask(self) -> Watch:
         asked_at = self._tools.clock.now()
         term = await self._tools.leadership.campaign(self._charge.office, self._name)
-        self._trouble.pop("campaign", None)
+        self._recover("campaign")
         return Watch(term, asked_at, self._tools.clock.now())
 
     def _stand_by(self, term: Term) -> None:
@@ -132,7 +132,7 @@ class Office:
                     if await timetable.look(now):
                         caretaker.hurry()
                     await caretaker.look(now)
-                    self._trouble.pop("work", None)
+                    self._recover("work")
                 except TermOver:
                     return
                 except TrotlineError as error:
@@ -140,6 +140,7 @@ class Office:
                     self._complain("work", error)
                 await self._tools.clock.sleep(self._policy.look)
         finally:
+            self._trouble.pop("work", None)
             await caretaker.close()
 
     def _leads(self) -> bool:
@@ -155,6 +156,12 @@ class Office:
         self._trouble[deed] = error.what
         if not known:
             self._tell("coordinator.trouble", f"{error.what}; trying again")
+
+    def _recover(self, deed: str) -> None:
+        """The last word must not be that we try again."""
+        was = self._trouble.pop(deed, "")
+        if was and was not in self._trouble.values():
+            self._tell("coordinator.recovered", f"recovered from: {was}")
 
     def _tell(self, event: str, text: str, **data: object) -> None:
         self._tools.tell(News(event=event, spider=self._charge.spider, text=text, data=data))
