@@ -52,6 +52,10 @@ class What(StrEnum):
     OTHER_VERSION = "other version"
     AWAY = "away"
     """The frontier does not answer."""
+    BACK = "back"
+    """It answers again."""
+    SINK_AWAY = "sink away"
+    """The sink does not answer: a job is not joined without it."""
     ENDED = "ended"
     RETIRED = "retired"
     """Old jobs were forgotten: `reason` names them."""
@@ -164,12 +168,12 @@ class _Member:
         try:
             found = await self._search.look()
         except FrontierError as error:
-            self._bear(error, settled=self._answered)
+            self._bear(What.AWAY, error, settled=self._answered)
             return Found()
         if not self._answered:
             self._answered = True
             await self._retire()
-        self._told.discard((What.AWAY, ""))
+        self._hear_frontier("")
         for job in found.others:
             self._left = job
             self._tell(News(what=What.OTHER_VERSION, job=job, version=found.version))
@@ -185,11 +189,19 @@ class _Member:
         """Whoever was told to upgrade need not be told that there is nothing to do."""
         return any(what is What.OTHER_VERSION for what, _ in self._told)
 
-    def _bear(self, error: TrotlineError, *, settled: bool) -> None:
+    def _hear_frontier(self, away: str) -> None:
+        """`away`: why it does not answer; empty if it does."""
+        if away:
+            self._tell(News(what=What.AWAY, reason=away))
+        elif (What.AWAY, "") in self._told:
+            self._told.discard((What.AWAY, ""))
+            self._hands.tell(News(what=What.BACK))
+
+    def _bear(self, what: What, error: TrotlineError, *, settled: bool) -> None:
         """A server that was there before is just away. One that never was is a mistake in the settings."""
         if not settled:
             raise error
-        self._tell(News(what=What.AWAY, reason=error.what))
+        self._tell(News(what=what, reason=error.what))
 
     def _tell(self, news: News) -> None:
         """Once, until something changes."""
@@ -215,7 +227,7 @@ class _Member:
                     # Files may be one for each machine, and empty on a new one.
                     await refuse_lost_rows(sink, settings.sink, opened)
             except SinkUnreachable as error:
-                self._bear(error, settled=self._worked)
+                self._bear(What.SINK_AWAY, error, settled=self._worked)
                 await sink.close()
                 return None
             except SinkGone:
@@ -262,7 +274,7 @@ class _Member:
         try:
             opened = await backends.open_frontier(self._settings.frontier, self._left)
         except FrontierError as error:
-            self._bear(error, settled=self._answered)
+            self._bear(What.AWAY, error, settled=self._answered)
             return None
         try:
             ending = await self._patiently(lambda: self._ending(opened))
@@ -303,7 +315,7 @@ class _Member:
         """A frontier that is away at the end of a job is asked again, until we are asked to stop."""
         return await until_reachable(
             call,
-            lambda why: self._tell(News(what=What.AWAY, reason=why)) if why else None,
+            self._hear_frontier,
             give_up=lambda: self._stopped.is_set() or backends.is_local(self._settings.frontier),
             pause=lambda _: self._rest(),
         )
