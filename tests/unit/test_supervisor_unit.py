@@ -499,6 +499,21 @@ def test_every_living_child_has_its_heartbeat_kept():
         assert bench.frontier.beats.count(child.name) >= 10
 
 
+def test_beats_that_fail_are_logged_once_for_each_outage(caplog):
+    bench = Bench(count=2)
+
+    async def story(supervisor):
+        for _ in range(2):
+            bench.frontier.beat_away = 6
+            await asyncio.sleep(10 * BEAT)
+        for child in bench.born:
+            child.end(FINISHED)
+
+    bench.run(story)
+
+    assert [record.getMessage() for record in caplog.records] == ["beat.failed locked"] * 2
+
+
 def test_the_frontier_is_told_of_a_child_at_once_and_of_what_holds_it_back_with_the_next_beat():
     bench = Bench()
     bench.about = lambda child: About(host="tea", slots=16, memory=child.resident(), held_back=child.status)

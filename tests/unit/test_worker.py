@@ -223,6 +223,22 @@ def test_a_frontier_that_is_away_for_a_while_is_asked_again_and_the_wait_is_told
     assert bench.worker.held_back == ""
 
 
+def test_an_outage_is_logged_once_however_often_the_frontier_is_asked(caplog):
+    bench = Bench([])
+    bench.frontier.endless = True
+
+    async def story(worker):
+        for _ in range(2):
+            bench.frontier.lease_away = 5
+            await asyncio.sleep(60)
+        worker.stop()
+
+    bench.run(story)
+
+    logged = [record.getMessage() for record in caplog.records if "away" in record.getMessage()]
+    assert logged == ["frontier.away locked"] * 2
+
+
 def test_a_frontier_that_is_back_is_not_called_away_though_it_has_no_work():
     bench = Bench([])
     bench.frontier.endless = True

@@ -90,6 +90,7 @@ class DiaryFrontier:
         self._stale = set(stale)
         self.away = away
         self.lease_away = 0
+        self.beat_away = 0
         self.held: set[int] = set()
         self.most_held = 0
         self.settled: dict[int, Settlement] = {}
@@ -132,6 +133,9 @@ class DiaryFrontier:
     generation = 0
 
     async def beat(self, worker: str, about: About | None = None) -> None:
+        if self.beat_away > 0:
+            self.beat_away -= 1
+            raise FrontierUnreachable("locked")
         self.beats.append(worker)
         if about is not None:
             self.abouts[worker] = about

@@ -16,6 +16,7 @@ import msgspec
 from trotline.config import backends, components
 from trotline.config.spider_loader import load
 from trotline.errors import FrontierError, SinkError, TrotlineError
+from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
@@ -93,7 +94,7 @@ async def _open_frontier(config: ChildConfig) -> OpenJob:
     place = config.settings.frontier
     return await until_reachable(
         lambda: backends.open_frontier(place, config.job, config.keeper),
-        lambda why: log.warning("frontier.%s %s", "away" if why else "back", why),
+        OutageLog(log).hear,
         give_up=lambda: backends.is_local(place),
     )
 

@@ -17,6 +17,7 @@ from typing import Protocol
 import msgspec
 
 from trotline.errors import FrontierError
+from trotline.frontier.outage_log import OutageLog
 from trotline.model.job import About
 from trotline.model.limits import MIB
 from trotline.model.time import Seconds
@@ -95,6 +96,7 @@ class Supervisor:
     ) -> None:
         self._spawn = spawn
         self._frontier = frontier
+        self._outage = OutageLog(log, "beat.failed")
         self._count = count
         self._parse = parse
         self._grace = grace
@@ -243,7 +245,9 @@ class Supervisor:
         try:
             await self._frontier.beat(child.name, self._about(child))
         except FrontierError as error:
-            log.warning("beat.failed name=%s %s", child.name, error.what)
+            self._outage.hear(error.what)
+        else:
+            self._outage.hear("")
 
     async def _watch(self) -> None:
         """Kill children that hang: one page for too long, or a loop that does not turn at all. Replace the grown."""

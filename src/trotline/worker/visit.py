@@ -7,6 +7,7 @@ import msgspec
 
 from trotline.errors import FrontierError, ValidatorsError
 from trotline.frontier.gate_result import Sifted
+from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model import task_json
 from trotline.model.answer import Answer, Failure
@@ -47,6 +48,7 @@ class Visitor:
         self._spider = spider
         self._limits = spider.limits or Limits()
         self._tools = tools
+        self._outage = OutageLog(log)
         self._sitemaps = SitemapVisitor(spider, tools, self._marked)
         self._home = f"{tools.chance.getrandbits(64):x}"
         """Who we are, to the tasks of sessions: the cookies are in this process."""
@@ -74,8 +76,9 @@ class Visitor:
             try:
                 home = await self._tools.frontier.session_home(task.session)
             except FrontierError as error:
-                log.warning("frontier.away %s", error.what)
+                self._outage.hear(error.what)
                 return Snooze(wait=1.0, why="nobody can tell whose session it is")
+            self._outage.hear("")
             task = session_pinning.bound(task, home) if home else task
         return session_pinning.elsewhere(task, self._home, lease.leased_at)
 
@@ -85,7 +88,7 @@ class Visitor:
         self._logins.add(session)
         await until_reachable(
             lambda: self._tools.frontier.session_home(session, self._home),
-            lambda why: log.warning("frontier.%s %s", "away" if why else "back", why),
+            self._outage.hear,
         )
 
     async def _ask(self, lease: Lease, delay: Seconds) -> Visit:

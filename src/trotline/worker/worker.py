@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trotline.errors import FrontierError, FrontierFileFails, FrontierGone, FrontierUnreachable
+from trotline.frontier.outage_log import OutageLog
 from trotline.model.lease import Lease
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
@@ -53,6 +54,7 @@ class Worker:
         self._finished_visits = 0
         self._rate = 0.0
         self._away = ""
+        self._outage = OutageLog(log)
         self._patience = storage_patience.Patience(policy.storage_patience)
         self._setbacks = Setbacks()
 
@@ -158,11 +160,12 @@ class Worker:
         except FrontierGone:
             raise
         except FrontierError as error:
-            log.warning("frontier.away %s", error.what)
+            self._outage.hear(error.what)
             self._away = f"frontier is away: {error.what}{self._ends_in(error)}"
             await asyncio.sleep(1.0 + self._tools.chance.random())
             return []
         self._away = ""
+        self._outage.hear("")
         self._patience.renew()
         if self._generation != self._tools.frontier.generation:
             # Before any of these is visited: what leads to what the frontier forgot is among them, sooner or later.
