@@ -199,6 +199,11 @@ def test_many_rows_are_counted_by_kind():
     assert "9 rows of product: T0, T1, T2, T3, T4 and 4 more" in told(visit(), state="ended", rows=rows)
 
 
+def test_rows_of_several_sites_are_told_apart():
+    rows = tuple(Row(site, "product", "S0599", URL, 1.0, "{}") for site in ("shop-a", "shop-b"))
+    assert "2 rows of product: S0599 of shop-a, S0599 of shop-b" in told(visit(), state="ended", rows=rows)
+
+
 def test_visits_of_an_earlier_job_are_told_as_such():
     out = told(visit(job="shop-2"))
 

@@ -14,6 +14,7 @@ from trotline.cli.trace_advice import Where, now_and_next, refusal
 from trotline.commands.dead_reasons import BAD_RECORD
 from trotline.config.urls import public
 from trotline.model.job import LaneView, Progress
+from trotline.model.row import Row
 from trotline.model.time import Moment, iso
 from trotline.model.visit_row import VisitRow
 from trotline.rules.limit_cuts import cut_by, cut_page
@@ -212,10 +213,16 @@ def _places(visit: VisitRow, shown: set[str]) -> Iterator[str]:
 
 
 def _rows(facts: Facts, width: int) -> Iterator[str]:
+    sites = len({row.site for row in facts.rows})
     for kind, number in Counter(row.kind for row in facts.rows).items():
-        keys = [safe(row.key, 60) for row in facts.rows if row.kind == kind]
+        keys = [_key(row, named=sites > 1) for row in facts.rows if row.kind == kind]
         named = ", ".join(keys[:_KEYS]) + (f" and {count(number - _KEYS)} more" if number > _KEYS else "")
         yield from _wrapped(f"{count(number, 'row')} of {safe(kind, 60)}: {named}", " " * 8, width, "stored  ")
+
+
+def _key(row: Row, *, named: bool) -> str:
+    """Rows of several sites may have the same key."""
+    return safe(row.key, 60) + (f" of {safe(row.site, 60)}" if named else "")
 
 
 # For machines
