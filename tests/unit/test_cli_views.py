@@ -2,12 +2,17 @@
 
 import io
 import json
+import shlex
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from rich.console import Console
 
+from trotline.adapters.sqlite.sink_views import view_sql
 from trotline.cli.eta_view import Outlook
 from trotline.cli.live_view import LiveView, frame
 from trotline.cli.plain_views import JsonLines, Lines
@@ -15,6 +20,7 @@ from trotline.cli.run import CODES
 from trotline.cli.summary import HEADLINES, Summary, lines, next_steps, summarise
 from trotline.commands.dead_reasons import Burial
 from trotline.commands.run import Ending, Report
+from trotline.config import backends
 from trotline.model.job import Budget, Job, LaneView, Progress
 from trotline.model.row_counts import Stored
 from trotline.rules.eta import Range, Unknown
@@ -151,6 +157,15 @@ def test_a_finished_run_says_where_the_rows_are_and_how_to_look():
     assert "120 in 1 min, 2.0 pages/s" in text
     assert "100 in shop.db" in text
     assert "sqlite3 shop.db 'select * from product limit 5'" in text
+
+
+@pytest.mark.parametrize("kind", ["all", "order", "select", "product", "group", "visits"])
+def test_the_way_to_look_is_valid_sql_also_for_reserved_words(kind: str, tmp_path: Path):
+    with closing(sqlite3.connect(tmp_path / "a.db")) as db:
+        db.execute("CREATE TABLE records (data, kind, site, key, url, seen_at)")
+        db.execute(view_sql(kind, ["title"]) or "")
+        query = shlex.split(backends.look_command("sqlite:a.db", {kind: 1}))[2]
+        assert db.execute(query).description[0][0] == "title"
 
 
 @pytest.mark.parametrize(

@@ -74,9 +74,12 @@ def _count(url: str) -> dict[str, int]:
 
 
 def _look(url: str, kinds: Mapping[str, int]) -> str:
-    view = next(iter(kinds), "")
+    from trotline.adapters.sqlite.sink_views import identifier, is_keyword, view_name
+
+    view = view_name(next(iter(kinds), "")) or ""
     known = re.fullmatch(r"[a-z_][a-z0-9_]*", view)
-    query = f"select * from {view} limit 5" if known else "select kind, key, data from records limit 5"
+    name = identifier(view) if known and is_keyword(view) else view
+    query = f"select * from {name} limit 5" if known else "select kind, key, data from records limit 5"
     return f"sqlite3 {shlex.quote(path_of(url))} {shlex.quote(query)}"
 
 

@@ -3,7 +3,9 @@
 Field names come from pages. They become quoted identifiers and quoted JSON paths here, and nothing else.
 """
 
+import sqlite3
 from collections.abc import Iterable
+from contextlib import closing
 
 MOST_COLUMNS = 200
 LONGEST_NAME = 100
@@ -18,6 +20,16 @@ _ENVELOPE = {
 
 def identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
+
+
+def is_keyword(name: str) -> bool:
+    """Must a name of letters, digits and underscores be quoted? SQLite knows its reserved words best."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        try:
+            db.execute(f"WITH {name} AS (SELECT 1) SELECT * FROM {name}")
+        except sqlite3.OperationalError:
+            return True
+    return False
 
 
 def literal(text: str) -> str:
