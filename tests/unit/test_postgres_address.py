@@ -2,6 +2,7 @@
 
 import pytest
 
+from trotline.adapters.postgres.pool import dial
 from trotline.adapters.postgres.sink_url import parse
 from trotline.errors import SettingsError
 
@@ -73,6 +74,24 @@ def test_a_wrong_address_says_what_is_wrong_and_not_the_password(query, what):
 
     assert told.value.hint
     assert "hunter2" not in str(told.value)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:x", "db:99999", "db:0", "db:-1", "a:1,b:x", "[::1]:x", "db:5\u0663"])
+def test_a_port_that_is_not_a_number_is_named(host):
+    with pytest.raises(SettingsError, match=r"the sink postgresql://.* is not a number from 1 to 65,535"):
+        parse(f"postgresql://shop:hunter2-hunter2@{host}/scrapes")
+
+
+def test_a_port_may_be_left_out_or_stand_in_the_query():
+    assert parse("postgresql://[::1]:5432,db:,db/x").dsn == "postgresql://[::1]:5432,db:,db/x"
+    assert parse("postgresql://db/x?port=5432").dsn == "postgresql://db/x?port=5432"
+    with pytest.raises(SettingsError, match="port 'x'"):
+        parse("postgresql://db/x?port=x")
+
+
+async def test_a_host_that_cannot_be_a_name_is_an_error_of_the_settings():
+    with pytest.raises(SettingsError, match=r"the sink postgresql://a\.\."):
+        await dial(parse(f"postgresql://a..{'b' * 80}/scrapes"), "test")
 
 
 def test_an_address_shows_no_password():

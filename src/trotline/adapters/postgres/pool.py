@@ -12,6 +12,7 @@ from typing import Any
 import asyncpg
 
 from trotline.adapters.postgres.sink_url import Address
+from trotline.errors import SettingsError
 from trotline.model.time import Seconds
 
 Connection = Any
@@ -109,6 +110,16 @@ class Connections:
 
 async def dial(address: Address, name: str) -> Connection:
     """A connection of one's own; `name` is what the server's administrator sees."""
+    try:
+        return await _dial(address, name)
+    except ValueError as error:
+        if isinstance(error, asyncpg.InterfaceError):
+            raise
+        # Of a host or an option that no server could have; trying again does not help.
+        raise SettingsError(f"the sink {address.public} cannot be used: {error}", hint="Correct its URL.") from error
+
+
+async def _dial(address: Address, name: str) -> Connection:
     return await asyncpg.connect(
         address.dsn,
         password=None if address.password is None else address.password.reveal(),

@@ -26,6 +26,7 @@ _OF_THE_SERVER = (
 )  # fmt: skip
 """Parameters that every PostgreSQL client knows; they are handed on as they are."""
 _LONGEST_NAME = 63
+_LAST_PORT = 65_535
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +60,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 def parse(url: str) -> Address:
     """SettingsError says what is wrong with it, without the password."""
-    public = redaction.url(url).split("?")[0]
+    public = redaction.place(url).split("?")[0]
     try:
         parts = urlsplit(url)
         if "@" in parts.path + parts.fragment:
@@ -68,11 +69,11 @@ def parse(url: str) -> Address:
         return _address(parts.netloc, parts.path, given, public)
     except SecretMissing as error:
         raise SettingsError(
-            f"{public}: {error}", hint="Set it, or write password=env:NAME or password=file:PATH."
+            f"the sink {public}: {error}", hint="Set it, or write password=env:NAME or password=file:PATH."
         ) from error
     except ValueError as error:
         raise SettingsError(
-            f"{public}: {error}", hint="It reads like postgresql://USER@HOST:PORT/DATABASE?schema=shop"
+            f"the sink {public}: {error}", hint="It reads like postgresql://USER@HOST:PORT/DATABASE?schema=shop"
         ) from error
 
 
@@ -86,6 +87,9 @@ def _query(text: str) -> dict[str, str]:
 
 def _address(netloc: str, path: str, given: dict[str, str], public: str) -> Address:
     user_info, _, hosts = netloc.rpartition("@")
+    for host in hosts.split(","):
+        _check_port(host.rpartition("]")[2].partition(":")[2])
+    _check_port(given.get("port", ""))
     user, _, in_url = user_info.partition(":")
     password = _password(given.pop("password", "") or unquote(in_url))
     own = {name: _OPTIONS[name](value) for name, value in given.items() if name in _OPTIONS}
@@ -102,6 +106,12 @@ def _password(text: str) -> Secret | None:
     if not text:
         return None
     return Secret.parse(text) if is_reference(text) else Secret(text)
+
+
+def _check_port(text: str) -> None:
+    for port in text.split(","):
+        if port and not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _LAST_PORT):
+            raise ValueError(f"port {port[:40]!r} is not a number from 1 to {_LAST_PORT:,}")
 
 
 def _suggestion(name: str) -> str:
