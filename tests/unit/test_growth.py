@@ -69,6 +69,7 @@ PATTERNS = {
     "model/time.py:seconds": AUTHOR,
     "model/pace.py:_FORM": AUTHOR,
     "model/row.py:_LONE_SURROGATE": "sub",
+    "model/secret.py:_ESCAPE": AUTHOR,
     "model/secret.py:is_reference": AUTHOR,
     "model/task_json.py:_in_seed_names": "seeds",
     "rules/addresses.py:_ENDS_IN_A_NUMBER": "search",

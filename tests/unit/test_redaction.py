@@ -1,14 +1,21 @@
 """Promises of redaction: what no output may show is not in it."""
 
 import logging
+import re
 import sys
-from urllib.parse import quote
+import traceback
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Callable
+from functools import partial
+from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.cli.main import call
+from trotline.config.urls import frontier_url, public, sink_url
+from trotline.model.secret import HIDDEN, Secret
 from trotline.model.task import Task
 from trotline.rules import redaction
 from trotline.rules.redaction import KEYS, is_secret_header
@@ -41,6 +48,61 @@ CANARY = "canary-5c1d"
 )
 def test_a_url_is_shown_without_its_secrets(url: str, shown: str) -> None:
     assert redaction.url(url) == shown
+
+
+MISTYPED = [
+    "redis//anna:{}@db/0",
+    "anna:{}@db:6379",
+    "a:{}@db:6379",
+    "redis:anna:{}@db",
+    "redis:/anna:{}@db/0",
+    "postgres//anna:{}@db/scrapes",
+    "redis:// anna:{}@db/0",
+    "ftp://anna:{}@db/0",
+    "redis://anna:x {}@db/0",
+    "redis://anna:x'{}@db/0",
+    "redis://anna:x@{}@db/0",
+]
+
+
+@pytest.mark.parametrize("written", MISTYPED)
+@pytest.mark.parametrize("name", ["frontier", "sink"])
+def test_a_mistyped_place_is_quoted_without_its_password(written: str, name: str) -> None:
+    place = written.format(CANARY)
+    assert CANARY not in public(place) or "://" not in place
+    try:
+        {"frontier": frontier_url, "sink": sink_url}[name](place)
+    except ValueError as error:
+        assert CANARY not in "".join(traceback.format_exception(error))
+        assert "db" in str(error)
+    else:
+        assert place.startswith("redis://")
+
+
+FORMS = [
+    quote,
+    partial(quote, safe=""),
+    quote_plus,
+    lambda value: re.sub("%..", lambda escape: escape[0].lower(), quote(value, safe="")),
+    lambda value: b64encode(value.encode()).decode(),
+    lambda value: quote(b64encode(value.encode()).decode(), safe=""),
+    lambda value: b64encode(value.encode()).decode().rstrip("="),
+    lambda value: urlsafe_b64encode(value.encode()).decode(),
+    lambda value: b64encode(f"anna:{value}".encode()).decode(),
+    lambda value: b64encode(f"x{value}y".encode()).decode(),
+    lambda value: urlsafe_b64encode(f"xy{value}".encode()).decode(),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("value", ["Bearer k/9+Zz?~>>>é canary-77", "k/9+Zz?~>>>canary", "plaincanary9"])
+def test_a_known_secret_is_hidden_in_the_forms_of_urls(form: Callable[[str], str], value: str) -> None:
+    Secret(value)
+    said = form(value)
+    for shown in (redaction.url(f"https://a.example/x/{said}?a={said}#{said}"), redaction.text(f"to {said}.")):
+        assert HIDDEN in shown
+        left = shown.replace(HIDDEN, "")
+        assert not any(said[start : start + 7] in left for start in range(4, len(said) - 10)), shown
 
 
 def test_a_url_inside_a_url_is_looked_into() -> None:

@@ -70,7 +70,7 @@ def backend_of(url: str) -> Backend:
     found = find(url)
     if found is None:
         schemes = ", ".join(f"{scheme}:" for backend in every() for scheme in backend.schemes)
-        raise SettingsError(f"{redaction.url(url)} is not a URL that is known here", hint=f"Known: {schemes}")
+        raise SettingsError(f"{redaction.place(url)} is not a URL that is known here", hint=f"Known: {schemes}")
     return found
 
 
@@ -109,14 +109,14 @@ def _forms(forms: Iterable[tuple[str, ...]]) -> str:
 def _frontier(url: str) -> FrontierOffer:
     offer = backend_of(url).frontier
     if offer is None:
-        raise SettingsError(f"{redaction.url(url)} is not a frontier", hint=f"Write it as {frontier_forms()}")
+        raise SettingsError(f"{redaction.place(url)} is not a frontier", hint=f"Write it as {frontier_forms()}")
     return offer
 
 
 def _sink(url: str) -> SinkOffer:
     offer = backend_of(url).sink
     if offer is None:
-        raise SettingsError(f"{redaction.url(url)} is not a sink", hint=f"Write it as {sink_forms()}")
+        raise SettingsError(f"{redaction.place(url)} is not a sink", hint=f"Write it as {sink_forms()}")
     return offer
 
 
@@ -229,7 +229,7 @@ def schema_admin(sink: str) -> SchemaAdmin:
     offer = _sink(sink).schema if sink else None
     if offer is None:
         named = (
-            f"{local_path(sink) or redaction.url(sink)} has no tables to upgrade" if sink else "no database is named"
+            f"{local_path(sink) or redaction.place(sink)} has no tables to upgrade" if sink else "no database is named"
         )
         raise SettingsError(
             named,
@@ -243,7 +243,7 @@ def open_table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:
     offer = backend_of(url).table
     if offer is None:
         raise SettingsError(
-            f"{redaction.url(url)} has no tables",
+            f"{redaction.place(url)} has no tables",
             hint="Name a database: --at sqlite:PATH or postgresql://HOST/DATABASE",
         )
     with _installed(url):
@@ -254,7 +254,7 @@ def open_outbox(url: str) -> Outbox:
     backend = find(url) if url else None
     if backend is None or backend.outbox is None:
         raise SettingsError(
-            f"{redaction.url(url)} is not an outbox" if url else "no outbox is named",
+            f"{redaction.place(url)} is not an outbox" if url else "no outbox is named",
             hint="Name it: --from redis://HOST:PORT/0?outbox=results",
         )
     with _installed(url):

@@ -16,7 +16,7 @@ def frontier_url(text: Any) -> str:
     split(text)
     backend = backends.find(text)
     if backend is None or backend.frontier is None:
-        raise ValueError(f"{public(text)!r} is not a frontier; write {backends.frontier_forms()}")
+        raise ValueError(f"{redaction.place(text)!r} is not a frontier; write {backends.frontier_forms()}")
     return backend.frontier.parse(text)
 
 
@@ -26,9 +26,8 @@ def sink_url(text: Any) -> str:
     backend = backends.find(text)
     if backend is None or backend.sink is None:
         endings = ", ".join(ending for backend in backends.every() for ending in backend.endings)
-        raise ValueError(
-            f"{public(text)!r} is not a sink; give a file that ends in {endings}, or write {backends.sink_forms()}"
-        )
+        what = f"{redaction.place(text)!r} is not a sink"
+        raise ValueError(f"{what}; give a file that ends in {endings}, or write {backends.sink_forms()}")
     return backend.sink.parse(text)
 
 
@@ -44,7 +43,8 @@ def has_password(text: str) -> bool:
 
 def public(url: str) -> str:
     """The URL as it may be shown: no user name, no password, no value of a telling query key."""
-    return redaction.url(url)
+    # A place on a server, whatever its password is made of; in the path of a file an @ is a letter like any other.
+    return redaction.place(url) if "://" in url else redaction.url(url)
 
 
 def shown(url: str) -> str:

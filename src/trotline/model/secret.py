@@ -1,11 +1,12 @@
 """A value that must not be seen: it can be sent, and nothing else can be done with it by accident."""
 
+import base64
 import os
 import re
 import stat
 from pathlib import Path
 from typing import Any, NoReturn, Self
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 HIDDEN = "(hidden)"
 LARGEST = 64 * 1024
@@ -14,9 +15,13 @@ SHORTEST = 6
 """Characters; a shorter value stands in too many innocent texts to be looked for in them."""
 
 _OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+_ESCAPE = re.compile("%[0-9A-F]{2}")
+_URL_SAFE = str.maketrans("+/", "-_")
 _known: set[str] = set()
-"""Every secret of this process. The last doors (an error message, a report, a child's words) are handed nothing but
-text, and must be able to take out of it what nobody may read."""
+"""Every secret of this process, in each of its forms. The last doors (an error message, a report, a child's words) are
+handed nothing but text, and must be able to take out of it what nobody may read."""
+_longest_first: tuple[str, ...] = ()
+"""The same; a form that contains another one is to be found before it."""
 
 
 class SecretMissing(ValueError):
@@ -89,17 +94,44 @@ def is_reference(value: object) -> bool:
 
 def without_secrets(text: str) -> str:
     """The text, with every secret that this process knows taken out of it."""
-    for value in tuple(_known):
+    for value in _longest_first:
         if value in text:
             text = text.replace(value, HIDDEN)
     return text
 
 
 def _remember(value: str) -> None:
-    # "Bearer abc": whoever quotes it may quote the last word alone, or as it stands in a URL.
+    global _longest_first
+    # "Bearer abc": whoever quotes it may quote the last word alone.
     for part in (value, value.rpartition(" ")[2]):
         if len(part) >= SHORTEST:
-            _known.update((part, quote(part), quote(part, safe="")))
+            _known.update(_forms(part))
+    _longest_first = tuple(sorted(_known, key=len, reverse=True))
+
+
+def _forms(value: str) -> set[str]:
+    """The value as it stands in a text or in a URL: percent-encoded, in base64, or both."""
+    raw = value.encode("utf-8", "surrogatepass")
+    found = {value, *_in_base64(raw)}
+    for each in tuple(found):
+        if not each.isalnum() or not each.isascii():
+            found |= _percent_encoded(each.encode("utf-8", "surrogatepass"))
+    return {each for each in found if len(each) >= SHORTEST}
+
+
+def _percent_encoded(raw: bytes) -> set[str]:
+    found = {quote(raw), quote(raw, safe=""), quote_plus(raw)}
+    return found | {_ESCAPE.sub(lambda escape: escape[0].lower(), each) for each in found}
+
+
+def _in_base64(raw: bytes) -> set[str]:
+    """By itself, and with up to two bytes before it: that decides where its bits fall. What lies before and behind it
+    shares a character with it at each end; such a character is not looked for."""
+    found = {base64.b64encode(raw).decode()}
+    for before in range(3):
+        encoded = base64.b64encode(bytes(before) + raw).decode()
+        found.add(encoded[(before * 8 + 5) // 6 : (before + len(raw)) * 8 // 6])
+    return found | {each.translate(_URL_SAFE) for each in found}
 
 
 def _read(path: Path) -> str:

@@ -39,7 +39,7 @@ def server_url(text: str) -> str:
     url, scheme = text.strip(), scheme_of(text)
     rest = url[len(scheme) :]
     if not rest.startswith("://") or not rest[3:].strip("/"):
-        raise ValueError(f'{redaction.url(url)!r} names no server; write "{scheme}://HOST:PORT/..."')
+        raise ValueError(f'{redaction.place(url)!r} names no server; write "{scheme}://HOST:PORT/..."')
     return scheme + rest
 
 
@@ -47,5 +47,5 @@ def file_url(text: str, scheme: str) -> str:
     """`scheme:PATH`, for what was given as that or as a plain file name."""
     path = split(text)[1]
     if not path:
-        raise ValueError(f'{redaction.url(text)!r} names no file; write "{scheme}:PATH"')
+        raise ValueError(f'{redaction.place(text)!r} names no file; write "{scheme}:PATH"')
     return f"{scheme}:{path}"

@@ -49,13 +49,23 @@ def is_secret_header(name: str) -> bool:
 
 def url(text: str, keys: Collection[str] = ()) -> str:
     """The URL as it may be shown."""
-    return _redacted(text, keys, _NESTED)
+    return without_secrets(_redacted(text, keys, _NESTED))
+
+
+def place(text: str, keys: Collection[str] = ()) -> str:
+    """A frontier's or sink's place as it may be shown, also one that is no URL because of a typing error: whatever
+    stands before an @ may be a password."""
+    start, at, rest = text.rpartition("@")
+    if not at:
+        return url(text, keys)
+    scheme, mark, _ = start.partition("://")
+    return url(f"{scheme}://{rest}" if mark and scheme.replace("+", "").isalnum() else f"{HIDDEN}@{rest}", keys)
 
 
 @lru_cache(maxsize=1024)
 def parent(text: str) -> str:
     """The same as `url`, for a page that is named many times: once by each of its links."""
-    return _redacted(text, (), _NESTED)
+    return url(text)
 
 
 def text(said: str, keys: Collection[str] = (), *, about: Task | None = None) -> str:

@@ -21,7 +21,7 @@ _OUTBOX = re.compile(r"[?&]outbox=[A-Za-z0-9_.-]{1,64}(&|$)")
 def _parse_sink(text: str) -> str:
     if not _OUTBOX.search(text):
         raise ValueError(
-            f"{redaction.url(text)!r} is not a sink; "
+            f"{redaction.place(text)!r} is not a sink; "
             'for results that a writer takes from there: "redis://HOST:PORT/0?outbox=results"'
         )
     return server_url(text)
