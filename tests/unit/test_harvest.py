@@ -2,7 +2,9 @@
 
 import datetime
 import functools
+import signal
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, TypedDict
@@ -179,13 +181,28 @@ def test_a_dict_that_does_not_fit_the_model_is_rejected_with_the_field(model, it
     assert only_why(yielding(item, model=model)).startswith(why)
 
 
-@pytest.mark.parametrize("value", [object(), "\ud800", {1, object()}, {"deep": [object()]}, (lambda: 1), {object(): 1}])
+@pytest.mark.parametrize("value", [object(), {1, object()}, {"deep": [object()]}, (lambda: 1), {object(): 1}])
 def test_what_cannot_be_written_as_json_is_rejected_with_the_field(value):
     harvest = yielding({"fine": 1, "odd": value}, {"fine": 2})
 
     assert [record.data for record in harvest.records] == [{"fine": 2}]
     assert harvest.rejects[0].why.startswith("odd: ")
     assert harvest.rejects[0].data
+
+
+def test_half_a_surrogate_pair_becomes_a_replacement_character():
+    odd = "a\ud800b"
+    record, typed, other = yielding(
+        {"sku": odd, odd: [odd, {"deep": (odd, Decimal("1.50"))}], 3: odd}, Product(odd), Offer(sku="x", shop_name=odd)
+    ).records
+    whole = "a\ufffdb"
+    assert record.data == {"sku": whole, whole: [whole, {"deep": [whole, "1.50"]}], "3": whole}
+    assert (typed.data["sku"], other.data["shopName"]) == (whole, whole)
+    assert only_record(yielding({"sku": odd}, key="sku")).key == whole
+
+
+def test_what_cannot_be_written_is_named_also_beside_half_a_surrogate_pair():
+    assert only_why(yielding({"half": "\ud800", "odd": object()})).startswith("odd: ")
 
 
 def test_a_value_that_contains_itself_is_rejected():
@@ -362,6 +379,39 @@ def test_a_handler_that_ends_the_program_has_failed():
         raise SystemExit
 
     with pytest.raises(HandlerFailed, match="SystemExit at"):
+        harvest_of(product)
+
+
+@pytest.fixture
+def child_process() -> Iterator[None]:
+    """Signals as a worker's child has them: Ctrl-C is the supervisor's business."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+async def test_a_keyboard_interrupt_that_a_handler_raises_is_its_own_pages_failure(child_process: None):
+    def product(page: Page):
+        raise KeyboardInterrupt
+
+    async def product_async(page: Page):
+        raise KeyboardInterrupt
+
+    spider = Spider("shop")
+    with pytest.raises(HandlerFailed, match=r"^KeyboardInterrupt at test_harvest\.py:\d+ in product$"):
+        harvest_of(product)
+    route = spider.page(product_async)
+    with pytest.raises(HandlerFailed, match=r"^KeyboardInterrupt at test_harvest\.py:\d+ in product_async$"):
+        await read_async(spider, route, page_of(route), site="shop", seen_at=0.0)
+    with pytest.raises(HandlerFailed, match="KeyboardInterrupt"):
+        Spider("shop", blocked=[product]).says_blocked(page_of(route))
+
+
+def test_ctrl_c_ends_a_handler_outside_of_workers():
+    def product(page: Page):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
         harvest_of(product)
 
 

@@ -190,8 +190,8 @@ def _row(title: str, text: str) -> str:
 
 
 def _held_back(report: "Report") -> str:
-    """The last reason why tasks wait; if no worker gave one, that of most retries. Without the time of the next try: this
-    command does not make it."""
+    """The last reason why tasks wait; if no worker gave one, that of most retries. Without the time of the next try:
+    this command does not make it."""
     if report.progress.spent or not report.progress.waiting:
         return ""
     if report.held_back:

@@ -63,7 +63,7 @@ def json_text(data: Any) -> str:
     except UnicodeEncodeError:
         if _too_deep(data):
             raise Unstorable(_DEEP) from None
-        return json_text(_cleaned(data))
+        return json_text(cleaned(data))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise Unstorable(str(error)) from error
     # Counting brackets is nearly free, and nearly no record has so many.
@@ -90,12 +90,12 @@ def whole(text: str) -> str:
     return text if text.isascii() else _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 
-def _cleaned(value: Any) -> Any:
+def cleaned(value: Any) -> Any:
     """The same values, plain, with every lone surrogate replaced; names too."""
     if isinstance(value, str):
         return whole(value)
     if isinstance(value, dict):
-        return {_cleaned(name): _cleaned(inner) for name, inner in value.items()}
+        return {cleaned(name): cleaned(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        return [_cleaned(inner) for inner in value]
+        return [cleaned(inner) for inner in value]
     return value

@@ -1,6 +1,7 @@
 """Runs a handler on a page and gathers what it yields."""
 
 import asyncio
+import signal
 from collections.abc import AsyncIterable, Awaitable, Callable, Coroutine, Iterable
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any
@@ -57,10 +58,10 @@ def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Mo
         basket.source = given = route.handler(page.of(route))
         for item in _each(given):
             basket.put(item)
-    except KeyboardInterrupt:
-        raise
     except BaseException as error:
         # Also what is no Exception: SystemExit, the panic of a Rust library, a CancelledError that nobody asked for.
+        if is_interrupt(error):
+            raise
         raise _failed(route, error) from error
     return basket.harvest()
 
@@ -76,13 +77,19 @@ async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str,
         else:
             for item in _each(await given if isinstance(given, Awaitable) else given):
                 basket.put(item)
-    except (KeyboardInterrupt, GeneratorExit):
+    except GeneratorExit:
         raise
     except BaseException as error:
-        if _is_cancelled():
+        if is_interrupt(error) or _is_cancelled():
             raise
         raise _failed(route, error) from error
     return basket.harvest()
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Is it Ctrl-C? A worker's child ignores that signal: there the author's code raised a KeyboardInterrupt by itself,
+    and it is the failure of one page."""
+    return isinstance(error, KeyboardInterrupt) and signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
 
 
 def _is_cancelled() -> bool:

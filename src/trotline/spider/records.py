@@ -1,7 +1,7 @@
 """What a handler yields, made into records: plain data, checked, with a kind and a stable key.
 
-Each record goes through JSON once, out and back. What comes back is plain, and what could break a sink later (a
-stray surrogate, an object nobody can write) is found here, where the field can be named.
+Each record goes through JSON once, out and back. What comes back is plain, and what could break a sink later (an
+object nobody can write) is found here, where the field can be named. Half a surrogate pair becomes U+FFFD.
 """
 
 import dataclasses
@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from trotline.model.row import cleaned
 from trotline.rules.task_fields import LONGEST_KEY, said, shown, type_of
 
 _AT = re.compile(r"^(?P<what>.*?) - at `(?:key in )?\$\.?(?P<field>[^`]*)`$", re.DOTALL)
@@ -60,7 +61,7 @@ def plain(item: Any) -> dict[str, Any]:
         except ValueError as error:
             raise Unfit(_pydantic_reason(error)) from error
     try:
-        wire = _encode(item)
+        wire = _wire(item)
     except Exception as error:
         raise Unfit(_culprit(item, error)) from error
     decoder = None if type(item) is dict else _decoder(type(item))  # type: ignore[arg-type]  # classes are hashable
@@ -73,6 +74,13 @@ def plain(item: Any) -> dict[str, Any]:
     if not isinstance(data, dict):
         raise Unfit(f"{type_of(item)} is not an object with named fields")
     return data
+
+
+def _wire(item: Any) -> bytes:
+    try:
+        return _encode(item)
+    except UnicodeEncodeError:
+        return _encode(cleaned(msgspec.to_builtins(item, str_keys=True)))
 
 
 def text_of(item: Any) -> str:
@@ -191,7 +199,7 @@ def _culprit(item: Any, error: Exception) -> str:
         if not isinstance(name, str):
             return f"{shown(name)}: a field's name must be text"
         try:
-            _encode(value)
+            _wire(value)
         except Exception as cause:
             return f"{name}: a {type(value).__name__} cannot be written as JSON ({said(cause)})"
     return f"cannot be written as JSON ({said(error)})"

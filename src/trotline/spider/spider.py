@@ -21,7 +21,7 @@ from trotline.rules.traps import TrapRules
 from trotline.rules.urls import Address, UrlRules
 from trotline.rules.urls import read as read_url
 from trotline.spider import spider_checks
-from trotline.spider.harvest import HandlerFailed
+from trotline.spider.harvest import HandlerFailed, is_interrupt
 from trotline.spider.page import Page
 from trotline.spider.route import Handler, Key, Route
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, expand, written_urls
@@ -224,7 +224,9 @@ class Spider:
         for validator in self.blocked:
             try:
                 said = validator(page)
-            except (Exception, SystemExit) as error:
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
+                if is_interrupt(error):
+                    raise
                 raise HandlerFailed.of(error, validator) from error
             if said:
                 return said if isinstance(said, str) else getattr(validator, "__name__", "validator")
