@@ -3,9 +3,11 @@
 import struct
 from collections.abc import AsyncIterator
 
+import msgspec
 import pytest
 from tests.contract.redis_servers import RedisBench
 
+from trotline.adapters.redis.delete_job import pairs
 from trotline.model.task import SOON
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract import Client
@@ -106,3 +108,30 @@ async def test_a_task_is_put_into_a_lane_that_cannot_be_read(bench: RedisBench) 
     await frontier.put(tasks(2))
     bench.jump(1)
     assert len(await lease_all(frontier, WORKER)) == 2
+
+
+FORMS = {
+    "an object": b"\x80\x04junk\xff",
+    "nothing": b"",
+    "cut": b"\x93\x01",
+    "text that is not UTF-8": b"\x97\xa1\xff\xa0\xa0\x00\x00\xa0\xa0",
+    "another scheme": msgspec.msgpack.encode(["page", "", "", 50, 0, "GET", "gopher"]),
+}
+
+
+@pytest.mark.parametrize("junk", FORMS.values(), ids=FORMS)
+async def test_tasks_whose_form_cannot_be_read_are_buried_and_the_others_go_on(bench: RedisBench, junk: bytes) -> None:
+    frontier = await bench.open()
+    await frontier.put([*tasks(2), task("https://shop.example/other", route="other")])
+    await frontier.seal()
+    kept = pairs(await frontier._server.ask("HGETALL", own(frontier, "forms")))
+    [first] = [name for name, form in kept if name[:1] != b"=" and b"other" not in form]
+    await write(frontier, "HSET", own(frontier, "forms"), first, junk)
+
+    anew = await bench.again()
+    leases = await lease_all(anew, WORKER)
+    assert [lease.task.route for lease in leases] == ["other"]
+    await finish(anew, WORKER, leases)
+
+    assert [grave.why.partition(":")[0] for grave in await anew.graves()] == ["undecodable"] * 2
+    assert await anew.finished()

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
@@ -54,15 +56,21 @@ class Forms:
             return
         found: list[Any] = await self._server.ask("HMGET", f"{self._prefix}forms", *missing)
         for number, packed in zip(missing, found, strict=True):
-            if packed is not None:
-                self._forms[number] = decode_form(packed)
-                self._numbers[self._forms[number]] = number
+            if packed is None:
+                continue
+            try:
+                form = decode_form(packed)
+            except (msgspec.MsgspecError, ValueError):
+                # Changed by another program: its tasks are undecodable, the others are not.
+                continue
+            self._forms[number] = form
+            self._numbers[form] = number
 
     def form(self, number: int) -> Form:
         try:
             return self._forms[number]
         except KeyError:
-            raise Undecodable(f"its form {number} is not known to this job") from None
+            raise Undecodable(f"its form {number} is not known to this job or cannot be read") from None
 
 
 def forms_in(blobs: list[Any]) -> set[int]:
