@@ -14,7 +14,7 @@ pytest.register_assert_rewrite(
     "trotline.testing.frontier_operators",
 )
 
-from tests.contract.postgres_places import anywhere, everywhere, postgres_servers  # noqa: E402, F401 - fixtures
+from tests.contract.postgres_servers import anywhere, everywhere, postgres_servers  # noqa: E402, F401 - fixtures
 
 from trotline.adapters.sqlite.jobs import SqliteJobs  # noqa: E402 - asserts are rewritten first
 from trotline.model.job import Job, LaneRules  # noqa: E402
