@@ -1,6 +1,7 @@
 """The frontiers under contract: how each is opened, and how its clock is turned."""
 
 import random
+import re
 import tempfile
 from pathlib import Path
 
@@ -22,6 +23,15 @@ from trotline.model.time import Moment, Seconds  # noqa: E402
 from trotline.testing.clients import sqlite_client  # noqa: E402
 from trotline.testing.clocks import ServerClock  # noqa: E402
 from trotline.testing.frontier_contract import BRISK, Client  # noqa: E402
+
+SERVERS = re.compile("redis|valkey|cluster|postgres|outbox|shared_cache", re.IGNORECASE)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what starts a server: the names of these tests say so, or the fixtures that they use."""
+    name = f"{item.path.name}::{item.nodeid.partition('::')[2]}"
+    if SERVERS.search(name) or "postgres_servers" in getattr(item, "fixturenames", ()):
+        item.add_marker("server")
 
 
 class SqliteFileBench:

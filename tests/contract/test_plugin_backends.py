@@ -40,6 +40,7 @@ class JournalBench(SqliteFileBench):
         return client(open_job(path, job, now=self.clock))
 
 
+@pytest.mark.slow("the frontier contract once more, through a package of its own")
 class TestJournalFrontier(FrontierContract):
     @pytest.fixture
     async def bench(self):

@@ -1,6 +1,7 @@
 """A technology is one folder: only config/backends.py knows which ones there are."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -18,22 +19,20 @@ FORMS = {"jsonl", "csv", "parquet"}
 """Also what `trotline export` writes."""
 
 
-def schemes() -> set[str]:
-    return {scheme for backend in backends._own() for scheme in backend.schemes} - FORMS
-
-
+@functools.cache
 def trees() -> list[tuple[str, ast.AST]]:
     files = [file for room in ROOMS for file in (SOURCE / room).rglob("*.py")]
     return [(str(file.relative_to(SOURCE)), ast.parse(file.read_text())) for file in files]
 
 
 def test_no_scheme_is_compared_outside_of_its_folder():
+    schemes = {scheme for backend in backends._own() for scheme in backend.schemes} - FORMS
     found = []
     for file, tree in trees():
         for node in ast.walk(tree):
             parts = ast.walk(node) if isinstance(node, ast.Compare | ast.MatchValue) else ()
             texts = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
-            found += [(file, text) for text in texts & schemes()]
+            found += [(file, text) for text in texts & schemes]
     assert found == []
 
 
@@ -43,10 +42,9 @@ def test_nothing_asks_of_which_class_a_port_is():
     found = []
     for file, tree in trees():
         for node in ast.walk(tree):
-            parts = ast.walk(node) if isinstance(node, ast.Call) else ()
-            names = {part.id for part in parts if isinstance(part, ast.Name)}
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance" and names & ports:
-                found.append(file)
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                found += [file] if names & ports else []
     assert set(found) == {"config/backends.py", "config/given_sink.py"}
 
 

@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -289,6 +290,7 @@ def test_what_is_met_often_stays_known_and_what_is_not_is_forgotten() -> None:
     assert not known.has_text("other route", "often")
 
 
+@pytest.mark.slow("tracemalloc looks at every allocation")
 def test_memory_of_known_links_stays_bounded() -> None:
     known = Known()
     tracemalloc.start()

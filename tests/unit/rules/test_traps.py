@@ -223,6 +223,7 @@ def test_caught_counts_and_keeps_the_first_example() -> None:
     assert watch.caught == {"trap: repeated segments": (3, "http://a.example/a/a/a/a/0")}
 
 
+@pytest.mark.slow("tracemalloc looks at every allocation")
 def test_memory_stays_bounded_whatever_comes() -> None:
     watch = TrapWatch()
     session = "0123456789abcdef"

@@ -28,6 +28,7 @@ def visited(handler) -> Visit:
     return run_virtual(Visitor(spider, ports).visit(lease(1)))
 
 
+@pytest.mark.slow("three thousand visits: every place with every value")
 def test_whatever_a_handler_gives_ends_in_something_that_can_be_kept():
     for place, value in cases():
 
