@@ -24,7 +24,7 @@ from trotline.testing.clients import sqlite_client  # noqa: E402
 from trotline.testing.clocks import ServerClock  # noqa: E402
 from trotline.testing.frontier_contract import BRISK, Client  # noqa: E402
 
-SERVERS = re.compile("redis|valkey|cluster|postgres|outbox|shared_cache", re.IGNORECASE)
+SERVERS = re.compile(r"redis|valkey|cluster|sharded|postgres|outbox|shared_cache|\b(debian|wheel)\b", re.IGNORECASE)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
