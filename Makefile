@@ -36,7 +36,7 @@ fleet: $(VENV)/.dev
 
 # For every edit: about a minute on two cores. What the markers leave out is in `make test`.
 check: $(VENV)/.dev lint types imports
-	$(BIN)/pytest -q -n auto -m "not slow and not server" tests/unit tests/contract
+	$(BIN)/pytest -q -rfE -n auto -m "not slow and not server" tests/unit tests/contract
 
 # Everything. What fails is run once more alone, and named as flaky if it passes then. Four at once, also on two cores:
 # many tests mostly wait, for a server to come back or a lease to run out.
