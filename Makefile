@@ -1,4 +1,4 @@
-# Each verb sets up what it needs. `make demo` and `make test` are all that a new machine has to know.
+# Each verb sets up what it needs. `make demo`, `make check` and `make test` are all that a new machine has to know.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo fleet test lint types imports sbom audit bench soak lock packages clean
+.PHONY: demo fleet check test lint types imports sbom audit bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -34,11 +34,14 @@ demo: $(VENV)/.run
 fleet: $(VENV)/.dev
 	@$(BIN)/python -m trotline.testing.fleet_demo
 
-# Machines are shared and noisy, and the end-to-end tests start real processes by the dozen: what fails beside the
-# others is shown, and run once more by itself. What fails alone, fails. Four at once, also on two cores: many of them
-# mostly wait, for a server to come back or a lease to run out.
+# For every edit: about a minute on two cores. What the markers leave out is in `make test`.
+check: $(VENV)/.dev lint types imports
+	$(BIN)/pytest -q -rfE -n auto -m "not slow and not server" tests/unit tests/contract
+
+# Everything. What fails is run once more alone, and named as flaky if it passes then. Four at once, also on two cores:
+# many tests mostly wait, for a server to come back or a lease to run out.
 test: $(VENV)/.dev packages lint types imports sbom audit
-	$(BIN)/pytest -q -n 4 --dist loadgroup || $(BIN)/pytest -q --last-failed --last-failed-no-failures none
+	$(BIN)/python -m scripts.rerun_failed -q -n 4 --dist loadgroup
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -1,10 +1,12 @@
 """The frontiers under contract: how each is opened, and how its clock is turned."""
 
 import random
+import re
 import tempfile
 from pathlib import Path
 
-from tests.contract.postgres_places import anywhere, everywhere, postgres_servers  # noqa: F401 - fixtures
+import pytest
+from tests.contract.postgres_servers import anywhere, everywhere, postgres_servers  # noqa: F401 - fixtures
 
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.model.job import Job, LaneRules
@@ -12,6 +14,15 @@ from trotline.model.time import Moment, Seconds
 from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
+
+SERVERS = re.compile(r"redis|valkey|cluster|sharded|postgres|outbox|shared_cache|\b(debian|wheel)\b", re.IGNORECASE)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Mark what starts a server: the names of these tests say so, or the fixtures that they use."""
+    name = f"{item.path.name}::{item.nodeid.partition('::')[2]}"
+    if SERVERS.search(name) or "postgres_servers" in getattr(item, "fixturenames", ()):
+        item.add_marker("server")
 
 
 class SqliteFileBench:

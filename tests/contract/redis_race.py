@@ -9,8 +9,9 @@ from trotline.model.lease import Admission
 from trotline.testing.clients import redis_client
 from trotline.testing.frontier_contract.bench import task
 
-URLS = 10_000
-_BATCH = 500
+URLS = 3_000
+_BATCH = 100
+"""Small: the more calls, the more of them meet."""
 _TASKS = [task(f"https://l{n % 20}.example/{n}", lane=f"l{n % 20}.example") for n in range(URLS)]
 """Made once: the processes are forks of one that has them."""
 

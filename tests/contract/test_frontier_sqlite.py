@@ -108,13 +108,15 @@ async def test_a_file_from_before_workers_had_figures_goes_on_working(tmp_path: 
     await frontier.close()
 
 
+LONG = [pytest.mark.timeout(120 + 5 * HISTORIES), pytest.mark.slow("many random histories of calls")]
+
 TestSqliteFileMachine = frontier_machine(SqliteFileBench).TestCase
 TestSqliteFileMachine.settings = BOUNDED
-TestSqliteFileMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
+TestSqliteFileMachine.pytestmark = LONG
 
 TestSqliteMemoryMachine = frontier_machine(SqliteMemoryBench).TestCase
 TestSqliteMemoryMachine.settings = BOUNDED
-TestSqliteMemoryMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
+TestSqliteMemoryMachine.pytestmark = LONG
 
 
 async def test_a_file_that_is_ready_is_opened_while_somebody_writes(

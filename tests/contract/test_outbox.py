@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.contract.postgres_places import ask
+from tests.contract.postgres_servers import ask
 from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.outbox import OutboxSink, RedisOutbox, parse, unwritten

@@ -123,6 +123,7 @@ async def test_the_suite_catches_a_frontier_on_the_clients_wall_clock(promise: s
         await bench.close()
 
 
+@pytest.mark.slow("proves that the suite can fail, not the code")
 async def test_a_healthy_frontier_in_the_same_hands_is_not_accused() -> None:
     for promise in sorted({promise for _, promise in CAUGHT}):
         bench = BrokenBench(Broken)
@@ -160,11 +161,13 @@ def run_machine(bug: type[Broken], examples: int) -> None:
         AnnouncesToEverybody,
     ],
 )
+@pytest.mark.slow("proves that the suite can fail, not the code")
 def test_the_machine_catches(bug: type[Broken]) -> None:
     with pytest.raises(AssertionError):
         run_machine(bug, examples=200)
 
 
+@pytest.mark.slow("proves that the suite can fail, not the code")
 def test_the_machine_does_not_accuse_a_healthy_frontier_in_the_same_hands() -> None:
     run_machine(Broken, examples=20)
 

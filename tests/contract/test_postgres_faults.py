@@ -5,7 +5,7 @@ import logging
 from contextlib import nullcontext
 
 import pytest
-from tests.contract.postgres_places import ask, fresh
+from tests.contract.postgres_servers import ask, fresh
 from tests.contract.test_postgres_ledger import visit
 
 from trotline.adapters.postgres.sink import PostgresSink

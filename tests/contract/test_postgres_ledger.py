@@ -4,7 +4,7 @@ import logging
 from datetime import UTC, datetime
 
 import pytest
-from tests.contract.postgres_places import ask, fresh
+from tests.contract.postgres_servers import ask, fresh
 
 from trotline.adapters.postgres.sink import PostgresSink
 from trotline.errors import SinkRejects, SinkUnreachable

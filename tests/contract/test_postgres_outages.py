@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
-from tests.contract.postgres_places import ask, fresh
+from tests.contract.postgres_servers import ask, fresh
 from tests.contract.test_postgres_faults import QUICK, SIZE, turns_in, write_until_stored
 from tests.contract.test_postgres_ledger import visit
 

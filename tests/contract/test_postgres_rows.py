@@ -5,7 +5,7 @@ import json
 
 import asyncpg
 import pytest
-from tests.contract.postgres_places import ask, fresh
+from tests.contract.postgres_servers import ask, fresh
 
 from trotline.adapters.postgres.export_reader import count_records, read_records, snapshot
 from trotline.adapters.postgres.sink import PostgresSink

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from tests.contract.postgres_places import ask, fresh
+from tests.contract.postgres_servers import ask, fresh
 
 from trotline.adapters.postgres import migrate
 from trotline.adapters.postgres.sink import PostgresSink

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.contract.postgres_places import ask
+from tests.contract.postgres_servers import ask
 
 from trotline.adapters.postgres.sink import PostgresSink
 from trotline.testing.sink_contract import SinkContract

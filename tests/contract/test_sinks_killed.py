@@ -5,6 +5,8 @@ import signal
 import pytest
 from tests.contract.sink_files import SINKS, TURNS, child, fields_in, keys_in, story
 
+pytestmark = pytest.mark.slow("starts a Python process for every writer")
+
 FULL_DISK = """
     import asyncio, resource, sys
     from tests.contract.sink_files import SINKS, thing

@@ -4,7 +4,7 @@ import random
 from collections import Counter
 from math import inf
 
-from tests.unit.worker_ports import DiaryFrontier, DiarySink
+from tests.unit.worker.fake_ports import DiaryFrontier, DiarySink
 
 from trotline import Page, RobotsSitemaps, Sitemap, Spider
 from trotline.adapters.http.robots import RobotsTxt

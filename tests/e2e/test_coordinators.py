@@ -12,7 +12,6 @@ import pytest
 from tests.e2e.running import KILLER, Running, call, start
 
 from trotline.config import backends
-from trotline.config.backends import open_leadership
 from trotline.model.job import Job, Progress
 from trotline.model.leadership import Tick
 from trotline.model.schedule import Schedule
@@ -70,7 +69,7 @@ def doom(folder: Path, number: int, strike: signal.Signals) -> None:
 
 async def owe_a_run(frontier: str) -> None:
     """The schedule was last looked at a year ago: a run is due, one."""
-    leadership = await open_leadership(frontier)
+    leadership = await backends.open_leadership(frontier)
     term = await leadership.campaign("shop", "test")
     await leadership.skip(term, Tick(at=term.now - 400 * 86400, schedule=YEARLY.text))
     await leadership.resign(term)
@@ -153,7 +152,7 @@ async def test_a_leader_that_freezes_and_one_that_is_killed_are_replaced_and_one
 @pytest.mark.timeout(120)
 async def test_a_leader_that_is_asked_to_stop_leaves_its_office_at_once(folder: Path) -> None:
     frontier = f"sqlite:{folder / 'frontier.db'}"
-    leadership = await open_leadership(frontier)
+    leadership = await backends.open_leadership(frontier)
     async with coordinator(folder, frontier) as first, coordinator(folder, frontier) as second:
         said = {str((news := await one.event())["event"]): (one, news) for one in (first, second)}
         leader, began = said["coordinator.leads"]

@@ -1,0 +1,66 @@
+"""Headers and cookies over real sockets: what is sent to whom."""
+
+import pytest
+from tests.e2e.raw_site import fetcher, ok, site, task
+
+from trotline.adapters.http.fetcher import HttpFetcher
+from trotline.errors import SettingsError
+from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.limits import Limits
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\0b"])
+async def test_a_header_with_a_line_break_is_never_sent(value: str) -> None:
+    async with site(ok()) as there, fetcher() as ours:
+        outcome = await ours.fetch(task(there.url(), headers=(("X-A", value),)))
+    assert isinstance(outcome, Failure)
+    assert outcome.trouble is Trouble.GUARD
+    assert there.requests == []
+    with pytest.raises(SettingsError):
+        HttpFetcher(Limits(), user_agent=value, spider="s")
+
+
+async def test_cookies_come_back_to_their_host_and_to_no_other() -> None:
+    async with site(ok(b"", "Set-Cookie: sid=1; Path=/"), hosts=2) as there, fetcher() as ours:
+        await ours.fetch(task(there.url()))
+        await ours.fetch(task(there.url()))
+        await ours.fetch(task(there.url(host="127.0.0.2")))
+    assert [b"Cookie: sid=1" in request for request in there.requests] == [False, True, False]
+
+
+async def test_sessions_have_their_own_cookies() -> None:
+    async with site(ok(b"", "Set-Cookie: sid=1")) as there, fetcher() as ours:
+        await ours.fetch(task(there.url(), session="anna"))
+        await ours.fetch(task(there.url(), session="bert"))
+        await ours.fetch(task(there.url(), session="anna"))
+        await ours.fetch(task(there.url()))
+    assert [b"Cookie:" in request for request in there.requests] == [False, False, True, False]
+    assert there.connections == 1
+
+
+async def test_only_so_many_sessions_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("trotline.adapters.http.fetcher.SESSIONS", 2)
+    async with site(ok(b"", "Set-Cookie: sid=1")) as there, fetcher() as ours:
+        for name in ("anna", "bert", "anna", "carl", "anna", "bert"):
+            assert isinstance(await ours.fetch(task(there.url(), session=name)), Answer)
+    assert [b"Cookie:" in request for request in there.requests] == [False, False, True, False, True, False]
+
+
+async def test_the_authors_cookies_go_to_the_hosts_they_are_for() -> None:
+    async with site(ok(), hosts=2) as there, fetcher(cookies={"lang": "en"}, cookie_hosts=["127.0.0.1:80"]) as ours:
+        await ours.fetch(task(there.url()))
+        await ours.fetch(task(there.url(host="127.0.0.2")))
+    assert [b"Cookie: lang=en" in request for request in there.requests] == [True, False]
+    async with site(ok(), hosts=2) as there, fetcher(cookies={"lang": "en"}) as ours:
+        await ours.fetch(task(there.url(host="127.0.0.2"), session="x"))
+    assert b"Cookie: lang=en" in there.requests[0]
+
+
+@pytest.mark.parametrize(
+    "cookie", ["a=1; Domain=com", "a=1; domain=.co.uk", "a=1; Domain=other.example", "a=" + "x" * 5000]
+)
+async def test_cookies_that_reach_too_far_are_ignored(cookie: str) -> None:
+    async with site(ok(b"", f"Set-Cookie: {cookie}")) as there, fetcher() as ours:
+        await ours.fetch(task(there.url(host="localhost")))
+        await ours.fetch(task(there.url(host="localhost")))
+    assert b"Cookie:" not in there.requests[1]

@@ -1,0 +1,102 @@
+"""How jobs, their workers and their ETA are shown."""
+
+from rich.text import Text
+
+from trotline.cli.eta_view import Outlook
+from trotline.cli.job_argument import Target
+from trotline.cli.jobs import facts, outlook, table
+from trotline.cli.status import Look
+from trotline.cli.workers_view import crew_table, remark
+from trotline.commands.report import Report
+from trotline.model.job import About, Job, Progress, State, WorkerView
+from trotline.rules.eta import Range, Unknown
+
+JOB = Job(id="shop-3", spider="shop", started_at=0.0, version="aaaaaaaaaaaa")
+
+
+def books(**more: object) -> Progress:
+    fields: dict[str, object] = {"waiting": 0, "leased": 0, "done": 0, "dead": 0}
+    return Progress(**(fields | more))  # type: ignore[arg-type]
+
+
+def worker(name: str = "host-1-0-abc", **more: object) -> WorkerView:
+    fields: dict[str, object] = {"name": name, "silent_for": 1.0, "leased": 3, "done": 1234, "failed": 5}
+    about = About(host="host", version=str(more.pop("version", JOB.version)), held_back=str(more.pop("held_back", "")))
+    return WorkerView(**(fields | more), about=about)  # type: ignore[arg-type]
+
+
+def plain(rows: list[Text]) -> list[str]:
+    return [row.plain.rstrip() for row in rows]
+
+
+def test_the_crew_is_a_table_whose_columns_stand_under_each_other():
+    head, one, two, more = plain(
+        crew_table([worker(), worker("host-22222-1-def", version="bbbbbbbbbbbb", held_back="sink is slow")], 7, JOB)
+    )
+    assert one.split() == ["host", "1-0-abc", "3", "1,234", "5", "aaaaaaa"]
+    assert two.endswith("bbbbbbb  sink is slow")
+    assert head.index("version") == one.index("aaaaaaa") == two.index("bbbbbbb")
+    assert more == "and 7 more"
+
+
+def test_a_silent_worker_is_remarked_upon():
+    assert remark(worker(silent_for=17.0, held_back="sink is slow")) == "silent for 17 s"
+    assert remark(worker()) == ""
+
+
+def test_control_characters_of_a_worker_reach_no_terminal():
+    [_, row] = plain(crew_table([worker("evil\x1b[2J", held_back="\x1b]0;x\x07")], 0, JOB))
+    assert "\x1b" not in row and "\x07" not in row
+
+
+def look(**more: object) -> Look:
+    alive = bool(more.pop("alive", True))
+    return Look(Target("redis://:secret@queue/0", JOB), books(**({"now": 100.0} | more)), alive=alive)
+
+
+def test_a_list_of_jobs_has_the_counters_under_the_names_of_seed_documents():
+    shown = facts(look(waiting=50, leased=5, done=44, dead=1))
+    assert [shown[name] for name in ("total", "done", "failed", "started_at")] == [
+        100,
+        44,
+        1,
+        "1970-01-01T00:00:00.000Z",
+    ]
+    assert "secret" not in str(shown)
+    assert shown["eta"]["low"] < shown["eta"]["high"]
+
+
+def test_only_a_job_that_is_under_way_has_an_end_in_sight():
+    assert isinstance(outlook(look(waiting=50, leased=5, done=45)), Range)
+    assert outlook(look(waiting=50, done=45)) is None, "nobody works on it"
+    assert outlook(look(waiting=50, leased=5, done=45, state=State.PAUSED)) is None
+    assert outlook(look(done=45, finished_at=90.0)) is None
+
+
+def test_the_table_of_jobs_names_every_state():
+    rows = table([look(state=State.DRAINING), look(state=State.CANCELLED), look(finished_at=9.0), look(leased=1)])
+    assert [row.split()[2] for row in rows[1:]] == ["draining", "cancelled", "finished", "at"]
+
+
+def whole(elapsed: float, **more: object) -> Report:
+    crew = [worker(silent_for=more.pop("silent_for", 1.0))]
+    return Report(
+        job=JOB, progress=books(sealed=True, **more), lanes=[], pages_per_second=1.0, found=0, errors={},
+        held_back="", workers=1, resumed=False, elapsed=elapsed, whole=True, crew=crew,
+    )  # fmt: skip
+
+
+def test_the_first_look_at_a_job_takes_its_whole_life_for_the_rate():
+    found = Outlook().update(whole(100.0, waiting=100, done=100))
+    assert isinstance(found, Range)
+    assert found.low < 100.0 < found.high
+
+
+def test_a_job_whose_workers_are_dead_has_no_end_in_sight():
+    assert Outlook().update(whole(100.0, waiting=100, done=100, silent_for=60.0)) is Unknown.ALONE
+    assert outlook(look(waiting=50, leased=5, done=45, alive=False)) is None
+    assert facts(look(waiting=50, leased=5, alive=False))["state"] == "unfinished"
+
+
+def test_a_paused_job_has_no_end_in_sight():
+    assert Outlook().update(whole(100.0, waiting=100, done=100, state=State.PAUSED)) is Unknown.PAUSED

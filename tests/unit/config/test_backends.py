@@ -1,0 +1,74 @@
+"""A technology is one folder: only config/backends.py knows which ones there are."""
+
+import ast
+import functools
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import trotline
+from trotline.config import backends
+from trotline.errors import SettingsError
+from trotline.ports.backend import Backend
+
+SOURCE = Path(trotline.__file__).parent
+ROOMS = [room.name for room in SOURCE.iterdir() if room.is_dir() and room.name not in ("adapters", "testing")]
+FORMS = {"jsonl", "csv", "parquet"}
+"""Also what `trotline export` writes."""
+
+
+@functools.cache
+def trees() -> list[tuple[str, ast.AST]]:
+    files = [file for room in ROOMS for file in (SOURCE / room).rglob("*.py")]
+    return [(str(file.relative_to(SOURCE)), ast.parse(file.read_text())) for file in files]
+
+
+def test_no_scheme_is_compared_outside_of_its_folder():
+    schemes = {scheme for backend in backends._own() for scheme in backend.schemes} - FORMS
+    found = []
+    for file, tree in trees():
+        for node in ast.walk(tree):
+            parts = ast.walk(node) if isinstance(node, ast.Compare | ast.MatchValue) else ()
+            texts = {part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)}
+            found += [(file, text) for text in texts & schemes]
+    assert found == []
+
+
+def test_nothing_asks_of_which_class_a_port_is():
+    """But for the door of programs that embed Trotline: they may give a whole sink, or one that only writes."""
+    ports = {"Frontier", "Console", "Jobs", "Leadership", "Sink", "Ledger", "Outbox", "SharedCache", "Backend"}
+    found = []
+    for file, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "isinstance":
+                names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+                found += [file] if names & ports else []
+    assert set(found) == {"config/backends.py", "config/given_sink.py"}
+
+
+def test_only_declarations_are_read_to_know_the_backends():
+    """`trotline --help` and the first page must not pay for libraries of servers that nobody uses."""
+    asked = "import sys, trotline.config.backends as b; b.find('redis://h/0'); print([m for m in sys.modules])"
+    told = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True).stdout
+    for heavy in ("'redis'", "'asyncpg'", "'pyarrow'", "'sqlite3'", "'aiohttp'"):
+        assert heavy not in told
+
+
+def test_a_scheme_belongs_to_one_backend():
+    named = [scheme for backend in backends._own() for scheme in backend.schemes]
+    assert len(named) == len(set(named))
+
+
+def test_an_unknown_scheme_is_answered_with_those_that_are_known():
+    with pytest.raises(SettingsError, match="is not a URL that is known here") as caught:
+        backends.backend_of("mysql://user:secret@db/shop")
+    assert "postgresql:" in caught.value.hint
+    assert "secret" not in str(caught.value)
+
+
+def test_an_entry_point_that_is_no_backend_is_named():
+    with pytest.raises(SettingsError, match=r"'odd' of group trotline\.backends is not a Backend"):
+        backends._loaded("odd", object())
+    assert backends._loaded("fine", Backend(name="fine", schemes=("fine",), local=True)).name == "fine"
