@@ -90,7 +90,7 @@ def test_every_file_that_is_named_is_there() -> None:
     """`rules/pace.py` in a page is a promise to whoever wants to read on."""
     missing = set()
     for page in PAGES:
-        for path in re.findall(r"`((?:\w+/)+\w+\.(?:py|md|toml|txt))`", prose(page)):
+        for path in re.findall(r"`((?:\w+/)+\w+\.(?:py|lua|sql|md|toml|txt))`", prose(page)):
             places = (ROOT / path, ROOT / "src" / "trotline" / path, DOCS / path, page.parent / path)
             if not any(place.exists() for place in places):
                 missing.add(f"{page.relative_to(ROOT)}: {path}")
