@@ -1,4 +1,4 @@
-"""The command line as a reader of the docs uses it."""
+"""Runs `trotline` commands of the docs."""
 
 import subprocess
 import sys
@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class Said(NamedTuple):
+class Result(NamedTuple):
     code: int
     out: str
 
 
-def trotline(folder: Path, *words: str) -> Said:
+def trotline(folder: Path, *words: str) -> Result:
     """Run `trotline ...` in a folder."""
     command = [sys.executable, "-m", "trotline.cli", *words]
     ended = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert "Traceback" not in ended.stdout, ended.stdout
-    return Said(ended.returncode, ended.stdout)
+    return Result(ended.returncode, ended.stdout)

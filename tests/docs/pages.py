@@ -36,7 +36,7 @@ def all_blocks(*languages: str) -> list[Block]:
 
 
 def prose(page: Path) -> str:
-    """The page without its fenced blocks: what looks like a link or a heading in there is none."""
+    """The page without its fenced blocks, which may contain text that looks like a link or a heading."""
     return _FENCE.sub("", page.read_text(encoding="utf-8"))
 
 
@@ -45,12 +45,12 @@ def links(page: Path) -> list[str]:
 
 
 def anchors(page: Path) -> set[str]:
-    """The anchors that the page's headings have on the usual hosts of repositories."""
+    """The anchors of the page's headings, as GitHub and others generate them."""
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in _HEADING.findall(prose(page))}
 
 
 def section(page: Path, heading: str) -> str:
-    """What stands under a second-level heading, fenced blocks included; empty if there is no such heading."""
+    """The text under a second-level heading, with fenced blocks; empty if there is no such heading."""
     text = page.read_text(encoding="utf-8")
     match = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return match[1] if match else ""

@@ -1,8 +1,8 @@
-"""Every Python block of the docs runs, against the demo shop where it speaks of a site.
+"""Every Python block of the docs runs, against the demo shop where it needs a site.
 
-Hosts and paces are replaced, nothing else: the demo shop is on a free port, and tests do not wait for a pace. A block
-is named by its page and its number among the Python blocks there; `WAYS` says how each is run. The README, the
-tutorials and the page on embedding are run in test_stories.py.
+Hosts and paces are replaced, nothing else: the demo shop is on a free port, and tests use a high pace. A block
+is named by its page and its number among the Python blocks there; `RUNNERS` says how each is run. The README, the
+tutorials and the page on embedding are run in test_tutorials.py.
 """
 
 import ast
@@ -23,7 +23,7 @@ from trotline import Page, Spider
 from trotline.testing import DemoShop, visit
 from trotline.testing.shop.account import PASSWORD, USER
 
-IN_STORIES = {
+IN_TUTORIALS = {
     "README.md",
     "docs/learn/first-spider.md",
     "docs/learn/from-laptop-to-fleet.md",
@@ -41,7 +41,7 @@ def names() -> dict[str, Block]:
     return found
 
 
-BLOCKS = {name: block for name, block in names().items() if name.rpartition(" ")[0] not in IN_STORIES}
+BLOCKS = {name: block for name, block in names().items() if name.rpartition(" ")[0] not in IN_TUTORIALS}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def shop() -> Iterator[DemoShop]:
 
 
 class Reader:
-    """Somebody who tries a block in an empty folder that has the README's catalog as shop.py."""
+    """Runs a block in an empty folder that has the README's catalog as shop.py."""
 
     def __init__(self, folder: Path, shop: DemoShop) -> None:
         self.folder = folder
@@ -60,7 +60,7 @@ class Reader:
         self.write("shop.py", CATALOG)
 
     def here(self, text: str) -> str:
-        """The text for the shop of this test, and without its pace."""
+        """The text with the URL of this test's shop and a high pace."""
         host = self.shop.url.removeprefix("http://")
         text = re.sub(r'pace="\d+/s"', 'pace="200/s"', text)
         text = re.sub(r'(Spider\(\s*"\w+")(?![^)]*pace=)', r'\1, pace="200/s"', text)
@@ -85,7 +85,7 @@ class Reader:
         return module
 
     def save(self, path: str, name: str) -> None:
-        """A page of the shop as `trotline try --save` keeps it."""
+        """Save a page of the shop with `trotline try --save`."""
         code, said = trotline(
             self.folder, "try", "shop.py", "product", self.shop.url + path, "--allow-private", "--save", name
         )
@@ -117,13 +117,13 @@ class Reader:
         return drafts
 
 
-Way = Callable[[Reader, str], None]
-WAYS: dict[str, Way] = {}
+Runner = Callable[[Reader, str], None]
+RUNNERS: dict[str, Runner] = {}
 
 
-def way(name: str) -> Callable[[Way], Way]:
-    def keep(run: Way) -> Way:
-        WAYS[name] = run
+def runner(name: str) -> Callable[[Runner], Runner]:
+    def keep(run: Runner) -> Runner:
+        RUNNERS[name] = run
         return run
 
     return keep
@@ -139,7 +139,7 @@ def crawls(reader: Reader, text: str) -> None:
 
 
 def calls_its_functions(reader: Reader, text: str, **given: object) -> None:
-    """Tests of the reader's own: each is called."""
+    """Call every test function of the block."""
     reader.save("/p/T1", "pages/tea.html")
     functions = [node.name for node in ast.parse(text).body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
     module = reader.execute(text)
@@ -163,7 +163,7 @@ for _name in (
     "docs/reference/limits.md 1",
     "docs/reference/spider.md 1",
 ):
-    WAYS[_name] = executes
+    RUNNERS[_name] = executes
 
 for _name in (
     "docs/how-to/recrawl.md 1",
@@ -171,7 +171,7 @@ for _name in (
     "docs/how-to/write-a-spider.md 2",
     "docs/how-to/send-forms-and-json.md 3",
 ):
-    WAYS[_name] = crawls
+    RUNNERS[_name] = crawls
 
 for _name in (
     "docs/how-to/test-a-spider.md 1",
@@ -180,23 +180,23 @@ for _name in (
     "docs/reference/demo-shop.md 1",
     "docs/reference/torture-server.md 1",
 ):
-    WAYS[_name] = calls_its_functions
+    RUNNERS[_name] = calls_its_functions
 
 
-@way("docs/how-to/write-a-backend.md 1")
+@runner("docs/how-to/write-a-backend.md 1")
 def _(reader: Reader, text: str) -> None:
     backend = reader.execute(text)["FOLDER"]
     assert backend.sink.parse("folder:rows") == "folder:rows"
 
 
-@way("docs/how-to/debug-a-page.md 1")
+@runner("docs/how-to/debug-a-page.md 1")
 def a_saved_page(reader: Reader, text: str) -> None:
     reader.save("/p/T1", "page.html")
     module = reader.execute(text)
     assert [record.key for record in module["harvest"].records] == ["T1"]  # type: ignore[attr-defined]
 
 
-@way("docs/how-to/get-your-rows.md 1")
+@runner("docs/how-to/get-your-rows.md 1")
 def rows_to_csv(reader: Reader, text: str) -> None:
     code, said = trotline(reader.folder, "run", "shop.py", "--allow-private", "--out", "rows.db")
     assert code == 0, said
@@ -204,13 +204,13 @@ def rows_to_csv(reader: Reader, text: str) -> None:
     assert len((reader.folder / "products.csv").read_text().splitlines()) == 1 + len(reader.skus)
 
 
-@way("docs/how-to/log-in.md 1")
+@runner("docs/how-to/log-in.md 1")
 def a_login(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
     assert {row["number"] for row in rows} == {order.number for order in reader.shop.orders}
 
 
-@way("docs/how-to/secrets.md 1")
+@runner("docs/how-to/secrets.md 1")
 def secrets(reader: Reader, text: str) -> None:
     (reader.folder / "session.txt").touch(mode=0o600)
     (reader.folder / "session.txt").write_text("a session\n")
@@ -219,7 +219,7 @@ def secrets(reader: Reader, text: str) -> None:
     assert rows
 
 
-@way("docs/how-to/send-forms-and-json.md 1")
+@runner("docs/how-to/send-forms-and-json.md 1")
 def a_search(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
     assert {row["sku"] for row in rows} == {
@@ -227,24 +227,24 @@ def a_search(reader: Reader, text: str) -> None:
     }
 
 
-@way("docs/how-to/send-forms-and-json.md 2")
+@runner("docs/how-to/send-forms-and-json.md 2")
 def a_form_with_a_key(reader: Reader, text: str) -> None:
     prelude = blocks(DOCS / "how-to" / "send-forms-and-json.md", "python")[0].text
     assert len(reader.yields(f'url, token = page.url, "t"\n{text}', prelude)) == 1
 
 
-@way("docs/how-to/start-from-a-list.md 1")
+@runner("docs/how-to/start-from-a-list.md 1")
 def a_file_of_urls(reader: Reader, text: str) -> None:
     reader.write("urls.txt", "https://shop.example/p/T1\nhttps://shop.example/p/T2\n")
     assert {row["sku"] for row in reader.crawl(text)} == {"T1", "T2"}
 
 
-@way("docs/how-to/start-from-a-list.md 2")
+@runner("docs/how-to/start-from-a-list.md 2")
 def a_sitemap(reader: Reader, text: str) -> None:
     crawls(reader, text)
 
 
-@way("docs/how-to/start-from-a-list.md 3")
+@runner("docs/how-to/start-from-a-list.md 3")
 def a_database(reader: Reader, text: str) -> None:
     code, said = trotline(reader.folder, "run", "shop.py", "--allow-private")
     assert code == 0, said
@@ -253,9 +253,9 @@ def a_database(reader: Reader, text: str) -> None:
     assert [row["sku"] for row in reader.crawl(text)] == ["T1"]
 
 
-@way("docs/how-to/test-a-spider.md 3")
+@runner("docs/how-to/test-a-spider.md 3")
 def a_whole_spider(reader: Reader, text: str) -> None:
-    """As it stands: it brings a shop of its own, and puts its address into the spider."""
+    """Unchanged: it starts a shop of its own, and puts its URL into the spider."""
     spider = CATALOG.replace('pace="2/s"', 'pace="200/s"')
     module: dict[str, object] = {"SPIDER": spider}
     exec(text, module)  # noqa: S102 - our own page
@@ -264,26 +264,26 @@ def a_whole_spider(reader: Reader, text: str) -> None:
     test(reader.folder)
 
 
-@way("docs/how-to/use-a-proxy.md 1")
+@runner("docs/how-to/use-a-proxy.md 1")
 def a_proxy(reader: Reader, text: str) -> None:
     main = reader.execute(text)["main"]
     assert callable(main)
     asyncio.run(main())
 
 
-@way("docs/how-to/write-a-spider.md 1")
+@runner("docs/how-to/write-a-spider.md 1")
 def the_first_spider(reader: Reader, text: str) -> None:
     rows = reader.crawl(text.replace("https://quotes.example/", "https://shop.example/quotes/"))
     assert [row["text"] for row in rows] == [quote.text for quote in reader.shop.quotes]
 
 
-@way("docs/how-to/write-a-spider.md 3")
+@runner("docs/how-to/write-a-spider.md 3")
 def a_model(reader: Reader, text: str) -> None:
     head, _, _ = CATALOG.partition('@shop.page(key="sku")')
     crawls(reader, head + text.replace(".sku::text", "[itemprop=sku]::text"))
 
 
-@way("docs/how-to/write-a-spider.md 4")
+@runner("docs/how-to/write-a-spider.md 4")
 def seeds_of_every_kind(reader: Reader, text: str) -> None:
     reader.write("urls.txt", "https://shop.example/p/T1\n")
     handler = '    yield {"sku": page.css("[itemprop=sku]::text").get() or page.url}'
@@ -291,44 +291,44 @@ def seeds_of_every_kind(reader: Reader, text: str) -> None:
     assert reader.skus <= {row["sku"] for row in reader.crawl(spider)}
 
 
-@way("docs/how-to/write-a-spider.md 5")
+@runner("docs/how-to/write-a-spider.md 5")
 def a_scope(reader: Reader, text: str) -> None:
     reader.execute(text, Spider=Spider)
 
 
-@way("docs/how-to/write-a-spider.md 6")
+@runner("docs/how-to/write-a-spider.md 6")
 def tasks_with_bodies(reader: Reader, text: str) -> None:
     prelude = blocks(DOCS / "how-to" / "send-forms-and-json.md", "python")[0].text
     assert len(reader.yields(text, prelude)) == 3
 
 
-@way("docs/reference/demo-shop.md 2")
+@runner("docs/reference/demo-shop.md 2")
 def a_shop_in_a_thread(reader: Reader, text: str) -> None:
     reader.execute(text, DemoShop=DemoShop)
 
 
-@way("docs/reference/demo-shop.md 3")
+@runner("docs/reference/demo-shop.md 3")
 def a_real_nginx(reader: Reader, text: str) -> None:
     reader.execute(text, folder=reader.folder)
 
 
-@way("docs/reference/torture-server.md 2")
+@runner("docs/reference/torture-server.md 2")
 def a_bad_certificate(reader: Reader, text: str) -> None:
     reader.execute(text, folder=reader.folder)
 
 
 def contract(reader: Reader, text: str) -> None:
-    """The blocks on a frontier of one's own build on each other."""
+    """The blocks of the frontier contract build on each other."""
     page = [block.text for block in blocks(DOCS / "reference" / "frontier-contract.md", "python")]
     reader.execute("\n".join(page[: page.index(text) + 1]))
 
 
 for _number in (1, 2, 3, 4):
-    WAYS[f"docs/reference/frontier-contract.md {_number}"] = contract
+    RUNNERS[f"docs/reference/frontier-contract.md {_number}"] = contract
 
 
-def test_every_block_has_a_way_to_run() -> None:
-    assert set(BLOCKS) == set(WAYS), "say in WAYS how a new block is run"
+def test_every_block_has_a_runner() -> None:
+    assert set(BLOCKS) == set(RUNNERS), "add a runner for a new block to RUNNERS"
 
 
 @pytest.mark.parametrize("name", BLOCKS)
@@ -339,4 +339,4 @@ def test_a_block_of_the_docs_runs(name: str, shop: DemoShop, tmp_path: Path, mon
     for key, value in (("SHOP_USER", USER), ("SHOP_PASSWORD", PASSWORD), ("SHOP_TOKEN", "a token")):
         monkeypatch.setenv(key, value)
 
-    WAYS[name](Reader(tmp_path, shop), BLOCKS[name].text)
+    RUNNERS[name](Reader(tmp_path, shop), BLOCKS[name].text)

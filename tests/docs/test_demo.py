@@ -1,4 +1,4 @@
-"""`make demo`: real rows, compared with the truth, and nothing left behind."""
+"""`make demo` prints rows, compares them with the shop's data, and leaves no files behind."""
 
 import os
 import re

@@ -42,7 +42,7 @@ def test_every_page_is_in_the_index() -> None:
 
 @pytest.mark.parametrize("block", PYTHON, ids=name)
 def test_every_python_block_compiles(block: Block) -> None:
-    """As a module, or as the inside of a function: some show only the lines that matter."""
+    """As a module or as the body of a function: some blocks show only a few lines."""
     text = textwrap.indent(textwrap.dedent(block.text), "    ")
     problems = []
     for form in (block.text, f"def handler():\n{text}", f"async def handler():\n{text}"):
@@ -87,10 +87,10 @@ def test_every_command_in_the_docs_exists_with_its_options(place: str, words: li
 
 
 def test_every_file_that_is_named_is_there() -> None:
-    """`rules/pace.py` in a page is a promise to whoever wants to read on."""
+    """A path like `rules/pace.py` in a page must exist."""
     missing = set()
     for page in PAGES:
-        for path in re.findall(r"`((?:\w+/)+\w+\.(?:py|md|toml|txt))`", prose(page)):
+        for path in re.findall(r"`((?:\w+/)+\w+\.(?:py|lua|sql|md|toml|txt))`", prose(page)):
             places = (ROOT / path, ROOT / "src" / "trotline" / path, DOCS / path, page.parent / path)
             if not any(place.exists() for place in places):
                 missing.add(f"{page.relative_to(ROOT)}: {path}")
@@ -99,7 +99,7 @@ def test_every_file_that_is_named_is_there() -> None:
 
 
 def test_every_document_that_the_code_cites_is_there() -> None:
-    """By its path or its bare name; and decisions by their numbers."""
+    """By path or file name, and decisions by number."""
     there = {page.name for page in PAGES}
     decisions = {page.name[:3] for page in (DOCS / "decisions").glob("*.md")}
     missing = set()

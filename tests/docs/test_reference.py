@@ -1,4 +1,4 @@
-"""Everything that has a name for users has a place in the reference."""
+"""Every command, option, setting, argument and port verb is in the reference."""
 
 import importlib
 import inspect

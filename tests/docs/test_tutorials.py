@@ -1,6 +1,6 @@
-"""The README and the tutorial, done as they say: their spiders, their commands, their output.
+"""The README and the tutorials: their spiders run, and their commands print the output that is shown.
 
-Hosts and paces are replaced, nothing else: the demo shop is on a free port, and nobody wants to wait.
+Only hosts and paces are replaced: the demo shop is on a free port, and tests use a high pace.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ def shop() -> Iterator[DemoShop]:
 
 
 def here(text: str, shop: DemoShop) -> str:
-    """The text of a page, for the shop of this test and without its pace."""
+    """The text of a page with the URL of this test's shop and a high pace."""
     text = re.sub(r'pace="\d+/s"', 'pace="200/s"', text)
     return re.sub(r"http://127\.0\.0\.1:8010|https://(?:shop|quotes)\.example", shop.url, text)
 
 
 def session(page: Path) -> dict[str, str]:
-    """Command -> what the page says that it prints, over all of the page's consoles."""
+    """Command -> the output shown in the page's console blocks."""
     said: dict[str, str] = {}
     for block in blocks(page, "console"):
         for part in re.split(r"^\$ ", block.text, flags=re.M)[1:]:
@@ -49,7 +49,7 @@ def session(page: Path) -> dict[str, str]:
 
 
 def plain(output: str) -> list[str]:
-    """What stays when a run has ended, with its times taken out."""
+    """The output of a finished run without times."""
     lines = [line for line in output.strip().splitlines() if not re.match(r"\s*\d+:\d\d  waiting", line)]
     return [re.sub(r"\d+(\.\d+)? (m?s|min)\b.*", "TIME", line).rstrip() for line in lines]
 
@@ -95,7 +95,7 @@ def test_the_tutorial_goes_as_it_says(shop: DemoShop, tmp_path: Path) -> None:
     seed = f"{shop.url}/c/tea"
 
     def same(command: str, out: str) -> None:
-        """Every line that the page shows is there; `...` stands for some that it does not show."""
+        """Every line that the page shows was printed; `...` stands for lines that are left out."""
         shown = [line for line in plain(here(said[command], shop)) if line.strip() not in ("...", "")]
         assert [line for line in shown if line not in plain(out)] == [], out
 
@@ -135,7 +135,7 @@ def test_the_tutorial_goes_as_it_says(shop: DemoShop, tmp_path: Path) -> None:
 
 
 def _run_test(text: str, folder: Path) -> None:
-    """The reader's own test, in the reader's own folder."""
+    """Run the tutorial's test in the tutorial's folder."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.syspath_prepend(folder)
