@@ -1,5 +1,7 @@
 """Trotline from Python: an application that embeds it, and brings its own sink."""
 
+import asyncio
+
 import pytest
 from tests.contract.sink_files import FolderSink
 
@@ -8,6 +10,7 @@ from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.config import backends
 from trotline.model.job import State
 from trotline.testing.shop import DemoShop
+from trotline.worker.worker import Worker
 
 
 def products(shop: str) -> Spider:
@@ -35,6 +38,7 @@ async def test_an_application_starts_a_job_works_on_it_and_gets_its_rows(tmp_pat
             progress = await app.progress(job)
 
     assert progress.finished_at is not None
+    assert progress.state is State.RUNNING, "what the operator wants; the end is in finished_at"
     assert 30 == len(list((tmp_path / "out").iterdir()))
 
 
@@ -113,3 +117,52 @@ async def test_an_unfinished_job_is_continued_by_the_next_start_of_the_same_app(
 
     assert first.id == second.id
     assert 30 == len(list((tmp_path / "out").iterdir()))
+
+
+async def test_a_job_may_be_started_while_the_work_on_the_finished_one_returns(tmp_path, monkeypatch):
+    run, finished, started = Worker.run, asyncio.Event(), asyncio.Event()
+
+    async def run_slowly(worker):
+        await run(worker)
+        finished.set()
+        await started.wait()
+        # As a worker does until it has ended.
+        await worker._tools.frontier.beat(worker.name)
+
+    monkeypatch.setattr(Worker, "run", run_slowly)
+    async with DemoShop(products=3) as shop:
+        spider = products(shop.url)
+        frontier = f"sqlite:{tmp_path}/frontier.db"
+        async with App(frontier=frontier, sink=f"{tmp_path}/rows.jsonl", allow_private=True) as app:
+            first = await app.start(spider)
+            working = asyncio.create_task(app.work(spider, slots=4))
+            await finished.wait()
+
+            second = await app.start(spider)
+
+            started.set()
+            await working
+            assert first.id != second.id
+
+
+async def test_a_sink_whose_connection_was_reset_once_costs_no_page(tmp_path):
+    class Flaky(FolderSink):
+        failed = False
+
+        async def write(self, batch):
+            if not self.failed:
+                self.failed = True
+                raise ConnectionResetError("reset")
+            await super().write(batch)
+
+    async with DemoShop(products=3) as shop:
+        spider = products(shop.url)
+        frontier, sink = f"sqlite:{tmp_path}/frontier.db", Flaky(tmp_path / "out")
+        async with App(frontier=frontier, sink=sink, allow_private=True) as app:
+            job = await app.start(spider)
+            await app.work(spider, slots=1)
+            progress = await app.progress(job)
+
+    assert sink.failed
+    assert 0 == progress.dead
+    assert 3 == len(list((tmp_path / "out").iterdir()))

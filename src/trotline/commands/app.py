@@ -1,6 +1,7 @@
 """Trotline from Python, for those who embed it: the same parts, wired by hand."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -56,6 +57,8 @@ class App:
         self._allow = tuple(allow)
         self._proxy = proxy
         self._opened: dict[str, OpenJob] = {}
+        self._working: Counter[str] = Counter()
+        """Calls of `work` that have not returned, by job."""
 
     async def __aenter__(self) -> Self:
         self._has_rows = self._given_sink is not None or not backends.is_missing(self._sink_url)
@@ -106,6 +109,7 @@ class App:
         fetcher = components.open_fetcher(
             spider, allow_private=self._allow_private, allow=self._allow, proxy=self._proxy, slots=slots
         )
+        self._working[job.id] += 1
         try:
             tools = Tools(
                 job=job.id,
@@ -125,6 +129,7 @@ class App:
             finally:
                 beating.cancel()
         finally:
+            self._working[job.id] -= 1
             await fetcher.close()
             if validators is not None:
                 await validators.close()
@@ -144,7 +149,8 @@ class App:
         if not job.announced:
             await self._sink.finish()
             await (await self._open(job)).frontier.announce_finish()
-        if opened := self._opened.pop(job.id, None):
+        # Work that is just returning still says goodbye to the frontier; it is closed with the App then.
+        if not self._working[job.id] and (opened := self._opened.pop(job.id, None)):
             await opened.close()
 
     async def _open(self, job: Job) -> OpenJob:
