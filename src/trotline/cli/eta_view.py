@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from trotline.cli.held_back_view import away
+from trotline.model.job import State
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
 
@@ -45,6 +46,9 @@ class Outlook:
         self._samples = remember(self._samples, Sample(report.elapsed, ended, progress.admitted))
         if progress.paused:
             return Unknown.PAUSED
+        if progress.state is State.CANCELLED:
+            # Its workers have left, and wait for another job.
+            return Unknown.CANCELLED
         if report.whole and progress.sealed and progress.waiting + progress.leased and not _somebody_works(report):
             return Unknown.ALONE
         if reason := away(report.held_back):

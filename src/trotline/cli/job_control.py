@@ -76,7 +76,7 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
             file = shlex.quote(f"{target.job.spider}.py")
             without = f" without its limit ({lifted})" if lifted else ""
             more = f"start more: trotline work {file}{where(frontier)}"
-            return f"goes on{without}; workers that wait for a job join it by themselves, {more}"
+            return f"goes on{without}; workers that wait for a job join it by themselves; {more}"
         return "goes on"
 
     _steer("resumed", job, lane, frontier, deed, json=as_json, known_lane=False)

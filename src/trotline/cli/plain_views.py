@@ -121,7 +121,7 @@ def line(report: "Report", found: Range | Unknown) -> str:
             ("dead", progress.dead),
         )
     )
-    held = f"  ({safe(report.held_back, 100)})" if report.held_back else ""
+    held = f"  ({safe(report.held_back, 200)})" if report.held_back else ""
     numbers += f"  records {gains(report.found, report.stored)}"
     return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}{held}"
 

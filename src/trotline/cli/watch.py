@@ -106,7 +106,7 @@ def _portrait(target: Target) -> list[str]:
     ended = p.done + p.dead
     share = f", {int(100 * ended / p.admitted)} % of {count(p.admitted)} known" if p.admitted else ""
     ends = ""
-    if p.finished_at is None:
+    if p.finished_at is None and p.state is not State.CANCELLED:
         ends = f"ends in {eta(found)}" if isinstance(found, Range) else eta(found)
     stands = state(p, alive=is_alive(report.crew))
     lines = [

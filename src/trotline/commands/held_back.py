@@ -8,16 +8,18 @@ from trotline.ports.frontier import DEAD_AFTER
 
 
 def held_back_by(crew: Sequence[WorkerView]) -> str:
-    """What most of the living workers say, and how many they are: "sink is away: ... (3 of 3 workers)". Empty if most
-    of them lease."""
-    living = [worker.about.held_back for worker in crew if worker.silent_for < DEAD_AFTER]
-    causes = Counter(_cause(said) for said in living if said)
+    """What most of the living workers that have something to do say, and how many they are: "sink is away: ... (3 of 3
+    workers)". Empty if most of them go on."""
+    living = [worker for worker in crew if worker.silent_for < DEAD_AFTER]
+    # One that has nothing to do would not notice.
+    asked = [worker.about.held_back for worker in living if worker.leased or worker.about.held_back]
+    causes = Counter(_cause(said) for said in asked if said)
     if not causes:
         return ""
     [(cause, number)] = causes.most_common(1)
-    if 2 * number <= len(living):
+    if 2 * number <= len(asked):
         return ""
-    first = next(said for said in living if _cause(said) == cause)
+    first = next(said for said in asked if _cause(said) == cause)
     return f"{first} ({number:,} of {len(living):,} worker{'' if len(living) == 1 else 's'})"
 
 

@@ -72,6 +72,7 @@ class Unknown(StrEnum):
     GROWING = "no estimate yet: still finding new pages"
     STANDING = "no estimate: no page was finished lately"
     PAUSED = "paused"
+    CANCELLED = "cancelled"
     ALONE = "no worker is running"
     SINK_AWAY = "no estimate: sink is away"
     FRONTIER_AWAY = "no estimate: frontier is away"

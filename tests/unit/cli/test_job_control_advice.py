@@ -47,6 +47,7 @@ async def started() -> Client:
     await jobs.close()
     frontier = client(await open_frontier(FRONTIER, job))
     await frontier.put([Task(url=f"https://{LANE}/{n}", route="page", lane=LANE, fingerprint=n) for n in (1, 2)])
+    await frontier.seal()
     return frontier
 
 
@@ -110,6 +111,7 @@ def test_a_cancelled_job_is_taken_up_by_resume_and_not_by_another_worker(call: C
     for shown in (call("watch", "shop-1", "--once"), call("watch", "shop-1")):
         assert "trotline resume shop-1" in shown
         assert "start one" not in shown
+        assert "no worker" not in shown
 
 
 def test_a_paused_job_goes_on_with_resume(call: Call, two_jobs: None):

@@ -100,3 +100,8 @@ def test_a_job_whose_workers_are_dead_has_no_end_in_sight():
 
 def test_a_paused_job_has_no_end_in_sight():
     assert Outlook().update(whole(100.0, waiting=100, done=100, state=State.PAUSED)) is Unknown.PAUSED
+
+
+def test_a_cancelled_job_has_no_end_in_sight_though_its_workers_have_left():
+    cancelled = whole(100.0, waiting=100, done=100, state=State.CANCELLED, silent_for=60.0)
+    assert Outlook().update(cancelled) is Unknown.CANCELLED

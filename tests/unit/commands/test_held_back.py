@@ -29,8 +29,8 @@ TOLD = f"{AWAY} (3 of 3 workers)"
 PROGRESS = Progress(waiting=100, leased=16, done=600, dead=0, started_at=1.0, now=100.0, sealed=True)
 
 
-def worker(held_back: str = "", silent_for: float = 1.0) -> WorkerView:
-    return WorkerView(name="w", silent_for=silent_for, leased=1, about=About(host="tea", held_back=held_back))
+def worker(held_back: str = "", silent_for: float = 1.0, leased: int = 1) -> WorkerView:
+    return WorkerView(name="w", silent_for=silent_for, leased=leased, about=About(host="tea", held_back=held_back))
 
 
 def report(elapsed: float = 100.0, **more: Any) -> Report:
@@ -63,6 +63,10 @@ def test_what_holds_a_few_back_is_theirs_alone():
 def test_a_worker_that_is_dead_is_not_asked():
     assert held_back_by([worker(AWAY, silent_for=60.0), worker()]) == ""
     assert held_back_by([worker(silent_for=60.0), worker(AWAY)]) == f"{AWAY} (1 of 1 worker)"
+
+
+def test_a_worker_that_has_nothing_to_do_would_not_notice():
+    assert held_back_by([worker(AWAY), worker(leased=0), worker(leased=0)]) == f"{AWAY} (1 of 3 workers)"
 
 
 def test_the_same_cause_in_other_words_is_one_cause():
