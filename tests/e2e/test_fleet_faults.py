@@ -17,6 +17,7 @@ import pytest
 from tests.e2e.fleet import Fleet, Servers, servers
 from tests.e2e.fleet_crawl import SPIDER, Crawl, Terms, crawl, eventually, newest
 from tests.e2e.held_site import HeldSite
+from tests.e2e.running import call
 
 from trotline.errors import FrontierUnreachable
 from trotline.testing.frontier_contract import Client
@@ -44,6 +45,12 @@ async def resumed(job: Crawl) -> float:
     before = (await job.progress()).done
     await job.until(lambda progress: progress.done > before)
     return time.monotonic() - began
+
+
+async def listed(job: Crawl) -> dict[str, Any]:
+    """The job as `trotline jobs` lists it."""
+    ended = await call(job.folder, "jobs", "--json", env=job.environment)
+    return ended.events[-1]
 
 
 async def test_redis_is_killed_and_workers_go_on_by_themselves(both: Servers, tmp_path: Path):
@@ -102,6 +109,7 @@ async def test_postgresql_crashes_and_no_row_is_lost(both: Servers, tmp_path: Pa
         before = (await job.progress()).done
         await asyncio.sleep(2)
         during = (await job.progress()).done
+        await eventually(lambda: listed(job), lambda row: row["held_back"].startswith("sink is away: "))
         both.postgres.start()
         took = await resumed(job)
         await job.ended()
