@@ -48,6 +48,7 @@ PATTERNS = {
     "adapters/http/response_reader.py:_CONTROL": "search",
     "adapters/postgres/sink_url.py:_connections": AUTHOR,
     "adapters/postgres/partition_periods.py:_NAME": AUTHOR,
+    "adapters/redis/errors.py:_LUA": "sub",
     "adapters/redis/keys.py:_JOB_ID": AUTHOR,
     "adapters/redis/outbox.py:_NAME": AUTHOR,
     "adapters/redis/scripts.py:_NUMBERS": AUTHOR,

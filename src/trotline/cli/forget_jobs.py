@@ -7,7 +7,7 @@ import click
 from trotline.cli.eta_view import is_alive
 from trotline.cli.job_argument import Target, console_of
 from trotline.cli.text import json_line, safe
-from trotline.errors import SettingsError
+from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
 from trotline.model.job import State
 
 if TYPE_CHECKING:
@@ -33,23 +33,33 @@ def chosen(targets: "list[Target]", name: str, *, filtered: bool) -> "list[Targe
 
 async def forget(targets: "Sequence[Target]", *, force: bool) -> None:
     """All of them, or none if one of them must stay."""
-    from trotline.config.backends import open_jobs
-
     if not force:
         for target in targets:
             await _check(target)
     for target in targets:
-        jobs = await open_jobs(target.frontier)
-        try:
-            await jobs.forget(target.job.id)
-        finally:
-            await jobs.close()
+        await forget_id(target.frontier, target.job.id)
+
+
+async def forget_id(frontier: str, job_id: str) -> None:
+    from trotline.config.backends import open_jobs
+
+    jobs = await open_jobs(frontier)
+    try:
+        await jobs.forget(job_id)
+    finally:
+        await jobs.close()
 
 
 async def _check(target: Target) -> None:
     name = target.job.id
-    async with console_of(target) as console:
-        progress, workers = await console.progress(), await console.workers()
+    try:
+        async with console_of(target) as console:
+            progress, workers = await console.progress(), await console.workers()
+    except FrontierUnreachable:
+        raise
+    except FrontierError:
+        # Nobody can work on a job that cannot be read.
+        return
     if target.job.finished_at is None and progress.state is not State.CANCELLED:
         left = progress.waiting + progress.leased
         raise SettingsError(
@@ -64,9 +74,13 @@ async def _check(target: Target) -> None:
 
 def tell(targets: "Sequence[Target]", *, json: bool) -> None:
     for target in targets:
-        if json:
-            click.echo(json_line({"event": "forgotten", "job": target.job.id, "spider": target.job.spider}))
-        else:
-            click.echo(f"{safe(target.job.id, 40)} is forgotten; its records are where they were stored")
+        tell_one(target.job.id, target.job.spider, json=json)
     if not targets and not json:
         click.echo("There is no such job.")
+
+
+def tell_one(job_id: str, spider: str = "", *, json: bool) -> None:
+    if json:
+        click.echo(json_line({"event": "forgotten", "job": job_id, "spider": spider}))
+    else:
+        click.echo(f"{safe(job_id, 40)} is forgotten; its records are where they were stored")

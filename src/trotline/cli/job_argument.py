@@ -44,18 +44,31 @@ def spider_name(text: str) -> str:
     return text
 
 
-async def jobs_here(settings: Settings) -> list[Target]:
+class Here(msgspec.Struct, frozen=True):
+    """The jobs of some frontiers, and the (frontier, id) of those that cannot be read."""
+
+    targets: list[Target]
+    unreadable: list[tuple[str, str]]
+
+
+async def survey(settings: Settings) -> Here:
     """Every job of the frontier in the settings, or of the frontiers in this folder; the oldest first."""
     from trotline.config.backends import open_jobs
 
-    found: list[Target] = []
+    found, unreadable = list[Target](), list[tuple[str, str]]()
     for frontier in frontiers(settings):
         jobs = await open_jobs(frontier)
         try:
             found += [Target(frontier, job) for job in await jobs.all()]
+            unreadable += [(frontier, name) for name in jobs.unreadable()]
         finally:
             await jobs.close()
-    return sorted(found, key=lambda target: target.job.started_at)
+    return Here(sorted(found, key=lambda target: target.job.started_at), unreadable)
+
+
+async def jobs_here(settings: Settings) -> list[Target]:
+    """Those that can be read."""
+    return (await survey(settings)).targets
 
 
 def frontiers(settings: Settings) -> list[str]:

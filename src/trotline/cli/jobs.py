@@ -1,28 +1,31 @@
 """`trotline jobs`: the jobs of a frontier, one line each."""
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from trotline.cli.eta_view import is_alive
 from trotline.cli.fleet_options import place_option
-from trotline.cli.forget_jobs import ALL, chosen, forget, tell
+from trotline.cli.forget_jobs import ALL, chosen, forget, forget_id, tell, tell_one
 from trotline.cli.held_back_view import away
-from trotline.cli.job_argument import Target, console_of, jobs_here, spider_name
+from trotline.cli.job_argument import Target, console_of, spider_name, survey
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, held_back_lines, state
 from trotline.cli.text import columns, count, eta, json_line, length, safe
 from trotline.commands.held_back import held_back_by
 from trotline.config.backends import unwritten
-from trotline.config.settings import Settings
 from trotline.config.urls import public
+from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import State
 from trotline.model.time import Seconds, iso, seconds
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate
+from trotline.rules.unreadable_jobs import in_a_line
 
 _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started", "ends in")
+_LINE = 400
 
 
 @click.command(
@@ -67,21 +70,33 @@ def command(
     if force and doomed is None:
         raise click.UsageError("--force belongs to --forget")
     age = _age(older_than) if older_than else None
-    targets = wait_for(_targets(settings_of(frontier=frontier), spider, unfinished, age))
+    here = wait_for(survey(settings_of(frontier=frontier)))
+    if doomed is not None and (damaged := [one for one in here.unreadable if one[1] == doomed]):
+        for place, job in damaged:
+            wait_for(forget_id(place, job))
+            tell_one(job, json=as_json)
+        return
+    targets = _targets(here.targets, spider, unfinished, age)
     if doomed is not None:
         gone = chosen(targets, doomed, filtered=age is not None)
         wait_for(forget(gone, force=force))
         tell(gone, json=as_json)
         return
-    looks = wait_for(_looks(targets, limit))
+    looks, broken = wait_for(_looks(targets, limit))
+    if age is None:
+        broken += [(place, job) for place, job in here.unreadable if _is_of(job, spider)]
     waiting = wait_for(_unwritten([look.target for look in looks]))
     if as_json:
         for look in looks:
             click.echo(json_line(facts(look) | {"unwritten": waiting.get(look.target.job.id, 0)}))
-    elif looks:
-        click.echo("\n".join(table(looks)))
+        for place, job in broken:
+            click.echo(json_line({"job": job, "frontier": public(place), "state": "cannot be read"}))
+    elif looks or broken:
+        click.echo("\n".join(table(looks, [job for _, job in broken])))
         for job, parcels in waiting.items():
             click.echo(f"{safe(job, 40)}: {count(parcels, 'parcel')} of results wait for: trotline write")
+        for _, job in broken:
+            click.echo(safe(in_a_line(job), _LINE))
     else:
         click.echo("There is no such job. Start one with:  trotline start FILE")
 
@@ -93,9 +108,14 @@ def _age(text: str) -> Seconds:
         raise click.UsageError(f"--older-than: {error}") from error
 
 
-async def _targets(settings: Settings, spider: str | None, unfinished: bool, age: Seconds | None) -> list[Target]:
+def _is_of(job: str, spider: str | None) -> bool:
+    """Of a job that cannot be read only the id tells the spider."""
+    return spider is None or spider_name(spider) in (job, job.rpartition("-")[0])
+
+
+def _targets(targets: list[Target], spider: str | None, unfinished: bool, age: Seconds | None) -> list[Target]:
     name = spider_name(spider) if spider else None
-    targets = [target for target in await jobs_here(settings) if name in (None, target.job.spider, target.job.id)]
+    targets = [target for target in targets if name in (None, target.job.spider, target.job.id)]
     if unfinished:
         targets = [target for target in targets if target.job.finished_at is None]
     if age is not None:
@@ -104,24 +124,31 @@ async def _targets(settings: Settings, spider: str | None, unfinished: bool, age
     return targets
 
 
-async def _looks(targets: list[Target], limit: int) -> list[Look]:
-    looks = []
+async def _looks(targets: list[Target], limit: int) -> tuple[list[Look], list[tuple[str, str]]]:
+    """What there is to see, and the (frontier, id) of jobs whose keys cannot be read."""
+    looks, broken = list[Look](), list[tuple[str, str]]()
     for target in targets[-limit:]:
-        async with console_of(target) as console:
-            if target.job.finished_at is not None:
-                looks.append(Look(target, await console.progress()))
-                continue
-            crew = await console.workers()
-            looks.append(
-                Look(
-                    target,
-                    await console.progress(),
-                    await console.lanes(),
-                    alive=is_alive(crew),
-                    held_back=held_back_by(crew),
-                )
-            )
-    return looks
+        try:
+            looks.append(await _look(target))
+        except FrontierUnreachable:
+            raise
+        except FrontierError:
+            broken.append((target.frontier, target.job.id))
+    return looks, broken
+
+
+async def _look(target: Target) -> Look:
+    async with console_of(target) as console:
+        if target.job.finished_at is not None:
+            return Look(target, await console.progress())
+        crew = await console.workers()
+        return Look(
+            target,
+            await console.progress(),
+            await console.lanes(),
+            alive=is_alive(crew),
+            held_back=held_back_by(crew),
+        )
 
 
 async def _unwritten(targets: list[Target]) -> dict[str, int]:
@@ -145,7 +172,7 @@ def outlook(look: Look) -> Range | Unknown | None:
     return estimate(samples, p.waiting + p.leased, loads)
 
 
-def table(looks: list[Look]) -> list[str]:
+def table(looks: list[Look], broken: Sequence[str] = ()) -> list[str]:
     rows: list[tuple[str, ...]] = [_HEAD]
     for look in looks:
         p, job, found = look.progress, look.target.job, outlook(look)
@@ -153,6 +180,7 @@ def table(looks: list[Look]) -> list[str]:
         started = f"{length(max(0.0, p.now - p.started_at))} ago"
         ends = eta(found) if found is not None else ""
         rows.append((safe(job.id, 40), safe(job.spider, 30), state(p, alive=look.alive), *numbers, started, ends))
+    rows += [(safe(job, 40), "", "cannot be read", *[""] * (len(_HEAD) - 3)) for job in broken]
     return [*columns(rows, right=(3, 4, 5, 6)), *held_back_lines(looks)]
 
 

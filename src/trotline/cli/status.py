@@ -18,9 +18,11 @@ from trotline.cli.text import by_number, columns, count, json_line, length, rest
 from trotline.commands.dead_reasons import REJECTED
 from trotline.commands.held_back import held_back_by
 from trotline.config.urls import public
+from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, State
 from trotline.model.time import iso
 from trotline.rules.limit_cuts import cuts
+from trotline.rules.unreadable_jobs import in_a_line
 from trotline.rules.warnings import FACTS, warnings
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from trotline.ports.console import Console
 
 _MOST = 20
+_LINE = 400
 
 
 class Look(msgspec.Struct, frozen=True):
@@ -83,8 +86,13 @@ async def _closely(settings: "Settings", job: str) -> Look:
 async def _all(settings: "Settings") -> list[Look]:
     looks = []
     for target in (await jobs_here(settings))[-_MOST:]:
-        async with console_of(target) as console:
-            looks.append(await _look(target, console))
+        try:
+            async with console_of(target) as console:
+                looks.append(await _look(target, console))
+        except FrontierUnreachable:
+            raise
+        except FrontierError:
+            click.echo(safe(in_a_line(target.job.id), _LINE), err=True)
     return looks
 
 

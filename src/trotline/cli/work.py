@@ -150,6 +150,8 @@ class _Voice:
                     f"{job} was started with another version of {self._ref} than this one ({news.version}): its tasks"
                     f" are left to others. Let this version in: {upgrade}"
                 ]
+            case "unreadable":
+                return [f"left out: {safe_text(news.reason)}"]
             case "retired":
                 return [f"old jobs are forgotten: {safe_text(news.reason)}"]
             case "away":

@@ -26,6 +26,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     upgraded: bool = False
     """It was let in just now, by us."""
     others: tuple[Job, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    """Jobs of any spider that were left out: their entries are damaged."""
 
 
 class Search:
@@ -59,10 +61,10 @@ class Search:
                 if welcome or self._upgrade:
                     if not welcome:
                         await jobs.admit(job.id, version)
-                    return Found(opened=opened, version=version, upgraded=not welcome)
+                    return Found(opened=opened, version=version, upgraded=not welcome, unreadable=jobs.unreadable())
                 await opened.close()
                 others.append(job)
-        return Found(version=version, others=tuple(others))
+            return Found(version=version, others=tuple(others), unreadable=jobs.unreadable())
 
     async def close(self) -> None:
         if self._jobs is not None:

@@ -25,12 +25,15 @@ from trotline.ports.sink import Sink
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
+from trotline.rules.unreadable_jobs import in_a_line
 from trotline.spider.spider import Spider
 
 T = TypeVar("T")
 
 LOOK_AGAIN: Seconds = 1.0
 """How often a worker that waits looks for a job."""
+_NAMED = 5
+"""Unreadable jobs in one message; `trotline jobs` has all of them."""
 
 
 class WorkPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +60,8 @@ class What(StrEnum):
     SINK_AWAY = "sink away"
     """The sink does not answer: a job is not joined without it."""
     ENDED = "ended"
+    UNREADABLE = "unreadable"
+    """Jobs were left out because their entries are damaged: `reason` names them."""
     RETIRED = "retired"
     """Old jobs were forgotten: `reason` names them."""
 
@@ -174,6 +179,8 @@ class _Member:
             self._answered = True
             await self._retire()
         self._hear_frontier("")
+        if found.unreadable:
+            self._tell(News(what=What.UNREADABLE, reason="; ".join(map(in_a_line, found.unreadable[:_NAMED]))))
         for job in found.others:
             self._left = job
             self._tell(News(what=What.OTHER_VERSION, job=job, version=found.version))

@@ -15,7 +15,13 @@ class Jobs(Protocol):
 
     async def latest(self, spider: str) -> Job | None: ...
 
-    async def all(self) -> list[Job]: ...
+    async def all(self) -> list[Job]:
+        """Those that can be read. One that another program damaged does not hide the others."""
+        ...
+
+    def unreadable(self) -> tuple[str, ...]:
+        """The ids that the last `all` had to leave out. `forget` takes them."""
+        ...
 
     async def admit(self, job: str, version: str) -> Job:
         """Let workers with this version of the spider's code take part in the job."""

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import seen_memory
+from trotline.adapters.redis.damaged_jobs import readable
 from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.graveyard import Graveyard
 from trotline.adapters.redis.job_shards import JobShards
@@ -37,6 +38,10 @@ class RedisConsole:
         self.job = parts.job
 
     async def progress(self) -> Progress:
+        with readable(self.job.id):
+            return await self._progress()
+
+    async def _progress(self) -> Progress:
         looks = await asyncio.gather(*(self._server.run(script("look"), shard.key) for shard in self._shards))
         now, _, _, _, _, _, state, _, started_at, finished_at, _, _ = looks[0]
         waiting, leased, done, dead, delayed = (sum(view[place] for view in looks) for place in range(1, 6))

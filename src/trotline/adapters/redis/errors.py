@@ -1,5 +1,7 @@
 """What a server's error means, in plain words, and what to do about it."""
 
+import re
+
 from redis import exceptions
 from redis.asyncio.sentinel import MasterNotFoundError
 
@@ -13,10 +15,19 @@ _NO_TLS = ("Timeout connecting", "[SSL", "SSL handshake")
 """A server that knows nothing of TLS waits for the rest of what it takes for a command, or answers something else."""
 _HUNG_UP = ("Connection closed by server", "Connection reset by peer", "Protocol Error")
 """What a server that dies does, and one that wants TLS."""
+_LUA = re.compile(r"^(?:ERR )?(?:@?user_script:\d+: )?|(?:,? ?script: [0-9a-f]{40}.*)")
 _SCHEMES = {
     True: "Is it a port for TLS? One without is named by redis:// instead of rediss://.",
     False: "Is it a port for TLS? Such a one is named by rediss:// instead of redis://.",
 }
+
+
+_CHANGED = "Another program changed what Trotline keeps there."
+_SEE = f"{_CHANGED} See whose it is: trotline jobs; forget that job: trotline jobs --forget ID"
+
+
+class WrongKind(FrontierError):
+    """A key of ours holds another kind of value."""
 
 
 def explained(error: Exception, place: str, *, tls: bool = False) -> FrontierError:
@@ -63,7 +74,16 @@ def explained(error: Exception, place: str, *, tls: bool = False) -> FrontierErr
         return FrontierUnreachable(f"{place} takes no writes now: {text[:200]}", hint="See the server's log.")
     if isinstance(error, AWAY):
         return _unreached(text, place, tls)
+    if word == "WRONGTYPE":
+        return WrongKind(f"a key of this job at {place} holds another kind of value", hint=_SEE)
+    if "script:" in text:
+        return FrontierError(f"what {place} keeps of this job cannot be read: {_short(_said_in_lua(text))}", hint=_SEE)
     return FrontierError(f"{place} answered: {text[:300]}")
+
+
+def _said_in_lua(text: str) -> str:
+    """Without the script's name and line."""
+    return _LUA.sub("", text)
 
 
 def _unreached(text: str, place: str, tls: bool) -> FrontierUnreachable:

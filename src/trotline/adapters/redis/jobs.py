@@ -10,12 +10,15 @@ trotline:{jobs}:upgrades:ID  zset of code versions that were let in -> when
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 
 from trotline.adapters.redis import keys, seen_memory
 from trotline.adapters.redis.batch_codec import packed_bounds
-from trotline.adapters.redis.delete_job import forget
+from trotline.adapters.redis.damaged_jobs import Unreadable, decode_job, forget_keys, id_text, is_escaped, named
+from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.errors import WrongKind
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.adapters.redis.sharding.finish import ending
@@ -49,6 +52,7 @@ class RedisJobs:
         self._server = Server(client, now=now)
         self._memory = memory or Memory()
         self._shards = shards
+        self._unreadable: tuple[str, ...] = ()
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
         # The books before the name: a job that somebody can find can be worked on.
@@ -99,14 +103,29 @@ class RedisJobs:
         return kept
 
     async def latest(self, spider: str) -> Job | None:
-        name = await self._server.ask("HGET", _LATEST, spider)
-        return await self.find(name.decode()) if name else None
+        name = await self._ask("HGET", _LATEST, spider)
+        try:
+            return await self._find(name) if name else None
+        except Unreadable:
+            mine = [job for job in await self.all() if job.spider == spider]
+            return mine[-1] if mine else None
 
     async def all(self) -> list[Job]:
         # Once each: a reply that was lost may have left a job in the list twice.
-        names = dict.fromkeys(await self._server.ask("LRANGE", _ORDER, 0, -1))
-        jobs = [await self.find(name.decode()) for name in names]
-        return [job for job in jobs if job is not None]
+        names = dict.fromkeys(await self._ask("LRANGE", _ORDER, 0, -1))
+        found, unreadable = list[Job](), list[str]()
+        for name in names:
+            try:
+                job = await self._find(name)
+            except Unreadable:
+                unreadable.append(id_text(name))
+            else:
+                found += [job] if job is not None else []
+        self._unreadable = tuple(unreadable)
+        return found
+
+    def unreadable(self) -> tuple[str, ...]:
+        return self._unreadable
 
     async def admit(self, job: str, version: str) -> Job:
         found = await self._known(job)
@@ -117,14 +136,14 @@ class RedisJobs:
 
     async def forget(self, job_id: str) -> None:
         """Remove everything that the server keeps of a job, in small steps. A second try goes on where one stopped."""
-        await forget(self._server, job_id)
-        await self._server.ask("LREM", _ORDER, 0, job_id)
-        kept = await self._server.ask("HGET", _ALL, job_id)
-        if kept is not None:
-            job = msgspec.json.decode(kept, type=Job)
-            if await self._server.ask("HGET", _LATEST, job.spider) == job_id.encode():
-                await self._relink(job)
-        await self._server.ask("HDEL", _ALL, job_id)
+        name = await self._raw(job_id)
+        await forget_keys(self._server, job_id)
+        await self._ask("LREM", _ORDER, 0, name)
+        # By value: of a job whose entry cannot be read the spider is not known.
+        for spider, last in pairs(await self._ask("HGETALL", _LATEST)):
+            if last == name:
+                await self._relink(spider.decode(errors="surrogateescape"), spider)
+        await self._ask("HDEL", _ALL, name)
         await self._server.ask("DEL", _upgrades(job_id))
 
     async def retire(self, age: Seconds, most: int = 2) -> list[str]:
@@ -138,7 +157,7 @@ class RedisJobs:
         newest = set(await self._server.ask("HVALS", _LATEST))
         before, retired = await self._server.now() - age, list[str]()
         for name in names:
-            job = await self.find(name.decode()) if name not in newest and len(retired) < most else None
+            job = await self._old(name) if name not in newest and len(retired) < most else None
             if job is not None and job.ended_at is not None and job.ended_at < before:
                 await self.forget(job.id)
                 retired.append(job.id)
@@ -147,16 +166,15 @@ class RedisJobs:
     async def close(self) -> None:
         await self._server.close()
 
-    async def _relink(self, gone: Job) -> None:
+    async def _relink(self, spider: str, name: bytes) -> None:
         """The spider's last job is gone: the one before it is the last one now."""
-        spider = gone.spider
         mine = [job.id for job in await self.all() if job.spider == spider]
         if mine:
-            await self._server.ask("HSET", _LATEST, spider, mine[-1])
-        else:
-            await self._server.ask("HDEL", _LATEST, spider)
-            for shard in range(gone.shards):
-                await seen_memory.forget_site(self._server, spider, shard)
+            await self._server.ask("HSET", _LATEST, name, mine[-1])
+            return
+        await self._server.ask("HDEL", _LATEST, name)
+        for shard in range(await self._parts()):
+            await seen_memory.forget_site(self._server, spider, shard)
 
     async def _known(self, name: str) -> Job:
         job = await self.find(name)
@@ -165,19 +183,48 @@ class RedisJobs:
         return job
 
     async def find(self, name: str) -> Job | None:
-        kept = await self._server.ask("HGET", _ALL, name)
+        return await self._find(name.encode())
+
+    async def _find(self, raw: bytes) -> Job | None:
+        """Unreadable says that what is kept of it was changed by another program."""
+        kept, name = await self._ask("HGET", _ALL, raw), id_text(raw)
         if kept is None:
             return None
-        job = msgspec.json.decode(kept, type=Job)
-        end = await ending(self._server, job)
-        versions = await self._server.ask("ZRANGE", _upgrades(name), 0, -1)
-        return msgspec.structs.replace(
-            job,
-            finished_at=end.finished_at,
-            announced=end.announced,
-            cancelled_at=end.cancelled_at,
-            versions=tuple(version.decode() for version in versions),
-        )
+        with named(name):
+            job = decode_job(kept, name)
+            end = await ending(self._server, job)
+            versions = await self._server.ask("ZRANGE", _upgrades(name), 0, -1)
+            return msgspec.structs.replace(
+                job,
+                finished_at=end.finished_at,
+                announced=end.announced,
+                cancelled_at=end.cancelled_at,
+                versions=tuple(version.decode() for version in versions),
+            )
+
+    async def _old(self, raw: bytes) -> Job | None:
+        """A job that may retire: one that cannot be read is the operator's to forget."""
+        try:
+            return await self._find(raw)
+        except Unreadable:
+            return None
+
+    async def _raw(self, job_id: str) -> bytes:
+        """The id as the server has it."""
+        if not is_escaped(job_id):
+            return job_id.encode()
+        kept = [*await self._ask("LRANGE", _ORDER, 0, -1), *await self._ask("HKEYS", _ALL)]
+        return next((raw for raw in kept if id_text(raw) == job_id), job_id.encode())
+
+    async def _ask(self, verb: str, key: str, *words: object) -> Any:
+        """Of the lists of all jobs. One that holds something else is named: no job can be found without it."""
+        try:
+            return await self._server.ask(verb, key, *words)
+        except WrongKind as error:
+            raise FrontierError(
+                f"{self._server.place}: the key {key} lists the jobs, and holds another kind of value",
+                hint=f"Another program wrote it. Restore it from a backup, or remove it: redis-cli DEL '{key}'",
+            ) from error
 
 
 def _upgrades(job: str) -> str:

@@ -6,6 +6,7 @@ import msgspec
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import checked, connect, shards_of
+from trotline.adapters.redis.damaged_jobs import forget_keys, id_text
 from trotline.adapters.redis.delete_job import forget
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.scripts import script
@@ -77,7 +78,7 @@ class RedisLeadership:
         old = [job.id for job in mine[:-1] if job.ended_at is not None and job.ended_at < before][:_RETIRED_AT_ONCE]
         await self._deed("retire", term, *old)
         for name in await self._server.ask("SMEMBERS", _RETIRED):
-            await forget(self._server, name.decode())
+            await forget_keys(self._server, id_text(name))
             await self._server.ask("SREM", _RETIRED, name)
         return old
 

@@ -37,6 +37,10 @@ class SqliteJobs:
     async def all(self) -> list[Job]:
         return await self._db.read(self._all)
 
+    def unreadable(self) -> tuple[str, ...]:
+        # A damaged file is the file's trouble, not that of one job.
+        return ()
+
     async def admit(self, job: str, version: str) -> Job:
         return await self._db.write(lambda db: self._admit(db, job, version))
 

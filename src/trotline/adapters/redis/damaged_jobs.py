@@ -1,0 +1,96 @@
+"""Jobs whose entry or keys another program changed: told apart from the others, and removed by the names of their
+keys."""
+
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.delete_job import forget
+from trotline.adapters.redis.server import Server
+from trotline.errors import FrontierError, FrontierUnreachable
+from trotline.model.job import Job
+from trotline.rules.unreadable_jobs import way_out
+
+_STEP = 1000
+_MISREAD = (msgspec.MsgspecError, struct.error, ValueError, TypeError, OverflowError, LookupError)
+"""What reading values that are not ours raises."""
+
+
+class Unreadable(FrontierError):
+    """What the server keeps of a job is not what Trotline wrote."""
+
+
+@contextmanager
+def named(job_id: str) -> Iterator[None]:
+    """Errors of reading a job name it, and the way out. A server that is away is another matter."""
+    try:
+        yield
+    except FrontierUnreachable:
+        raise
+    except (FrontierError, *_MISREAD) as error:
+        what, hint = way_out(job_id)
+        raise Unreadable(what, hint=hint) from error
+
+
+@contextmanager
+def readable(job_id: str) -> Iterator[None]:
+    """The same for errors that only show while values are taken apart."""
+    try:
+        yield
+    except _MISREAD as error:
+        what, hint = way_out(job_id)
+        raise Unreadable(what, hint=hint) from error
+
+
+def decode_job(kept: bytes, job_id: str) -> Job:
+    """The entry of this job; ValueError if it is another's."""
+    job = msgspec.json.decode(kept, type=Job)
+    if job.id != job_id:
+        raise ValueError(f"the entry is that of {job.id!r}")
+    return job
+
+
+def id_text(raw: bytes) -> str:
+    """A job's id as people can read and type it, also one that is not ours."""
+    text = raw.decode("latin-1")
+    return text if _is_id(text) else text.encode("unicode_escape").decode()
+
+
+def _is_id(text: str) -> bool:
+    try:
+        keys.prefix(text, 0)
+    except FrontierError:
+        return False
+    return True
+
+
+def is_escaped(job_id: str) -> bool:
+    return "\\" in job_id
+
+
+async def forget_keys(server: Server, job_id: str) -> None:
+    """Remove the keys of a job, also if they cannot be read."""
+    if not _is_id(job_id):
+        # No job of ours, so no keys either.
+        return
+    try:
+        await forget(server, job_id)
+    except FrontierUnreachable:
+        raise
+    except (FrontierError, *_MISREAD):
+        await _sweep(server, job_id)
+
+
+async def _sweep(server: Server, job_id: str) -> None:
+    """Looks through the whole server: what the job's own keys say of the others cannot be trusted."""
+
+    async def scan() -> list[bytes]:
+        return [key async for key in server.client.scan_iter(match=f"trotline:{{*}}:{job_id}:*", count=_STEP)]
+
+    number = job_id.rpartition("-")[2]
+    for key in await server.plain(scan):
+        await server.ask("UNLINK", key)
+        await server.ask("HDEL", f"{key.decode('latin-1').partition('}')[0]}}}:jobs", number)
