@@ -5,13 +5,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from trotline.config import backends
-from trotline.coordinator.seed_feed import HIGH_WATER, LOOK_AGAIN, Feed
+from trotline.coordinator.seed_feed import LOOK_AGAIN, Feed
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Progress
 from trotline.model.lease import Admission
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
+from trotline.ports.frontier import HIGH_WATER
 
 __all__ = ["HIGH_WATER", "open_feed"]
 
