@@ -18,7 +18,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
-from trotline.adapters.redis.reconnects import Greetings
+from trotline.adapters.redis.reconnects import Reconnects
 from trotline.adapters.redis.seen_memory import OPTIONS
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError
@@ -131,13 +131,13 @@ _FOR_SENTINEL = ("socket_connect_timeout", "socket_timeout", "retry", "ssl", "ss
 def _client(
     kind: str, hosts: list[tuple[str, int]], path: list[str], options: dict[str, Any], login: dict[str, str]
 ) -> Client:
-    greeted = Greetings().greet
+    connected = Reconnects().connected
     if kind == "cluster":
         cluster = RedisCluster(startup_nodes=[ClusterNode(host, port) for host, port in hosts], **options)
         for kwargs in (cluster.connection_kwargs, *(node.connection_kwargs for node in cluster.get_nodes())):
-            kwargs["redis_connect_func"] = greeted
+            kwargs["redis_connect_func"] = connected
         return cluster
-    options["redis_connect_func"] = greeted
+    options["redis_connect_func"] = connected
     if kind == "sentinel":
         if not path:
             raise ValueError("no master is named")

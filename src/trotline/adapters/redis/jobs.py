@@ -16,6 +16,7 @@ import msgspec
 from trotline.adapters.redis import keys, seen_memory
 from trotline.adapters.redis.batch_codec import packed_bounds
 from trotline.adapters.redis.delete_job import forget
+from trotline.adapters.redis.layouts import Books
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.adapters.redis.sharding.finish import ending
@@ -74,8 +75,9 @@ class RedisJobs:
         )
         for shard in range(job.shards):
             books = keys.job(keys.prefix(job.id, shard))
+            counters = Books().pack()
             pace = packed_bounds(rules.default) + bytes([bool(rules.lanes) + 2 * rules.robots])
-            await self._server.run_timeless(script("start"), books, repr(now), job.shards, number, pace)
+            await self._server.run_timeless(script("create_job"), books, repr(now), job.shards, number, pace, counters)
             if rules.lanes:
                 others = [part for lane, pace in rules.lanes.items() for part in (lane, packed_bounds(pace))]
                 await self._server.ask("HSET", f"{keys.prefix(job.id, shard)}paces", *others)

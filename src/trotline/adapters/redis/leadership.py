@@ -1,4 +1,4 @@
-"""Who leads, on a Redis or Valkey server. What the keys hold stands on top of term.lua."""
+"""Who leads, on a Redis or Valkey server. What the keys hold stands on top of helpers/leader_term.lua."""
 
 from collections.abc import Callable
 
@@ -55,10 +55,10 @@ class RedisLeadership:
 
     async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
         # Asked first: a job that is prepared and then not wanted would leave its books behind.
-        answer = await self._deed("tick_start", term, repr(tick.at), tick.schedule, "", "")
+        answer = await self._under_term("tick_start", term, repr(tick.at), tick.schedule, "", "")
         if answer[0] == b"free":
             job = await self._jobs.prepare(term.office, rules, version)
-            answer = await self._deed(
+            answer = await self._under_term(
                 "tick_start", term, repr(tick.at), tick.schedule, job.id, msgspec.json.encode(job)
             )
             if answer[0] == b"started":
@@ -69,13 +69,13 @@ class RedisLeadership:
         return await self._jobs.find(answer[1].decode()) if answer[0] == b"known" else None
 
     async def skip(self, term: Term, tick: Tick) -> None:
-        await self._deed("tick_skip", term, repr(tick.at), tick.schedule)
+        await self._under_term("tick_skip", term, repr(tick.at), tick.schedule)
 
     async def retire(self, term: Term, before: Moment) -> list[str]:
         mine = [job for job in await self._jobs.all() if job.spider == term.office]
         # The newest one stays: it tells when the spider ran last.
         old = [job.id for job in mine[:-1] if job.ended_at is not None and job.ended_at < before][:_RETIRED_AT_ONCE]
-        await self._deed("retire", term, *old)
+        await self._under_term("retire_jobs", term, *old)
         for name in await self._server.ask("SMEMBERS", _RETIRED):
             await forget(self._server, name.decode())
             await self._server.ask("SREM", _RETIRED, name)
@@ -84,7 +84,7 @@ class RedisLeadership:
     async def close(self) -> None:
         await self._server.close()
 
-    async def _deed(self, name: str, term: Term, *arguments: str | bytes) -> list[bytes]:
+    async def _under_term(self, name: str, term: Term, *arguments: str | bytes) -> list[bytes]:
         """Run a script under the term. After a lost reply once more: the second time answers for the first."""
         answer = await self._server.run(script(name), _office(term.office), term.holder, term.epoch, *arguments)
         told: list[bytes] = answer if isinstance(answer, list) else [answer]

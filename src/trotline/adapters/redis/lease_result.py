@@ -6,7 +6,7 @@ from trotline.model.lease import Lease
 from trotline.model.time import Seconds
 
 
-class Haul(msgspec.Struct):
+class LeaseResult(msgspec.Struct):
     """Leases, and what to know before the next call."""
 
     leases: list[Lease]

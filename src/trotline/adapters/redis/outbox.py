@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from trotline.adapters.redis.connect import checked, connect
+from trotline.adapters.redis.layouts import ParcelRow, unflatten
 from trotline.adapters.redis.outbox_codec import Packed, Unreadable, pack, unpack
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
@@ -99,8 +100,8 @@ class RedisOutbox:
         """The oldest parcels, for us alone as long as we are heard of; nothing if none waits."""
         async with self._ready() as server:
             told = await server.run_timeless(script("outbox_take"), self._key, self._lease, AT_ONCE, ENOUGH)
-        quads = zip(*[iter(told)] * 4, strict=True)
-        return [_taken(name.decode(), job.decode(), blob, int(times)) for name, job, blob, times in quads]
+        rows = unflatten(ParcelRow, told)
+        return [_taken(row.id.decode(), row.job.decode(), row.blob, int(row.times)) for row in rows]
 
     async def keep(self, taken: Sequence[Taken]) -> None:
         """Say that we still work on them."""
@@ -132,7 +133,7 @@ class RedisOutbox:
         """What was parked waits again; how many parcels that were."""
         number = 0
         async with self._ready() as server:
-            while moved := int(await server.run_timeless(script("outbox_again"), self._key, AT_ONCE)):
+            while moved := int(await server.run_timeless(script("outbox_requeue"), self._key, AT_ONCE)):
                 number += moved
         return number
 
@@ -156,7 +157,7 @@ class RedisOutbox:
     async def _leave(self, taken: Sequence[Taken], why: str) -> None:
         if taken:
             async with self._ready() as server:
-                await server.run_timeless(script("outbox_done"), self._key, why, *(one.id for one in taken))
+                await server.run_timeless(script("outbox_remove"), self._key, why, *(one.id for one in taken))
 
     async def _claim(self, taken: Sequence[Taken], *, idle: int) -> None:
         if taken:

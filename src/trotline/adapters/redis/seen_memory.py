@@ -4,7 +4,6 @@ redis://HOST/0?seen=bloom&expected=10000000&error=0.001
 redis://HOST/0?seen_scope=site&forget=7d
 """
 
-import struct
 from collections.abc import Sequence
 from typing import Any, get_args, get_type_hints
 from urllib.parse import parse_qsl, urlsplit
@@ -12,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from trotline.adapters.redis import keys
+from trotline.adapters.redis.layouts import read_books
 from trotline.adapters.redis.server import Server
 from trotline.errors import SettingsError
 from trotline.model.job import Job
@@ -26,9 +26,6 @@ SLICES = 7
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _LARGEST = 10**12
 _STEP = 500
-_BOOKS = struct.Struct("<12d")
-_SEEN = 10
-"""Where job.lua keeps how many are known."""
 _KINDS = ("exact", "bloom")
 
 
@@ -182,7 +179,7 @@ async def told(server: Server, job: Job, prefixes: Sequence[str]) -> str:
     """What an operator should know of the memory of a job with these shards."""
     if (job.memory.kind, job.memory.scope) == ("exact", "job"):
         return ""
-    counts = [_BOOKS.unpack(await server.ask("HGET", keys.job(prefix), "books"))[_SEEN] for prefix in prefixes]
+    counts = [read_books(await server.ask("HGET", keys.job(prefix), "books")).seen for prefix in prefixes]
     shared = Shared()
     if job.memory.kind == "bloom" and job.memory.scope == "site":
         # One shard speaks for all: lanes are spread evenly.

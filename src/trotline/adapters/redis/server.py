@@ -12,7 +12,7 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import SSLConnection
 
 from trotline.adapters.redis.errors import AWAY, LOST, explained
-from trotline.adapters.redis.reconnects import greetings
+from trotline.adapters.redis.reconnects import reconnects_of
 from trotline.adapters.redis.scripts import Script
 from trotline.model.time import Moment, Seconds
 
@@ -36,7 +36,7 @@ class Server:
         self.name = secrets.token_hex(6)
         """No other client has this name."""
         self._now = now
-        self._greetings = greetings(client)
+        self._reconnects = reconnects_of(client)
         self._calls = 0
         self._under_way: set[asyncio.Future[Any]] = set()
         self._ready = False
@@ -46,7 +46,7 @@ class Server:
     def generation(self) -> int:
         """Another one after every connection: a server that was restarted, or a replica that took over, may have
         forgotten what we were answered."""
-        return self._greetings.count
+        return self._reconnects.count
 
     def call_name(self) -> str:
         """A name for one call: a repeat under the same name is the same call."""

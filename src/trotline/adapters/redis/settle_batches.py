@@ -17,7 +17,7 @@ from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.task import Task
 
 
-class Ends(Protocol):
+class ShardCalls(Protocol):
     """What a shard does in one call each."""
 
     async def admit_for(self, worker: str, lease: Lease, children: Sequence[Task]) -> bool:
@@ -29,10 +29,10 @@ class Ends(Protocol):
     ) -> list[Settled]: ...
 
 
-class Settling:
+class SettleBatches:
     """Remembers what some calls were answered when a later one of the same batch failed: the caller asks again."""
 
-    def __init__(self, shard: Ends) -> None:
+    def __init__(self, shard: ShardCalls) -> None:
         self._shard = shard
         self._told: dict[str, dict[LeaseName, Settled]] = defaultdict(dict)
         self._unheard: dict[str, LeaseName] = {}
@@ -67,7 +67,7 @@ class Settling:
                 if self._unheard.get(worker) == name:
                     # It may have ended by what we sent: then its call is known there, and answered again.
                     break
-                # Not asked again: its token may be another visit's by now (spreading.py).
+                # Not asked again: its token may be another visit's by now (sharding/settle.py).
                 return [Settled.STALE]
         self._unheard[worker] = name
         answers = await self._shard.settle_at_once(worker, [msgspec.structs.replace(large, children=())], left)

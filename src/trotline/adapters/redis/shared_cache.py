@@ -1,4 +1,4 @@
-"""What a fleet fetches once and keeps for all, on the frontier's server. What the keys hold: shelf_find.lua."""
+"""What a fleet fetches once and keeps for all, on the frontier's server. What the keys hold: cache_find.lua."""
 
 import asyncio
 import logging
@@ -43,7 +43,7 @@ class RedisSharedCache:
         while True:
             try:
                 told = await self._server.run(
-                    script("shelf_find"), self._key, name, self._server.name, max(1, int(within * 1000))
+                    script("cache_find"), self._key, name, self._server.name, max(1, int(within * 1000))
                 )
             except FrontierError as error:
                 log.info("cache.away %s", error.what)
@@ -60,7 +60,7 @@ class RedisSharedCache:
             return
         try:
             await self._server.run(
-                script("shelf_put"), self._key, name, value, repr(life), self._most_bytes, self._most
+                script("cache_put"), self._key, name, value, repr(life), self._most_bytes, self._most
             )
         except FrontierError as error:
             log.info("cache.away %s", error.what)

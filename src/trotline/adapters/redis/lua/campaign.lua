@@ -1,8 +1,9 @@
 #!lua
--- needs: term
 -- Take the office if it is free, renew if it is ours.
 --   ARGV[2] the candidate   ARGV[3] how long a term lasts
 --   gives holder, epoch, now, ends of the term that runs
+--
+-- uses leader_term: call OFFICE now epoch holder ends exact
 
 if ends <= now then
   epoch, holder, ends = epoch + 1, ARGV[2], now + tonumber(ARGV[3])

@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
--- needs: job
 -- Seeding is over.
 --   KEYS[1] P job
+--
+-- uses job: call JOB book close_books
 
 call("HSET", JOB, "sealed", "1")
 book.sealed = true

@@ -7,19 +7,17 @@ anywhere at that moment (docs/decisions/041-shards.md).
 """
 
 import asyncio
-import struct
 from typing import NamedTuple
 
 import msgspec
 
 from trotline.adapters.redis import keys
+from trotline.adapters.redis.layouts import read_books
 from trotline.adapters.redis.server import Server
 from trotline.errors import FrontierError
 from trotline.model.job import Job, State
 from trotline.model.time import Moment
 
-_BOOKS = struct.Struct("<12d")
-_ENTERED, _ENDED = 4, 5
 _LOOKS = 4
 
 
@@ -41,10 +39,10 @@ async def look(server: Server, job: Job) -> Look:
     told = await asyncio.gather(*(server.ask("HMGET", key, "books", "sealed", "state") for key in books))
     if any(packed is None for packed, _, _ in told):
         raise FrontierError(f"no job {job.id} at {server.place}", hint="See which there are: trotline jobs")
-    counts = [_BOOKS.unpack(packed) for packed, _, _ in told]
+    counts = [read_books(packed) for packed, _, _ in told]
     return Look(
-        entered=tuple(each[_ENTERED] for each in counts),
-        ended=tuple(each[_ENDED] for each in counts),
+        entered=tuple(each.entered for each in counts),
+        ended=tuple(each.ended for each in counts),
         sealed=all(sealed == b"1" for _, sealed, _ in told),
         state=State(told[0][2].decode()),
     )

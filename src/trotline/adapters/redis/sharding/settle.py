@@ -39,7 +39,7 @@ class _Sent(msgspec.Struct):
         )
 
 
-class Spread:
+class ShardedSettle:
     def __init__(self, shards: Sequence[Shard], home: Callable[[str], Shard]) -> None:
         self._shards = shards
         self._home = home
