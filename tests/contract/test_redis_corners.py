@@ -73,8 +73,8 @@ async def test_the_end_is_told_although_the_reply_that_gave_us_the_word_was_lost
     frontier = await bench.open()
     await frontier.seal()
     shard = frontier._shards[0]
-    shard._telling = frontier._server.call_name()
-    assert await shard.server.run(script("announce_finish"), shard.key, shard._telling) == 1
+    shard._announce_call = frontier._server.call_name()
+    assert await shard.server.run(script("announce_finish"), shard.key, shard._announce_call) == 1
     assert await frontier.announce_finish()
     assert not await frontier.announce_finish()
 
@@ -91,7 +91,7 @@ async def test_a_task_that_moves_again_because_its_lease_was_lost_arrives_once(s
     [lease] = await frontier.lease(WORKER, 1)
     settlement = Settlement(lease=lease, outcome=Snooze(wait=0.0, why="moved", task=moved))
     await frontier._sharded_settle._send(WORKER, home, [settlement])
-    [(told, *_)] = [(await home.live(WORKER, [lease]))]
+    [(told, *_)] = [(await home.check_leases(WORKER, [lease]))]
     await frontier.leave(WORKER)
 
     leases = {lease.task.lane: lease for lease in await frontier.lease(WORKER, 5)}

@@ -60,7 +60,7 @@ def test_ending_a_lease_before_its_children_are_elsewhere_is_caught():
 
 def test_an_end_that_is_looked_at_once_is_caught(monkeypatch):
     async def looked_at_once(server, job):
-        seen = await finish.look(server, job)
+        seen = await finish.read_counts(server, job)
         return int(sum(seen.entered)) if seen.empty else None
 
     monkeypatch.setattr(job_shards, "ended_with", looked_at_once)

@@ -9,7 +9,7 @@ from redis import Redis
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.scripts import assembled
+from trotline.adapters.redis.scripts import assembled, helpers_of
 from trotline.adapters.redis.seen_memory import pieces
 from trotline.adapters.redis.task_codec import spread
 from trotline.model.job import Job, LaneRules
@@ -44,7 +44,8 @@ class Recall:
         self.redis: Any = Redis.from_url(url)
         self.job = job
         self.prefix = keys.prefix(job.id, 0)
-        text = assembled(("job", *pieces(job.memory)), f'local LINK = "{_LINK.decode()}"')
+        text = f'-- uses job: close_books\n-- uses seen: seen_add seen_has seen_close\nlocal LINK = "{_LINK.decode()}"'
+        text = assembled(helpers_of(text, pieces(job.memory)), text)
         self._learn = self.redis.register_script(text + _ASK % ("seen_add", "close_books()"))
         self._ask = self.redis.register_script(text + _ASK % ("seen_has", ""))
 

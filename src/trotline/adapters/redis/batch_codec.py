@@ -137,7 +137,7 @@ class Batch:
 def _checked(name: str, value: float) -> float:
     """The value, if a script can keep it: one that cannot be must not be found out half-way."""
     if not isfinite(value):
-        raise ValueError(f"{name} is {value}, which is no time")
+        raise ValueError(f"{name} is {value}, which is not a time")
     return value
 
 
@@ -158,7 +158,7 @@ def name_of(lease: Lease) -> LeaseName:
 
 
 def token_field(token: int) -> bytes:
-    """As the field of a worker's hash; a number that no token can be is one that nobody holds."""
+    """As the field of a worker's hash; a number that no token can be is held by no worker."""
     return token.to_bytes(6, "big") if 0 <= token < 1 << 48 else b""
 
 
@@ -176,10 +176,10 @@ async def endings(
         kind, name, more = await _outcome(settlement, batch, name_of(lease) in left)
         if settlement.rejects or settlement.examples:
             more = {**more, **_rare(settlement)}
-        told: tuple[float, float, float] = (0, 0, 0)
+        news_values: tuple[float, float, float] = (0, 0, 0)
         if news is not None:
             _checked("took", news.took + news.rest + news.interval)
-            told = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
+            news_values = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
         flat += Ending(
             raw(token_field(lease.token)),
             raw(fingerprint_field(lease.task)),
@@ -187,16 +187,16 @@ async def endings(
             name,
             None if news is None else _TELLS[news.kind] if news.robots else news.kind.value,
             0 if news is None else news.took,
-            _more(told, _tallies(settlement), more),
+            _more(news_values, _tallies(settlement), more),
         )
     return flat
 
 
-def _more(told: tuple[float, float, float], tallies: list[Any], more: dict[str, Any]) -> list[Any] | None:
+def _more(news_values: tuple[float, float, float], tallies: list[Any], more: dict[str, Any]) -> list[Any] | None:
     """What settle.lua gets beside the usual: nothing, and else no more than there is."""
     if not more:
-        return [*told, tallies] if tallies or any(told) else None
-    full = EndingMore(*told, tallies, **more)
+        return [*news_values, tallies] if tallies or any(news_values) else None
+    full = EndingMore(*news_values, tallies, **more)
     return list(full if "rejects" in more else full[:_EXAMPLES])
 
 
@@ -222,7 +222,7 @@ async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[En
 def _tallies(settlement: Settlement) -> list[Any]:
     for name, count in settlement.tallies.items():
         if not isinstance(count, int) or not -_MOST_COUNTED <= count <= _MOST_COUNTED:
-            raise ValueError(f"{count!r:.40} of {name[:40]!r} is no count")
+            raise ValueError(f"{count!r:.40} of {name[:40]!r} is not a count")
     return [part for name, count in settlement.tallies.items() for part in (name[:_LONGEST_TALLY], count)]
 
 

@@ -40,15 +40,15 @@ class Budgets:
                 await self._server.ask("HDEL", key, *gone)
 
     async def read(self) -> Budget:
-        told = await self._server.ask("HGET", self._keys[0], "budget")
-        return _NONE if told is None else _decode(told)
+        packed = await self._server.ask("HGET", self._keys[0], "budget")
+        return _NONE if packed is None else _decode(packed)
 
-    async def spent(self, told: bytes | None) -> str:
+    async def spent(self, packed: bytes | None) -> str:
         """Which limit is reached, of the budget in these bytes; empty if none is."""
-        if told is None:
+        if packed is None:
             return ""
         ended, _, size = await self._used()
-        return _decode(told).spent(ended, size)
+        return _decode(packed).spent(ended, size)
 
     async def left(self, limit: int) -> int:
         """Of so many leases those that the budget has room for, as far as can be seen from outside."""

@@ -62,7 +62,7 @@ class RedisConsole:
             sealed=all(look.sealed for look in looks),
             finished_at=float(finished_at) if finished_at else None,
             state=State(first.state.decode()),
-            seen=await seen_memory.told(self._server, self.job, [shard.prefix for shard in self._shards]),
+            seen=await seen_memory.describe(self._server, self.job, [shard.prefix for shard in self._shards]),
             budget=await self._parts.budgets.read(),
         )
 
@@ -80,11 +80,13 @@ class RedisConsole:
         for shard in self._shards:
             cursor = ""
             while cursor != "0":
-                told, *lanes = await self._server.run(script("list_waiting_lanes"), shard.key, cursor or "0", _PAGE)
+                next_cursor, *lanes = await self._server.run(
+                    script("list_waiting_lanes"), shard.key, cursor or "0", _PAGE
+                )
                 for view, record in views(lanes, now):
                     more = await waiting_in_more(self._server, shard.prefix, view.lane, record) if record.more else 0
                     yield msgspec.structs.replace(view, waiting=view.waiting + more) if more else view
-                cursor = told.decode()
+                cursor = next_cursor.decode()
             for view in (await self._only_visited(shard, now)).values():
                 yield view
 
@@ -94,11 +96,11 @@ class RedisConsole:
         for worker in await self._server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):
             cursor = ""
             while cursor != "0":
-                told, *lanes = await self._server.run(
+                next_cursor, *lanes = await self._server.run(
                     script("list_leased_lanes"), shard.key, worker, cursor or "0", _PAGE
                 )
                 found |= {view.lane: view for view, _ in views(lanes, now)}
-                cursor = told.decode()
+                cursor = next_cursor.decode()
         return found
 
     async def steer(self, state: State, lane: str | None = None) -> int:
@@ -116,8 +118,8 @@ class RedisConsole:
         await self._parts.home(lane).steer("pace", lane, pace)
 
     async def lane_pace(self, lane: str) -> LanePace | None:
-        told = await self._server.run(script("lane_pace"), self._parts.home(lane).key, lane)
-        return lane_pace(lane, told, await self._server.now()) if told else None
+        reply = await self._server.run(script("lane_pace"), self._parts.home(lane).key, lane)
+        return lane_pace(lane, reply, await self._server.now()) if reply else None
 
     async def workers(self) -> list[WorkerView]:
         found = await asyncio.gather(*(shard.workers() for shard in self._shards))

@@ -10,7 +10,7 @@ from trotline.adapters.redis.connect import listener
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lease_result import LeaseResult
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.sharding.finish import ended_with, look
+from trotline.adapters.redis.sharding.finish import ended_with, read_counts
 from trotline.adapters.redis.sharding.lease import ShardedLease
 from trotline.adapters.redis.sharding.settle import ShardedSettle
 from trotline.adapters.redis.wakeups import Wakeups
@@ -21,7 +21,7 @@ from trotline.model.task import Task
 from trotline.model.time import Seconds
 
 LOOK: Seconds = 1.0
-"""Whoever waits looks again after this at the latest."""
+"""A waiting worker polls again after this at the latest."""
 
 
 class RedisFrontier:
@@ -51,12 +51,12 @@ class RedisFrontier:
         answers = await asyncio.gather(
             *(shard.put([tasks[place] for place in places]) for shard, places in homes.items())
         )
-        told = {
+        by_place = {
             place: one
             for places, some in zip(homes.values(), answers, strict=True)
             for place, one in zip(places, some, strict=True)
         }
-        return [told[place] for place in range(len(tasks))]
+        return [by_place[place] for place in range(len(tasks))]
 
     async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
         if limit <= 0:
@@ -80,7 +80,7 @@ class RedisFrontier:
         several = self._parts.several
         source = self._sharded_lease if several else self._shards[0]
         if several and not (limit := await self._parts.budgets.left(limit)):
-            # Somebody may have to be rescued, and then there is room again.
+            # Rescuing a dead worker's leases may make room again.
             result = await source.lease(worker, 0)
             return LeaseResult(result.leases, result.pause, over=True)
         while True:
@@ -109,8 +109,8 @@ class RedisFrontier:
         if home:
             await self._server.ask("HSET", key, session, home)
             return home
-        told = await self._server.ask("HGET", key, session)
-        return told.decode() if told else ""
+        found = await self._server.ask("HGET", key, session)
+        return found.decode() if found else ""
 
     async def seal(self) -> None:
         await asyncio.gather(*(shard.seal() for shard in self._shards))
@@ -118,7 +118,7 @@ class RedisFrontier:
     async def finished(self) -> bool:
         if self._parts.several:
             at = await self._parts.ended_at()
-            if at is not None or (await look(self._server, self._parts.job)).state is State.CANCELLED:
+            if at is not None or (await read_counts(self._server, self._parts.job)).state is State.CANCELLED:
                 return True
             return bool(await self._parts.budgets.spent(await self._server.ask("HGET", self._shards[0].key, "budget")))
         finished_at, state, budget = await self._server.ask(
@@ -135,7 +135,7 @@ class RedisFrontier:
     async def announce_finish(self) -> bool:
         if not await self._announce():
             return False
-        # The word is ours now, and nobody else gives it: a server that is away for this must not keep us from it.
+        # This worker announces the end, and no other does: a server that fails now must not prevent that.
         with contextlib.suppress(FrontierError):
             for shard in self._shards:
                 await shard.tidy()

@@ -131,15 +131,15 @@ async def _revisit(shard: Shard, why: str, ids: set[str], place: int, shards: in
         pages.setdefault(page, []).append((row, grave.why))
         if grave.why.startswith(why) and (not ids or grave.id in ids):
             chosen.add(page)
-    told: list[tuple[bytes, str, int | None]] = []
+    records: list[tuple[bytes, str, int | None]] = []
     for page in chosen:
         *others, last = pages[page]
         # The page rises with the last of its records: until then, whatever happens to us, it can be chosen again.
-        told += [(*each, None) for each in others]
-        told.append((*last, await _level(shard, page)))
+        records += [(*each, None) for each in others]
+        records.append((*last, await _level(shard, page)))
     risen = 0
-    for start in range(0, len(told), _AT_ONCE):
-        risen += await shard.revisit(told[start : start + _AT_ONCE])
+    for start in range(0, len(records), _AT_ONCE):
+        risen += await shard.revisit(records[start : start + _AT_ONCE])
     return risen
 
 
@@ -150,8 +150,8 @@ def _parcel_of(row: bytes) -> bytes:
 
 def _record(number: int, row: bytes) -> Grave:
     at, size = REJECT.unpack_from(row)
-    told = row[REJECT.size : REJECT.size + size]
-    url, route, kind, why, data = msgspec.json.decode(told, type=tuple[str, str, str, str, str])
+    packed = row[REJECT.size : REJECT.size + size]
+    url, route, kind, why, data = msgspec.json.decode(packed, type=tuple[str, str, str, str, str])
     return Grave(id=f"r{number}", url=url, route=route, why=f"bad record: {why}", detail=kind, died_at=at, record=data)
 
 

@@ -52,7 +52,7 @@ class RedisJobs:
         self._shards = shards
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        # The books before the name: a job that somebody can find can be worked on.
+        # The books before the name: a job that can be found can be worked on.
         job = await self.prepare(spider, rules, version)
         await self._server.ask("HSET", _ALL, job.id, msgspec.json.encode(job))
         await self._server.ask("HSET", _LATEST, spider, job.id)
@@ -60,7 +60,7 @@ class RedisJobs:
         return job
 
     async def prepare(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        """A new job's books. Nobody can find it until it is named in the lists."""
+        """A new job's books. It cannot be found until it is named in the lists."""
         shards = await self._parts()
         number = await self._server.ask("INCR", _COUNT)
         now = await self._server.now()

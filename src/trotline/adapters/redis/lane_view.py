@@ -31,7 +31,7 @@ class LaneRecord(msgspec.Struct, frozen=True):
 
 
 def read_lane(packed: bytes) -> LaneRecord:
-    """What somebody else wrote there instead says nothing of the lane: lanes.lua repairs it when it is used."""
+    """Foreign bytes there are read as no levels: helpers/lanes.lua repairs the lane when it is used."""
     if len(packed) < HEAD.size:
         return LaneRecord(())
     _, count, more = HEAD.unpack_from(packed)
@@ -42,9 +42,9 @@ def read_lane(packed: bytes) -> LaneRecord:
     return LaneRecord(levels, tuple(parity for parity in (0, 1) if more & (parity + 1)))
 
 
-def views(told: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRecord]]:
+def views(reply: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRecord]]:
     """What list_waiting_lanes.lua tells of some lanes."""
-    for row in unflatten(LaneRow, told):
+    for row in unflatten(LaneRow, reply):
         rests_for = max(0.0, float(row.rest_until) - now)
         view = LaneView(
             lane=row.lane.decode(errors="replace"),
@@ -58,10 +58,10 @@ def views(told: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneReco
         yield view, read_lane(row.own) if row.own else LaneRecord(())
 
 
-def lane_pace(lane: str, told: Sequence[bytes], now: Moment) -> LanePace:
+def lane_pace(lane: str, reply: Sequence[bytes], now: Moment) -> LanePace:
     """What lane_pace.lua tells of one lane."""
     size = len(LanePaceReply._fields)
-    head, more = LanePaceReply(*told[:size]), told[size:]
+    head, more = LanePaceReply(*reply[:size]), reply[size:]
     ordered, jobs = more[: int(head.ordered)], more[int(head.ordered) :]
     rests_for = max(0.0, float(head.rest_until) - now)
     return LanePace(

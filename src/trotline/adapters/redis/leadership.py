@@ -28,7 +28,7 @@ async def open_leadership(url: str) -> "RedisLeadership":
 
 
 class RedisLeadership:
-    """Keeps L1 to L10 with one script per deed. Implements the Leadership port."""
+    """Keeps L1 to L10 with one script per call. Implements the Leadership port."""
 
     def __init__(
         self,
@@ -87,10 +87,10 @@ class RedisLeadership:
     async def _under_term(self, name: str, term: Term, *arguments: str | bytes) -> list[bytes]:
         """Run a script under the term. After a lost reply once more: the second time answers for the first."""
         answer = await self._server.run(script(name), _office(term.office), term.holder, term.epoch, *arguments)
-        told: list[bytes] = answer if isinstance(answer, list) else [answer]
-        if told[0] == b"over":
+        answers: list[bytes] = answer if isinstance(answer, list) else [answer]
+        if answers[0] == b"over":
             raise TermOver(f"term {term.epoch} of {term.holder} as coordinator of {term.office} is over")
-        return told
+        return answers
 
 
 def _office(name: str) -> str:

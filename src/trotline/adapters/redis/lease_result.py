@@ -1,4 +1,4 @@
-"""What a lease brought."""
+"""What one call of lease.lua gave."""
 
 import msgspec
 
@@ -11,7 +11,7 @@ class LeaseResult(msgspec.Struct):
 
     leases: list[Lease]
     pause: Seconds
-    """How long until there may be more; negative: nobody knows."""
+    """How long until there may be more; negative: unknown."""
     over: bool
     """The job is finished or cancelled, as far as this shard knows."""
     best: int | None = None

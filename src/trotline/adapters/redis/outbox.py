@@ -99,8 +99,8 @@ class RedisOutbox:
     async def take(self) -> list[Taken]:
         """The oldest parcels, for us alone as long as we are heard of; nothing if none waits."""
         async with self._ready() as server:
-            told = await server.run_timeless(script("outbox_take"), self._key, self._lease, AT_ONCE, ENOUGH)
-        rows = unflatten(ParcelRow, told)
+            flat = await server.run_timeless(script("outbox_take"), self._key, self._lease, AT_ONCE, ENOUGH)
+        rows = unflatten(ParcelRow, flat)
         return [_taken(row.id.decode(), row.job.decode(), row.blob, int(row.times)) for row in rows]
 
     async def keep(self, taken: Sequence[Taken]) -> None:
@@ -108,7 +108,7 @@ class RedisOutbox:
         await self._claim(taken, idle=0)
 
     async def give_back(self, taken: Sequence[Taken]) -> None:
-        """Whoever comes next gets them at once."""
+        """The next writer gets them at once."""
         await self._claim(taken, idle=self._lease)
 
     async def done(self, taken: Sequence[Taken]) -> None:
@@ -117,7 +117,7 @@ class RedisOutbox:
 
     async def park(self, taken: Sequence[Taken], why: str) -> None:
         """They cannot be stored by this program, and are kept for one that can, or for a person."""
-        await self._leave(taken, why or "nobody knows why")
+        await self._leave(taken, why or "reason unknown")
 
     async def park_records(self, job: str, records: Sequence[Record], why: str) -> None:
         """Records that the database refuses, without those that came with them."""
@@ -138,7 +138,7 @@ class RedisOutbox:
         return number
 
     async def waiting(self, job: str = "") -> Waiting:
-        """What is not written yet, in nobody's hands or in a writer's; of one job if it is named."""
+        """What is not written yet, waiting or taken by a writer; of one job if it is named."""
         books = _key(self.address.name, "books")
         parked = int(await self._ask("XLEN", _key(self.address.name, "parked")))
         if job:

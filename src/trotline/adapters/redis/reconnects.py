@@ -6,7 +6,7 @@ from redis.asyncio.cluster import RedisCluster
 
 
 class Reconnects:
-    """Counts the connections of one client, also those that the client library makes anew without a notice."""
+    """Counts the connections of one client, also those that the client library makes by itself."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -51,7 +51,7 @@ def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full
     first, _, rest = (_FOLDER / f"{name}.lua").read_text().partition("\n")
     if even_when_full:
         first = "#!lua flags=allow-oom"
-    return Script(name, f"{first}\n{assembled(_in_order(rest, seen), rest)}")
+    return Script(name, f"{first}\n{assembled(helpers_of(rest, seen), rest)}")
 
 
 def assembled(helpers: Sequence[str], text: str) -> str:
@@ -61,7 +61,7 @@ def assembled(helpers: Sequence[str], text: str) -> str:
     return _with_constants(text)
 
 
-def _in_order(text: str, seen: Sequence[str]) -> list[str]:
+def helpers_of(text: str, seen: Sequence[str]) -> list[str]:
     """The helpers that the text needs, each after those that it needs itself."""
     found: dict[str, None] = {}
 

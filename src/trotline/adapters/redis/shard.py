@@ -66,7 +66,7 @@ class Shard:
         """Settles whose replies did not arrive: asked again, they are the same call."""
         self._puts = 0
         self._settling = SettleBatches(self)
-        self._telling = ""
+        self._announce_call = ""
         """Name of a call that announces the end and whose reply did not arrive: asked again, it is the same call."""
 
     def batch(self) -> Batch:
@@ -84,9 +84,9 @@ class Shard:
         batch = self.batch()
         await batch.add(tasks)
         self._puts += 1
-        told = encode((batch.names, batch.tasks))
-        deed = script("put", seen=self.seen)
-        answers: bytes = await self.server.run(deed, self.key, self.server.name, self._puts, told, *guard)
+        payload = encode((batch.names, batch.tasks))
+        command = script("put", seen=self.seen)
+        answers: bytes = await self.server.run(command, self.key, self.server.name, self._puts, payload, *guard)
         return answers
 
     async def lease(self, worker: str, limit: int, upto: int | None = None) -> LeaseResult:
@@ -145,7 +145,7 @@ class Shard:
         return result
 
     async def _rescue(self, prefix: str) -> None:
-        """Workers of another job died with places that we wait for, and it may have nobody else to notice."""
+        """Workers of another job died while they held places that we wait for; that job may have no other worker."""
         # What was leased beside it must reach the worker, and the next lease tries again.
         with contextlib.suppress(FrontierError):
             await self.server.run(script("rescue_dead"), keys.job(prefix))
@@ -155,24 +155,24 @@ class Shard:
         await self.templates.look_up(templates_in([blob]))
         return self.codec.unpack(blob, lane, self.templates.template)[0]
 
-    async def live(self, worker: str, leases: Sequence[Lease]) -> list[bytes | None]:
+    async def check_leases(self, worker: str, leases: Sequence[Lease]) -> list[bytes | None]:
         """For each lease that the worker still holds its level and counts, as check_leases.lua gives them."""
         flat = [part for lease in leases for part in (token_field(lease.token), fingerprint_field(lease.task))]
         found: list[bytes | None] = await self.server.run(script("check_leases"), self.key, worker, *flat)
         return found
 
     async def arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
-        """Tasks come from another shard: each with how long it waits, and what `live` told of it."""
+        """Tasks come from another shard: each with how long it waits, and what `check_leases` gave for it."""
         for some in parts_of(moves, lambda move: task_weight(move[0])):
             await self._arrive(some)
 
     async def _arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
         batch = self.batch()
         flat: list[Any] = []
-        for task, wait, told in moves:
+        for task, wait, held in moves:
             blob = await batch.blob(task)
-            level = int.from_bytes(told[:LEVEL_BYTES], "little", signed=True)
-            blob = blob[: COUNTS.start] + told[LEVEL_BYTES:] + blob[COUNTS.stop :]
+            level = int.from_bytes(held[:LEVEL_BYTES], "little", signed=True)
+            blob = blob[: COUNTS.start] + held[LEVEL_BYTES:] + blob[COUNTS.stop :]
             flat += MovedTask(_mark(task), batch.lane(task.lane), level, wait, raw(blob))
         await self.server.run(script("receive_moved"), self.key, encode((batch.names, flat)))
 
@@ -194,13 +194,13 @@ class Shard:
             owners += [number] * len(settlement.children)
         if children:
             await batch.add(children)
-        told = encode((batch.names, batch.tasks, owners, flat, len(settlements)))
+        payload = encode((batch.names, batch.tasks, owners, flat, len(settlements)))
         tokens = [settlement.lease.token for settlement in settlements]
         name = self._settle_name(worker, tokens)
         # What needs no more memory is done also when there is none left.
-        deed = script("settle", seen=self.seen, even_when_full=not children)
+        command = script("settle", seen=self.seen, even_when_full=not children)
         self._unsure[worker] = (tokens, name)
-        answers = await self.server.run(deed, self.key, worker, name, told)
+        answers = await self.server.run(command, self.key, worker, name, payload)
         self._unsure.pop(worker, None)
         return [_SETTLED[digit] for digit in answers]
 
@@ -209,8 +209,8 @@ class Shard:
         return name if name and asked == tokens else self.server.call_name()
 
     async def beat(self, worker: str, about: About | None) -> None:
-        told = msgspec.msgpack.encode(about) if about is not None else ""
-        await self.server.run(script("heartbeat"), self.key, worker, told)
+        packed = msgspec.msgpack.encode(about) if about is not None else ""
+        await self.server.run(script("heartbeat"), self.key, worker, packed)
 
     async def leave(self, worker: str, guilty: int | None, why: str, detail: str) -> int:
         for known in (self._lost, self._last, self._unsure):
@@ -225,10 +225,10 @@ class Shard:
 
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
         mine = [token_field(token) for token in tokens if token % self._shards == self._number]
-        told = self._last.get(worker, -1), *filter(None, mine)
+        known = self._last.get(worker, -1), *filter(None, mine)
         gone, more = 0, 1
         while more:
-            some, more = await self.server.run(script("reconcile_leases"), self.key, worker, *told)
+            some, more = await self.server.run(script("reconcile_leases"), self.key, worker, *known)
             gone += some
         return gone
 
@@ -236,22 +236,22 @@ class Shard:
         await self.server.run(script("seal"), self.key)
 
     async def announce(self) -> bool:
-        return bool(await self._tell("announce_finish"))
+        return bool(await self._announce("announce_finish"))
 
     async def finish(self, total: int, *, announce: bool = False) -> tuple[Moment, bool]:
         """The whole job ended with so many tasks that ever came in; when, and whether it is ours to announce."""
         if announce:
-            at, ours = await self._tell("finish_sharded", total)
+            at, ours = await self._announce("finish_sharded", total)
         else:
             at, ours = await self.server.run(script("finish_sharded"), self.key, total, "")
         return float(at), bool(ours)
 
-    async def _tell(self, deed: str, *args: int) -> Any:
-        name, self._telling = self._telling or self.server.call_name(), ""
+    async def _announce(self, command: str, *args: int) -> Any:
+        name, self._announce_call = self._announce_call or self.server.call_name(), ""
         try:
-            return await self.server.run(script(deed), self.key, *args, name)
+            return await self.server.run(script(command), self.key, *args, name)
         except BaseException:
-            self._telling = name
+            self._announce_call = name
             raise
 
     async def tidy(self) -> None:
@@ -277,10 +277,10 @@ class Shard:
 
     async def steer(self, verb: str, lane: str | None, pace: Pace | None = None) -> int:
         """How many tasks it buried."""
-        told = encode(bounds(pace)) if pace is not None else ""
+        packed = encode(bounds(pace)) if pace is not None else ""
         buried, more = 0, True
         while more:
-            count, more = await self.server.run(script("steer"), self.key, verb, lane or "", told)
+            count, more = await self.server.run(script("steer"), self.key, verb, lane or "", packed)
             buried += count
         return buried
 
@@ -288,8 +288,8 @@ class Shard:
         """Those of these graves (id, level) whose reason starts with `why`."""
         if not risen:
             return 0
-        told = encode([why, *(part for grave in risen for part in grave)])
-        return int(await self.server.run(script("revive"), self.key, told))
+        payload = encode([why, *(part for grave in risen for part in grave)])
+        return int(await self.server.run(script("revive"), self.key, payload))
 
     async def revisit(self, records: Sequence[tuple[bytes, str, int | None]]) -> int:
         """Forget these rejected records (entry, reason, level of the page): pages with a level are visited again."""

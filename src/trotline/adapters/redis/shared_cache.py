@@ -42,15 +42,15 @@ class RedisSharedCache:
         until = clock() + within
         while True:
             try:
-                told = await self._server.run(
+                reply = await self._server.run(
                     script("cache_find"), self._key, name, self._server.name, max(1, int(within * 1000))
                 )
             except FrontierError as error:
                 log.info("cache.away %s", error.what)
                 return None
-            if isinstance(told, list):
-                return Kept(told[0], age=float(told[1]), left=float(told[2]))
-            if told == b"yours" or clock() >= until:
+            if isinstance(reply, list):
+                return Kept(reply[0], age=float(reply[1]), left=float(reply[2]))
+            if reply == b"yours" or clock() >= until:
                 return None
             await asyncio.sleep(LOOK_EVERY)
 

@@ -266,11 +266,11 @@ class TaskCodec:
 
 def _stated(rest: Any) -> dict[str, Any]:
     """The fields of the task that the rest says something about."""
-    told = ((name, getattr(rest, name)) for name in (*_ELSEWHERE_TOO, *_IN_REST))
-    return {name: value for name, value in told if value is not msgspec.UNSET}
+    stated = ((name, getattr(rest, name)) for name in (*_ELSEWHERE_TOO, *_IN_REST))
+    return {name: value for name, value in stated if value is not msgspec.UNSET}
 
 
-class Parcel(NamedTuple):
+class WrappedTask(NamedTuple):
     """A task outside its queue."""
 
     level: int
@@ -278,7 +278,7 @@ class Parcel(NamedTuple):
     blob: bytes
 
 
-class Buried(NamedTuple):
+class BuriedTask(NamedTuple):
     """What a grave holds."""
 
     died_at: Moment
@@ -287,14 +287,14 @@ class Buried(NamedTuple):
     parcel: bytes
 
 
-def unwrap(parcel: bytes) -> Parcel:
+def unwrap(parcel: bytes) -> WrappedTask:
     """Level, lane and blob of a task outside its queue."""
     level, size = PARCEL.unpack_from(parcel)
     start = PARCEL.size + size
-    return Parcel(level, parcel[PARCEL.size : start].decode(errors="replace"), parcel[start:])
+    return WrappedTask(level, parcel[PARCEL.size : start].decode(errors="replace"), parcel[start:])
 
 
-def open_grave(grave: bytes) -> Buried:
+def open_grave(grave: bytes) -> BuriedTask:
     """When it died, why, the details, and the parcel."""
     died_at, size = GRAVE.unpack_from(grave)
     at = GRAVE.size
@@ -302,4 +302,4 @@ def open_grave(grave: bytes) -> Buried:
     at += size
     [size] = _SIZE.unpack_from(grave, at)
     at += _SIZE.size
-    return Buried(died_at, why, grave[at : at + size].decode(errors="replace"), grave[at + size :])
+    return BuriedTask(died_at, why, grave[at : at + size].decode(errors="replace"), grave[at + size :])

@@ -34,7 +34,7 @@ class TaskTemplates:
     async def learn(self, templates: Iterable[TaskTemplate]) -> dict[TaskTemplate, int]:
         """Numbers for all of these; one round trip if some are new, none otherwise."""
         if self._generation != self._server.generation:
-            # Whoever is there now may not know all of them. They get the numbers that they had.
+            # The server may have lost some of them. They get the numbers that they had.
             self._generation = self._server.generation
             self._numbers.clear()
         unknown = [template for template in dict.fromkeys(templates) if template not in self._numbers]

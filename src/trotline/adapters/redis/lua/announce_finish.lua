@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- The end is told once.
+-- The end is announced once.
 --   KEYS[1] P job     ARGV[2] this call's name     gives 1 to the one that is to tell it, also when it asks again
 --
--- uses job: call JOB book
+-- uses clock: call
+-- uses job: JOB book
 
 if not book.finished_at then return 0 end
 local teller = call("HGET", JOB, "announced")

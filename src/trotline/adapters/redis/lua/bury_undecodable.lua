@@ -1,8 +1,9 @@
 #!lua flags=allow-oom
--- Leases whose tasks nobody here can read: kept in the graveyard, never dropped, never handed out again and again.
+-- Leases whose tasks cannot be decoded: kept in the graveyard, never dropped, never handed out again and again.
 --   KEYS[1] P job     ARGV[2] worker     then for each lease its token and the reason
 --
--- uses job: call pack_ many close_books
+-- uses clock: call
+-- uses job: pack_ many close_books
 -- uses ready_lanes: write_lanes
 -- uses graveyard: bury
 -- uses worker_leases: HELD give_back

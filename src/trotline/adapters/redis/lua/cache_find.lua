@@ -8,13 +8,8 @@
 --   KEYS[1] the hash   ARGV[1] time of a test's clock, or ""   ARGV[2] name   ARGV[3] who asks
 --   ARGV[4] milliseconds that a turn lasts
 --   gives value, age, seconds left | "yours" | "wait"
-
-local call = redis.call
-local now = tonumber(ARGV[1])
-if not now then
-  local told = call("TIME")
-  now = tonumber(told[1]) + tonumber(told[2]) / 1e6
-end
+--
+-- uses clock: call now
 
 local kept = call("HGET", KEYS[1], ARGV[2])
 if kept then

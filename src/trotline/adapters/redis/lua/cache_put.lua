@@ -1,16 +1,11 @@
 #!lua
--- Keep a value; what is over, and what is the nearest to its end if there is no more room, goes.
+-- Keep a value. Expired values go; if there is no room, also those that expire next.
 --   KEYS[1] the hash (see cache_find.lua)   ARGV[1] time of a test's clock, or ""   ARGV[2] name   ARGV[3] value
 --   ARGV[4] seconds it is good   ARGV[5] most bytes of all values   ARGV[6] most of them
+--
+-- uses clock: call now
 
 local REMOVED = 100
-
-local call = redis.call
-local now = tonumber(ARGV[1])
-if not now then
-  local told = call("TIME")
-  now = tonumber(told[1]) + tonumber(told[2]) / 1e6
-end
 local order, weight = KEYS[1] .. ":until", KEYS[1] .. ":bytes"
 
 local function remove(name)

@@ -3,7 +3,8 @@
 --   ARGV[2] the candidate   ARGV[3] how long a term lasts
 --   gives holder, epoch, now, ends of the term that runs
 --
--- uses leader_term: call OFFICE now epoch holder ends exact
+-- uses clock: call now
+-- uses leader_term: OFFICE epoch holder ends exact
 
 if ends <= now then
   epoch, holder, ends = epoch + 1, ARGV[2], now + tonumber(ARGV[3])

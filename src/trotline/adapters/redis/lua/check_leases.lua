@@ -3,7 +3,8 @@
 --   KEYS[1] P job     ARGV[2] worker     then for each lease its token (6 bytes) and fingerprint (8 bytes)
 --   gives for each nothing, or its level (4 bytes) and its attempts, deaths and kills (4 bytes)
 --
--- uses job: call sub unpack_ P
+-- uses clock: call
+-- uses job: sub unpack_ P
 
 local answers = {}
 for i = 3, #ARGV, 2 do

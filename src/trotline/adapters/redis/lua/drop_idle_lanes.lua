@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- A job has ended: lanes that have learnt nothing worth keeping leave the memory, unless somebody uses them. Should work
--- come again, they are opened anew, at the pace that they had.
+-- A job has ended: lanes that have learnt nothing worth keeping leave the memory, unless they are in use. Should work
+-- come again, they are opened again, at the pace that they had.
 --   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many
 --   gives the next cursor
 --
--- uses job: call P now book many
+-- uses clock: call now
+-- uses job: P book many
 -- uses other_jobs: this_job
 -- uses pace: failing
 -- uses lane_sharing: let_go
@@ -26,6 +27,6 @@ for i = 1, #page[2], 2 do
   if is_plain(lane) then plain[#plain + 1] = lane[NAME] end
 end
 if #plain > 0 then many("HDEL", SHARED, plain) end
--- Where nothing waits, nobody stands in line.
+-- Where nothing waits, no lane stands in line.
 if book.waiting == 0 then call("UNLINK", P .. "rest") end
 return page[1]

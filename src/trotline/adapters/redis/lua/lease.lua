@@ -7,7 +7,8 @@
 --   gives what layouts.py calls LeaseReply; then for each lane its name, how many, and for each of those how long until it
 --   may start (microseconds) and its blob. Asked for nothing, it does the housekeeping and tells
 --
--- uses job: call sub find floor max min pack_ unpack_ JOB P now book whole woke many close_books
+-- uses clock: call now
+-- uses job: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
 -- uses other_jobs: job_of
 -- uses lanes: LINE
 -- uses ready_lanes: crowded write_lanes
@@ -27,12 +28,12 @@ local client, turn = string.match(this_call, "^(%x+)%.(%d+)$")
 local kept = call("HGET", P .. "calls", "l" .. worker)
 local last_turn = kept and client and is_of(client, kept)
 if last_turn and tonumber(turn) < last_turn then
-  -- It was under way for so long that its worker gave it up and asked again: nobody would know of what it handed out.
+  -- It was under way for so long that its worker gave it up and asked again: what it handed out would be lost.
   reply[REPLY_NOW] = floor(now * 1e6 + 0.5)
   return reply
 end
 
--- What lost replies handed out goes back before anything else: nobody knows of it. It is the last of them that did:
+-- What lost replies handed out goes back before anything else: no worker knows of it. It is the last of them that did:
 -- each takes back what the one before it handed out.
 local function take_back_lost()
   local from = last_turn and is_of(client, lost_call)
@@ -52,7 +53,7 @@ local function take_back_lost()
   give_back(lost)
 end
 
--- Places that workers of other jobs hold who are silent for long. Their own job may have nobody else to notice.
+-- Places that workers of other jobs hold who are silent for long. Their own job may have no other worker to notice.
 local stuck = {}
 
 local function note_stuck(lane)

@@ -2,7 +2,8 @@
 -- Lanes in which a worker has visits, and no task waits: the job has no string for those.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] cursor     ARGV[4] about how many     gives the next cursor, then lane_view.lua
 --
--- uses job: call unpack_ P
+-- uses clock: call
+-- uses job: unpack_ P
 -- uses lanes: LANES
 -- uses lane_view: view_of
 

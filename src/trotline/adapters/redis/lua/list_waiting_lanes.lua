@@ -2,7 +2,7 @@
 -- Some of the lanes in which tasks wait.
 --   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many     gives the next cursor, then lane_view.lua
 --
--- uses job: call
+-- uses clock: call
 -- uses lanes: LANES
 -- uses lane_view: view_of
 

@@ -2,7 +2,8 @@
 -- Who works on the job.
 --   KEYS[1] P job     gives now (microseconds), then for each worker what layouts.py calls WorkerRow
 --
--- uses job: call floor P now
+-- uses clock: call now
+-- uses job: floor P
 
 local rows = {floor(now * 1e6 + 0.5)}
 local heard = call("ZRANGE", P .. "workers", 0, -1, "WITHSCORES")

@@ -2,11 +2,12 @@
 -- The job's books, as they are at one moment.
 --   KEYS[1] P job     gives what layouts.py calls ProgressReply
 --
--- uses job: call floor JOB P now book
+-- uses clock: call now
+-- uses job: floor JOB P book
 
 local LOOKED_AT = 1000
 
--- Tasks that are due but were not promoted yet (nobody asked for work since) count as due.
+-- Tasks that are due but were not promoted yet (no lease since) count as due.
 local delayed = book.delayed
 for _, name in ipairs(call("ZRANGEBYSCORE", P .. "due", "-inf", now, "LIMIT", 0, LOOKED_AT)) do
   delayed = delayed - call("ZCOUNT", P .. "d:" .. name, "-inf", now)

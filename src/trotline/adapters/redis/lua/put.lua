@@ -7,7 +7,8 @@
 --
 --   P put:CLIENT    number of its last call and the answers, for the case that the reply was lost
 --
--- uses job: call sub unpack_ P close_books
+-- uses clock: call
+-- uses job: sub unpack_ P close_books
 -- uses ready_lanes: write_lanes
 -- uses admit: admit
 

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Somebody of another job waits for places that workers of this one hold who are silent for long.
+-- A worker of another job waits for places that dead workers of this one hold.
 --   KEYS[1] P job     gives how many leases went back
 --
 -- uses job: close_books

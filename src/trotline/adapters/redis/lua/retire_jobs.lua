@@ -1,10 +1,11 @@
 #!lua flags=allow-oom
--- Take jobs off the list of jobs. Their keys are cleared away afterwards, by whoever finds them in `retired`.
+-- Take jobs off the list of jobs. Their keys are deleted afterwards, by any leader that finds them in `retired`.
 --   ARGV[2] the holder   ARGV[3] its epoch   ARGV[4...] ids
 --   trotline:{jobs}:retired   set of ids whose keys may still be there
 --   gives "over" | "done"
 --
--- uses leader_term: call JOBS runs
+-- uses clock: call
+-- uses leader_term: JOBS runs
 
 if not runs(ARGV[2], ARGV[3]) then return "over" end
 for i = 4, #ARGV do

@@ -3,7 +3,8 @@
 --   KEYS[1] P job     ARGV[2] msgpack: for each record what layouts.py calls RevisitRow
 --   gives how many pages rose
 --
--- uses job: call sub unpack_ P book reopened tally folded close_books
+-- uses clock: call
+-- uses job: sub unpack_ P book reopened tally folded close_books
 -- uses lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes
@@ -26,7 +27,7 @@ end
 
 for i = 1, #asked, REVISIT_SIZE do
   local entry, why, level = asked[i + REVISIT_ENTRY], asked[i + REVISIT_WHY], asked[i + REVISIT_LEVEL]
-  -- Somebody else may have been faster: then the page waits already.
+  -- Another client may have been faster: then the page waits already.
   if call("LREM", P .. "rejects", 1, entry) == 1 then
     gone = gone + 1
     if call("HEXISTS", P .. "reasons", why) == 0 then why = folded(why) end

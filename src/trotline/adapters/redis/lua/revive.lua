@@ -3,7 +3,8 @@
 --   KEYS[1] P job     ARGV[2] msgpack: why (the start of it), then for each its id and the level it goes to
 --   gives how many rose
 --
--- uses job: call sub unpack_ P book reopened folded close_books
+-- uses clock: call
+-- uses job: sub unpack_ P book reopened folded close_books
 -- uses lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes

@@ -2,7 +2,8 @@
 -- Seeding is over.
 --   KEYS[1] P job
 --
--- uses job: call JOB book close_books
+-- uses clock: call
+-- uses job: JOB book close_books
 
 call("HSET", JOB, "sealed", "1")
 book.sealed = true

@@ -6,7 +6,8 @@
 --
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
--- uses job: call sub find unpack_ P book many tally close_books
+-- uses clock: call
+-- uses job: sub find unpack_ P book many tally close_books
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
@@ -52,7 +53,7 @@ end
 local TELLS = {}
 for kind in string.gmatch(VERDICTS, "%l+") do TELLS["+" .. kind] = kind end
 
--- Most visits end well, in lanes that have room. Then nobody waits for a place, and what the job has there is not read.
+-- Most visits end well, in lanes that have room. Then no job waits for a place, and what the job has there is not read.
 local function load_needed()
   local some, asked, needed = {}, {}, {}
   for i = 1, count do

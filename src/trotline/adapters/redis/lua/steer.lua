@@ -4,7 +4,8 @@
 --   ARGV[4] msgpack: for "pace" the bounds of that lane for all jobs, or nothing: those of the jobs again
 --   gives how many tasks were buried ("cancelled" for a lane), and 1 if there are more to bury
 --
--- uses job: call JOB now book woke close_books
+-- uses clock: call now
+-- uses job: JOB book woke close_books
 -- uses lane_sharing: order
 -- uses shared_lanes: change tell_others
 -- uses lanes: lanes load_lanes touch

@@ -1,9 +1,10 @@
 #!lua
--- Remember a tick without a job. The job that ran last stays: whoever leads next must know whose seeds may be missing.
+-- Remember a tick without a job. The job that ran last stays: the next leader must know whose seeds may be missing.
 --   ARGV[2] the holder   ARGV[3] its epoch   ARGV[4] the tick   ARGV[5] its schedule
 --   gives "over" | "done"
 --
--- uses leader_term: call TICK runs
+-- uses clock: call
+-- uses leader_term: TICK runs
 
 if not runs(ARGV[2], ARGV[3]) then return "over" end
 local last, schedule = unpack(call("HMGET", TICK, "at", "schedule"), 1, 2)

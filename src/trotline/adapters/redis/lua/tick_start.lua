@@ -5,7 +5,8 @@
 --   gives "over" | "passed" | "known" and the id of the tick's job | "free" if only asked | "started"
 -- trotline:{jobs}:all, latest, order: jobs.py
 --
--- uses leader_term: call JOBS SPIDER TICK runs
+-- uses clock: call
+-- uses leader_term: JOBS SPIDER TICK runs
 
 if not runs(ARGV[2], ARGV[3]) then return {"over"} end
 local at = tonumber(ARGV[4])

@@ -27,8 +27,8 @@ class ShardedLease:
         self._now = 0.0
 
     async def lease(self, worker: str, limit: int) -> LeaseResult:
-        told = await self._tell(worker)
-        best = {number: result for number, result in told.items() if result.best is not None}
+        latest = await self._ask_all(worker)
+        best = {number: result for number, result in latest.items() if result.best is not None}
         leases: list[Lease] = []
         parked = 0
         clock = asyncio.get_running_loop().time
@@ -47,20 +47,20 @@ class ShardedLease:
             leases += result.leases
             parked += result.parked
             self._turns[number] += len(result.leases) / max(1.0, best[number].line)
-            told[number] = result
+            latest[number] = result
             if result.best is None or (not result.leases and not result.parked and result.best == best[number].best):
                 del best[number]
             else:
                 best[number] = result
-        pauses = [result.pause for result in told.values() if result.pause > 0]
-        over = len(told) == len(self._shards) and all(result.over for result in told.values())
+        pauses = [result.pause for result in latest.values() if result.pause > 0]
+        over = len(latest) == len(self._shards) and all(result.over for result in latest.values())
         return LeaseResult(leases, min(pauses, default=-1.0), over, parked=parked)
 
-    async def _tell(self, worker: str) -> dict[int, LeaseResult]:
+    async def _ask_all(self, worker: str) -> dict[int, LeaseResult]:
         """What every shard has. One that does not answer is left out, unless none does."""
-        told = await asyncio.gather(*(shard.lease(worker, 0) for shard in self._shards), return_exceptions=True)
-        results = {number: result for number, result in enumerate(told) if isinstance(result, LeaseResult)}
-        for trouble in told:
+        answers = await asyncio.gather(*(shard.lease(worker, 0) for shard in self._shards), return_exceptions=True)
+        results = {number: result for number, result in enumerate(answers) if isinstance(result, LeaseResult)}
+        for trouble in answers:
             if isinstance(trouble, BaseException) and (not results or not isinstance(trouble, FrontierUnreachable)):
                 raise trouble
         return results
@@ -71,7 +71,7 @@ class ShardedLease:
         first = min(priorities.values())
         tied = [number for number, priority in priorities.items() if priority == first]
         number = min(tied, key=lambda each: max(self._turns[each], self._now))
-        # Whoever had nothing for a while does not get it all back.
+        # A shard that had nothing for a while does not get all its turns back.
         self._now = self._turns[number] = max(self._turns[number], self._now)
         lanes = sum(best[each].line for each in tied)
         share = ceil(left * best[number].line / lanes) if lanes else left

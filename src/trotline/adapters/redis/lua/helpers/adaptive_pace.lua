@@ -1,6 +1,7 @@
 -- How a lane's answers change its pace: rules/adaptive_pace.py, word for word.
 --
--- uses job: max min now
+-- uses clock: now
+-- uses job: max min
 -- uses pace: shortest robots_known failing
 -- exports: learn
 
@@ -14,7 +15,7 @@ local function slower(lane, factor, least)
 end
 
 -- robots.txt is known, and asks for this interval. A lane may have several origins: the longest counts.
-local function told(lane, asked)
+local function robots_asked(lane, asked)
   if robots_known(lane)
     and (asked < lane[ASKED] or (asked == lane[ASKED] and now < lane[ASKED_AT] + ROBOTS_AGAIN)) then
     return
@@ -23,7 +24,7 @@ local function told(lane, asked)
   lane[ASKED], lane[ASKED_AT] = asked, now
   local interval = max(before, shortest(lane))
   if not longer or interval == before then return end
-  -- Whoever brings the news may have waited for robots.txt itself before it asked for its page: count from now.
+  -- This visit may have waited for robots.txt itself before it asked for its page: count from now.
   lane[INTERVAL], lane[NEXT] = interval, max(lane[NEXT] + interval - before, now + interval)
 end
 
@@ -78,7 +79,7 @@ local function answered(lane, took)
   end
 end
 
--- The limit by what the site has admitted, and whether that could be told; rules/adaptive_pace.py says how.
+-- The limit by what the site has admitted, and whether that is certain; rules/adaptive_pace.py says how.
 local function measured(lane, old, phase)
   local answers, last = lane[ANSWERS], lane[LAST_ANSWERS]
   local slowest = (phase + lane[LOST]) / max(1, answers)
@@ -146,7 +147,7 @@ end
 
 -- The lane after a visit's news. chance in [0, 1) spreads the ends of rests.
 function learn(lane, kind, took, rest, interval, chance, robots)
-  if robots or interval > 0 then told(lane, interval) end
+  if robots or interval > 0 then robots_asked(lane, interval) end
   if kind == "ok" then
     answered(lane, took)
   elseif kind == "throttled" then

@@ -7,7 +7,8 @@
 --
 -- Of a blob these scripts know only the head: version, fingerprint, attempt (2 bytes), deaths, kills.
 --
--- uses job: call sub byte min pack_ unpack_ P now book tally count_up
+-- uses clock: call now
+-- uses job: sub byte min pack_ unpack_ P book tally count_up
 -- uses lanes: LATE touch
 -- uses priority_levels: close_level queue
 -- exports: wrap counts_of with_packed_counts with_counts bury bury_waiting
@@ -36,7 +37,7 @@ local function id_of(blob)
   return string.format("%02x%02x%02x%02x%02x%02x%02x%02x", byte(blob, BLOB_FINGERPRINT, BLOB_COUNTS - 1))
 end
 
--- Whoever calls has taken the task from where it was, and out of that count.
+-- The caller has taken the task from where it was, and out of that count.
 function bury(lane, level, blob, why, detail, name)
   local id = id_of(blob)
   local grave = pack_(GRAVE_FORM, now, #why, why, #detail, detail) .. wrap(lane, level) .. blob

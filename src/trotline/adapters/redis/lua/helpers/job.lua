@@ -11,13 +11,12 @@
 --   P tallies; P news    channel of wake-ups
 --   P sessions    hash  session that was logged in to -> the process that did (of the first shard)
 --
--- P is the prefix of the job's keys in a shard, S that of all keys there: KEYS[1] is P .. "job". ARGV[1] is the time of
--- a test's clock, or "".
+-- P is the prefix of the job's keys in a shard, S that of all keys there: KEYS[1] is P .. "job".
 --
--- exports: call sub byte find floor ceil max min pack_ unpack_ JOB P S now book whole reopened woke job_pace many
+-- uses clock: call now
+-- exports: sub byte find floor ceil max min pack_ unpack_ JOB P S book whole reopened woke job_pace many
 -- exports: tally folded count_up close_books
 
-call = redis.call
 sub, byte, find, floor, ceil = string.sub, string.byte, string.find, math.floor, math.ceil
 max, min = math.max, math.min
 pack_, unpack_ = struct.pack, struct.unpack
@@ -25,12 +24,6 @@ pack_, unpack_ = struct.pack, struct.unpack
 JOB = KEYS[1]
 P = sub(JOB, 1, -4)
 S = string.match(P, "^trotline:{%d+}:")
-
-now = tonumber(ARGV[1])
-if not now then
-  local told = call("TIME")
-  now = tonumber(told[1]) + tonumber(told[2]) / 1e6
-end
 
 local packed, state, sealed, finished_at, idle, shards, number, packed_pace = unpack(
   call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards", "number", "pace"), 1, 8)

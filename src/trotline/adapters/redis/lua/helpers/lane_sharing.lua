@@ -2,7 +2,8 @@
 --
 -- Claims are one flat array; layouts.py names the values of a claim.
 --
--- uses job: floor max min now book
+-- uses clock: now
+-- uses job: floor max min book
 -- uses other_jobs: job_of
 -- uses pace: open_pace shortest
 -- exports: FOREVER is_shared counts is_there rebound drop_claim let_go own_claim claim wait_for yields_until portion
@@ -41,7 +42,7 @@ function rebound(lane, bounds, forget)
   lane[INTERVAL] = interval
 end
 
--- A lane that has learnt nothing, but for what it was told.
+-- A lane that has learnt nothing, but for what robots.txt asks.
 local function forget_learnt(lane, bounds)
   local next_start, asked, asked_at = lane[NEXT], lane[ASKED], lane[ASKED_AT]
   open_pace(lane, bounds)
@@ -55,8 +56,7 @@ function drop_claim(lane, at)
   if lane[MINE] > at then lane[MINE] = lane[MINE] - CLAIM_SIZE elseif lane[MINE] == at then lane[MINE] = 0 end
 end
 
--- Claims that are none any more go. One that still has visits stays for their number; those of a job that was forgotten
--- are nobody's.
+-- Drop claims that are out of date. One that still has visits stays for their number, unless its job was deleted.
 function let_go(lane, own)
   local claims = lane[CLAIMS]
   for at = #claims - CLAIM_SIZE + 1, 1, -CLAIM_SIZE do
@@ -139,12 +139,12 @@ function portion(lane, wanted)
   return min(wanted, max(1, floor(PORTION / lane[INTERVAL])))
 end
 
--- The operator's word, from now on, or none any more. What the lane learnt of its interval is forgotten, its rests not.
+-- Bounds that an operator ordered, from now on; or (nil) no longer. What the lane learnt of its interval is forgotten, its rests not.
 function order(lane, bounds)
   lane[ORDERED] = bounds
   if not bounds then
     bounds = slowest(lane, 0, 0, FOREVER)
-    -- With nobody there it stays as it is until somebody comes.
+    -- Without any claim it stays as it is until a job claims it.
     if bounds[BOUND_CONCURRENCY] == FOREVER then bounds = {lane[FLOOR], lane[CEILING], lane[CONCURRENCY]} end
   end
   rebound(lane, bounds, true)

@@ -13,11 +13,12 @@
 --                         milliseconds. Stamp 0: look at the lane
 --
 -- A lane stands in line at the best level in which it has tasks, now or from a moment on: with the stamp that it keeps
--- beside the level. Whoever is popped with another stamp is out of date, and is passed over; so a lane never has to be
+-- beside the level. A lane that is popped with another stamp is out of date, and is passed over; so a lane never has to be
 -- searched for, and who has rested joins the line without being looked at. Stamp 0: it does not stand there.
 -- What all jobs share of a lane is in shared_lanes.lua. Most puts need nothing of it, and do not read it.
 --
--- uses job: call byte find min pack_ unpack_ P tally
+-- uses clock: call
+-- uses job: byte find min pack_ unpack_ P tally
 -- uses shared_lanes: SHARED remember read_shared
 -- exports: LANES QUEUE LATE LINE MORE lanes not_before half more_of repaired add_own read_lane pack_lane has_level
 -- exports: fetch load_lanes touch

@@ -3,20 +3,14 @@
 --   trotline:{jobs}:office:NAME   hash  epoch holder ends
 --   trotline:{jobs}:tick:NAME     hash  at schedule job ran: the last tick of its schedule
 --
--- KEYS[1] is the office, ARGV[1] the time of a test's clock, or "".
+-- KEYS[1] is the key of the leader.
 --
--- exports: call OFFICE JOBS SPIDER TICK now epoch holder ends exact runs
+-- uses clock: call now
+-- exports: OFFICE JOBS SPIDER TICK epoch holder ends exact runs
 
-call = redis.call
 OFFICE = KEYS[1]
 JOBS, SPIDER = string.match(OFFICE, "^(trotline:{jobs}:)office:(.*)$")
 TICK = JOBS .. "tick:" .. SPIDER
-
-now = tonumber(ARGV[1])
-if not now then
-  local told = call("TIME")
-  now = tonumber(told[1]) + tonumber(told[2]) / 1e6
-end
 
 epoch, holder, ends = unpack(call("HMGET", OFFICE, "epoch", "holder", "ends"), 1, 3)
 epoch, holder, ends = tonumber(epoch) or 0, holder or "", tonumber(ends) or 0

@@ -7,7 +7,8 @@
 -- and sets some bits of it: one look at one key. A partition is made when the first fingerprint comes to it, in its
 -- full size: a string that grows would be given twice the room that it needs.
 --
--- uses job: call sub byte floor ceil min JOB
+-- uses clock: call
+-- uses job: sub byte floor ceil min JOB
 -- exports: KIND memory_has memory_add memory_size memory_key
 
 KIND = "bloom"

@@ -6,7 +6,8 @@
 -- are split one by one as they fill, so that none grows beyond what the server keeps as an array (512), and no call
 -- ever pays for all of them. `spread` says which bucket is a fingerprint's own.
 --
--- uses job: call floor min
+-- uses clock: call
+-- uses job: floor min
 -- exports: KIND memory_has memory_add memory_size memory_key
 
 KIND = "exact"

@@ -1,8 +1,9 @@
--- Other jobs, as far as a call has to know them: whoever shares a lane with this one.
+-- Other jobs that share a lane with this one, as far as a call has to know them.
 --
 --   S jobs    hash  number of a job -> its prefix P
 --
--- uses job: call unpack_ P S book
+-- uses clock: call
+-- uses job: unpack_ P S book
 -- exports: this_job job_of
 
 local jobs = {}

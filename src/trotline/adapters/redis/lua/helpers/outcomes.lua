@@ -1,6 +1,7 @@
 -- What becomes of a task whose lease ends (EndKind in layouts.py), and what is kept of its page. Part of settle.lua.
 --
--- uses job: call sub floor pack_ P now book tally count_up
+-- uses clock: call now
+-- uses job: sub floor pack_ P book tally count_up
 -- uses lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses graveyard: counts_of with_packed_counts with_counts bury

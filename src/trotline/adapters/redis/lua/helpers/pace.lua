@@ -1,7 +1,8 @@
 -- When a lane may be asked: rules/pace.py, word for word.
 -- A lane is an array; layouts.py names the places of its fields. shared_lanes.lua and lanes.lua keep it in two strings.
 --
--- uses job: max min now
+-- uses clock: now
+-- uses job: max min
 -- exports: open_pace shortest robots_known allowed reserve free_at given_up forgive failing credit spend credit_at
 
 function open_pace(lane, bounds)
@@ -34,7 +35,7 @@ local function ahead(lane)
   return lane[LIMIT] > 0 and NEAR or HORIZON
 end
 
--- How many starts there are within the horizon, and the first of them. Whoever hands them out writes down the next.
+-- How many starts there are within the horizon, and the first of them. The caller writes down the next.
 function reserve(lane, wanted, heeds)
   local count = allowed(lane, heeds) - lane[LEASED]
   if wanted < count then count = wanted end

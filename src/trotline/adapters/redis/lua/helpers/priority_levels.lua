@@ -1,6 +1,7 @@
 -- The levels of a lane in which a job has tasks, and the tasks in them; lanes.lua has the map.
 --
--- uses job: call pack_ P now book
+-- uses clock: call now
+-- uses job: pack_ P book
 -- uses lanes: QUEUE LATE MORE more_of touch
 -- exports: find_level open_level close_level end_of queue waiting_in has_waiting wait_in
 

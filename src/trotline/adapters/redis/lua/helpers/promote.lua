@@ -1,6 +1,7 @@
 -- Tasks and lanes whose time has come; lanes.lua has the map.
 --
--- uses job: call sub unpack_ P now book
+-- uses clock: call now
+-- uses job: sub unpack_ P book
 -- uses shared_lanes: touched touches
 -- uses lanes: LATE lanes load_lanes touch
 -- uses priority_levels: open_level queue

@@ -1,6 +1,7 @@
 -- Who is served next: lanes stand in line, now or from a moment on; lanes.lua has the map.
 --
--- uses job: call max min pack_ unpack_ P now book woke many
+-- uses clock: call now
+-- uses job: max min pack_ unpack_ P book woke many
 -- uses pace: free_at credit credit_at
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
 -- uses shared_lanes: SHARED LOOK touched touches change HEEDS bounds_of pack_shared tell_others
@@ -29,7 +30,7 @@ local function best_level(lane)
   return best_at, poor and (not best or poor < best)
 end
 
--- Let the lane stand in line at a level from a moment on. Whoever stands there already need not come again, unless it
+-- Let the lane stand in line at a level from a moment on. One that stands there already need not come again, unless it
 -- would be too late.
 local function stand(lane, at, moment)
   if moment <= now then moment = 0 end
@@ -37,7 +38,7 @@ local function stand(lane, at, moment)
   touch(lane)
   local level, entry = lane[at], popped[lane]
   if entry and popped_at == level then
-    -- It was popped just now, so nobody else stands there with its stamp.
+    -- It was popped just now, so no other entry has its stamp.
     lane[at + STAMP] = unpack_("<I4", entry)
   else
     book.turns = book.turns % 4294967295 + 1
@@ -72,7 +73,7 @@ end
 crowded = {}
 
 -- From when on this job may be served there; nil while all places are taken. Where others are as well, it is written down
--- what we wait for: who gives a place back tells us. That somebody's pace is in force no more nobody tells.
+-- what we wait for: the job that gives a place back wakes us. No job does when a pace is in force no longer.
 local function own_free_at(lane)
   if not is_shared(lane) then return free_at(lane, HEEDS) end
   local bounds, mine = bounds_of(lane[NAME]), lane[MINE]

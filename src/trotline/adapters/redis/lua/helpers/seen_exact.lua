@@ -8,7 +8,8 @@
 -- `spread` is where a fingerprint lies between the smallest and the largest one, in steps of 2^34. Buckets are numbered
 -- like the nodes of a tree: those of N are 2N and 2N + 1, and at any moment the buckets are `buckets` to 2 * buckets - 1.
 --
--- uses job: call floor min P book
+-- uses clock: call
+-- uses job: floor min P book
 -- exports: seen_has seen_add seen_close
 
 local FILL = 190

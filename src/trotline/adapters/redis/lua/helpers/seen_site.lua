@@ -9,10 +9,11 @@
 -- A slice takes what is admitted for some time, then the next one does. It is forgotten when everything in it is older
 -- than the window: entry by entry but for the length of a slice, never all at once.
 --
--- A link is new if neither this job nor a slice knows it. What somebody asked for by name (depth 0: seeds, push) is new
+-- A link is new if neither this job nor a slice knows it. What was asked for by name (depth 0: seeds, push) is new
 -- once in every job: a second job would visit nothing at all if its first page were known.
 --
--- uses job: call byte JOB now
+-- uses clock: call now
+-- uses job: byte JOB
 
 -- It puts itself in the place of the job's own memory: seen_has, seen_add and seen_close are those of the helper in
 -- front of it, and memory_... those of memory_exact.lua or memory_bloom.lua.

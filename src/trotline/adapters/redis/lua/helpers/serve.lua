@@ -1,6 +1,7 @@
 -- Lanes that stand in line get their turns, and hand out tasks. Part of lease.lua, whose arguments it reads.
 --
--- uses job: call sub floor ceil max min pack_ unpack_ P now book
+-- uses clock: call now
+-- uses job: sub floor ceil max min pack_ unpack_ P book
 -- uses pace: reserve given_up forgive credit spend
 -- uses lane_sharing: is_shared claim yields_until portion
 -- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
@@ -13,7 +14,7 @@
 local MOST = 1000
 local QUANTUM, MANY, TOGETHER = 8, 32, 0.1
 local BURIED = 500
--- Whoever cannot be served, or was served, must not stand in line in this call once more.
+-- A lane that cannot be served, or was served, must not stand in line in this call once more.
 local SOON = 0.001
 
 limit, shards, shard = min(tonumber(ARGV[3]), MOST), tonumber(ARGV[8]), tonumber(ARGV[9])

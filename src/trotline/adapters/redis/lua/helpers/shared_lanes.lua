@@ -1,12 +1,13 @@
 -- What all jobs know of a lane, in one string: its pace, and what each of them wants of it.
 --
---   S lanes    hash  lane -> packed, see below. Not there: nobody was served in it yet, or it has learnt nothing
+--   S lanes    hash  lane -> packed, see below. Not there: it was never served, or has learnt nothing
 --   S jobs     hash  number of a job -> its prefix P
 --
 -- The lane's bounds are those in force (lane_sharing.lua), and `leased` is the sum of all jobs' visits.
--- A string that is no lane was written by somebody else: such a lane is opened anew (docs/decisions/088).
+-- A string that is not a lane was written by another program: such a lane is opened again (docs/decisions/088).
 --
--- uses job: call sub byte max pack_ unpack_ P S now book job_pace tally
+-- uses clock: call now
+-- uses job: sub byte max pack_ unpack_ P S book job_pace tally
 -- uses other_jobs: job_of
 -- uses pace: open_pace free_at
 -- uses lane_sharing: FOREVER own_claim
@@ -69,7 +70,7 @@ local function open_shared(name)
   return lane
 end
 
--- What is in it nobody can read. It may have been asked a moment ago, so it waits for one interval.
+-- The string cannot be read. The lane may have been asked a moment ago, so it waits for one interval.
 local function repair_shared(name)
   local lane = open_shared(name)
   lane[NEXT] = now + lane[INTERVAL]
@@ -158,7 +159,7 @@ end
 function run(lane, count)
   if lane[MINE] == 0 then own_claim(lane, bounds_of(lane[NAME]), 0) end
   local claims, at = lane[CLAIMS], lane[MINE] + CLAIM_RUNS
-  -- Of a lane that was repaired nobody knows what had begun before.
+  -- Visits that began before a lane was repaired are not counted in it.
   count = max(count, -claims[at + CLAIM_OWNER])
   lane[LEASED] = lane[LEASED] + count
   claims[at] = claims[at + CLAIM_OWNER] + count
@@ -166,7 +167,7 @@ function run(lane, count)
   change(lane)
 end
 
--- Somebody else was served: those who wait have to wait on.
+-- Another job was served: those that wait have to wait on.
 function postpone(lane)
   local claims, free = lane[CLAIMS], free_at(lane) or FOREVER
   for at = 1, #claims, CLAIM_SIZE do
@@ -174,7 +175,7 @@ function postpone(lane)
   end
 end
 
-local function tell(job, name)
+local function wake(job, name)
   call("ZADD", job.prefix .. "rest", "LT", string.format("%d", now * 1000), LOOK .. name)
   if call("HGET", job.prefix .. "job", "idle") == "1" then
     call("HSET", job.prefix .. "job", "idle", "0")
@@ -182,7 +183,7 @@ local function tell(job, name)
   end
 end
 
--- There is a place: others who wait for one may have it from now on, and are told. all: whoever uses the lane is told.
+-- There is a place: others who wait for one may have it from now on, and are woken. all: every job that uses the lane is woken.
 function tell_others(lane, all)
   if not all and not free_at(lane) then return end
   local claims = lane[CLAIMS]
@@ -194,7 +195,7 @@ function tell_others(lane, all)
         claims[at + CLAIM_WANTS] = now
         change(lane)
       end
-      tell(job, lane[NAME])
+      wake(job, lane[NAME])
     end
   end
 end

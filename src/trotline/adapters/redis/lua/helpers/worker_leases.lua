@@ -6,7 +6,8 @@
 --   P figures   hash  d..W, f..W -> leases it ended as done / otherwise
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 --
--- uses job: call sub pack_ unpack_ P now book many tally
+-- uses clock: call now
+-- uses job: sub pack_ unpack_ P book many tally
 -- uses shared_lanes: run
 -- uses lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
