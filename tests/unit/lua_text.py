@@ -1,6 +1,7 @@
 """Lua scripts as text: what they define, what they use, and how many locals a function of them has."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 from trotline.adapters.redis.scripts import _FOLDER
@@ -13,12 +14,14 @@ PRIVATE_NUMBERS = re.compile(r"^ *local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d.]+(?:, [\
 _WORDS = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\S")
 
 
+@cache
 def code_of(text: str) -> str:
     """Without comments, and with empty strings."""
     return re.sub(r'"[^"\n]*"', '""', re.sub(r"--.*", "", text))
 
 
-def declared_in(code: str) -> set[str]:
+@cache
+def declared_in(code: str) -> frozenset[str]:
     """Every name that is a local, a parameter or a loop's variable somewhere."""
     found = re.findall(r"\blocal function (\w+)", code)
     for names in (
@@ -27,12 +30,13 @@ def declared_in(code: str) -> set[str]:
         *re.findall(r"\bfunction\s*\w*\(([\w, ]*)\)", code),
     ):
         found += [name.strip() for name in names.split(",")]
-    return set(found)
+    return frozenset(found)
 
 
-def names_in(code: str) -> set[str]:
+@cache
+def names_in(code: str) -> frozenset[str]:
     """Identifiers, but for fields of tables."""
-    return set(re.findall(r"(?<![\w.])[A-Za-z_]\w*", code))
+    return frozenset(re.findall(r"(?<![\w.])[A-Za-z_]\w*", code))
 
 
 def most_locals(text: str) -> int:

@@ -32,6 +32,15 @@ that one command takes."""
 BUILT_IN = {"KEYS", "ARGV"}
 
 files = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+scripts = pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        pytest.param(name, seen, id=f"{name}-{seen[-1]}")
+        for name in COMMANDS
+        for seen in MEMORIES
+        if seen == MEMORIES[0] or script(name, seen=seen).text != script(name).text
+    ],
+)
 
 
 def constants_of(module: ModuleType) -> set[str]:
@@ -71,17 +80,21 @@ def test_a_number_without_a_name_is_a_plain_one(path: Path) -> None:
 
 
 @files
+def test_a_place_in_an_array_has_a_name(path: Path) -> None:
+    places = re.findall(r"(?<!ARGV)\[(?:\w+ [+-] )?(\d+)\]", code_of(path.read_text()))
+
+    assert {int(place) for place in places} <= {0, 1, 2}, "name the values of the array in layouts.py"
+
+
+@files
 def test_a_number_of_a_file_is_its_own(path: Path) -> None:
     """scripts.py puts numbers in by their names, wherever these stand in the script."""
-    own = {name for names, _ in PRIVATE_NUMBERS.findall(path.read_text()) for name in names.split(", ")}
-    others = {name for other in FILES if other != path for name in names_in(code_of(other.read_text()))}
-    shared = {
-        name
-        for name in own & others
-        if any(name not in _numbers(other) and name in names_in(code_of(other.read_text())) for other in FILES)
-    }
+    own = set(_numbers(path))
+    others = [other for other in FILES if other != path]
 
-    assert shared == set()
+    for other in others:
+        used = own & names_in(code_of(other.read_text()))
+        assert used <= set(_numbers(other)), f"{other.name} uses it too: it belongs into lua_constants.py"
 
 
 def _numbers(path: Path) -> dict[str, str]:
@@ -106,8 +119,7 @@ def test_a_file_names_what_it_uses_of_helpers(path: Path) -> None:
         assert used & set().union(*map(exports_of, HELPERS)) <= set().union(*uses.values())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("seen", MEMORIES, ids="+".join)
+@scripts
 def test_a_script_has_far_fewer_locals_than_lua_has_room_for(name: str, seen: tuple[str, ...]) -> None:
     assert most_locals(script(name, seen=seen).text) <= MOST_LOCALS
 
@@ -119,8 +131,7 @@ def test_locals_are_counted_by_scope() -> None:
     assert most_locals("local " + ", ".join(f"x{i}" for i in range(201))) == 201
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("seen", MEMORIES, ids="+".join)
+@scripts
 def test_every_constant_of_a_script_is_known(name: str, seen: tuple[str, ...]) -> None:
     code = code_of(script(name, seen=seen).text)
     constants = {each for each in names_in(code) if each.isupper()}

@@ -55,18 +55,18 @@ class RedisLeadership:
 
     async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
         # Asked first: a job that is prepared and then not wanted would leave its books behind.
-        answer = await self._under_term("tick_start", term, repr(tick.at), tick.schedule, "", "")
-        if answer[0] == b"free":
+        outcome, *known = await self._under_term("tick_start", term, repr(tick.at), tick.schedule, "", "")
+        if outcome == b"free":
             job = await self._jobs.prepare(term.office, rules, version)
-            answer = await self._under_term(
+            outcome, *known = await self._under_term(
                 "tick_start", term, repr(tick.at), tick.schedule, job.id, msgspec.json.encode(job)
             )
-            if answer[0] == b"started":
+            if outcome == b"started":
                 return job
             if await self._jobs.find(job.id) is None:
                 # Another client of this term was faster. If the job were in the list, only our reply was lost.
                 await forget(self._server, job.id)
-        return await self._jobs.find(answer[1].decode()) if answer[0] == b"known" else None
+        return await self._jobs.find(known[0].decode()) if outcome == b"known" else None
 
     async def skip(self, term: Term, tick: Tick) -> None:
         await self._under_term("tick_skip", term, repr(tick.at), tick.schedule)

@@ -29,6 +29,8 @@ _SEEN = "seen"
 """Stands for the helpers that remember what was admitted; a job's memory says which those are."""
 _USES = re.compile(r"^-- uses (\w+): (.+)$", re.MULTILINE)
 _EXPORTS = re.compile(r"^-- exports: (.+)$", re.MULTILINE)
+_CONSTANTS = {name: lua_value(value) for name, value in CONSTANTS.items()}
+_CAPITALS = re.compile(r"(?<![\w\"'])[A-Z][A-Z_]*(?![\w\"'])")
 _WORDS = re.compile(r"\w+")
 _NUMBERS = re.compile(r"^ *local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d.]+(?:, [\d.]+)*)$", re.MULTILINE)
 
@@ -56,9 +58,11 @@ def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full
 
 def assembled(helpers: Sequence[str], text: str) -> str:
     """The text with these helpers in front of it, and with the values of its constants."""
+    parts, words = [text], set(_WORDS.findall(text))
     for helper in reversed(helpers):
-        text = f"{_block(helper, set(_WORDS.findall(text)))}\n{text}"
-    return _with_constants(text)
+        parts.append(_block(helper, words))
+        words.update(_WORDS.findall(parts[-1]))
+    return _with_constants("\n".join(reversed(parts)))
 
 
 def helpers_of(text: str, seen: Sequence[str]) -> list[str]:
@@ -91,11 +95,10 @@ def _locals(names: Sequence[str]) -> str:
 
 def _with_constants(text: str) -> str:
     """The script with its named numbers put in: Lua would look up each of them, every time, and there are many."""
-    constants = {name: lua_value(value) for name, value in CONSTANTS.items()}
+    constants = dict(_CONSTANTS)
     for names, values in _NUMBERS.findall(text):
         constants |= dict(zip(names.split(", "), values.split(", "), strict=True))
-    used = re.compile(rf"(?<![\w\"'])({'|'.join(constants)})(?![\w\"'])")
-    return used.sub(lambda found: constants[found[1]], _NUMBERS.sub("", text))
+    return _CAPITALS.sub(lambda found: constants.get(found[0], found[0]), _NUMBERS.sub("", text))
 
 
 def helper_text(name: str) -> str:

@@ -49,7 +49,8 @@ class RedisSharedCache:
                 log.info("cache.away %s", error.what)
                 return None
             if isinstance(reply, list):
-                return Kept(reply[0], age=float(reply[1]), left=float(reply[2]))
+                value, age, left = reply
+                return Kept(value, age=float(age), left=float(left))
             if reply == b"yours" or clock() >= until:
                 return None
             await asyncio.sleep(LOOK_EVERY)

@@ -19,14 +19,14 @@ local function is_plain(lane)
 end
 
 this_job.over = book.state == "cancelled" or (book.sealed and book.waiting + book.leased == 0)
-local page = call("HSCAN", SHARED, ARGV[2], "COUNT", ARGV[3])
+local cursor, flat = unpack(call("HSCAN", SHARED, ARGV[2], "COUNT", ARGV[3]), 1, 2)
 local plain = {}
-for i = 1, #page[2], 2 do
-  local lane = read_lane(page[2][i], nil, page[2][i + 1])
+for i = 1, #flat, 2 do
+  local lane = read_lane(flat[i], nil, flat[i + 1])
   let_go(lane, true)
   if is_plain(lane) then plain[#plain + 1] = lane[NAME] end
 end
 if #plain > 0 then many("HDEL", SHARED, plain) end
 -- Where nothing waits, no lane stands in line.
 if book.waiting == 0 then call("UNLINK", P .. "rest") end
-return page[1]
+return cursor

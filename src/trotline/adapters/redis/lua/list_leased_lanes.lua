@@ -7,13 +7,13 @@
 -- uses lanes: LANES
 -- uses lane_view: view_of
 
-local page = call("HSCAN", P .. "held:" .. ARGV[2], ARGV[3], "COUNT", ARGV[4])
+local cursor, flat = unpack(call("HSCAN", P .. "held:" .. ARGV[2], ARGV[3], "COUNT", ARGV[4]), 1, 2)
 local names, asked = {}, {}
-for i = 2, #page[2], 2 do
-  local _, name = unpack_(PARCEL_FORM, page[2][i])
+for i = 2, #flat, 2 do
+  local _, name = unpack_(PARCEL_FORM, flat[i])
   if not asked[name] and call("HEXISTS", LANES, name) == 0 then
     asked[name] = true
     names[#names + 1] = name
   end
 end
-return view_of({page[1]}, names, {})
+return view_of({cursor}, names, {})

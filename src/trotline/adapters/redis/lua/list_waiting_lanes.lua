@@ -6,9 +6,9 @@
 -- uses lanes: LANES
 -- uses lane_view: view_of
 
-local page = call("HSCAN", LANES, ARGV[2], "COUNT", ARGV[3])
+local cursor, flat = unpack(call("HSCAN", LANES, ARGV[2], "COUNT", ARGV[3]), 1, 2)
 local names, own = {}, {}
-for i = 1, #page[2], 2 do
-  names[#names + 1], own[#own + 1] = page[2][i], page[2][i + 1]
+for i = 1, #flat, 2 do
+  names[#names + 1], own[#own + 1] = flat[i], flat[i + 1]
 end
-return view_of({page[1]}, names, own)
+return view_of({cursor}, names, own)

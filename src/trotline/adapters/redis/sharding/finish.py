@@ -39,12 +39,13 @@ async def read_counts(server: Server, job: Job) -> ShardCounts:
     replies = await asyncio.gather(*(server.ask("HMGET", key, "books", "sealed", "state") for key in books))
     if any(packed is None for packed, _, _ in replies):
         raise FrontierError(f"no job {job.id} at {server.place}", hint="See which there are: trotline jobs")
+    _, _, first_state = replies[0]
     counts = [read_books(packed) for packed, _, _ in replies]
     return ShardCounts(
         entered=tuple(each.entered for each in counts),
         ended=tuple(each.ended for each in counts),
         sealed=all(sealed == b"1" for _, sealed, _ in replies),
-        state=State(replies[0][2].decode()),
+        state=State(first_state.decode()),
     )
 
 

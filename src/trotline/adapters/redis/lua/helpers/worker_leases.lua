@@ -53,8 +53,7 @@ function held_by(worker, most)
     if all then
       flat = call("HGETALL", key)
     else
-      local page = call("HSCAN", key, cursor, "COUNT", most)
-      cursor, flat = page[1], page[2]
+      cursor, flat = unpack(call("HSCAN", key, cursor, "COUNT", most), 1, 2)
     end
     for i = 1, #flat, 2 do
       local token = unpack_(TOKEN_FORM, flat[i])
