@@ -146,7 +146,7 @@ async def test_clearing_away_that_was_interrupted_is_gone_on_with(build: str) ->
     leadership, jobs = await bench.open(), await bench.jobs()
     old = await jobs.start("shop", RULES)
     await jobs.start("shop", RULES)
-    await leadership._deed("retire", await lead(leadership), old.id)
+    await leadership._under_term("retire_jobs", await lead(leadership), old.id)
 
     assert [] == await leadership.retire(await lead(leadership), bench.now())
 

@@ -9,6 +9,7 @@ import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis.batch_codec import MOST
+from trotline.adapters.redis.layouts import Ending, MovedTask, NewTask
 from trotline.adapters.redis.scripts import Script
 from trotline.errors import FrontierUnreachable
 from trotline.model.lease import Admission, Lease, Reject, Settled, Settlement
@@ -53,14 +54,14 @@ class Counted:
 
 def elements(name: str, args: Sequence[Any]) -> int:
     if name == "put":
-        return len(_read(args[2])[1]) // 6
+        return len(_read(args[2])[1]) // len(NewTask._fields)
     if name == "settle":
         _, new, _, endings, _ = _read(args[2])
-        mores = endings[6::7]
+        mores = endings[Ending._fields.index("more") :: len(Ending._fields)]
         rejects = sum(_rejects(more) for more in mores if _is_list(more))
-        return len(new) // 6 + len(mores) + rejects
-    if name == "arrive":
-        return len(_read(args[0])[1]) // 5
+        return len(new) // len(NewTask._fields) + len(mores) + rejects
+    if name == "receive_moved":
+        return len(_read(args[0])[1]) // len(MovedTask._fields)
     return (len(_read(args[0], 1)) - 1) // 2 if name == "revive" else 0
 
 

@@ -73,8 +73,8 @@ async def test_the_end_is_told_although_the_reply_that_gave_us_the_word_was_lost
     frontier = await bench.open()
     await frontier.seal()
     shard = frontier._shards[0]
-    shard._telling = frontier._server.call_name()
-    assert await shard.server.run(script("announce"), shard.key, shard._telling) == 1
+    shard._announce_call = frontier._server.call_name()
+    assert await shard.server.run(script("announce_finish"), shard.key, shard._announce_call) == 1
     assert await frontier.announce_finish()
     assert not await frontier.announce_finish()
 
@@ -90,8 +90,8 @@ async def test_a_task_that_moves_again_because_its_lease_was_lost_arrives_once(s
 
     [lease] = await frontier.lease(WORKER, 1)
     settlement = Settlement(lease=lease, outcome=Snooze(wait=0.0, why="moved", task=moved))
-    await frontier._spread._send(WORKER, home, [settlement])
-    [(told, *_)] = [(await home.live(WORKER, [lease]))]
+    await frontier._sharded_settle._send(WORKER, home, [settlement])
+    [(told, *_)] = [(await home.check_leases(WORKER, [lease]))]
     await frontier.leave(WORKER)
 
     leases = {lease.task.lane: lease for lease in await frontier.lease(WORKER, 5)}
@@ -108,11 +108,11 @@ async def test_a_form_that_a_failover_forgot_gets_the_same_number_again(bench: R
     frontier = await bench.open()
     await frontier.put(tasks(3, priority=7))
     shard = frontier._shards[0]
-    before = dict(shard.forms._numbers)
+    before = dict(shard.templates._numbers)
     await shard.server.ask("DEL", f"{shard.prefix}forms")
     other = await bench.again()
     await other.put(tasks(3, lane="other.example", priority=9) + tasks(3, lane="third.example", priority=7))
-    assert before.items() <= other._shards[0].forms._numbers.items()
+    assert before.items() <= other._shards[0].templates._numbers.items()
 
 
 async def test_a_worker_of_a_job_that_was_forgotten_is_told_so(bench: RedisBench):

@@ -14,7 +14,7 @@ from tests.contract.redis_servers import cluster
 
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.wakeups import News
+from trotline.adapters.redis.wakeups import Wakeups
 from trotline.config.backends import open_jobs
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
 from trotline.model.job import Job
@@ -125,7 +125,7 @@ async def test_listening_goes_on_after_its_connection_was_taken_away(server: Red
     def closed_in_our_hands(**_: object) -> PubSub:
         raise RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
 
-    news = News(make_client, ["trotline:test"])
+    news = Wakeups(make_client, ["trotline:test"])
     await news.listen(10.0)
     news.forget()
     await operator.publish("trotline:test", "work")

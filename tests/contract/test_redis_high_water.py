@@ -6,10 +6,10 @@ import pytest
 from tests.contract.redis_servers import RedisBench, ShardedBench
 
 from trotline.adapters.redis.scripts import script
-from trotline.coordinator.seed_feed import HIGH_WATER
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Done
 from trotline.model.task import Task
+from trotline.ports.frontier import HIGH_WATER
 from trotline.testing.frontier_contract.bench import Client, task, tasks, urls
 
 pytestmark = pytest.mark.xdist_group("redis")
@@ -72,4 +72,4 @@ async def test_below_the_high_water_who_came_first_goes_first(bench: RedisBench)
 
 def test_a_job_that_nobody_gave_a_high_water_has_the_one_of_seeding() -> None:
     # The script's named numbers are put in where they are used.
-    assert f"tonumber(marks[3] or {HIGH_WATER})" in script("lease").text
+    assert f"tonumber(mark or {HIGH_WATER})" in script("lease").text

@@ -1,6 +1,7 @@
 """Hostile names and careless servers: rows B72 and B75 of the fault list."""
 
 import re
+from pathlib import Path
 
 import pytest
 from tests.contract.redis_servers import RedisBench, cluster, server
@@ -35,9 +36,8 @@ async def test_b72_code_in_names_is_data():
 
 
 def test_b72_scripts_are_constant_and_the_server_knows_them_by_their_hash():
-    for file in sorted(path.name for path in _FOLDER.iterdir()):
-        text = (_FOLDER / file).read_text()
-        assert not re.search(r"\b(loadstring|load|dofile|setfenv)\s*\(", text), file
+    for file in sorted(Path(str(_FOLDER)).rglob("*.lua")):
+        assert not re.search(r"\b(loadstring|load|dofile|setfenv)\s*\(", file.read_text()), file
     for name in ("put", "lease", "settle"):
         assert script(name).sha.encode() in server(DEBIAN).command("SCRIPT", "LOAD", script(name).text)
 
@@ -45,10 +45,10 @@ def test_b72_scripts_are_constant_and_the_server_knows_them_by_their_hash():
 @pytest.mark.parametrize(
     ("settings", "url", "said"),
     [
-        ({"requirepass": "right"}, "redis://:wrong@{place}/0", "wants another user or password"),
-        ({"requirepass": "right"}, "redis://{place}/0", "wants another user or password"),
+        ({"requirepass": "right"}, "redis://:wrong@{place}/0", "authentication failed"),
+        ({"requirepass": "right"}, "redis://{place}/0", "authentication failed"),
         ({}, "redis://{place}/99", "DB index is out of range"),
-        ({}, "rediss://{place}/0", "does not answer by TLS"),
+        ({}, "rediss://{place}/0", "does not answer TLS"),
         ({"maxmemory-policy": "allkeys-lru", "maxmemory": "10mb"}, "redis://{place}/0", "maxmemory-policy allkeys-lru"),
     ],
 )

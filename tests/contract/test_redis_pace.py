@@ -11,7 +11,7 @@ from redis import Redis
 from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.batch_codec import bounds
-from trotline.adapters.redis.scripts import _read
+from trotline.adapters.redis.scripts import assembled
 from trotline.model.lease import LaneNews
 from trotline.model.pace import Pace, Rate
 from trotline.model.verdict import Kind
@@ -26,11 +26,9 @@ FIELDS = (
     "rests", "slowed_at", "latency", "usual", "trouble", "credit", "credited_at", "limit", "sure", "lost", "phase_at",
     "answers", "last_answers", "last_phase", "asked", "asked_at",
 )  # fmt: skip
+START = "local now\nlocal floor, max, min = math.floor, math.max, math.min\n"
 HARNESS = """
 local lane = {"name", "", 0, 0, 0}
-local now
-local floor = math.floor
-%s
 local told = {}
 for _, step in ipairs(cmsgpack.unpack(ARGV[1])) do
   now = step[2]
@@ -54,7 +52,7 @@ for _, step in ipairs(cmsgpack.unpack(ARGV[1])) do
   found[#found + 1] = credit_at(lane)
   for field = FLOOR, ASKED_AT do found[#found + 1] = lane[field] end
   for i, value in ipairs(found) do
-    if type(value) == "number" then found[i] = string.format("%%.17g", value) end
+    if type(value) == "number" then found[i] = string.format("%.17g", value) end
   end
   found[#found + 1] = lane[WHY]
   told[#told + 1] = found
@@ -89,7 +87,7 @@ histories = st.lists(st.tuples(st.floats(0.0, 30.0), steps), max_size=40)
 @lru_cache
 def harness() -> Any:
     client = Redis.from_url(server(DEBIAN).url)
-    return client.register_script(HARNESS % "\n".join(map(_read, ("pace", "learning", "sharing"))))
+    return client.register_script(START + assembled(("pace", "adaptive_pace", "lane_sharing"), HARNESS))
 
 
 def in_lua(history: list[tuple[Any, ...]]) -> list[list[bytes]]:

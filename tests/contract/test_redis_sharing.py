@@ -199,7 +199,7 @@ async def test_every_script_is_whole_with_every_memory() -> None:
         ("memory_bloom", "seen_bloom"),
         ("memory_bloom", "seen_bloom", "seen_site"),
     ):
-        for name in ("put", "settle", "known"):
+        for name in ("put", "settle", "was_seen"):
             assert redis.script_load(script(name, seen=seen).text)
     redis.close()
     await bench.close()

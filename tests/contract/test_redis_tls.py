@@ -11,7 +11,7 @@ from tests.contract.tls_redis import HANDSHAKE, PASSWORD, Relay, alone, clustere
 from trotline.adapters.redis.connect import connect, listener
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.server import Server
-from trotline.adapters.redis.wakeups import News
+from trotline.adapters.redis.wakeups import Wakeups
 from trotline.config.backends import open_jobs
 from trotline.errors import FrontierUnreachable
 from trotline.testing.clients import redis_client
@@ -55,8 +55,8 @@ async def test_every_connection_begins_with_a_handshake_and_brings_news(
     worker, feeder = redis_client(connect(url), job), redis_client(connect(url), job)
     try:
         waiting = asyncio.create_task(worker.lease("w", 1, wait=30.0))
-        await worker._news.listen(10.0)
-        assert worker._news.listening, "the listener did not get through"
+        await worker._wakeups.listen(10.0)
+        assert worker._wakeups.listening, "the listener did not get through"
         await feeder.put([task("https://shop.example/1")])
         assert len(await waiting) == 1
     finally:
@@ -71,7 +71,7 @@ async def test_every_connection_begins_with_a_handshake_and_brings_news(
 
 async def test_a_listener_hears_what_is_published(place: tuple[str, list[Relay]], authority: Authority) -> None:
     client = connect(f"rediss{place[0]}?ca={authority.path('ca.pem')}")
-    news = News(lambda: listener(client), ["trotline:news"])
+    news = Wakeups(lambda: listener(client), ["trotline:news"])
     try:
         await client.initialize()
         await news.listen(10.0)

@@ -17,7 +17,7 @@ from tests.simulation.faults import CALM, Node, Temper
 from tests.simulation.web import Web, spider_for
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.jobs import RedisJobs
-from trotline.adapters.redis.reconnects import Greetings
+from trotline.adapters.redis.reconnects import Reconnects
 from trotline.model.job import Job, Progress
 from trotline.model.time import Seconds
 from trotline.testing.clients import redis_client
@@ -76,7 +76,7 @@ class _FleetCrawl(Crawl):
         self.spider = spider_for(self.web, f"{PACE:.0f}/s", conditional=False)
         self._forgetful = forgetful
         self._break_frontier = break_it
-        self._greetings = Greetings()
+        self._reconnects = Reconnects()
         """Of everybody at once: when a replica takes over, all connect to it anew."""
         self._job: Job | None = None
 
@@ -125,7 +125,7 @@ class _FleetCrawl(Crawl):
                 _connection().delete(key)
             for key, value in had.items():
                 _connection().restore(key, 0, value)
-            self._greetings.count += 1
+            self._reconnects.count += 1
 
     def balanced(self, progress: Progress) -> bool:
         """A task that moves to another shard is in both of them for a moment, never in none."""
@@ -139,8 +139,8 @@ class _FleetCrawl(Crawl):
         chance = random.Random(self.chance.random())
         frontier = redis_client(wire, self._job, now=self.now, rng=chance)  # type: ignore[arg-type]
         own: Any = frontier.opened.frontier
-        own._news = _Deaf()
-        own._server._greetings = self._greetings
+        own._wakeups = _Deaf()
+        own._server._reconnects = self._reconnects
         if self._break_frontier is not None:
             self._break_frontier(frontier)
         return frontier

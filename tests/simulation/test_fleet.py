@@ -10,7 +10,7 @@ from tests.simulation.fleet import simulate_fleet
 from trotline.adapters.redis import frontier as frontier_module
 from trotline.adapters.redis import job_shards
 from trotline.adapters.redis.sharding import finish
-from trotline.adapters.redis.sharding.settle import Spread
+from trotline.adapters.redis.sharding.settle import ShardedSettle
 from trotline.testing.frontier_contract import Client
 
 SEEDS = 16
@@ -42,7 +42,7 @@ def test_what_a_shard_forgot_is_lost_if_nobody_repeats_it(monkeypatch):
     async def nobody(self):
         return
 
-    monkeypatch.setattr(Spread, "repeat", nobody)
+    monkeypatch.setattr(ShardedSettle, "repeat", nobody)
     verdicts = (simulate_fleet(seed, temper=CALM, forgetful=True) for seed in range(10))
 
     assert any("lost" in words for verdict in verdicts for words in verdict.broken())
@@ -60,7 +60,7 @@ def test_ending_a_lease_before_its_children_are_elsewhere_is_caught():
 
 def test_an_end_that_is_looked_at_once_is_caught(monkeypatch):
     async def looked_at_once(server, job):
-        seen = await finish.look(server, job)
+        seen = await finish.read_counts(server, job)
         return int(sum(seen.entered)) if seen.empty else None
 
     monkeypatch.setattr(job_shards, "ended_with", looked_at_once)
@@ -74,7 +74,7 @@ def test_an_end_that_is_looked_at_once_is_caught(monkeypatch):
 def leave_before_arriving(frontier: Client) -> None:
     """A planted bug: a lease ends in its own shard first, then what it led to goes to the others."""
 
-    class Hasty(Spread):
+    class Hasty(ShardedSettle):
         async def _settle(self, worker, shard, group):  # type: ignore[no-untyped-def]
             away = [each for each in group if self._leads_away(shard, each)]
             answers = await shard.settle(worker, [self._own(shard, each) for each in group])
@@ -83,4 +83,4 @@ def leave_before_arriving(frontier: Client) -> None:
             return answers
 
     own: Any = frontier.opened.frontier
-    own._spread = Hasty(own._shards, own._parts.home)
+    own._sharded_settle = Hasty(own._shards, own._parts.home)

@@ -16,12 +16,12 @@ from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.seed_feed import HIGH_WATER
 from trotline.coordinator.tools import Charge, Leads, News, Policy, Tools
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
+from trotline.ports.frontier import HIGH_WATER
 from trotline.ports.sink import Sink
 from trotline.processes.signals import obeyed
 from trotline.spider.spider import Spider

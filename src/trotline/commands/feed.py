@@ -4,13 +4,14 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from trotline.config import backends
-from trotline.coordinator.seed_feed import HIGH_WATER, Feed
+from trotline.coordinator.seed_feed import Feed
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Progress
 from trotline.model.lease import Admission
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
+from trotline.ports.frontier import HIGH_WATER
 
 __all__ = ["HIGH_WATER", "open_feed"]
 

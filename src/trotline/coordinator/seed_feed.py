@@ -9,9 +9,8 @@ from trotline.model.lease import Admission
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.clock import Clock
+from trotline.ports.frontier import HIGH_WATER
 
-HIGH_WATER = 1_000_000
-"""Waiting tasks above which nobody feeds more: a frontier in memory is finite."""
 GO_ON = 0.75
 """Below this share of the high water feeding goes on."""
 LOOK_AGAIN: Seconds = 1.0

@@ -14,6 +14,12 @@ DEAD_AFTER: Seconds = 15.0
 """A worker silent for this long is dead; what it held is rescued."""
 HORIZON: Seconds = 1.0
 """A lease's start moment is at most this far ahead."""
+KILLS = 2
+"""Workers a page may bring down before it is buried."""
+DEATHS = 10
+"""Dead workers a task may have been with, guilty or not, before it is buried."""
+HIGH_WATER = 1_000_000
+"""Waiting tasks above which no more are fed, and the last come are served first: a frontier in memory is finite."""
 
 
 class Frontier(Protocol):

@@ -24,22 +24,42 @@ CALM_FOR = 20.0
 SHORTEST_CALM: Seconds = 30.0
 LONGEST_CALM: Seconds = 7200.0
 
-_RECOVER = 0.98
-_RISING = 2.0
-_FORGET = 0.2
+RECOVER = 0.98
+"""Of the interval, after each good answer."""
+RISING = 2.0
+"""Latency above so many times the usual one is rising, unless by less than:"""
+JITTER: Seconds = 0.05
+LATENCY_WEIGHT = 0.2
+"""How much of the recent latency each answer decides, and of the usual one:"""
+USUAL_WEIGHT = 0.02
+SLOWER_BY_LATENCY = 1.1
+SLOWER_BY_FAILURE = 1.25
+FORGET = 0.2
 """How much of the share of failures each visit decides."""
-_DIP = 0.08
+NO_TROUBLE = 0.01
+"""A smaller share of failures is none."""
+DIP = 0.08
 """How far below the limit a lane begins after a rest."""
-_FIRST_GUESS = 1.8
+FIRST_GUESS = 1.8
 """So much slower than what was too fast."""
-_ENOUGH = 10
+NEXT_GUESS = 1.05
+"""A limit that was too fast is followed by one that is at least so much slower."""
+BAN_LIMIT = 0.85
+"""After a ban the limit is this share of the rate that was banned."""
+CALMEST = 100.0
+"""As far beyond the limit as a lane is ever taken to be."""
+REST_SPREAD = 0.25
+"""Rests are longer by up to this share, by chance: lanes must not wake all at once."""
+ENOUGH = 10
 """Answers from which the limit can be told."""
-_INSTANT: Seconds = 0.001
-_DOUBLINGS = 20
+LONGER_PHASE = 0.2
+"""A phase is compared with the one before only if it was longer by this share."""
+INSTANT: Seconds = 0.001
+DOUBLINGS = 20
 """Beyond that every rest is the longest one, and a power would overflow some day."""
-_FAILED = frozenset({Kind.BROKEN, Kind.UNREACHABLE, Kind.BLOCKED})
+FAILED = frozenset({Kind.BROKEN, Kind.UNREACHABLE, Kind.BLOCKED})
 """A site that blocks us counts too: going on at full speed would burn every task, and the address with them."""
-_ROBOTS_AGAIN: Seconds = ROBOTS_GOOD_FOR / 24
+ROBOTS_AGAIN: Seconds = ROBOTS_GOOD_FOR / 24
 """What robots.txt says is written down again that often."""
 
 
@@ -49,7 +69,7 @@ def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
         lane = _told(lane, news.interval, now)
     if news.kind is Kind.THROTTLED:
         return _throttled(lane, news, now, chance)
-    if news.kind in _FAILED:
+    if news.kind in FAILED:
         return _failed(lane, news, now, chance)
     if news.kind is Kind.REFUSED:
         return lane
@@ -58,9 +78,7 @@ def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
 
 def _told(lane: Lane, asked: Seconds, now: Moment) -> Lane:
     """robots.txt is known, and asks for this interval. A lane may have several origins: the longest counts."""
-    if robots_known(lane, now) and (
-        asked < lane.asked or (asked == lane.asked and now < lane.asked_at + _ROBOTS_AGAIN)
-    ):
+    if robots_known(lane, now) and (asked < lane.asked or (asked == lane.asked and now < lane.asked_at + ROBOTS_AGAIN)):
         return lane
     longer = asked > lane.asked
     lane = msgspec.structs.replace(lane, asked=asked, asked_at=now)
@@ -73,18 +91,18 @@ def _told(lane: Lane, asked: Seconds, now: Moment) -> Lane:
 
 
 def _answered(lane: Lane, news: LaneNews, now: Moment) -> Lane:
-    latency = news.took if lane.latency == 0 else lane.latency + (news.took - lane.latency) * 0.2
-    usual = news.took if lane.usual == 0 else lane.usual + (news.took - lane.usual) * 0.02
+    latency = news.took if lane.latency == 0 else lane.latency + (news.took - lane.latency) * LATENCY_WEIGHT
+    usual = news.took if lane.usual == 0 else lane.usual + (news.took - lane.usual) * USUAL_WEIGHT
     if (lane.failures > 0 or lane.rests > 0) and now >= lane.rest_until:
         # Answers to what was asked before a rest began say nothing about what comes after it.
         lane = _healed(lane, now)
     if lane.limit > 0 or lane.trouble > 0:
         lane = _counted(lane, now)
-    if latency > _RISING * usual + 0.05:
+    if latency > RISING * usual + JITTER:
         # Gently, from where it is: a lane without a noticeable interval is slowed by its own latency already.
-        interval, slowed_at = _slower(lane, 1.1, now, least=0.0)
+        interval, slowed_at = _slower(lane, SLOWER_BY_LATENCY, now, least=0.0)
     else:
-        interval, slowed_at = max(shortest(lane), lane.interval * _RECOVER, _target(lane, now)), lane.slowed_at
+        interval, slowed_at = max(shortest(lane), lane.interval * RECOVER, _target(lane, now)), lane.slowed_at
     if interval == lane.interval and latency == lane.latency and usual == lane.usual:
         return lane
     return msgspec.structs.replace(lane, interval=interval, slowed_at=slowed_at, latency=latency, usual=usual)
@@ -92,12 +110,12 @@ def _answered(lane: Lane, news: LaneNews, now: Moment) -> Lane:
 
 def _healed(lane: Lane, now: Moment) -> Lane:
     if lane.limit > 0 and lane.lost == 0:
-        lane = msgspec.structs.replace(lane, lost=max(now - lane.phase_at, _INSTANT), phase_at=now, answers=0)
+        lane = msgspec.structs.replace(lane, lost=max(now - lane.phase_at, INSTANT), phase_at=now, answers=0)
     return msgspec.structs.replace(lane, failures=0, failing_since=0.0, rests=0, rest_why="")
 
 
 def _counted(lane: Lane, now: Moment) -> Lane:
-    trouble = lane.trouble * (1 - _FORGET) if lane.trouble > 0.01 else 0.0
+    trouble = lane.trouble * (1 - FORGET) if lane.trouble > NO_TROUBLE else 0.0
     was_failing = failing(lane)
     lane = msgspec.structs.replace(lane, trouble=trouble, answers=lane.answers + 1 if lane.limit > 0 else 0)
     if was_failing and not failing(lane):
@@ -116,13 +134,13 @@ def _target(lane: Lane, now: Moment) -> Seconds:
     if lane.lost == 0:
         return lane.interval
     since = _calm(lane, now) - 1.0
-    return min(lane.ceiling, lane.limit / (1.0 + _DIP * since * since * since))
+    return min(lane.ceiling, lane.limit / (1.0 + DIP * since * since * since))
 
 
 def _calm(lane: Lane, now: Moment) -> float:
     """How far it has come on its way back to the limit, which is at 1."""
     way = min(LONGEST_CALM, max(SHORTEST_CALM, CALM_FOR * lane.lost)) if lane.sure else SHORTEST_CALM
-    return min((now - lane.phase_at) / way, 100.0)
+    return min((now - lane.phase_at) / way, CALMEST)
 
 
 def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
@@ -137,7 +155,9 @@ def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
         lane = _limited(lane, now, ban=False)
     else:
         # A probe: one visit alone cannot have been too fast.
-        rest = max(rest, min(LONGEST_REST, THROTTLE_REST * 2.0 ** min(lane.rests, _DOUBLINGS)) * (1 + 0.25 * chance))
+        rest = max(
+            rest, min(LONGEST_REST, THROTTLE_REST * 2.0 ** min(lane.rests, DOUBLINGS)) * (1 + REST_SPREAD * chance)
+        )
     return msgspec.structs.replace(
         lane,
         rests=lane.rests + 1,
@@ -150,7 +170,7 @@ def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
 def _failed(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     interval, slowed_at = lane.interval, lane.slowed_at
     if news.kind is not Kind.BLOCKED:
-        interval, slowed_at = _slower(lane, 1.25, now)
+        interval, slowed_at = _slower(lane, SLOWER_BY_FAILURE, now)
     failures = lane.failures + 1
     lane = msgspec.structs.replace(
         lane,
@@ -158,13 +178,13 @@ def _failed(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
         slowed_at=slowed_at,
         failures=failures,
         failing_since=lane.failing_since or now,
-        trouble=lane.trouble + (1 - lane.trouble) * _FORGET,
+        trouble=lane.trouble + (1 - lane.trouble) * FORGET,
     )
     if failures < BREAKER or now < lane.rest_until:
         return lane
     if news.kind is Kind.BLOCKED and lane.rests == 0:
         lane = _limited(lane, now, ban=True)
-    rest = min(LONGEST_REST, FIRST_REST * 2.0 ** min(lane.rests, _DOUBLINGS)) * (1 + 0.25 * chance)
+    rest = min(LONGEST_REST, FIRST_REST * 2.0 ** min(lane.rests, DOUBLINGS)) * (1 + REST_SPREAD * chance)
     return msgspec.structs.replace(
         lane,
         rests=lane.rests + 1,
@@ -177,19 +197,19 @@ def _limited(lane: Lane, now: Moment, *, ban: bool) -> Lane:
     """It was too fast: another limit, and a phase that has ended."""
     old, phase = lane.interval, now - lane.phase_at
     if lane.limit == 0:
-        limit, sure = max(old, SLOWEST_STEP) * _FIRST_GUESS, ban
+        limit, sure = max(old, SLOWEST_STEP) * FIRST_GUESS, ban
     elif ban:
         # A punishment, which tells nothing but that this was too much.
-        limit, sure = old / 0.85, True
+        limit, sure = old / BAN_LIMIT, True
     elif lane.lost > 0 and _calm(lane, now) >= 1:
-        limit, sure = min(old / (1 - _DIP), max(old * 1.05, phase / max(1, lane.answers))), True
+        limit, sure = min(old / (1 - DIP), max(old * NEXT_GUESS, phase / max(1, lane.answers))), True
     else:
         limit, sure = _measured(lane, old, phase)
     return msgspec.structs.replace(
         lane,
         limit=min(limit, lane.ceiling),
         sure=sure,
-        interval=max(lane.interval, min(limit / (1 - _DIP), lane.ceiling)),
+        interval=max(lane.interval, min(limit / (1 - DIP), lane.ceiling)),
         lost=0.0,
         phase_at=now,
         answers=0,
@@ -208,11 +228,11 @@ def _measured(lane: Lane, old: Seconds, phase: Seconds) -> tuple[Seconds, bool]:
     """
     slowest = (phase + lane.lost) / max(1, lane.answers)
     more, longer = lane.answers - lane.last_answers, phase - lane.last_phase
-    if lane.answers < _ENOUGH or lane.last_answers == 0 or longer < 0.2 * lane.last_phase:
+    if lane.answers < ENOUGH or lane.last_answers == 0 or longer < LONGER_PHASE * lane.last_phase:
         guess = old * 2
-        return (slowest, True) if lane.answers >= _ENOUGH and slowest < guess else (guess, False)
+        return (slowest, True) if lane.answers >= ENOUGH and slowest < guess else (guess, False)
     measured = longer / more if more > 0 else slowest
-    return max(min(measured, slowest), old * 1.05), True
+    return max(min(measured, slowest), old * NEXT_GUESS), True
 
 
 def _slower(lane: Lane, factor: float, now: Moment, least: Seconds = SLOWEST_STEP) -> tuple[Seconds, Moment]:

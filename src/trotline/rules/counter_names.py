@@ -9,10 +9,10 @@ from trotline.model.verdict import Kind
 
 MOST_NAMES = 500
 """Names of one job. Beyond them, a new one is counted with its like."""
-_OWN = "links refused: "
+NEVER_FOLDED = "links refused: "
 """Names that begin so are a few of our own, and so are those without a reason ("records"). They are never folded: how a
 job ended is read from them."""
-_KINDS = frozenset(kind.value for kind in Kind) | {"handler"}
+VERDICTS = frozenset(kind.value for kind in Kind) | {"handler"}
 
 
 MOST_REJECTS = 10_000
@@ -39,7 +39,7 @@ def bounded(counts: Mapping[str, int], most: int = MOST_NAMES) -> dict[str, int]
 def folded(name: str) -> str:
     """The name to count under when there are too many: what happened, and the verdict, but no more of the reason."""
     what, _, reason = name.partition(": ")
-    if not reason or name.startswith(_OWN):
+    if not reason or name.startswith(NEVER_FOLDED):
         return name
     verdict = reason.partition(": ")[0]
-    return f"{what}: {verdict}: others" if verdict in _KINDS else f"{what}: others"
+    return f"{what}: {verdict}: others" if verdict in VERDICTS else f"{what}: others"

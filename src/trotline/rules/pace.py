@@ -26,7 +26,7 @@ FAILING = 0.5
 UNCAPPED = 1e9
 NEVER: Moment = float("inf")
 
-_PAUSE: Seconds = 5.0
+PAUSE: Seconds = 5.0
 """A lane that is not asked for so long had nothing to do: what it admits cannot be told from such a time."""
 
 
@@ -151,7 +151,7 @@ def reserve(
         start += lane.interval
     if not starts:
         return starts, lane
-    if lane.limit > 0 and now > max(lane.next_start, lane.rest_until) + _PAUSE:
+    if lane.limit > 0 and now > max(lane.next_start, lane.rest_until) + PAUSE:
         lane = msgspec.structs.replace(lane, phase_at=now, answers=0)
     return starts, msgspec.structs.replace(lane, next_start=start)
 

@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Iterator, Sequence
-from importlib.resources import files
 from typing import Any
 
 from redis import Redis
@@ -10,6 +9,7 @@ from redis import Redis
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
+from trotline.adapters.redis.scripts import assembled, helpers_of
 from trotline.adapters.redis.seen_memory import pieces
 from trotline.adapters.redis.task_codec import spread
 from trotline.model.job import Job, LaneRules
@@ -44,9 +44,8 @@ class Recall:
         self.redis: Any = Redis.from_url(url)
         self.job = job
         self.prefix = keys.prefix(job.id, 0)
-        lua = files("trotline.adapters.redis") / "lua"
-        parts = [(lua / f"{name}.lua").read_text() for name in ("job", *pieces(job.memory))]
-        text = "\n".join([*parts, f'local LINK = "{_LINK.decode()}"'])
+        text = f'-- uses job: close_books\n-- uses seen: seen_add seen_has seen_close\nlocal LINK = "{_LINK.decode()}"'
+        text = assembled(helpers_of(text, pieces(job.memory)), text)
         self._learn = self.redis.register_script(text + _ASK % ("seen_add", "close_books()"))
         self._ask = self.redis.register_script(text + _ASK % ("seen_has", ""))
 

@@ -1,6 +1,7 @@
 """Tasks as bytes between processes, and as the JSON that people write."""
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
@@ -23,30 +24,26 @@ plain = st.recursive(
 moments = st.integers(0, 4_000_000_000_000).map(lambda milliseconds: milliseconds / 1000)
 small = st.integers(0, 2**31)
 
+BY_TYPE: dict[object, st.SearchStrategy[object]] = {
+    str: text,
+    str | None: st.none() | text,
+    int: small,
+    float: moments,
+    bytes: st.binary(max_size=20),
+    tuple[tuple[str, str], ...]: st.lists(st.tuples(text, text), max_size=3).map(tuple),
+    dict[str, Any]: st.dictionaries(text, plain, max_size=3),
+}
+"""A field that is added later is part of the round trips by its type; a type that is new here fails by its field."""
+BY_NAME = {
+    "fingerprint": st.integers(-(2**63), 2**63 - 1),
+    "method": st.sampled_from(["GET", "POST", "HEAD", "PUT"]),
+}
 tasks = st.builds(
     Task,
-    url=text,
-    route=text,
-    lane=text,
-    fingerprint=st.integers(-(2**63), 2**63 - 1),
-    key=st.none() | text,
-    priority=small,
-    depth=small,
-    attempt=small,
-    retries=small,
-    site=text,
-    pool=text,
-    created_at=moments,
-    not_before=moments,
-    parent=text,
-    session=text,
-    chain=text,
-    method=st.sampled_from(["GET", "POST", "HEAD", "PUT"]),
-    headers=st.lists(st.tuples(text, text), max_size=3).map(tuple),
-    body=st.binary(max_size=20),
-    hops=small,
-    throttled=small,
-    meta=st.dictionaries(text, plain, max_size=3),
+    **{
+        field.name: BY_NAME[field.name] if field.name in BY_NAME else BY_TYPE[field.type]
+        for field in msgspec.structs.fields(Task)
+    },
 )
 
 SEED = json.loads("""
@@ -63,18 +60,6 @@ SEED = json.loads("""
 }
 """)
 """The seed documents' task, field for field."""
-
-
-def test_the_strategy_fills_every_field():
-    """A field that is added later must be added to the round trip, too."""
-    given_fields = set(Task.__struct_fields__)
-    mine = {
-        "url", "route", "lane", "fingerprint", "key", "priority", "depth", "attempt", "retries", "site", "pool",
-        "created_at", "not_before", "parent", "session", "chain", "method", "headers", "body", "hops",
-        "throttled", "meta",
-    }  # fmt: skip
-
-    assert given_fields == mine
 
 
 # Bytes

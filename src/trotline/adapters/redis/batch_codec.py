@@ -1,7 +1,6 @@
 """Batches on their way to the scripts: one argument of msgpack, flat, because nested ones cost the server twice."""
 
 import random
-import struct
 from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from math import isfinite
@@ -9,8 +8,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.adapters.redis.task_codec import Codec, form_of, level_of, spread
-from trotline.adapters.redis.task_templates import Forms
+from trotline.adapters.redis.layouts import BOUNDS, Ending, EndingMore, EndKind, NewTask, RejectedRow
+from trotline.adapters.redis.task_codec import TaskCodec, level_of, spread, template_of
+from trotline.adapters.redis.task_templates import TaskTemplates
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.pace import Pace
@@ -27,7 +27,6 @@ _HEAVY = 4096
 encode = msgspec.msgpack.Encoder().encode
 _Item = TypeVar("_Item")
 
-_BOUNDS = struct.Struct("<ddI")
 _LONGEST_TALLY = 100
 _LONGEST_EXAMPLE = 500
 _REJECTS = 900
@@ -39,12 +38,9 @@ _MOST_COUNTED = 2**50
 """Of one name in one call. Lua counts in doubles, and spells larger ones as the server's counters do not read them."""
 _CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED, Kind.REFUSED})
 """News that need no chance."""
+_EXAMPLES = EndingMore._fields.index("examples")
 _TELLS = {kind: f"+{kind.value}" for kind in Kind}
 """The same from a visit that knew robots.txt."""
-_DONE, _RETRY, _SNOOZE, _BURY, _LEFT = range(5)
-_NOTHING: list[Any] = []
-_PLAIN: list[Any] = [0, "", "", 0, ""]
-"""What an outcome takes with it that takes nothing."""
 
 
 def raw(data: bytes) -> msgspec.Raw:
@@ -68,8 +64,8 @@ def bounds(pace: Pace) -> tuple[float, float, int]:
 
 
 def packed_bounds(pace: Pace) -> bytes:
-    """As shared.lua reads them from a job's keys."""
-    return _BOUNDS.pack(*bounds(pace))
+    """As helpers/shared_lanes.lua reads them from a job's keys."""
+    return BOUNDS.pack(*bounds(pace))
 
 
 def task_weight(task: Task) -> int:
@@ -105,9 +101,9 @@ def parts_of(items: Sequence[_Item], weight_of_item: Callable[[_Item], int]) -> 
 class Batch:
     """The lanes and new tasks of one call."""
 
-    def __init__(self, codec: Codec, forms: Forms) -> None:
+    def __init__(self, codec: TaskCodec, templates: TaskTemplates) -> None:
         self._codec = codec
-        self._forms = forms
+        self._templates = templates
         self._places: dict[str, int] = {}
         self.names: list[str] = []
         self.tasks: list[Any] = []
@@ -123,25 +119,25 @@ class Batch:
         return place
 
     async def add(self, tasks: Sequence[Task]) -> None:
-        forms = [form_of(task) for task in tasks]
-        numbers = await self._forms.learn(forms)
+        templates = [template_of(task) for task in tasks]
+        numbers = await self._templates.learn(templates)
         pack, put = self._codec.pack, self.tasks.extend
-        for task, form in zip(tasks, forms, strict=True):
-            blob = raw(pack(task, numbers[form], form.scheme))
+        for task, template in zip(tasks, templates, strict=True):
+            blob = raw(pack(task, numbers[template], template.scheme))
             mark = task.fingerprint
             if task.not_before:
                 _checked("not_before", task.not_before)
-            put((str(mark), spread(mark), self.lane(task.lane), level_of(task), task.not_before, blob))
+            put(NewTask(str(mark), spread(mark), self.lane(task.lane), level_of(task), task.not_before, blob))
 
     async def blob(self, task: Task) -> bytes:
-        form = form_of(task)
-        return self._codec.pack(task, (await self._forms.learn([form]))[form], form.scheme)
+        template = template_of(task)
+        return self._codec.pack(task, (await self._templates.learn([template]))[template], template.scheme)
 
 
 def _checked(name: str, value: float) -> float:
     """The value, if a script can keep it: one that cannot be must not be found out half-way."""
     if not isfinite(value):
-        raise ValueError(f"{name} is {value}, which is no time")
+        raise ValueError(f"{name} is {value}, which is not a time")
     return value
 
 
@@ -162,7 +158,7 @@ def name_of(lease: Lease) -> LeaseName:
 
 
 def token_field(token: int) -> bytes:
-    """As the field of a worker's hash; a number that no token can be is one that nobody holds."""
+    """As the field of a worker's hash; a number that no token can be is held by no worker."""
     return token.to_bytes(6, "big") if 0 <= token < 1 << 48 else b""
 
 
@@ -173,70 +169,73 @@ def fingerprint_field(task: Task) -> bytes:
 async def endings(
     settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[LeaseName]
 ) -> list[Any]:
-    """Seven values for each settlement; settle.lua names them. `left`: those that go on in another shard."""
+    """An Ending for each settlement, flat. `left`: those that go on in another shard."""
     flat: list[Any] = []
     for settlement in settlements:
         lease, news = settlement.lease, settlement.news
-        outcome, name, more = await _outcome(settlement, batch, name_of(lease) in left)
+        kind, name, more = await _outcome(settlement, batch, name_of(lease) in left)
         if settlement.rejects or settlement.examples:
-            more = [*(more or _PLAIN), *_rare(settlement)]
-        tallies = _tallies(settlement)
-        flat += (raw(token_field(lease.token)), raw(fingerprint_field(lease.task)), outcome, name)
-        if news is None:
-            flat += (None, 0)
-            told: tuple[float, float, float] = (0, 0, 0)
-        else:
-            flat += (_TELLS[news.kind] if news.robots else news.kind.value, news.took)
+            more = {**more, **_rare(settlement)}
+        news_values: tuple[float, float, float] = (0, 0, 0)
+        if news is not None:
             _checked("took", news.took + news.rest + news.interval)
-            told = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
-        if more or tallies or any(told):
-            flat.append([*told, tallies, *(more or _NOTHING)])
-        else:
-            flat.append(None)
+            news_values = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
+        flat += Ending(
+            raw(token_field(lease.token)),
+            raw(fingerprint_field(lease.task)),
+            kind,
+            name,
+            None if news is None else _TELLS[news.kind] if news.robots else news.kind.value,
+            0 if news is None else news.took,
+            _more(news_values, _tallies(settlement), more),
+        )
     return flat
 
 
-async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[int, str, list[Any]]:
-    """Its number, what it is tallied as, and what it takes with it: wait, why, detail, lane and blob."""
+def _more(news_values: tuple[float, float, float], tallies: list[Any], more: dict[str, Any]) -> list[Any] | None:
+    """What settle.lua gets beside the usual: nothing, and else no more than there is."""
+    if not more:
+        return [*news_values, tallies] if tallies or any(news_values) else None
+    full = EndingMore(*news_values, tallies, **more)
+    return list(full if "rejects" in more else full[:_EXAMPLES])
+
+
+async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[EndKind, str, dict[str, Any]]:
+    """What becomes of it, what that is counted as, and what it takes with it (EndingMore)."""
     outcome = settlement.outcome
     if isinstance(outcome, Done):
-        return _DONE, f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok", []
+        return EndKind.DONE, f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok", {}
     if isinstance(outcome, Retry):
-        return _RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], [_checked("wait", outcome.wait), "", "", 0, ""]
+        return EndKind.RETRY, f"retry: {outcome.why}"[:_LONGEST_TALLY], {"wait": _checked("wait", outcome.wait)}
     if isinstance(outcome, Snooze):
         name = f"snooze: {outcome.why}"[:_LONGEST_TALLY]
-        _checked("wait", outcome.wait)
+        more: dict[str, Any] = {"wait": _checked("wait", outcome.wait)}
         task = moved(settlement)
         if task is None or left:
-            return _LEFT if left else _SNOOZE, name, [outcome.wait, "", "", 0, ""]
-        return _SNOOZE, name, [outcome.wait, "", "", batch.lane(task.lane), raw(await batch.blob(task))]
+            return EndKind.LEFT if left else EndKind.SNOOZE, name, more
+        more |= {"lane": batch.lane(task.lane), "blob": raw(await batch.blob(task))}
+        return EndKind.SNOOZE, name, more
     assert isinstance(outcome, Bury)  # noqa: S101 - there is no fifth one
-    return _BURY, f"dead: {outcome.why}"[:_LONGEST_TALLY], [0, outcome.why, outcome.detail, 0, ""]
+    return EndKind.BURY, f"dead: {outcome.why}"[:_LONGEST_TALLY], {"why": outcome.why, "detail": outcome.detail}
 
 
 def _tallies(settlement: Settlement) -> list[Any]:
     for name, count in settlement.tallies.items():
         if not isinstance(count, int) or not -_MOST_COUNTED <= count <= _MOST_COUNTED:
-            raise ValueError(f"{count!r:.40} of {name[:40]!r} is no count")
+            raise ValueError(f"{count!r:.40} of {name[:40]!r} is not a count")
     return [part for name, count in settlement.tallies.items() for part in (name[:_LONGEST_TALLY], count)]
 
 
-def _rare(settlement: Settlement) -> tuple[list[Any], list[Any]]:
-    """Examples and rejects, each flat. A reject is why, how many, and the record, or nothing if it is only counted."""
+def _rare(settlement: Settlement) -> dict[str, list[Any]]:
+    """Examples and rejects, each flat."""
     examples = [
         part for name, url in settlement.examples.items() for part in (name[:_LONGEST_TALLY], url[:_LONGEST_EXAMPLE])
     ]
-    task = settlement.lease.task
-    rejects = [
-        part
-        for reject in settlement.rejects[:_REJECTS]
-        for part in (
-            bad_record(reject.why),
-            1,
-            msgspec.json.encode((task.url, task.route, reject.kind, reject.why, reject.data)).decode(),
-        )
-    ]
+    task, rejects = settlement.lease.task, list[Any]()
+    for reject in settlement.rejects[:_REJECTS]:
+        row = msgspec.json.encode((task.url, task.route, reject.kind, reject.why, reject.data)).decode()
+        rejects += RejectedRow(bad_record(reject.why), 1, row)
     others = Counter(bad_record(reject.why) for reject in settlement.rejects[_REJECTS:])
     for why, count in bounded(others, _MORE_REASONS).items():
-        rejects += (why, count, "")
-    return examples, rejects
+        rejects += RejectedRow(why, count, "")
+    return {"examples": examples, "rejects": rejects}

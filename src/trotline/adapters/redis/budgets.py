@@ -8,17 +8,15 @@ P job   budget                    as it was set, JSON
 """
 
 import asyncio
-import struct
 from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
+from trotline.adapters.redis.layouts import read_books
 from trotline.adapters.redis.server import Server
 from trotline.model.job import BYTES, Budget
 
-_BOOKS = struct.Struct("<12d")
-_LEASED, _DONE, _DEAD = 1, 2, 3
 _decode = msgspec.json.Decoder(Budget).decode
 _NONE = Budget()
 
@@ -42,15 +40,15 @@ class Budgets:
                 await self._server.ask("HDEL", key, *gone)
 
     async def read(self) -> Budget:
-        told = await self._server.ask("HGET", self._keys[0], "budget")
-        return _NONE if told is None else _decode(told)
+        packed = await self._server.ask("HGET", self._keys[0], "budget")
+        return _NONE if packed is None else _decode(packed)
 
-    async def spent(self, told: bytes | None) -> str:
+    async def spent(self, packed: bytes | None) -> str:
         """Which limit is reached, of the budget in these bytes; empty if none is."""
-        if told is None:
+        if packed is None:
             return ""
         ended, _, size = await self._used()
-        return _decode(told).spent(ended, size)
+        return _decode(packed).spent(ended, size)
 
     async def left(self, limit: int) -> int:
         """Of so many leases those that the budget has room for, as far as can be seen from outside."""
@@ -68,6 +66,6 @@ class Budgets:
             *(self._server.ask("HGET", key, "books") for key in self._keys),
             *(self._server.ask("HGET", key.removesuffix("job") + "tallies", BYTES) for key in self._keys),
         )
-        books = [_BOOKS.unpack(packed) for packed in found[: len(self._keys)] if packed is not None]
-        ended = sum(each[_DONE] + each[_DEAD] for each in books)
-        return int(ended), int(sum(each[_LEASED] for each in books)), sum(int(n or 0) for n in found[len(self._keys) :])
+        books = [read_books(packed) for packed in found[: len(self._keys)] if packed is not None]
+        ended = sum(each.done + each.dead for each in books)
+        return int(ended), int(sum(each.leased for each in books)), sum(int(n or 0) for n in found[len(self._keys) :])

@@ -18,7 +18,7 @@ from redis.asyncio.retry import Retry
 from redis.asyncio.sentinel import Sentinel, SentinelConnectionPool
 from redis.backoff import NoBackoff
 
-from trotline.adapters.redis.reconnects import Greetings
+from trotline.adapters.redis.reconnects import Reconnects
 from trotline.adapters.redis.seen_memory import OPTIONS
 from trotline.adapters.redis.server import Client, Server
 from trotline.errors import FrontierError, SettingsError
@@ -43,7 +43,7 @@ def connect(url: str) -> Client:
     scheme, _, rest = url.partition("://")
     secure, _, kind = scheme.partition("+")
     if secure not in ("redis", "rediss") or kind not in ("", "cluster", "sentinel") or not rest:
-        raise SettingsError("this is no URL of a Redis server", hint=f"Write it as {FORMS}.")
+        raise SettingsError("not a URL of a Redis server", hint=f"Write it as {FORMS}.")
     try:
         parts = urlsplit(f"redis://{rest}")
         hosts = [_host(one, _SENTINEL_PORT if kind == "sentinel" else _PORT) for one in _hosts(parts.netloc)]
@@ -66,7 +66,7 @@ def shards_of(url: str) -> int:
         return 0
     if not asked.isdecimal() or not 0 < int(asked) <= _MOST_SHARDS:
         raise SettingsError(
-            f"shards={asked[:20]} is no number of parts", hint=f"Write shards=8; {_MOST_SHARDS} are possible."
+            f"shards={asked[:20]} is not a number of shards", hint=f"Write shards=8; the maximum is {_MOST_SHARDS}."
         )
     return int(asked)
 
@@ -91,10 +91,10 @@ async def notices(url: str) -> list[Notice]:
     server = Server(client)
     try:
         nodes: list[Any] = list(client.get_primaries()) if isinstance(client, RedisCluster) else [client]
-        told = [await server.plain(partial(node.execute_command, "INFO", "persistence")) for node in nodes]
+        infos = [await server.plain(partial(node.execute_command, "INFO", "persistence")) for node in nodes]
     finally:
         await server.close()
-    if all(int(info.get("aof_enabled", 0)) for info in told):
+    if all(int(info.get("aof_enabled", 0)) for info in infos):
         return []
     text = f"{server.place} writes no append-only file: a restart loses its tasks, or those since its last snapshot"
     return [Notice(text, "Set it with: redis-cli CONFIG SET appendonly yes (and in the server's configuration).")]
@@ -131,13 +131,13 @@ _FOR_SENTINEL = ("socket_connect_timeout", "socket_timeout", "retry", "ssl", "ss
 def _client(
     kind: str, hosts: list[tuple[str, int]], path: list[str], options: dict[str, Any], login: dict[str, str]
 ) -> Client:
-    greeted = Greetings().greet
+    connected = Reconnects().connected
     if kind == "cluster":
         cluster = RedisCluster(startup_nodes=[ClusterNode(host, port) for host, port in hosts], **options)
         for kwargs in (cluster.connection_kwargs, *(node.connection_kwargs for node in cluster.get_nodes())):
-            kwargs["redis_connect_func"] = greeted
+            kwargs["redis_connect_func"] = connected
         return cluster
-    options["redis_connect_func"] = greeted
+    options["redis_connect_func"] = connected
     if kind == "sentinel":
         if not path:
             raise ValueError("no master is named")

@@ -14,6 +14,7 @@ from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.graveyard import Graveyard
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lane_view import lane_pace, views
+from trotline.adapters.redis.layouts import ProgressReply
 from trotline.adapters.redis.priority_levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
@@ -42,30 +43,31 @@ class RedisConsole:
             return await self._progress()
 
     async def _progress(self) -> Progress:
-        looks = await asyncio.gather(*(self._server.run(script("look"), shard.key) for shard in self._shards))
-        now, _, _, _, _, _, state, _, started_at, finished_at, _, _ = looks[0]
-        waiting, leased, done, dead, delayed = (sum(view[place] for view in looks) for place in range(1, 6))
+        replies = await asyncio.gather(*(self._server.run(script("progress"), shard.key) for shard in self._shards))
+        looks = [ProgressReply(*reply) for reply in replies]
+        first = looks[0]
+        finished_at: Any = first.finished_at
         tallies: Counter[str] = Counter()
         examples: dict[str, str] = {}
-        for *_, counted, urls in looks:
-            tallies.update({name: int(count) for name, count in _texts(counted).items()})
-            examples = _texts(urls) | examples
+        for look in looks:
+            tallies.update({name: int(count) for name, count in _texts(look.tallies).items()})
+            examples = _texts(look.examples) | examples
         if len(self._shards) > 1:
             finished_at = await self._parts.ended_at()
         return Progress(
-            waiting=waiting,
-            leased=leased,
-            done=done,
-            dead=dead,
-            delayed=delayed,
+            waiting=sum(look.waiting for look in looks),
+            leased=sum(look.leased for look in looks),
+            done=sum(look.done for look in looks),
+            dead=sum(look.dead for look in looks),
+            delayed=sum(look.delayed for look in looks),
             tallies=dict(tallies),
             examples={name: redaction.url(url, self.job.rules.redact) for name, url in examples.items()},
-            started_at=float(started_at),
-            now=now / 1e6,
-            sealed=all(view[7] for view in looks),
+            started_at=float(first.started_at),
+            now=first.now / 1e6,
+            sealed=all(look.sealed for look in looks),
             finished_at=float(finished_at) if finished_at else None,
-            state=State(state.decode()),
-            seen=await seen_memory.told(self._server, self.job, [shard.prefix for shard in self._shards]),
+            state=State(first.state.decode()),
+            seen=await seen_memory.describe(self._server, self.job, [shard.prefix for shard in self._shards]),
             budget=await self._parts.budgets.read(),
         )
 
@@ -83,11 +85,13 @@ class RedisConsole:
         for shard in self._shards:
             cursor = ""
             while cursor != "0":
-                told, *lanes = await self._server.run(script("lanes_view"), shard.key, cursor or "0", _PAGE)
+                next_cursor, *lanes = await self._server.run(
+                    script("list_waiting_lanes"), shard.key, cursor or "0", _PAGE
+                )
                 for view, record in views(lanes, now):
                     more = await waiting_in_more(self._server, shard.prefix, view.lane, record) if record.more else 0
                     yield msgspec.structs.replace(view, waiting=view.waiting + more) if more else view
-                cursor = told.decode()
+                cursor = next_cursor.decode()
             for view in (await self._only_visited(shard, now)).values():
                 yield view
 
@@ -97,9 +101,11 @@ class RedisConsole:
         for worker in await self._server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):
             cursor = ""
             while cursor != "0":
-                told, *lanes = await self._server.run(script("lanes_held"), shard.key, worker, cursor or "0", _PAGE)
+                next_cursor, *lanes = await self._server.run(
+                    script("list_leased_lanes"), shard.key, worker, cursor or "0", _PAGE
+                )
                 found |= {view.lane: view for view, _ in views(lanes, now)}
-                cursor = told.decode()
+                cursor = next_cursor.decode()
         return found
 
     async def steer(self, state: State, lane: str | None = None) -> int:
@@ -117,13 +123,13 @@ class RedisConsole:
         await self._parts.home(lane).steer("pace", lane, pace)
 
     async def lane_pace(self, lane: str) -> LanePace | None:
-        told = await self._server.run(script("lane_pace"), self._parts.home(lane).key, lane)
-        return lane_pace(lane, told, await self._server.now()) if told else None
+        reply = await self._server.run(script("lane_pace"), self._parts.home(lane).key, lane)
+        return lane_pace(lane, reply, await self._server.now()) if reply else None
 
     async def workers(self) -> list[WorkerView]:
-        crews = await asyncio.gather(*(shard.crew() for shard in self._shards))
+        found = await asyncio.gather(*(shard.workers() for shard in self._shards))
         merged: dict[str, WorkerView] = {}
-        for view in (each for crew in crews for each in crew):
+        for view in (each for some in found for each in some):
             other = merged.get(view.name)
             merged[view.name] = view if other is None else _together(view, other)
         return list(merged.values())

@@ -1,11 +1,11 @@
 """Removing a job's keys by their names, a few at a time: no KEYS, no scan of the whole server."""
 
 import contextlib
-import struct
 from typing import Any
 
 from trotline.adapters.redis import keys, seen_memory
 from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.layouts import read_books
 from trotline.adapters.redis.priority_levels import levels_of
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
@@ -13,8 +13,6 @@ from trotline.adapters.redis.task_codec import unwrap
 from trotline.errors import FrontierGone
 
 _STEP = 500
-_BOOKS = struct.Struct("<12d")
-_BUCKETS = 9
 
 
 async def forget(server: Server, job: str) -> None:
@@ -31,7 +29,7 @@ async def _forget(server: Server, prefix: str) -> None:
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
         await _held(server, prefix, keys.held(prefix, worker.decode()))
     books = await server.ask("HGET", keys.job(prefix), "books")
-    buckets = int(_BOOKS.unpack(books)[_BUCKETS]) if books else 0
+    buckets = int(read_books(books).buckets) if books else 0
     for start in range(buckets, 2 * buckets, _STEP):
         names = (keys.seen(prefix, number) for number in range(start, min(start + _STEP, 2 * buckets)))
         await server.ask("UNLINK", *names)
@@ -49,9 +47,9 @@ async def _held(server: Server, prefix: str, held: str) -> None:
     cursor: Any = 0
     while True:
         cursor, flat = await server.ask("HSCAN", held, cursor, "COUNT", _STEP)
-        if names := sorted({unwrap(parcel)[1] for _, parcel in pairs(flat)}):
+        if names := sorted({unwrap(parcel).lane for _, parcel in pairs(flat)}):
             with contextlib.suppress(FrontierGone):
-                await server.run(script("abandon"), keys.job(prefix), *names)
+                await server.run(script("release_lanes"), keys.job(prefix), *names)
         if int(cursor) == 0:
             break
     await server.ask("UNLINK", held)

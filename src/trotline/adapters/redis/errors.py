@@ -8,7 +8,7 @@ from redis.asyncio.sentinel import MasterNotFoundError
 from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable
 
 LOST = (exceptions.ConnectionError, exceptions.TimeoutError, OSError)
-"""No reply: whether the command had its effect, nobody knows."""
+"""No reply: it is unknown whether the command took effect."""
 AWAY = (*LOST, exceptions.ClusterError, exceptions.RedisClusterException)
 
 _NO_TLS = ("Timeout connecting", "[SSL", "SSL handshake")
@@ -43,10 +43,12 @@ def explained(error: Exception, place: str, *, tls: bool = False) -> FrontierErr
             hint="Raise maxmemory, or wait until workers have made room. What it took is safe.",
         )
     if isinstance(error, exceptions.AuthenticationError) or word in ("NOAUTH", "WRONGPASS"):
-        return FrontierUnreachable(f"{place} wants another user or password", hint="Check the frontier's URL.")
+        return FrontierUnreachable(
+            f"{place}: authentication failed", hint="Check the user and the password in the frontier's URL."
+        )
     if isinstance(error, exceptions.NoPermissionError) or word == "NOPERM":
         return FrontierUnreachable(
-            f"{place} does not allow this user to do that",
+            f"{place} does not give this user the permission",
             hint="It needs the keys trotline:*, the channels trotline:* and the scripting commands.",
         )
     if isinstance(error, exceptions.ReadOnlyError) or word == "READONLY":
@@ -94,7 +96,7 @@ def _unreached(text: str, place: str, tls: bool) -> FrontierUnreachable:
             hint="Name the file of the certificates to trust: rediss://...?ca=FILE",
         )
     if tls and any(word in text for word in _NO_TLS):
-        return FrontierUnreachable(f"{place} does not answer by TLS: {_short(text)}", hint=_SCHEMES[tls])
+        return FrontierUnreachable(f"{place} does not answer TLS: {_short(text)}", hint=_SCHEMES[tls])
     hint = "Is the server running, and is the URL right?"
     if not tls and any(word in text for word in _HUNG_UP):
         hint = f"{hint} {_SCHEMES[tls]}"

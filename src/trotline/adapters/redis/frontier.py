@@ -8,12 +8,12 @@ from collections.abc import Collection, Sequence
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.connect import listener
 from trotline.adapters.redis.job_shards import JobShards
-from trotline.adapters.redis.lease_result import Haul
+from trotline.adapters.redis.lease_result import LeaseResult
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.sharding.finish import ended_with, look
-from trotline.adapters.redis.sharding.lease import Rounds
-from trotline.adapters.redis.sharding.settle import Spread
-from trotline.adapters.redis.wakeups import News
+from trotline.adapters.redis.sharding.finish import ended_with, read_counts
+from trotline.adapters.redis.sharding.lease import ShardedLease
+from trotline.adapters.redis.sharding.settle import ShardedSettle
+from trotline.adapters.redis.wakeups import Wakeups
 from trotline.errors import FrontierError
 from trotline.model.job import About, State
 from trotline.model.lease import Admission, Lease, Settled, Settlement
@@ -21,7 +21,7 @@ from trotline.model.task import Task
 from trotline.model.time import Seconds
 
 LOOK: Seconds = 1.0
-"""Whoever waits looks again after this at the latest."""
+"""A waiting worker polls again after this at the latest."""
 
 
 class RedisFrontier:
@@ -31,9 +31,9 @@ class RedisFrontier:
         self._parts = parts
         self._server = parts.server
         self._shards = parts.shards
-        self._rounds = Rounds(parts.shards)
-        self._spread = Spread(parts.shards, parts.home)
-        self._news = News(lambda: listener(parts.client), [keys.news(shard.prefix) for shard in parts.shards])
+        self._sharded_lease = ShardedLease(parts.shards)
+        self._sharded_settle = ShardedSettle(parts.shards, parts.home)
+        self._wakeups = Wakeups(lambda: listener(parts.client), [keys.news(shard.prefix) for shard in parts.shards])
 
     @property
     def generation(self) -> int:
@@ -51,12 +51,12 @@ class RedisFrontier:
         answers = await asyncio.gather(
             *(shard.put([tasks[place] for place in places]) for shard, places in homes.items())
         )
-        told = {
+        by_place = {
             place: one
             for places, some in zip(homes.values(), answers, strict=True)
             for place, one in zip(places, some, strict=True)
         }
-        return [told[place] for place in range(len(tasks))]
+        return [by_place[place] for place in range(len(tasks))]
 
     async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
         if limit <= 0:
@@ -64,36 +64,36 @@ class RedisFrontier:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:
-            self._news.forget()
-            await self._spread.repeat()
-            haul = await self._haul(worker, limit)
+            self._wakeups.forget()
+            await self._sharded_settle.repeat()
+            result = await self._lease(worker, limit)
             left = until - loop.time()
-            if haul.leases or left <= 0 or (haul.over and await self.finished()):
-                return haul.leases
-            if not self._news.listening:
+            if result.leases or left <= 0 or (result.over and await self.finished()):
+                return result.leases
+            if not self._wakeups.listening:
                 # Listen first, then look once more: what came in between is not missed.
-                await self._news.listen(min(left, LOOK))
+                await self._wakeups.listen(min(left, LOOK))
                 continue
-            await self._news.wait(min(left, LOOK, haul.pause if haul.pause > 0 else LOOK))
+            await self._wakeups.wait(min(left, LOOK, result.pause if result.pause > 0 else LOOK))
 
-    async def _haul(self, worker: str, limit: int) -> Haul:
+    async def _lease(self, worker: str, limit: int) -> LeaseResult:
         several = self._parts.several
-        source = self._rounds if several else self._shards[0]
+        source = self._sharded_lease if several else self._shards[0]
         if several and not (limit := await self._parts.budgets.left(limit)):
-            # Somebody may have to be rescued, and then there is room again.
-            haul = await source.lease(worker, 0)
-            return Haul(haul.leases, haul.pause, over=True)
+            # Rescuing a dead worker's leases may make room again.
+            result = await source.lease(worker, 0)
+            return LeaseResult(result.leases, result.pause, over=True)
         while True:
-            haul = await source.lease(worker, limit)
-            if haul.leases or not haul.parked:
-                return haul
+            result = await source.lease(worker, limit)
+            if result.leases or not result.parked:
+                return result
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         if not settlements:
             return []
         if not self._parts.several:
             return await self._shards[0].settle(worker, settlements)
-        return await self._spread.settle(worker, settlements)
+        return await self._sharded_settle.settle(worker, settlements)
 
     async def beat(self, worker: str, about: About | None = None) -> None:
         await asyncio.gather(*(shard.beat(worker, about) for shard in self._shards))
@@ -109,8 +109,8 @@ class RedisFrontier:
         if home:
             await self._server.ask("HSET", key, session, home)
             return home
-        told = await self._server.ask("HGET", key, session)
-        return told.decode() if told else ""
+        found = await self._server.ask("HGET", key, session)
+        return found.decode() if found else ""
 
     async def seal(self) -> None:
         await asyncio.gather(*(shard.seal() for shard in self._shards))
@@ -118,7 +118,7 @@ class RedisFrontier:
     async def finished(self) -> bool:
         if self._parts.several:
             at = await self._parts.ended_at()
-            if at is not None or (await look(self._server, self._parts.job)).state is State.CANCELLED:
+            if at is not None or (await read_counts(self._server, self._parts.job)).state is State.CANCELLED:
                 return True
             return bool(await self._parts.budgets.spent(await self._server.ask("HGET", self._shards[0].key, "budget")))
         finished_at, state, budget = await self._server.ask(
@@ -135,7 +135,7 @@ class RedisFrontier:
     async def announce_finish(self) -> bool:
         if not await self._announce():
             return False
-        # The word is ours now, and nobody else gives it: a server that is away for this must not keep us from it.
+        # This worker announces the end, and no other does: a server that fails now must not prevent that.
         with contextlib.suppress(FrontierError):
             for shard in self._shards:
                 await shard.tidy()
@@ -148,5 +148,5 @@ class RedisFrontier:
         return total is not None and (await self._shards[0].finish(total, announce=True))[1]
 
     async def close(self) -> None:
-        await self._news.close()
+        await self._wakeups.close()
         await self._server.close()

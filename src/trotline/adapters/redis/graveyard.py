@@ -1,6 +1,5 @@
 """The graveyard of a job: what is buried in its shards, read as one."""
 
-import struct
 from collections.abc import AsyncIterator, Sequence
 from heapq import nsmallest
 
@@ -8,7 +7,7 @@ import msgspec
 
 from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.task_codec import level_of, open_grave, unwrap
+from trotline.adapters.redis.task_codec import REJECT, level_of, open_grave, unwrap
 from trotline.model.job import Grave
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment
@@ -17,7 +16,6 @@ from trotline.rules.grave_view import seed_of
 _PAGE = 500
 _AT_ONCE = 50
 """Rejected records that one call forgets: each is looked for in a list of up to 10,000."""
-_WHEN = struct.Struct("<dI")
 
 
 class Graveyard:
@@ -133,27 +131,27 @@ async def _revisit(shard: Shard, why: str, ids: set[str], place: int, shards: in
         pages.setdefault(page, []).append((row, grave.why))
         if grave.why.startswith(why) and (not ids or grave.id in ids):
             chosen.add(page)
-    told: list[tuple[bytes, str, int | None]] = []
+    records: list[tuple[bytes, str, int | None]] = []
     for page in chosen:
         *others, last = pages[page]
         # The page rises with the last of its records: until then, whatever happens to us, it can be chosen again.
-        told += [(*each, None) for each in others]
-        told.append((*last, await _level(shard, page)))
+        records += [(*each, None) for each in others]
+        records.append((*last, await _level(shard, page)))
     risen = 0
-    for start in range(0, len(told), _AT_ONCE):
-        risen += await shard.revisit(told[start : start + _AT_ONCE])
+    for start in range(0, len(records), _AT_ONCE):
+        risen += await shard.revisit(records[start : start + _AT_ONCE])
     return risen
 
 
 def _parcel_of(row: bytes) -> bytes:
-    _, size = _WHEN.unpack_from(row)
-    return row[_WHEN.size + size :]
+    _, size = REJECT.unpack_from(row)
+    return row[REJECT.size + size :]
 
 
 def _record(number: int, row: bytes) -> Grave:
-    at, size = _WHEN.unpack_from(row)
-    told = row[_WHEN.size : _WHEN.size + size]
-    url, route, kind, why, data = msgspec.json.decode(told, type=tuple[str, str, str, str, str])
+    at, size = REJECT.unpack_from(row)
+    packed = row[REJECT.size : REJECT.size + size]
+    url, route, kind, why, data = msgspec.json.decode(packed, type=tuple[str, str, str, str, str])
     return Grave(id=f"r{number}", url=url, route=route, why=f"bad record: {why}", detail=kind, died_at=at, record=data)
 
 
@@ -171,7 +169,9 @@ async def _revive(shard: Shard, why: str, ids: Sequence[str]) -> int:
         some = ids[start : start + _PAGE]
         packed = await shard.server.ask("HMGET", f"{shard.prefix}graves", *some)
         found = [(name, grave) for name, grave in zip(some, packed, strict=True) if grave is not None]
-        risen += await shard.revive(why, [(name, await _level(shard, open_grave(grave)[3])) for name, grave in found])
+        risen += await shard.revive(
+            why, [(name, await _level(shard, open_grave(grave).parcel)) for name, grave in found]
+        )
     return risen
 
 

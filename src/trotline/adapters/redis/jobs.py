@@ -19,6 +19,7 @@ from trotline.adapters.redis.batch_codec import packed_bounds
 from trotline.adapters.redis.damaged_jobs import Unreadable, decode_job, forget_keys, id_text, is_escaped, named
 from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.errors import WrongKind
+from trotline.adapters.redis.layouts import Books
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.adapters.redis.sharding.finish import ending
@@ -55,7 +56,7 @@ class RedisJobs:
         self._unreadable: tuple[str, ...] = ()
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        # The books before the name: a job that somebody can find can be worked on.
+        # The books before the name: a job that can be found can be worked on.
         job = await self.prepare(spider, rules, version)
         await self._server.ask("HSET", _ALL, job.id, msgspec.json.encode(job))
         await self._server.ask("HSET", _LATEST, spider, job.id)
@@ -63,7 +64,7 @@ class RedisJobs:
         return job
 
     async def prepare(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        """A new job's books. Nobody can find it until it is named in the lists."""
+        """A new job's books. It cannot be found until it is named in the lists."""
         shards = await self._parts()
         number = await self._server.ask("INCR", _COUNT)
         now = await self._server.now()
@@ -78,8 +79,9 @@ class RedisJobs:
         )
         for shard in range(job.shards):
             books = keys.job(keys.prefix(job.id, shard))
+            counters = Books().pack()
             pace = packed_bounds(rules.default) + bytes([bool(rules.lanes) + 2 * rules.robots])
-            await self._server.run_timeless(script("start"), books, repr(now), job.shards, number, pace)
+            await self._server.run_timeless(script("create_job"), books, repr(now), job.shards, number, pace, counters)
             if rules.lanes:
                 others = [part for lane, pace in rules.lanes.items() for part in (lane, packed_bounds(pace))]
                 await self._server.ask("HSET", f"{keys.prefix(job.id, shard)}paces", *others)

@@ -7,18 +7,18 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import keys
+from trotline.adapters.redis.layouts import JobBounds, LanePaceReply, LaneRow, unflatten
 from trotline.model.job import LanePace, LaneView, State
 from trotline.model.pace import Pace
 from trotline.model.time import Moment
 from trotline.rules.pace import Bounds, pace_of
 
-_HEAD = struct.Struct("<BBB")
-_LEVEL = struct.Struct("<iI")
-_STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
-_VALUES = 8
-_MOST_LEVELS = 16
-_WAKE = 8
-"""Bytes of the moment from which on it stands in line, if that is later."""
+HEAD = struct.Struct("<BBB")
+LEVEL = struct.Struct("<iI")
+STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
+MOST_LEVELS = 16
+WAKE = struct.Struct("<d")
+"""The moment from which on it stands in line, if that is later."""
 
 
 class LaneRecord(msgspec.Struct, frozen=True):
@@ -31,49 +31,50 @@ class LaneRecord(msgspec.Struct, frozen=True):
 
 
 def read_lane(packed: bytes) -> LaneRecord:
-    """What somebody else wrote there instead says nothing of the lane: lanes.lua repairs it when it is used."""
-    if len(packed) < _HEAD.size:
+    """Foreign bytes there are read as no levels: helpers/lanes.lua repairs the lane when it is used."""
+    if len(packed) < HEAD.size:
         return LaneRecord(())
-    _, count, more = _HEAD.unpack_from(packed)
-    at = _HEAD.size + count * _LEVEL.size
-    if count > _MOST_LEVELS or len(packed) - at not in (0, _WAKE):
+    _, count, more = HEAD.unpack_from(packed)
+    at = HEAD.size + count * LEVEL.size
+    if count > MOST_LEVELS or len(packed) - at not in (0, WAKE.size):
         return LaneRecord(())
-    levels = tuple(level for level, _ in _LEVEL.iter_unpack(packed[_HEAD.size : at]))
+    levels = tuple(level for level, _ in LEVEL.iter_unpack(packed[HEAD.size : at]))
     return LaneRecord(levels, tuple(parity for parity in (0, 1) if more & (parity + 1)))
 
 
-def views(told: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRecord]]:
-    """What lanes_view.lua tells of some lanes."""
-    for name, packed, state, leased, interval, rest_until, why, waiting in zip(*[iter(told)] * _VALUES, strict=True):
-        rests_for = max(0.0, float(rest_until) - now)
+def views(reply: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRecord]]:
+    """What list_waiting_lanes.lua tells of some lanes."""
+    for row in unflatten(LaneRow, reply):
+        rests_for = max(0.0, float(row.rest_until) - now)
         view = LaneView(
-            lane=name.decode(errors="replace"),
-            waiting=waiting,
-            leased=leased,
-            interval=float(interval),
+            lane=row.lane.decode(errors="replace"),
+            waiting=row.waiting,
+            leased=row.leased,
+            interval=float(row.interval),
             rests_for=rests_for,
-            why=why.decode(errors="replace") if rests_for else "",
-            state=_STATES[state],
+            why=row.why.decode(errors="replace") if rests_for else "",
+            state=STATES[row.state],
         )
-        yield view, read_lane(packed) if packed else LaneRecord(())
+        yield view, read_lane(row.own) if row.own else LaneRecord(())
 
 
-def lane_pace(lane: str, told: Sequence[bytes], now: Moment) -> LanePace:
+def lane_pace(lane: str, reply: Sequence[bytes], now: Moment) -> LanePace:
     """What lane_pace.lua tells of one lane."""
-    interval, places, running, asked, limit, rest_until, why, ordered, *more = told
-    jobs = more[int(ordered) :]
-    rests_for = max(0.0, float(rest_until) - now)
+    size = len(LanePaceReply._fields)
+    head, more = LanePaceReply(*reply[:size]), reply[size:]
+    ordered, jobs = more[: int(head.ordered)], more[int(head.ordered) :]
+    rests_for = max(0.0, float(head.rest_until) - now)
     return LanePace(
         lane=lane,
-        interval=float(interval),
-        concurrency=int(places),
-        running=int(running),
-        ordered=_pace(more[:3]) if int(ordered) else None,
-        jobs={keys.job_in(job.decode()): _pace(bounds) for job, *bounds in zip(*[iter(jobs)] * 4, strict=True)},
-        crawl_delay=float(asked),
-        limit=float(limit),
+        interval=float(head.interval),
+        concurrency=int(head.concurrency),
+        running=int(head.running),
+        ordered=_pace(ordered) if ordered else None,
+        jobs={keys.job_in(row.job.decode()): _pace(row[1:]) for row in unflatten(JobBounds, jobs)},
+        crawl_delay=float(head.asked),
+        limit=float(head.limit),
         rests_for=rests_for,
-        why=why.decode(errors="replace") if rests_for else "",
+        why=head.why.decode(errors="replace") if rests_for else "",
     )
 
 

@@ -1,4 +1,4 @@
-"""Who leads, on a Redis or Valkey server. What the keys hold stands on top of term.lua."""
+"""Who leads, on a Redis or Valkey server. What the keys hold stands on top of helpers/leader_term.lua."""
 
 from collections.abc import Callable
 
@@ -29,7 +29,7 @@ async def open_leadership(url: str) -> "RedisLeadership":
 
 
 class RedisLeadership:
-    """Keeps L1 to L10 with one script per deed. Implements the Leadership port."""
+    """Keeps L1 to L10 with one script per call. Implements the Leadership port."""
 
     def __init__(
         self,
@@ -56,27 +56,27 @@ class RedisLeadership:
 
     async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
         # Asked first: a job that is prepared and then not wanted would leave its books behind.
-        answer = await self._deed("tick_start", term, repr(tick.at), tick.schedule, "", "")
-        if answer[0] == b"free":
+        outcome, *known = await self._under_term("tick_start", term, repr(tick.at), tick.schedule, "", "")
+        if outcome == b"free":
             job = await self._jobs.prepare(term.office, rules, version)
-            answer = await self._deed(
+            outcome, *known = await self._under_term(
                 "tick_start", term, repr(tick.at), tick.schedule, job.id, msgspec.json.encode(job)
             )
-            if answer[0] == b"started":
+            if outcome == b"started":
                 return job
             if await self._jobs.find(job.id) is None:
                 # Another client of this term was faster. If the job were in the list, only our reply was lost.
                 await forget(self._server, job.id)
-        return await self._jobs.find(answer[1].decode()) if answer[0] == b"known" else None
+        return await self._jobs.find(known[0].decode()) if outcome == b"known" else None
 
     async def skip(self, term: Term, tick: Tick) -> None:
-        await self._deed("tick_skip", term, repr(tick.at), tick.schedule)
+        await self._under_term("tick_skip", term, repr(tick.at), tick.schedule)
 
     async def retire(self, term: Term, before: Moment) -> list[str]:
         mine = [job for job in await self._jobs.all() if job.spider == term.office]
         # The newest one stays: it tells when the spider ran last.
         old = [job.id for job in mine[:-1] if job.ended_at is not None and job.ended_at < before][:_RETIRED_AT_ONCE]
-        await self._deed("retire", term, *old)
+        await self._under_term("retire_jobs", term, *old)
         for name in await self._server.ask("SMEMBERS", _RETIRED):
             await forget_keys(self._server, id_text(name))
             await self._server.ask("SREM", _RETIRED, name)
@@ -85,13 +85,13 @@ class RedisLeadership:
     async def close(self) -> None:
         await self._server.close()
 
-    async def _deed(self, name: str, term: Term, *arguments: str | bytes) -> list[bytes]:
+    async def _under_term(self, name: str, term: Term, *arguments: str | bytes) -> list[bytes]:
         """Run a script under the term. After a lost reply once more: the second time answers for the first."""
         answer = await self._server.run(script(name), _office(term.office), term.holder, term.epoch, *arguments)
-        told: list[bytes] = answer if isinstance(answer, list) else [answer]
-        if told[0] == b"over":
+        answers: list[bytes] = answer if isinstance(answer, list) else [answer]
+        if answers[0] == b"over":
             raise TermOver(f"term {term.epoch} of {term.holder} as coordinator of {term.office} is over")
-        return told
+        return answers
 
 
 def _office(name: str) -> str:

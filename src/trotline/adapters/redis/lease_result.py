@@ -1,4 +1,4 @@
-"""What a lease brought."""
+"""What one call of lease.lua gave."""
 
 import msgspec
 
@@ -6,12 +6,12 @@ from trotline.model.lease import Lease
 from trotline.model.time import Seconds
 
 
-class Haul(msgspec.Struct):
+class LeaseResult(msgspec.Struct):
     """Leases, and what to know before the next call."""
 
     leases: list[Lease]
     pause: Seconds
-    """How long until there may be more; negative: nobody knows."""
+    """How long until there may be more; negative: unknown."""
     over: bool
     """The job is finished or cancelled, as far as this shard knows."""
     best: int | None = None

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from trotline.adapters.redis.connect import checked, connect
+from trotline.adapters.redis.layouts import ParcelRow, unflatten
 from trotline.adapters.redis.outbox_codec import Packed, Unreadable, pack, unpack
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
@@ -98,16 +99,16 @@ class RedisOutbox:
     async def take(self) -> list[Taken]:
         """The oldest parcels, for us alone as long as we are heard of; nothing if none waits."""
         async with self._ready() as server:
-            told = await server.run_timeless(script("outbox_take"), self._key, self._lease, AT_ONCE, ENOUGH)
-        quads = zip(*[iter(told)] * 4, strict=True)
-        return [_taken(name.decode(), job.decode(), blob, int(times)) for name, job, blob, times in quads]
+            flat = await server.run_timeless(script("outbox_take"), self._key, self._lease, AT_ONCE, ENOUGH)
+        rows = unflatten(ParcelRow, flat)
+        return [_taken(row.id.decode(), row.job.decode(), row.blob, int(row.times)) for row in rows]
 
     async def keep(self, taken: Sequence[Taken]) -> None:
         """Say that we still work on them."""
         await self._claim(taken, idle=0)
 
     async def give_back(self, taken: Sequence[Taken]) -> None:
-        """Whoever comes next gets them at once."""
+        """The next writer gets them at once."""
         await self._claim(taken, idle=self._lease)
 
     async def done(self, taken: Sequence[Taken]) -> None:
@@ -116,7 +117,7 @@ class RedisOutbox:
 
     async def park(self, taken: Sequence[Taken], why: str) -> None:
         """They cannot be stored by this program, and are kept for one that can, or for a person."""
-        await self._leave(taken, why or "nobody knows why")
+        await self._leave(taken, why or "reason unknown")
 
     async def park_records(self, job: str, records: Sequence[Record], why: str) -> None:
         """Records that the database refuses, without those that came with them."""
@@ -132,12 +133,12 @@ class RedisOutbox:
         """What was parked waits again; how many parcels that were."""
         number = 0
         async with self._ready() as server:
-            while moved := int(await server.run_timeless(script("outbox_again"), self._key, AT_ONCE)):
+            while moved := int(await server.run_timeless(script("outbox_requeue"), self._key, AT_ONCE)):
                 number += moved
         return number
 
     async def waiting(self, job: str = "") -> Waiting:
-        """What is not written yet, in nobody's hands or in a writer's; of one job if it is named."""
+        """What is not written yet, waiting or taken by a writer; of one job if it is named."""
         books = _key(self.address.name, "books")
         parked = int(await self._ask("XLEN", _key(self.address.name, "parked")))
         if job:
@@ -156,7 +157,7 @@ class RedisOutbox:
     async def _leave(self, taken: Sequence[Taken], why: str) -> None:
         if taken:
             async with self._ready() as server:
-                await server.run_timeless(script("outbox_done"), self._key, why, *(one.id for one in taken))
+                await server.run_timeless(script("outbox_remove"), self._key, why, *(one.id for one in taken))
 
     async def _claim(self, taken: Sequence[Taken], *, idle: int) -> None:
         if taken:

@@ -1,9 +1,13 @@
-"""The Lua scripts: one file per command, with the shared pieces that it names put in front of it.
+"""The Lua scripts: one file per command, with the helpers that it uses put in front of it.
+
+A file names what it uses, `-- uses lanes: load_lanes touch`, and a helper what it gives to others, `-- exports: touch`.
+Each helper is a block of its own, and only its exports are seen outside of it: Lua has room for 200 local names in one
+scope. Names of constants that Python knows too (lua_constants.py) are replaced by their values.
 
 A script that fails in the middle is not undone: what it wrote stays, and the rest is lost. So in every one of them
 
 - whatever can fail comes before the first write: reading what was asked, and every check of it. What a number or a name
-  may be is checked in Python, before anything is sent (batches.py);
+  may be is checked in Python, before anything is sent (batch_codec.py);
 - nothing grows with the data that has a limit in Lua: `unpack` always says how far, and never beyond 1,000 values;
 - a call's name is recorded last: a repeat of a call that failed half-way is not answered as if it had been done;
 - the elements of one call are bounded, here or by its caller: no call takes a tenth of a second.
@@ -12,13 +16,23 @@ tests/contract/test_redis_scripts.py goes over all of them; docs/decisions/060-s
 """
 
 import re
+from collections.abc import Container, Sequence
 from functools import lru_cache
 from hashlib import sha1
 from importlib.resources import files
 
+from trotline.adapters.redis.lua_constants import CONSTANTS, lua_value
+
 _FOLDER = files("trotline.adapters.redis") / "lua"
-_NEEDS = "-- needs: "
-_NUMBERS = re.compile(r"^local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d.]+(?:, [\d.]+)*)$", re.MULTILINE)
+_HELPERS = _FOLDER / "helpers"
+_SEEN = "seen"
+"""Stands for the helpers that remember what was admitted; a job's memory says which those are."""
+_USES = re.compile(r"^-- uses (\w+): (.+)$", re.MULTILINE)
+_EXPORTS = re.compile(r"^-- exports: (.+)$", re.MULTILINE)
+_CONSTANTS = {name: lua_value(value) for name, value in CONSTANTS.items()}
+_CAPITALS = re.compile(r"(?<![\w\"'])[A-Z][A-Z_]*(?![\w\"'])")
+_WORDS = re.compile(r"\w+")
+_NUMBERS = re.compile(r"^ *local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d.]+(?:, [\d.]+)*)$", re.MULTILINE)
 
 
 class Script:
@@ -34,27 +48,58 @@ class Script:
 
 @lru_cache
 def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full: bool = False) -> Script:
-    """`seen`: the pieces that remember what was admitted. `even_when_full`: run it also when the server's memory is
+    """`seen`: the helpers that remember what was admitted. `even_when_full`: run it also when the server's memory is
     full; for calls that need no more of it."""
-    first, _, rest = _read(name).partition("\n")
+    first, _, rest = (_FOLDER / f"{name}.lua").read_text().partition("\n")
     if even_when_full:
         first = "#!lua flags=allow-oom"
-    second = rest.partition("\n")[0]
-    needs = second.removeprefix(_NEEDS).split() if second.startswith(_NEEDS) else []
-    pieces = [_read(part) for piece in needs for part in (seen if piece == "seen" else (piece,))]
-    return Script(name, _with_numbers("\n".join([first, *pieces, rest])))
+    return Script(name, f"{first}\n{assembled(helpers_of(rest, seen), rest)}")
 
 
-def _with_numbers(text: str) -> str:
+def assembled(helpers: Sequence[str], text: str) -> str:
+    """The text with these helpers in front of it, and with the values of its constants."""
+    parts, words = [text], set(_WORDS.findall(text))
+    for helper in reversed(helpers):
+        parts.append(_block(helper, words))
+        words.update(_WORDS.findall(parts[-1]))
+    return _with_constants("\n".join(reversed(parts)))
+
+
+def helpers_of(text: str, seen: Sequence[str]) -> list[str]:
+    """The helpers that the text needs, each after those that it needs itself."""
+    found: dict[str, None] = {}
+
+    def visit(part: str) -> None:
+        for name, _ in _USES.findall(part):
+            for helper in seen if name == _SEEN else (name,):
+                if helper not in found:
+                    visit(helper_text(helper))
+                    found[helper] = None
+
+    visit(text)
+    return list(found)
+
+
+def _block(name: str, wanted: Container[str]) -> str:
+    """The helper, of which nothing is seen outside but the exports that are wanted there."""
+    text = helper_text(name)
+    exports = " ".join(_EXPORTS.findall(text)).split()
+    outside = [export for export in exports if export in wanted]
+    inside = [export for export in exports if export not in wanted]
+    return f"{_locals(outside)}do\n{_locals(inside)}{text}end"
+
+
+def _locals(names: Sequence[str]) -> str:
+    return f"local {', '.join(names)}\n" if names else ""
+
+
+def _with_constants(text: str) -> str:
     """The script with its named numbers put in: Lua would look up each of them, every time, and there are many."""
-    numbers: dict[str, str] = {}
+    constants = dict(_CONSTANTS)
     for names, values in _NUMBERS.findall(text):
-        numbers |= dict(zip(names.split(", "), values.split(", "), strict=True))
-    if not numbers:
-        return text
-    used = re.compile(rf"(?<![\w\"'])({'|'.join(numbers)})(?![\w\"'])")
-    return used.sub(lambda found: numbers[found[1]], _NUMBERS.sub("", text))
+        constants |= dict(zip(names.split(", "), values.split(", "), strict=True))
+    return _CAPITALS.sub(lambda found: constants.get(found[0], found[0]), _NUMBERS.sub("", text))
 
 
-def _read(name: str) -> str:
-    return (_FOLDER / f"{name}.lua").read_text()
+def helper_text(name: str) -> str:
+    return (_HELPERS / f"{name}.lua").read_text()

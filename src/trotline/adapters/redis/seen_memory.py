@@ -4,7 +4,6 @@ redis://HOST/0?seen=bloom&expected=10000000&error=0.001
 redis://HOST/0?seen_scope=site&forget=7d
 """
 
-import struct
 from collections.abc import Sequence
 from typing import Any, get_args, get_type_hints
 from urllib.parse import parse_qsl, urlsplit
@@ -12,6 +11,7 @@ from urllib.parse import parse_qsl, urlsplit
 import msgspec
 
 from trotline.adapters.redis import keys
+from trotline.adapters.redis.layouts import read_books
 from trotline.adapters.redis.server import Server
 from trotline.errors import SettingsError
 from trotline.model.job import Job
@@ -26,9 +26,6 @@ SLICES = 7
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _LARGEST = 10**12
 _STEP = 500
-_BOOKS = struct.Struct("<12d")
-_SEEN = 10
-"""Where job.lua keeps how many are known."""
 _KINDS = ("exact", "bloom")
 
 
@@ -44,9 +41,9 @@ def memory_of(url: str) -> Memory:
     )
     for name, needs in (("expected", "bloom"), ("error", "bloom")):
         if name in asked and memory.kind != needs:
-            raise SettingsError(f"{name}= says nothing to an exact memory", hint="Add seen=bloom, or leave it out.")
+            raise SettingsError(f"{name}= applies to seen=bloom only", hint="Add seen=bloom, or leave it out.")
     if "forget" in asked and memory.scope != "site":
-        raise SettingsError("a job forgets nothing of what it has seen", hint="Add seen_scope=site for forget=.")
+        raise SettingsError("forget= applies to seen_scope=site only", hint="Add seen_scope=site for forget=.")
     return memory
 
 
@@ -62,7 +59,7 @@ def _count(text: str | None) -> int:
         return Memory().expected
     digits = text.replace("_", "")
     if not digits.isdecimal() or not 0 < int(digits) <= _LARGEST:
-        raise SettingsError(f"expected={text[:40]} is no number of URLs", hint="Write it as expected=10000000.")
+        raise SettingsError(f"expected={text[:40]} is not a number of URLs", hint="Write it as expected=10000000.")
     return int(digits)
 
 
@@ -75,7 +72,8 @@ def _share(text: str | None) -> float:
         share = 0.0
     if not 1e-6 <= share <= 0.1:
         raise SettingsError(
-            f"error={text[:40]} is no share that a Bloom filter can keep", hint="Write 0.001 for one in a thousand."
+            f"error={text[:40]} is not an error rate that a Bloom filter can keep",
+            hint="Write 0.001 for one in a thousand.",
         )
     return share
 
@@ -85,7 +83,7 @@ def _length(text: str | None) -> Seconds:
         return Memory().forget
     number, unit = text[:-1], text[-1:]
     if unit not in _UNITS or not number.isdecimal() or not int(number):
-        raise SettingsError(f"forget={text[:40]} is no length of time", hint="Write it as forget=7d, 12h or 30m.")
+        raise SettingsError(f"forget={text[:40]} is not a duration", hint="Write it as forget=7d, 12h or 30m.")
     return int(number) * _UNITS[unit]
 
 
@@ -112,15 +110,15 @@ def pieces(memory: Memory) -> tuple[str, ...]:
 def fields(job: Job, shard: int) -> list[Any]:
     """What the books of a new job's shard say of it, flat."""
     memory, shards = job.memory, job.shards
-    told: list[Any] = []
+    flat: list[Any] = []
     if memory.kind == "bloom":
-        told += ["plan", msgspec.msgpack.encode(plan(memory, shards))]
+        flat += ["plan", msgspec.msgpack.encode(plan(memory, shards))]
     if memory.scope == "site":
-        told += ["site", keys.site(job.spider, shard)]
-        told += ["span", repr(memory.forget / SLICES), "window", repr(memory.forget)]
+        flat += ["site", keys.site(job.spider, shard)]
+        flat += ["span", repr(memory.forget / SLICES), "window", repr(memory.forget)]
         if memory.kind == "bloom":
-            told += ["slices", msgspec.msgpack.encode(slice_plan(memory, shards))]
-    return told
+            flat += ["slices", msgspec.msgpack.encode(slice_plan(memory, shards))]
+    return flat
 
 
 async def forget(server: Server, prefix: str) -> None:
@@ -178,11 +176,11 @@ class Shared(msgspec.Struct, frozen=True):
         return self.error * count + self.missed * shards * min(1.0, count / shards / self.count)
 
 
-async def told(server: Server, job: Job, prefixes: Sequence[str]) -> str:
+async def describe(server: Server, job: Job, prefixes: Sequence[str]) -> str:
     """What an operator should know of the memory of a job with these shards."""
     if (job.memory.kind, job.memory.scope) == ("exact", "job"):
         return ""
-    counts = [_BOOKS.unpack(await server.ask("HGET", keys.job(prefix), "books"))[_SEEN] for prefix in prefixes]
+    counts = [read_books(await server.ask("HGET", keys.job(prefix), "books")).seen for prefix in prefixes]
     shared = Shared()
     if job.memory.kind == "bloom" and job.memory.scope == "site":
         # One shard speaks for all: lanes are spread evenly.
@@ -208,7 +206,7 @@ def described(job: Job, count: int, shared: Shared, shards: int = 1) -> str:
     if memory.kind == "bloom":
         parts.append(_bloom(memory, count, shared, shards))
     if memory.scope == "site":
-        parts.append(f"shared by the jobs of {job.spider}, forgotten after {_told_length(memory.forget)}")
+        parts.append(f"shared by the jobs of {job.spider}, forgotten after {_duration(memory.forget)}")
     return "; ".join(parts)
 
 
@@ -221,7 +219,7 @@ def _bloom(memory: Memory, count: int, shared: Shared, shards: int) -> str:
     return f"Bloom filter, {count:,} of {memory.expected:,} expected, {about} taken for known so far"
 
 
-def _told_length(seconds: Seconds) -> str:
+def _duration(seconds: Seconds) -> str:
     for unit, name in (("d", "day"), ("h", "hour"), ("m", "minute")):
         if seconds % _UNITS[unit] == 0:
             number = round(seconds / _UNITS[unit])

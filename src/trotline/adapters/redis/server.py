@@ -12,7 +12,7 @@ from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import SSLConnection
 
 from trotline.adapters.redis.errors import AWAY, LOST, explained
-from trotline.adapters.redis.reconnects import greetings
+from trotline.adapters.redis.reconnects import reconnects_of
 from trotline.adapters.redis.scripts import Script
 from trotline.model.time import Moment, Seconds
 
@@ -36,7 +36,7 @@ class Server:
         self.name = secrets.token_hex(6)
         """No other client has this name."""
         self._now = now
-        self._greetings = greetings(client)
+        self._reconnects = reconnects_of(client)
         self._calls = 0
         self._under_way: set[asyncio.Future[Any]] = set()
         self._ready = False
@@ -46,7 +46,7 @@ class Server:
     def generation(self) -> int:
         """Another one after every connection: a server that was restarted, or a replica that took over, may have
         forgotten what we were answered."""
-        return self._greetings.count
+        return self._reconnects.count
 
     def call_name(self) -> str:
         """A name for one call: a repeat under the same name is the same call."""
@@ -55,7 +55,7 @@ class Server:
 
     async def run(self, script: Script, key: str, *args: Any, again: bool = True) -> Any:
         """Run a script on the server that has `key`. `again`: after a lost reply once more, it changes nothing."""
-        return await self.plain(lambda: self._evaluate(script, key, self.told_time(), *args), again=again)
+        return await self.plain(lambda: self._evaluate(script, key, self.time_argument(), *args), again=again)
 
     async def run_timeless(self, script: Script, key: str, *args: Any) -> Any:
         """Like `run`, for a script that needs no time."""
@@ -65,7 +65,7 @@ class Server:
         """In how many parts a job is best kept here: hash slots are dealt by chance, so more than there are nodes."""
         return 2 * len(self.client.get_primaries()) if isinstance(self.client, RedisCluster) else 1
 
-    def told_time(self) -> str:
+    def time_argument(self) -> str:
         """What scripts get as the time: that of a test's clock, or nothing, and they ask the server."""
         return "" if self._now is None else repr(self._now())
 
@@ -79,27 +79,27 @@ class Server:
         """A plain command that only looks, or that may be repeated."""
         return await self.plain(lambda: self.client.execute_command(*command))
 
-    async def plain(self, deed: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
-        """A caller that is cancelled leaves at once, and its command is ended properly behind it: a connection whose
-        reply nobody read would give it to the next caller, and the client library has been seen to swallow a
+    async def plain(self, call: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
+        """A caller that is cancelled leaves at once, and its command is ended properly behind it: a connection with
+        an unread reply would give it to the next caller, and the client library has been seen to swallow a
         cancellation."""
-        command = asyncio.ensure_future(self._tried(deed, again))
+        command = asyncio.ensure_future(self._tried(call, again))
         self._under_way.add(command)
         command.add_done_callback(self._under_way.discard)
         command.add_done_callback(_heard)
         with self._plain_errors():
             return await asyncio.shield(command)
 
-    async def _tried(self, deed: Callable[[], Awaitable[T]], again: bool) -> T:
+    async def _tried(self, call: Callable[[], Awaitable[T]], again: bool) -> T:
         try:
-            return await self._prepared(deed)
+            return await self._prepared(call)
         except LOST:
             if not again:
                 raise
             await asyncio.sleep(_AGAIN)
-            return await self._prepared(deed)
+            return await self._prepared(call)
 
-    async def _prepared(self, deed: Callable[[], Awaitable[T]]) -> T:
+    async def _prepared(self, call: Callable[[], Awaitable[T]]) -> T:
         """One look at a Cluster's nodes at a time: when several calls begin at once, the client library closes
         connections that others use."""
         try:
@@ -107,7 +107,7 @@ class Server:
                 async with self._preparing:
                     await self.client.initialize()
                     self._ready = True
-            return await deed()
+            return await call()
         except AWAY:
             self._ready = False
             raise
@@ -132,7 +132,7 @@ class Server:
         try:
             return await self.client.execute_command("EVALSHA", script.sha, 1, *args)
         except exceptions.NoScriptError:
-            # A restart, a failover or somebody's SCRIPT FLUSH: the text brings it back.
+            # A restart, a failover or a SCRIPT FLUSH: the text brings it back.
             return await self.client.execute_command("EVAL", script.text, 1, *args)
 
     async def _any_node(self, command: str) -> Any:
@@ -149,13 +149,13 @@ class Server:
 
 
 def _heard(command: "asyncio.Future[Any]") -> None:
-    """An error of a command whose caller has left is nobody's business."""
+    """An error of a command whose caller has left is dropped."""
     if not command.cancelled():
         command.exception()
 
 
 def taken_away(error: AttributeError | RuntimeError) -> bool:
-    """Is this what becomes of a connection that somebody else closed?"""
+    """Is this the error of a connection that was closed while in use?"""
     return any(words in str(error) for words in _TAKEN_AWAY)
 
 

@@ -17,7 +17,7 @@ from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.task import Task
 
 
-class Ends(Protocol):
+class ShardCalls(Protocol):
     """What a shard does in one call each."""
 
     async def admit_for(self, worker: str, lease: Lease, children: Sequence[Task]) -> bool:
@@ -29,33 +29,33 @@ class Ends(Protocol):
     ) -> list[Settled]: ...
 
 
-class Settling:
+class SettleBatches:
     """Remembers what some calls were answered when a later one of the same batch failed: the caller asks again."""
 
-    def __init__(self, shard: Ends) -> None:
+    def __init__(self, shard: ShardCalls) -> None:
         self._shard = shard
-        self._told: dict[str, dict[LeaseName, Settled]] = defaultdict(dict)
-        self._unheard: dict[str, LeaseName] = {}
+        self._answered: dict[str, dict[LeaseName, Settled]] = defaultdict(dict)
+        self._unconfirmed: dict[str, LeaseName] = {}
         """By worker, a lease whose end was sent after its children, and no reply came."""
 
     def forget(self, worker: str) -> None:
-        self._told.pop(worker, None)
-        self._unheard.pop(worker, None)
+        self._answered.pop(worker, None)
+        self._unconfirmed.pop(worker, None)
 
     async def settle(
         self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
     ) -> list[Settled]:
-        if worker not in self._told and sum(map(weight_of, settlements)) <= MOST:
+        if worker not in self._answered and sum(map(weight_of, settlements)) <= MOST:
             return await self._shard.settle_at_once(worker, settlements, left)
-        told = self._told[worker]
+        answered = self._answered[worker]
         first = {name_of(each.lease): each for each in reversed(settlements)}
-        rest = [each for name, each in reversed(first.items()) if name not in told]
+        rest = [each for name, each in reversed(first.items()) if name not in answered]
         for part in parts_of(rest, weight_of):
             answers = await self._part(worker, part, left)
-            told.update(zip((name_of(each.lease) for each in part), answers, strict=True))
-        del self._told[worker]
+            answered.update(zip((name_of(each.lease) for each in part), answers, strict=True))
+        del self._answered[worker]
         # A lease that stands twice in one batch is settled once, by the first.
-        return [told.pop(name_of(each.lease), Settled.STALE) for each in settlements]
+        return [answered.pop(name_of(each.lease), Settled.STALE) for each in settlements]
 
     async def _part(self, worker: str, part: Sequence[Settlement], left: Container[LeaseName]) -> list[Settled]:
         if weight_of(part[0]) <= MOST:
@@ -64,12 +64,12 @@ class Settling:
         name = name_of(large.lease)
         for children in parts_of(large.children, task_weight):
             if not await self._shard.admit_for(worker, large.lease, children):
-                if self._unheard.get(worker) == name:
+                if self._unconfirmed.get(worker) == name:
                     # It may have ended by what we sent: then its call is known there, and answered again.
                     break
-                # Not asked again: its token may be another visit's by now (spreading.py).
+                # Not asked again: its token may be another visit's by now (sharding/settle.py).
                 return [Settled.STALE]
-        self._unheard[worker] = name
+        self._unconfirmed[worker] = name
         answers = await self._shard.settle_at_once(worker, [msgspec.structs.replace(large, children=())], left)
-        self._unheard.pop(worker, None)
+        self._unconfirmed.pop(worker, None)
         return answers

@@ -1,4 +1,4 @@
-"""What a fleet fetches once and keeps for all, on the frontier's server. What the keys hold: shelf_find.lua."""
+"""What a fleet fetches once and keeps for all, on the frontier's server. What the keys hold: cache_find.lua."""
 
 import asyncio
 import logging
@@ -42,15 +42,16 @@ class RedisSharedCache:
         until = clock() + within
         while True:
             try:
-                told = await self._server.run(
-                    script("shelf_find"), self._key, name, self._server.name, max(1, int(within * 1000))
+                reply = await self._server.run(
+                    script("cache_find"), self._key, name, self._server.name, max(1, int(within * 1000))
                 )
             except FrontierError as error:
                 log.info("cache.away %s", error.what)
                 return None
-            if isinstance(told, list):
-                return Kept(told[0], age=float(told[1]), left=float(told[2]))
-            if told == b"yours" or clock() >= until:
+            if isinstance(reply, list):
+                value, age, left = reply
+                return Kept(value, age=float(age), left=float(left))
+            if reply == b"yours" or clock() >= until:
                 return None
             await asyncio.sleep(LOOK_EVERY)
 
@@ -60,7 +61,7 @@ class RedisSharedCache:
             return
         try:
             await self._server.run(
-                script("shelf_put"), self._key, name, value, repr(life), self._most_bytes, self._most
+                script("cache_put"), self._key, name, value, repr(life), self._most_bytes, self._most
             )
         except FrontierError as error:
             log.info("cache.away %s", error.what)

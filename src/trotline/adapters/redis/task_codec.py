@@ -5,19 +5,19 @@
            2      attempts spent
            1, 1   deaths and kills: workers that died with it in their hands, or by it
            1      depth
-           2      number of its form: what many tasks of a job share is stored once per job
+           2      number of its template: what many tasks of a job share is stored once per job
            4      when it was made: milliseconds after the day before the job's start, plus one; 0: not here
            1      flags: what follows, and what was left out
     ...           the URL without scheme and lane where those say it; the parent as far as it differs from the URL;
                   and as msgpack whatever is not as usual
 
-The Lua scripts know the first thirteen bytes. A reader that meets a version that it does not know says so: the task
+The Lua scripts know the first fourteen bytes. A reader that meets a version that it does not know says so: the task
 is parked, never dropped.
 """
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,36 +27,56 @@ from trotline.model.time import Moment
 
 VERSION = 1
 
-_HEAD = struct.Struct(">BqHBBBHIB")
+_HEAD_FIELDS = {
+    "version": "B", "fingerprint": "q", "attempt": "H", "deaths": "B", "kills": "B", "depth": "B", "template": "H",
+    "created_at": "I", "flags": "B",
+}  # fmt: skip
+HEAD = struct.Struct(">" + "".join(_HEAD_FIELDS.values()))
+
+
+def _in_head(first: str, last: str = "") -> slice:
+    """Where a field of the head stands, or several."""
+    names = list(_HEAD_FIELDS)
+    before, upto = names[: names.index(first)], names[: names.index(last or first) + 1]
+    return slice(*(struct.calcsize(">" + "".join(map(_HEAD_FIELDS.__getitem__, some))) for some in (before, upto)))
+
+
+FINGERPRINT = _in_head("fingerprint")
+COUNTS = _in_head("attempt", "kills")
+DEPTH = _in_head("depth")
+TEMPLATE = _in_head("template")
+COUNTS_FORM = ">" + "".join(_HEAD_FIELDS[name] for name in ("attempt", "deaths", "kills"))
+PARCEL = struct.Struct("<iH")
+"""Level, bytes of the lane's name; then the lane and the blob."""
+LEVEL_BYTES = 4
+"""Of the level in front of a parcel, and of a delayed task."""
+GRAVE = struct.Struct("<dI")
+"""When it died, bytes of the reason; then the reason, the detail with its size, and the parcel."""
+REJECT = struct.Struct("<dI")
+"""When a record was rejected, bytes of the record; then the record and the parcel of its page."""
+
 _SHORT, _PARENT, _REST, _PARENT_SHORT = 1, 2, 4, 8
 _LENGTH = struct.Struct(">H")
-_PARCEL = struct.Struct("<iH")
-_GRAVE = struct.Struct("<dI")
 _SIZE = struct.Struct("<I")
 _DAY = 86_400.0
-_HALF, _STEP = 2.0**63, 2.0**34
+HALF, STEP = 2.0**63, 2.0**34
+"""Half of all fingerprints, and those that are alike for `spread`."""
 _MOST_ATTEMPTS = 0xFFFF
 _LONGEST = 0xFFFF
 _FAR = 2**29
 """Priorities beyond it are as good as it: the scripts keep levels in four bytes, and a retry goes a few further."""
-_RARE = {
-    "key": "k", "not_before": "n", "session": "e", "chain": "h", "headers": "j", "body": "b", "hops": "i",
-    "throttled": "g", "meta": "t",
-}  # fmt: skip
-"""Fields that are seldom other than usual, and their names in the rest."""
-_USUAL = [(name, short, getattr(Task(url="", route=""), name)) for name, short in _RARE.items()]
 _SCHEMES = {"https": "https://", "http": "http://", "": ""}
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 _SHARED_PRIORITIES = range(101)
-"""Those that a form names. Forms are counted, priorities need not be: any other one travels with its task."""
+"""Those that a template names. Templates are counted, priorities need not be: any other one travels with its task."""
 _ELSEWHERE = 0
-"""What the form says of those."""
+"""What the template says of those."""
 
 
-class Form(msgspec.Struct, frozen=True, array_like=True):
+class TaskTemplate(msgspec.Struct, frozen=True, array_like=True):
     """What many tasks of a job share."""
 
     route: str
@@ -68,15 +88,38 @@ class Form(msgspec.Struct, frozen=True, array_like=True):
     scheme: str
 
 
-encode_form = msgspec.msgpack.Encoder().encode
-decode_form = msgspec.msgpack.Decoder(Form).decode
+encode_template = msgspec.msgpack.Encoder().encode
+decode_template = msgspec.msgpack.Decoder(TaskTemplate).decode
+
+_FIELDS = {field.name: field for field in msgspec.structs.fields(Task)}
+_ELSEWHERE_TOO = ("url", "parent", "created_at", "depth", "priority")
+"""Fields with a place of their own, which stand in the rest when they do not fit there."""
+_IN_REST = {
+    name: field
+    for name, field in _FIELDS.items()
+    if name not in (*_HEAD_FIELDS, *_ELSEWHERE_TOO, *TaskTemplate.__struct_fields__, "lane")
+}
+"""All other fields, also those that are added one day: seldom other than usual, and then part of the rest."""
+_USUAL = [(name, field.encode_name, getattr(Task(url="", route=""), name)) for name, field in _IN_REST.items()]
+_LETTER = {name: _FIELDS[name].encode_name for name in (*_ELSEWHERE_TOO, "attempt")}
+_Rest = msgspec.defstruct(
+    "_Rest",
+    [
+        ("attempt", int, 0),
+        *((name, _FIELDS[name].type | msgspec.UnsetType, msgspec.UNSET) for name in (*_ELSEWHERE_TOO, *_IN_REST)),
+    ],
+    rename={name: field.encode_name for name, field in _FIELDS.items()},
+    forbid_unknown_fields=True,
+)
+"""What the rest may be made of. Its attempts are those beyond what the head has room for."""
+_read_rest: Callable[[bytes], Any] = msgspec.msgpack.Decoder(_Rest).decode
 
 
-def form_of(task: Task) -> Form:
+def template_of(task: Task) -> TaskTemplate:
     url = task.url
     scheme = "https" if url.startswith("https://") else "http" if url.startswith("http://") else ""
     priority = task.priority if task.priority in _SHARED_PRIORITIES else _ELSEWHERE
-    return Form(task.route, task.site, task.pool, priority, task.retries, task.method, scheme)
+    return TaskTemplate(task.route, task.site, task.pool, priority, task.retries, task.method, scheme)
 
 
 def level_of(task: Task) -> int:
@@ -86,18 +129,18 @@ def level_of(task: Task) -> int:
 
 def spread(fingerprint: int) -> int:
     """Where it lies between the smallest and the largest fingerprint, in steps of 2^34: that chooses its bucket among
-    those ever seen. Computed with floats, as seen_exact.lua does: both must round alike."""
-    return int((fingerprint + _HALF) / _STEP)
+    those ever seen. Computed with floats, as helpers/seen_exact.lua does: both must round alike."""
+    return int((fingerprint + HALF) / STEP)
 
 
-class Codec:
+class TaskCodec:
     """Packs and unpacks the tasks of one job."""
 
     def __init__(self, started_at: Moment) -> None:
         self._epoch = started_at - _DAY
 
-    def pack(self, task: Task, form: int, scheme: str) -> bytes:
-        """`form` is the number of its form. ValueError if it is more than any reader takes."""
+    def pack(self, task: Task, template: int, scheme: str) -> bytes:
+        """`template` is the number of its template. ValueError if it is more than any reader takes."""
         rest = {short: value for name, short, usual in _USUAL if (value := getattr(task, name)) != usual}
         start = f"{_SCHEMES[scheme]}{task.lane}" if scheme else ""
         flags = 0
@@ -108,15 +151,16 @@ class Codec:
         created = self._created(task.created_at)
         attempt, depth = task.attempt, task.depth
         if task.priority not in _SHARED_PRIORITIES:
-            rest["p"] = task.priority
+            rest[_LETTER["priority"]] = task.priority
         if not created and task.created_at:
-            rest["c"] = task.created_at
+            rest[_LETTER["created_at"]] = task.created_at
         if not 0 <= attempt <= _MOST_ATTEMPTS:
-            rest["a"], attempt = attempt - _MOST_ATTEMPTS, _MOST_ATTEMPTS
+            rest[_LETTER["attempt"]], attempt = attempt - _MOST_ATTEMPTS, _MOST_ATTEMPTS
         if not 0 <= depth <= 255:
-            rest["d"], depth = depth, 0
+            rest[_LETTER["depth"]], depth = depth, 0
         if len(text) > _LONGEST or len(task.parent) > _LONGEST // 4:
-            rest["u"], rest["q"], text, flags = task.url, task.parent, b"", 0
+            rest[_LETTER["url"]], rest[_LETTER["parent"]] = task.url, task.parent
+            text, flags = b"", 0
         elif task.parent:
             flags |= _PARENT
         tail = b""
@@ -131,7 +175,7 @@ class Codec:
                 body += parent
                 flags |= short
             body += tail
-        wire = _HEAD.pack(VERSION, task.fingerprint, attempt, 0, 0, depth, form, created, flags) + body
+        wire = HEAD.pack(VERSION, task.fingerprint, attempt, 0, 0, depth, template, created, flags) + body
         if len(wire) > LARGEST:
             raise ValueError(f"a task of {len(wire):,} bytes is too large; {LARGEST:,} can be kept")
         return wire
@@ -153,28 +197,28 @@ class Codec:
         size = _LENGTH.pack(len(tail)) if more else b""
         return _LENGTH.pack(shared) + size + tail, short
 
-    def unpack(self, wire: bytes, lane: str, form: Callable[[int], Form]) -> tuple[Task, int]:
+    def unpack(self, wire: bytes, lane: str, template: Callable[[int], TaskTemplate]) -> tuple[Task, int]:
         """The task, and its kills; `Undecodable` says why not."""
         try:
-            return self._unpack(wire, lane, form)
+            return self._unpack(wire, lane, template)
         except Undecodable:
             raise
         except (struct.error, msgspec.MsgspecError, ValueError, TypeError, KeyError, RecursionError) as error:
             raise Undecodable(f"not a task: {str(error)[:200]}") from error
 
-    def _unpack(self, wire: bytes, lane: str, form: Callable[[int], Form]) -> tuple[Task, int]:
+    def _unpack(self, wire: bytes, lane: str, template: Callable[[int], TaskTemplate]) -> tuple[Task, int]:
         if not wire:
             raise Undecodable("no bytes")
         if len(wire) > LARGEST:
             raise Undecodable(f"larger than {LARGEST:,} bytes")
         if wire[0] != VERSION:
             raise UnknownVersion(f"task form {wire[0]} is not known to this version of Trotline (it knows {VERSION})")
-        _, fingerprint, attempt, _, kills, depth, number, created, flags = _HEAD.unpack_from(wire)
-        shared = form(number)
+        _, fingerprint, attempt, _, kills, depth, number, created, flags = HEAD.unpack_from(wire)
+        shared = template(number)
         start = f"{_SCHEMES[shared.scheme]}{lane}"
-        text, parent, rest = wire[_HEAD.size :], b"", None
+        text, parent, rest = wire[HEAD.size :], b"", None
         if flags & (_PARENT | _REST):
-            at = _HEAD.size + 2
+            at = HEAD.size + 2
             text = self._part(wire, at, _LENGTH.unpack_from(wire, at - 2)[0])
             at += len(text)
             if flags & _PARENT:
@@ -190,8 +234,8 @@ class Codec:
             "priority": shared.priority,
         }
         if rest is not None:
-            attempt += rest.attempts
-            fields.update(rest.changed())
+            attempt += rest.attempt
+            fields.update(_stated(rest))
         task = Task(
             route=shared.route,
             site=shared.site,
@@ -220,51 +264,42 @@ class Codec:
         return self._part(url, 0, shared) + self._part(wire, at, size), at + size
 
 
-class _Rest(
-    msgspec.Struct,
-    forbid_unknown_fields=True,
-    rename={**_RARE, "attempts": "a", "created_at": "c", "depth": "d", "url": "u", "parent": "q", "priority": "p"},
-):
-    """What the rest may be made of."""
-
-    attempts: int = 0
-    key: str | msgspec.UnsetType | None = msgspec.UNSET
-    not_before: float | msgspec.UnsetType = msgspec.UNSET
-    session: str | msgspec.UnsetType = msgspec.UNSET
-    chain: str | msgspec.UnsetType = msgspec.UNSET
-    headers: tuple[tuple[str, str], ...] | msgspec.UnsetType = msgspec.UNSET
-    body: bytes | msgspec.UnsetType = msgspec.UNSET
-    hops: int | msgspec.UnsetType = msgspec.UNSET
-    throttled: int | msgspec.UnsetType = msgspec.UNSET
-    meta: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    created_at: float | msgspec.UnsetType = msgspec.UNSET
-    depth: int | msgspec.UnsetType = msgspec.UNSET
-    priority: int | msgspec.UnsetType = msgspec.UNSET
-    url: str | msgspec.UnsetType = msgspec.UNSET
-    parent: str | msgspec.UnsetType = msgspec.UNSET
-
-    def changed(self) -> dict[str, Any]:
-        """The fields of the task that it says something about."""
-        told = ((name, getattr(self, name)) for name in self.__struct_fields__ if name != "attempts")
-        return {name: value for name, value in told if value is not msgspec.UNSET}
+def _stated(rest: Any) -> dict[str, Any]:
+    """The fields of the task that the rest says something about."""
+    stated = ((name, getattr(rest, name)) for name in (*_ELSEWHERE_TOO, *_IN_REST))
+    return {name: value for name, value in stated if value is not msgspec.UNSET}
 
 
-_read_rest = msgspec.msgpack.Decoder(_Rest).decode
+class WrappedTask(NamedTuple):
+    """A task outside its queue."""
+
+    level: int
+    lane: str
+    blob: bytes
 
 
-def unwrap(parcel: bytes) -> tuple[int, str, bytes]:
+class BuriedTask(NamedTuple):
+    """What a grave holds."""
+
+    died_at: Moment
+    why: str
+    detail: str
+    parcel: bytes
+
+
+def unwrap(parcel: bytes) -> WrappedTask:
     """Level, lane and blob of a task outside its queue."""
-    level, size = _PARCEL.unpack_from(parcel)
-    start = _PARCEL.size + size
-    return level, parcel[_PARCEL.size : start].decode(errors="replace"), parcel[start:]
+    level, size = PARCEL.unpack_from(parcel)
+    start = PARCEL.size + size
+    return WrappedTask(level, parcel[PARCEL.size : start].decode(errors="replace"), parcel[start:])
 
 
-def open_grave(grave: bytes) -> tuple[Moment, str, str, bytes]:
+def open_grave(grave: bytes) -> BuriedTask:
     """When it died, why, the details, and the parcel."""
-    died_at, size = _GRAVE.unpack_from(grave)
-    at = _GRAVE.size
+    died_at, size = GRAVE.unpack_from(grave)
+    at = GRAVE.size
     why = grave[at : at + size].decode(errors="replace")
     at += size
     [size] = _SIZE.unpack_from(grave, at)
     at += _SIZE.size
-    return died_at, why, grave[at : at + size].decode(errors="replace"), grave[at + size :]
+    return BuriedTask(died_at, why, grave[at : at + size].decode(errors="replace"), grave[at + size :])

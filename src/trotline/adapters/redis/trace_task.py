@@ -7,16 +7,13 @@ from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.priority_levels import levels_of
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.task_codec import level_of, open_grave, spread, unwrap
+from trotline.adapters.redis.task_codec import FINGERPRINT, LEVEL_BYTES, level_of, open_grave, spread, unwrap
 from trotline.model.job import Whereabouts
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
 from trotline.rules import redaction
 
 _STEP = 1000
-_FINGERPRINT = slice(1, 9)
-_LEVEL = 4
-"""Bytes of the level in front of a delayed task."""
 
 
 async def find(shard: Shard, task: Task, redact: Sequence[str]) -> Whereabouts:
@@ -28,7 +25,7 @@ async def find(shard: Shard, task: Task, redact: Sequence[str]) -> Whereabouts:
                 place, blob, lane = found
                 return await _told(shard, place, blob, lane, redact)
         known = await shard.server.run(
-            script("known", seen=shard.seen), shard.key, str(task.fingerprint), spread(task.fingerprint)
+            script("was_seen", seen=shard.seen), shard.key, str(task.fingerprint), spread(task.fingerprint)
         )
         if not known:
             return Whereabouts(state="unknown")
@@ -78,11 +75,11 @@ async def _delayed(shard: Shard, task: Task) -> Found | None:
     late = keys.late(shard.prefix, task.lane)
     while rows := await shard.server.ask("ZRANGE", late, start, start + _STEP - 1):
         for row in rows:
-            if _is(row[_LEVEL:], task):
+            if _is(row[LEVEL_BYTES:], task):
                 due_in = float(await shard.server.ask("ZSCORE", late, row) or now) - now
                 # Its time may have come; the next lease moves it over.
                 place = Whereabouts(state="delayed", due_in=due_in) if due_in > 0 else Whereabouts(state="waiting")
-                return place, row[_LEVEL:], task.lane
+                return place, row[LEVEL_BYTES:], task.lane
         start += len(rows)
     return None
 
@@ -113,4 +110,4 @@ async def _in_queue(shard: Shard, task: Task, queue: str) -> bytes | None:
 
 
 def _is(blob: bytes, task: Task) -> bool:
-    return blob[_FINGERPRINT] == task.fingerprint.to_bytes(8, "big", signed=True)
+    return blob[FINGERPRINT] == task.fingerprint.to_bytes(8, "big", signed=True)

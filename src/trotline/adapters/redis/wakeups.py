@@ -1,4 +1,4 @@
-"""Waiting for news: the server tells whoever waits that there is work."""
+"""Waiting for work: the server wakes waiting workers over pub/sub."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,8 @@ from trotline.model.time import Seconds
 _PAUSE: Seconds = 1.0
 
 
-class News:
-    """Listens to channels from the first wait on. Missing one is harmless: whoever waits looks again in a while."""
+class Wakeups:
+    """Listens to channels from the first wait on. A missed message is harmless: a waiting worker polls again."""
 
     def __init__(self, make_client: Any, channels: Sequence[str]) -> None:
         self._make_client = make_client
@@ -40,7 +40,7 @@ class News:
                 await self._listening.wait()
 
     async def wait(self, seconds: Seconds) -> None:
-        """Until there is news, or that long."""
+        """Until a wake-up comes, or that long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._came.wait()
@@ -54,7 +54,7 @@ class News:
     async def _listen(self) -> None:
         while True:
             try:
-                await self._hear()
+                await self._receive()
             except (exceptions.RedisError, OSError, AttributeError, RuntimeError) as error:
                 if isinstance(error, AttributeError | RuntimeError) and not taken_away(error):
                     raise
@@ -63,12 +63,12 @@ class News:
                 self._came.set()
                 await asyncio.sleep(_PAUSE)
 
-    async def _hear(self) -> None:
+    async def _receive(self) -> None:
         client = self._make_client()
         try:
-            async with client.pubsub(ignore_subscribe_messages=False) as ears:
-                await ears.subscribe(*self._channels)
-                async for message in ears.listen():
+            async with client.pubsub(ignore_subscribe_messages=False) as channel:
+                await channel.subscribe(*self._channels)
+                async for message in channel.listen():
                     if message["type"] == "subscribe":
                         self._listening.set()
                     else:

@@ -11,15 +11,11 @@ from trotline.adapters.sqlite.schema import LEASED
 from trotline.adapters.sqlite.transaction import Held, Turn
 from trotline.model.job import About, LaneRules, WorkerView
 from trotline.model.time import Moment
-from trotline.ports.frontier import DEAD_AFTER
+from trotline.ports.frontier import DEAD_AFTER, DEATHS, KILLS
 
 _decode_about = msgspec.msgpack.Decoder(About).decode
 KEPT_BY = " kept by "
-KILLS = 2
-"""Workers a page may bring down before it is buried."""
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
-DEATHS = 10
-"""Dead workers a task may have been with, guilty or not, before it is buried."""
 
 
 def hear(

@@ -1,8 +1,10 @@
 #!lua
--- needs: term
 -- Take the office if it is free, renew if it is ours.
 --   ARGV[2] the candidate   ARGV[3] how long a term lasts
 --   gives holder, epoch, now, ends of the term that runs
+--
+-- uses clock: call now
+-- uses leader_term: OFFICE epoch holder ends exact
 
 if ends <= now then
   epoch, holder, ends = epoch + 1, ARGV[2], now + tonumber(ARGV[3])

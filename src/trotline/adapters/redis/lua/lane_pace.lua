@@ -1,29 +1,33 @@
 #!lua flags=no-writes
--- needs: job other_jobs pace sharing shared
 -- Why a lane is as fast as it is, over all jobs.
 --   KEYS[1] P job     ARGV[2] lane
---   gives nothing if nobody has been there; else, as text, its interval, visits at the same time, visits now, Crawl-delay,
+--   gives nothing if no job has used it; else, as text, its interval, visits at the same time, visits now, Crawl-delay,
 --   limit, until when it rests and why, how many of the operator's bounds follow (0 or 3) and these; then for each job
 --   whose pace is in force its prefix and its bounds
+--
+-- uses clock: call
+-- uses other_jobs: job_of
+-- uses lane_sharing: counts
+-- uses shared_lanes: SHARED read_shared
 
 local packed = call("HGET", SHARED, ARGV[2])
 if not packed then return {} end
-local lane = read_shared(ARGV[2], packed, 0, 0, false, false, 0, 0, 0, 0, 0, 0, 0)
-local told = {}
+local lane = read_shared(ARGV[2], packed)
+local found = {}
 
-local function tell_number(number) told[#told + 1] = string.format("%.17g", number) end
+local function add_number(number) found[#found + 1] = string.format("%.17g", number) end
 
-for _, field in ipairs({INTERVAL, CONCURRENCY, LEASED, ASKED, LIMIT, REST}) do tell_number(lane[field]) end
-told[#told + 1] = lane[WHY]
+for _, field in ipairs({INTERVAL, CONCURRENCY, LEASED, ASKED, LIMIT, REST}) do add_number(lane[field]) end
+found[#found + 1] = lane[WHY]
 local ordered = lane[ORDERED] or {}
-tell_number(#ordered)
-for i = 1, #ordered do tell_number(ordered[i]) end
+add_number(#ordered)
+for i = 1, #ordered do add_number(ordered[i]) end
 local claims = lane[CLAIMS]
-for at = 1, #claims, CLAIM do
-  local job = job_of(claims[at])
+for at = 1, #claims, CLAIM_SIZE do
+  local job = job_of(claims[at + CLAIM_OWNER])
   if counts(claims, at) and not job.over then
-    told[#told + 1] = job.prefix
-    for i = at + AT_LEAST, at + PLACES do tell_number(claims[i]) end
+    found[#found + 1] = job.prefix
+    for i = at + CLAIM_AT_LEAST, at + CLAIM_PLACES do add_number(claims[i + CLAIM_OWNER]) end
   end
 end
-return told
+return found

@@ -1,11 +1,15 @@
 #!lua flags=allow-oom
--- needs: job other_jobs pace sharing shared lanes levels lines graves workers
 -- A worker stops: what it holds goes back at once, and no attempt is counted, but for the page that brought it down.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] token of the guilty lease, or ""     ARGV[4] why     ARGV[5] detail
 --   gives how many of its leases went back, and 1 if there are more
+--
+-- uses job: close_books
+-- uses ready_lanes: write_lanes
+-- uses graveyard: counts_of with_counts bury
+-- uses worker_leases: give_back held_by take_from forget_worker
 
 local guilty, why, detail = tonumber(ARGV[3]), ARGV[4], ARGV[5]
-local held, more = held_by(ARGV[2], AT_ONCE)
+local held, more = held_by(ARGV[2], RETURNED_AT_ONCE)
 take_from(ARGV[2], held)
 give_back(held, function(token, lane, level, blob)
   local attempt, deaths, kills = counts_of(blob)

@@ -7,9 +7,9 @@
 --
 --   KEYS[1] parcels   ARGV[1] job   ARGV[2] most parcels   ARGV[3] most bytes   ARGV[4...] blob, records, ...
 --   gives how many waited before; negative if that was too many and nothing was put
+--
+-- uses outbox: call P
 
-local call = redis.call
-local P = string.match(KEYS[1], "^(.*)parcels$")
 local waiting = call("XLEN", KEYS[1])
 local bytes = tonumber(call("HGET", P .. "books", "bytes")) or 0
 

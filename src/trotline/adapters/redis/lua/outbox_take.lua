@@ -2,35 +2,39 @@
 -- Parcels for a writer: first those of writers that were not heard of for too long, then the oldest that wait.
 --   KEYS[1] parcels   ARGV[1] milliseconds after which a silent writer has lost its parcels
 --   ARGV[2] how many at most   ARGV[3] how many bytes are enough
---   gives id, job, blob, how often it was handed out, id, ...
+--   gives for each what layouts.py calls ParcelRow
+--
+-- uses outbox: call read_entry
 
-local call = redis.call
 local key, group = KEYS[1], "writers"
 -- It is there already, nearly always.
 redis.pcall("XGROUP", "CREATE", key, group, "0", "MKSTREAM")
 
 local given, bytes = {}, 0
 local function give(entry, times)
-  local fields = entry[2]
-  given[#given + 1], given[#given + 2] = entry[1], fields[2]
-  given[#given + 1], given[#given + 2] = fields[6], times
-  bytes = bytes + #fields[6]
+  local id, job, _, blob = read_entry(entry)
+  local at = #given + 1
+  given[at + PARCEL_ID], given[at + PARCEL_JOB], given[at + PARCEL_BLOB], given[at + PARCEL_TIMES] = id, job, blob, times
+  bytes = bytes + #blob
 end
 
 local most, enough = tonumber(ARGV[2]), tonumber(ARGV[3])
 local at = "0-0"
 repeat
   -- It looks at ten of them at a time, and most may be in the hands of writers that are well.
-  local told = call("XAUTOCLAIM", key, group, "writer", ARGV[1], at, "COUNT", 1)
-  at = told[1]
-  for _, entry in ipairs(told[2]) do
-    local seen = call("XPENDING", key, group, entry[1], entry[1], 1)
-    give(entry, seen[1] and seen[1][4] or 1)
+  local cursor, claimed = unpack(call("XAUTOCLAIM", key, group, "writer", ARGV[1], at, "COUNT", 1), 1, 2)
+  at = cursor
+  for _, entry in ipairs(claimed) do
+    local id = read_entry(entry)
+    local pending = call("XPENDING", key, group, id, id, 1)[1]
+    local _, _, _, times = unpack(pending or {}, 1, 4)
+    give(entry, times or 1)
   end
-until at == "0-0" or #given >= most * 4 or bytes >= enough
-while #given < most * 4 and bytes < enough do
+until at == "0-0" or #given >= most * PARCEL_SIZE or bytes >= enough
+while #given < most * PARCEL_SIZE and bytes < enough do
   local fresh = call("XREADGROUP", "GROUP", group, "writer", "COUNT", 1, "STREAMS", key, ">")
   if not fresh then break end
-  give(fresh[1][2][1], 1)
+  local _, entries = unpack(fresh[1], 1, 2)
+  give(entries[1], 1)
 end
 return given

@@ -1,5 +1,4 @@
 #!lua
--- needs: job other_jobs pace sharing shared lanes levels lines seen admit
 -- Admit what is new.
 --   KEYS[1] P job     ARGV[2] who asks     ARGV[3] this call's number
 --   ARGV[4] msgpack: names of lanes, tasks (see admit.lua)
@@ -7,6 +6,14 @@
 --   gives nothing if it does not, else one letter per task: n(ew), d(uplicate), r(efused)
 --
 --   P put:CLIENT    number of its last call and the answers, for the case that the reply was lost
+--
+-- uses clock: call
+-- uses job: sub unpack_ P close_books
+-- uses ready_lanes: write_lanes
+-- uses admit: admit
+
+-- Seconds; a call is repeated within a few.
+local KEPT_FOR = 120
 
 local last = P .. "put:" .. ARGV[2]
 local kept = call("GET", last)
@@ -15,13 +22,13 @@ if kept and sub(kept, 1, #ARGV[3] + 1) == ARGV[3] .. " " then return sub(kept, #
 if ARGV[5] then
   local parcel = ARGV[6] ~= "" and call("HGET", P .. "held:" .. ARGV[5], ARGV[6])
   if not parcel then return "" end
-  local _, _, at = unpack_("<i4Hc0", parcel)
-  if sub(parcel, at + 1, at + 8) ~= ARGV[7] then return "" end
+  local _, _, at = unpack_(PARCEL_FORM, parcel)
+  if sub(parcel, at + BLOB_FINGERPRINT - 1, at + BLOB_COUNTS - 2) ~= ARGV[7] then return "" end
 end
 
-local asked = cmsgpack.unpack(ARGV[4])
-local answers = table.concat(admit(asked[1], asked[2]))
+local names, tasks = unpack(cmsgpack.unpack(ARGV[4]), 1, 2)
+local answers = table.concat(admit(names, tasks))
 write_lanes()
 close_books()
-call("SET", last, ARGV[3] .. " " .. answers, "EX", 120)
+call("SET", last, ARGV[3] .. " " .. answers, "EX", KEPT_FOR)
 return answers

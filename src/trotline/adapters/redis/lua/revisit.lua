@@ -1,28 +1,34 @@
 #!lua
--- needs: job other_jobs pace sharing shared lanes levels lines graves
 -- Visit pages again whose records failed validation, and forget those records.
---   KEYS[1] P job     ARGV[2] msgpack: for each record its entry in P rejects, the name that P reasons counts it under,
---   the level that its page goes to, or nil: others of the same page are still to come
+--   KEYS[1] P job     ARGV[2] msgpack: for each record what layouts.py calls RevisitRow
 --   gives how many pages rose
+--
+-- uses clock: call
+-- uses job: sub unpack_ P book reopened tally folded close_books
+-- uses lanes: lanes load_lanes
+-- uses priority_levels: wait_in
+-- uses ready_lanes: write_lanes
+-- uses graveyard: with_counts
 
 local asked = cmsgpack.unpack(ARGV[2])
 local gone, risen = 0, 0
 
 -- First what can fail: where each page goes.
 local names, blobs = {}, {}
-for i = 1, #asked, 3 do
-  if asked[i + 2] then
-    local _, _, at = unpack_("<dI4c0", asked[i])
-    local _, name, from = unpack_("<i4Hc0", asked[i], at)
+for i = 1, #asked, REVISIT_SIZE do
+  if asked[i + REVISIT_LEVEL] then
+    local entry = asked[i + REVISIT_ENTRY]
+    local _, _, at = unpack_(REJECT_FORM, entry)
+    local _, name, from = unpack_(PARCEL_FORM, entry, at)
     load_lanes({name})
-    names[i], blobs[i] = name, with_counts(sub(asked[i], from), 0, 0, 0)
+    names[i], blobs[i] = name, with_counts(sub(entry, from), 0, 0, 0)
   end
 end
 
-for i = 1, #asked, 3 do
-  local why, level = asked[i + 1], asked[i + 2]
-  -- Somebody else may have been faster: then the page waits already.
-  if call("LREM", P .. "rejects", 1, asked[i]) == 1 then
+for i = 1, #asked, REVISIT_SIZE do
+  local entry, why, level = asked[i + REVISIT_ENTRY], asked[i + REVISIT_WHY], asked[i + REVISIT_LEVEL]
+  -- Another client may have been faster: then the page waits already.
+  if call("LREM", P .. "rejects", 1, entry) == 1 then
     gone = gone + 1
     if call("HEXISTS", P .. "reasons", why) == 0 then why = folded(why) end
     if call("HINCRBY", P .. "reasons", why, -1) <= 0 then call("HDEL", P .. "reasons", why) end

@@ -1,8 +1,14 @@
 #!lua
--- needs: job other_jobs pace sharing shared lanes levels lines graves
 -- Give buried tasks a fresh start.
 --   KEYS[1] P job     ARGV[2] msgpack: why (the start of it), then for each its id and the level it goes to
 --   gives how many rose
+--
+-- uses clock: call
+-- uses job: sub unpack_ P book reopened folded close_books
+-- uses lanes: lanes load_lanes
+-- uses priority_levels: wait_in
+-- uses ready_lanes: write_lanes
+-- uses graveyard: with_counts
 
 local asked = cmsgpack.unpack(ARGV[2])
 local why, risen = asked[1], 0
@@ -10,9 +16,9 @@ for i = 2, #asked, 2 do
   local id, level = asked[i], asked[i + 1]
   local grave = call("HGET", P .. "graves", id)
   if grave then
-    local _, its_why, _, at = unpack_("<dI4c0I4c0", grave)
+    local _, its_why, _, at = unpack_(GRAVE_FORM, grave)
     if sub(its_why, 1, #why) == why then
-      local _, name, from = unpack_("<i4Hc0", grave, at)
+      local _, name, from = unpack_(PARCEL_FORM, grave, at)
       load_lanes({name})
       call("HDEL", P .. "graves", id)
       call("ZREM", P .. "graves:order", id)

@@ -1,7 +1,9 @@
 #!lua flags=allow-oom
--- needs: job
 -- Seeding is over.
 --   KEYS[1] P job
+--
+-- uses clock: call
+-- uses job: JOB book close_books
 
 call("HSET", JOB, "sealed", "1")
 book.sealed = true

@@ -1,9 +1,17 @@
 #!lua flags=allow-oom
--- needs: job other_jobs pace sharing shared lanes levels lines graves
 -- What an operator wants of the job or of one of its lanes.
 --   KEYS[1] P job     ARGV[2] verb: "running", "paused", "draining", "cancelled" or "pace"     ARGV[3] lane, or ""
 --   ARGV[4] msgpack: for "pace" the bounds of that lane for all jobs, or nothing: those of the jobs again
 --   gives how many tasks were buried ("cancelled" for a lane), and 1 if there are more to bury
+--
+-- uses clock: call now
+-- uses job: JOB book woke close_books
+-- uses lane_sharing: order
+-- uses shared_lanes: change tell_others
+-- uses lanes: lanes load_lanes touch
+-- uses priority_levels: has_waiting
+-- uses ready_lanes: write_lanes
+-- uses graveyard: bury_waiting
 
 local STATES = {running = RUNNING, paused = PAUSED, draining = DRAINING}
 local BURIED = 500
@@ -21,7 +29,7 @@ load_lanes({name})
 local lane = lanes[name]
 touch(lane)
 -- Wherever it stands in line: what is wanted of it now is another thing.
-for at = LEVELS + 2, LEVELS + 2 * lane[LEVELS], 2 do lane[at] = 0 end
+for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do lane[at + STAMP] = 0 end
 lane[WAKE] = 0
 local buried, more = 0, 0
 if verb == "pace" then

@@ -1,4 +1,4 @@
-"""Is the job finished? With several shards nobody sees all of them at one moment, and a task may be on its way.
+"""Is the job finished? No call sees several shards at one moment, and a task may be on its way.
 
 Every shard counts how many tasks ever came in and how many came to an end, and both only grow. A task that moves comes
 in where it goes before it ends where it was. So if two looks at all shards, one after the other, find the same numbers,
@@ -7,24 +7,22 @@ anywhere at that moment (docs/decisions/041-shards.md).
 """
 
 import asyncio
-import struct
 from typing import NamedTuple
 
 import msgspec
 
 from trotline.adapters.redis import keys
+from trotline.adapters.redis.layouts import read_books
 from trotline.adapters.redis.server import Server
 from trotline.errors import FrontierError
 from trotline.model.job import Job, State
 from trotline.model.time import Moment
 
-_BOOKS = struct.Struct("<12d")
-_ENTERED, _ENDED = 4, 5
-_LOOKS = 4
+_READS = 4
 
 
-class Look(msgspec.Struct, frozen=True):
-    """What one look at all shards found."""
+class ShardCounts(msgspec.Struct, frozen=True):
+    """The counters of all shards, read once."""
 
     entered: tuple[float, ...]
     ended: tuple[float, ...]
@@ -36,50 +34,51 @@ class Look(msgspec.Struct, frozen=True):
         return self.sealed and sum(self.entered) == sum(self.ended)
 
 
-async def look(server: Server, job: Job) -> Look:
+async def read_counts(server: Server, job: Job) -> ShardCounts:
     books = [keys.job(keys.prefix(job.id, shard)) for shard in range(job.shards)]
-    told = await asyncio.gather(*(server.ask("HMGET", key, "books", "sealed", "state") for key in books))
-    if any(packed is None for packed, _, _ in told):
+    replies = await asyncio.gather(*(server.ask("HMGET", key, "books", "sealed", "state") for key in books))
+    if any(packed is None for packed, _, _ in replies):
         raise FrontierError(f"no job {job.id} at {server.place}", hint="See which there are: trotline jobs")
-    counts = [_BOOKS.unpack(packed) for packed, _, _ in told]
-    return Look(
-        entered=tuple(each[_ENTERED] for each in counts),
-        ended=tuple(each[_ENDED] for each in counts),
-        sealed=all(sealed == b"1" for _, sealed, _ in told),
-        state=State(told[0][2].decode()),
+    _, _, first_state = replies[0]
+    counts = [read_books(packed) for packed, _, _ in replies]
+    return ShardCounts(
+        entered=tuple(each.entered for each in counts),
+        ended=tuple(each.ended for each in counts),
+        sealed=all(sealed == b"1" for _, sealed, _ in replies),
+        state=State(first_state.decode()),
     )
 
 
 async def ended_with(server: Server, job: Job) -> int | None:
     """How many tasks ever came in, if none of them is left; else None."""
-    before = await look(server, job)
-    for _ in range(_LOOKS):
+    before = await read_counts(server, job)
+    for _ in range(_READS):
         if not before.empty:
             return None
-        after = await look(server, job)
+        after = await read_counts(server, job)
         if (after.entered, after.ended, after.sealed) == (before.entered, before.ended, before.sealed):
             return int(sum(after.entered))
         before = after
     return None
 
 
-class End(NamedTuple):
+class JobEnd(NamedTuple):
     finished_at: Moment | None = None
     announced: bool = False
     cancelled_at: Moment | None = None
 
 
-async def ending(server: Server, job: Job) -> End:
+async def ending(server: Server, job: Job) -> JobEnd:
     """When the job ended, if it has, and whether that was announced."""
     first = keys.job(keys.prefix(job.id, 0))
-    finished_at, announced, told, state, state_at = await server.ask(
+    finished_at, announced, total, state, state_at = await server.ask(
         "HMGET", first, "finished_at", "announced", "finished_with", "state", "state_at"
     )
     # Without books it was forgotten, but for its name.
     cancelled = state is None or state == State.CANCELLED.value.encode()
-    end = End(cancelled_at=float(state_at or job.started_at) if cancelled else None)
+    end = JobEnd(cancelled_at=float(state_at or job.started_at) if cancelled else None)
     if finished_at is None:
         return end
-    if job.shards > 1 and int(told or -1) != int(sum((await look(server, job)).entered)):
+    if job.shards > 1 and int(total or -1) != int(sum((await read_counts(server, job)).entered)):
         return end
-    return End(float(finished_at), announced not in (None, b"0"), end.cancelled_at)
+    return JobEnd(float(finished_at), announced not in (None, b"0"), end.cancelled_at)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from math import ceil
 
-from trotline.adapters.redis.lease_result import Haul
+from trotline.adapters.redis.lease_result import LeaseResult
 from trotline.adapters.redis.shard import Shard
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.lease import Lease
@@ -17,7 +17,7 @@ _LONGEST: Seconds = START_SLACK / 3
 """The moments of what was leased first pass while others are asked."""
 
 
-class Rounds:
+class ShardedLease:
     """Whose turn is it? Among shards with work of the same priority, turns go by how many lanes stand in line there."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
@@ -26,9 +26,9 @@ class Rounds:
         """How much each was given, by the lanes that it has."""
         self._now = 0.0
 
-    async def lease(self, worker: str, limit: int) -> Haul:
-        told = await self._tell(worker)
-        best = {number: haul for number, haul in told.items() if haul.best is not None}
+    async def lease(self, worker: str, limit: int) -> LeaseResult:
+        latest = await self._ask_all(worker)
+        best = {number: result for number, result in latest.items() if result.best is not None}
         leases: list[Lease] = []
         parked = 0
         clock = asyncio.get_running_loop().time
@@ -38,40 +38,40 @@ class Rounds:
                 break
             number, wanted, upto = self._next(best, limit - len(leases))
             try:
-                haul = await self._shards[number].lease(worker, wanted, upto)
+                result = await self._shards[number].lease(worker, wanted, upto)
             except FrontierError:
                 # What the others gave must reach the worker; and this one takes back what its lost reply gave.
                 if not leases:
                     raise
                 break
-            leases += haul.leases
-            parked += haul.parked
-            self._turns[number] += len(haul.leases) / max(1.0, best[number].line)
-            told[number] = haul
-            if haul.best is None or (not haul.leases and not haul.parked and haul.best == best[number].best):
+            leases += result.leases
+            parked += result.parked
+            self._turns[number] += len(result.leases) / max(1.0, best[number].line)
+            latest[number] = result
+            if result.best is None or (not result.leases and not result.parked and result.best == best[number].best):
                 del best[number]
             else:
-                best[number] = haul
-        pauses = [haul.pause for haul in told.values() if haul.pause > 0]
-        over = len(told) == len(self._shards) and all(haul.over for haul in told.values())
-        return Haul(leases, min(pauses, default=-1.0), over, parked=parked)
+                best[number] = result
+        pauses = [result.pause for result in latest.values() if result.pause > 0]
+        over = len(latest) == len(self._shards) and all(result.over for result in latest.values())
+        return LeaseResult(leases, min(pauses, default=-1.0), over, parked=parked)
 
-    async def _tell(self, worker: str) -> dict[int, Haul]:
+    async def _ask_all(self, worker: str) -> dict[int, LeaseResult]:
         """What every shard has. One that does not answer is left out, unless none does."""
-        told = await asyncio.gather(*(shard.lease(worker, 0) for shard in self._shards), return_exceptions=True)
-        hauls = {number: haul for number, haul in enumerate(told) if isinstance(haul, Haul)}
-        for trouble in told:
-            if isinstance(trouble, BaseException) and (not hauls or not isinstance(trouble, FrontierUnreachable)):
+        answers = await asyncio.gather(*(shard.lease(worker, 0) for shard in self._shards), return_exceptions=True)
+        results = {number: result for number, result in enumerate(answers) if isinstance(result, LeaseResult)}
+        for trouble in answers:
+            if isinstance(trouble, BaseException) and (not results or not isinstance(trouble, FrontierUnreachable)):
                 raise trouble
-        return hauls
+        return results
 
-    def _next(self, best: dict[int, Haul], left: int) -> tuple[int, int, int]:
+    def _next(self, best: dict[int, LeaseResult], left: int) -> tuple[int, int, int]:
         """The shard, how many tasks are asked of it, and up to which level."""
-        priorities = {number: (haul.best or 0) // 2 for number, haul in best.items()}
+        priorities = {number: (result.best or 0) // 2 for number, result in best.items()}
         first = min(priorities.values())
         tied = [number for number, priority in priorities.items() if priority == first]
         number = min(tied, key=lambda each: max(self._turns[each], self._now))
-        # Whoever had nothing for a while does not get it all back.
+        # A shard that had nothing for a while does not get all its turns back.
         self._now = self._turns[number] = max(self._turns[number], self._now)
         lanes = sum(best[each].line for each in tied)
         share = ceil(left * best[number].line / lanes) if lanes else left

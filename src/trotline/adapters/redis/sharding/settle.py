@@ -4,7 +4,7 @@ What belongs to another shard goes there first, then the lease ends: a crash in 
 again, and whose children are known by then. A lease that is no longer held leads nowhere.
 
 A shard whose primary died may have forgotten what it was sent last, and the page that led there is not visited again:
-its own shard remembers its end. So what was sent lately is sent once more when a server was connected to anew.
+its own shard remembers its end. So what was sent lately is sent once more after a reconnect.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class _Sent(msgspec.Struct):
         )
 
 
-class Spread:
+class ShardedSettle:
     def __init__(self, shards: Sequence[Shard], home: Callable[[str], Shard]) -> None:
         self._shards = shards
         self._home = home
@@ -80,13 +80,15 @@ class Spread:
             *(self._settle(worker, self._shards[number], group) for number, group in groups.items()),
             return_exceptions=True,
         )
-        told = _by_name(groups, answers)
+        answered = _by_name(groups, answers)
         for trouble in answers:
             if isinstance(trouble, BaseException):
-                known.update({name: answer[0] for name, answer in told.items()})
+                known.update({name: answer[0] for name, answer in answered.items()})
                 raise trouble
         del self._known[worker]
-        return [known[name] if (name := name_of(each.lease)) in known else told[name].pop(0) for each in settlements]
+        return [
+            known[name] if (name := name_of(each.lease)) in known else answered[name].pop(0) for each in settlements
+        ]
 
     async def _settle(self, worker: str, shard: Shard, group: list[Settlement]) -> list[Settled]:
         away = [each for each in _first_of_each(group) if self._leads_away(shard, each)]
@@ -102,12 +104,12 @@ class Spread:
     async def _send(self, worker: str, shard: Shard, away: list[Settlement]) -> tuple[set[LeaseName], set[LeaseName]]:
         """Children and moved tasks go to their shards. Which leases' tasks have moved there, and which leases are held
         no more: those lead nowhere."""
-        told = await shard.live(worker, [each.lease for each in away])
+        held = await shard.check_leases(worker, [each.lease for each in away])
         children: list[Task] = []
         moves: dict[Shard, list[_Move]] = defaultdict(list)
         left: set[LeaseName] = set()
         gone: set[LeaseName] = set()
-        for settlement, counts in zip(away, told, strict=True):
+        for settlement, counts in zip(away, held, strict=True):
             if counts is None:
                 gone.add(name_of(settlement.lease))
                 continue
@@ -149,9 +151,9 @@ def _by_name(
     groups: dict[int, list[Settlement]], answers: Sequence[list[Settled] | BaseException]
 ) -> dict[LeaseName, list[Settled]]:
     """By lease, in the order asked: a lease may stand in one call twice."""
-    told: dict[LeaseName, list[Settled]] = defaultdict(list)
+    answered: dict[LeaseName, list[Settled]] = defaultdict(list)
     for group, answer in zip(groups.values(), answers, strict=True):
         if not isinstance(answer, BaseException):
             for settlement, one in zip(group, answer, strict=True):
-                told[name_of(settlement.lease)].append(one)
-    return told
+                answered[name_of(settlement.lease)].append(one)
+    return answered

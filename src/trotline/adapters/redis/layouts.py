@@ -1,0 +1,269 @@
+"""Arrays that travel between Python and the Lua scripts, each with the names of its values in their order.
+
+Python fills and reads them by these names; the scripts get the positions as constants (lua_constants.py).
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
+from itertools import starmap
+from typing import Any, NamedTuple, TypeVar
+
+_Row = TypeVar("_Row", bound=tuple[Any, ...])
+
+
+def unflatten(layout: Callable[..., _Row], flat: Sequence[Any]) -> Iterator[_Row]:
+    """The rows of a flat array."""
+    return starmap(layout, zip(*[iter(flat)] * len(layout._fields), strict=True))  # type: ignore[attr-defined]
+
+
+class Books(NamedTuple):
+    """The counters of one shard of a job, packed as doubles into the field `books` of its hash (helpers/job.lua)."""
+
+    waiting: float = 0
+    leased: float = 0
+    done: float = 0
+    dead: float = 0
+    entered: float = 0
+    """Tasks that ever came in; never goes back."""
+    ended: float = 0
+    """Tasks that ever came to an end; never goes back."""
+    leases: float = 0
+    """Behind tokens."""
+    turns: float = 0
+    """Behind the stamps of lanes that stand in line."""
+    delayed: float = 0
+    """Part of waiting: not due yet."""
+    buckets: float = 2048
+    """Sets of the exact memory of what was seen."""
+    seen: float = 0
+    """Fingerprints in the memory of what was seen."""
+    draining: float = 0
+    """Lanes that are."""
+
+    def pack(self) -> bytes:
+        return _BOOKS.pack(*self)
+
+
+_BOOKS = struct.Struct("<" + "d" * len(Books._fields))
+BOOKS_FORM = _BOOKS.format
+
+
+def read_books(packed: bytes) -> Books:
+    return Books._make(_BOOKS.unpack(packed))
+
+
+class NewTask(NamedTuple):
+    """One task of a put or a settle (helpers/admit.lua); many of them stand in one flat array."""
+
+    fingerprint: str
+    """Decimal: a Lua number would round it."""
+    spread: int
+    """Which bucket of the memory it belongs to (helpers/seen_exact.lua)."""
+    lane: int
+    """Number of its lane among the names of the call."""
+    level: int
+    due: float
+    blob: Any
+
+
+class MovedTask(NamedTuple):
+    """A task that moved here from another shard (receive_moved.lua); flat."""
+
+    mark: str
+    """Fingerprint and number of redirects: the same move twice is one."""
+    lane: int
+    level: int
+    wait: float
+    blob: Any
+
+
+class EndKind(IntEnum):
+    """What becomes of a lease."""
+
+    DONE = 0
+    RETRY = 1
+    SNOOZE = 2
+    BURY = 3
+    LEFT = 4
+    """It goes on in another shard, which has it already."""
+
+
+class Ending(NamedTuple):
+    """One lease that ends (settle.lua); flat."""
+
+    token: Any
+    """Six bytes."""
+    fingerprint: Any
+    """Eight bytes."""
+    outcome: EndKind
+    tally: str
+    """The name to count it under."""
+    kind: str | None
+    """Of the news; "+" before it: the visit knew robots.txt."""
+    took: float
+    more: list[Any] | None
+    """See EndingMore."""
+
+
+class EndingMore(NamedTuple):
+    """What only some endings have. It may stop before `wait`, and before `examples`."""
+
+    rest: float
+    interval: float
+    chance: float
+    tallies: list[Any]
+    """Name, count, name, count, ..."""
+    wait: float = 0
+    why: str = ""
+    detail: str = ""
+    lane: int = 0
+    """Number of the lane that it moved to; 0: it did not."""
+    blob: Any = ""
+    """What it became."""
+    examples: Any = ()
+    """Tally, URL, tally, URL, ..."""
+    rejects: Any = ()
+    """See RejectedRow; flat."""
+
+
+class RejectedRow(NamedTuple):
+    """A record that failed validation."""
+
+    why: str
+    times: int
+    row: str
+    """The record, or nothing if it is only counted."""
+
+
+class RevisitRow(NamedTuple):
+    """A record that is forgotten because its page is visited again (revisit.lua); flat."""
+
+    entry: Any
+    """As it stands in the list of rejects."""
+    why: str
+    level: int | bool
+    """Where its page goes; False: others of the same page are still to come. Not nil, which would end a list in Lua."""
+
+
+class LeaseReply(NamedTuple):
+    """What lease.lua gives before the first lane."""
+
+    now: int
+    """Microseconds, like all times here."""
+    wake: int
+    """When there may be more; -1: never."""
+    token: int
+    """The first one; they go up by the number of shards."""
+    over: int
+    """1: the job is over, as far as this shard knows."""
+    best: int | None
+    """The best level that is left, if there are several shards."""
+    line: int
+    """How many lanes stand in line there."""
+    stuck: bytes
+    """Prefixes of jobs whose dead workers are in our way."""
+
+
+class ProgressReply(NamedTuple):
+    """What progress.lua gives."""
+
+    now: int
+    """Microseconds."""
+    waiting: int
+    leased: int
+    done: int
+    dead: int
+    delayed: int
+    state: bytes
+    sealed: int
+    started_at: bytes
+    finished_at: bytes
+    tallies: Any
+    examples: Any
+
+
+class LaneRow(NamedTuple):
+    """One lane of list_waiting_lanes.lua and list_leased_lanes.lua; flat."""
+
+    lane: bytes
+    own: bytes
+    """The job's own string, or nothing."""
+    state: int
+    leased: int
+    interval: bytes
+    rest_until: bytes
+    why: bytes
+    waiting: int
+
+
+class WorkerRow(NamedTuple):
+    """One worker of list_workers.lua; flat."""
+
+    name: bytes
+    heard: int
+    """Microseconds."""
+    leased: int
+    done: bytes
+    failed: bytes
+    about: bytes
+
+
+class LanePaceReply(NamedTuple):
+    """What lane_pace.lua gives, as text. `ordered` (0 or 3) bounds follow, then for each job its prefix and bounds."""
+
+    interval: bytes
+    concurrency: bytes
+    running: bytes
+    asked: bytes
+    limit: bytes
+    rest_until: bytes
+    why: bytes
+    ordered: bytes
+
+
+class JobBounds(NamedTuple):
+    """One job of lane_pace.lua; flat."""
+
+    job: bytes
+    floor: bytes
+    ceiling: bytes
+    concurrency: bytes
+
+
+class ParcelRow(NamedTuple):
+    """One parcel of outbox_take.lua; flat."""
+
+    id: bytes
+    job: bytes
+    blob: bytes
+    times: int
+
+
+LANE = (
+    "NAME", "WHY", "TOUCHED", "STATE", "LEASED", "WAKE",
+    "FLOOR", "CEILING", "CONCURRENCY", "INTERVAL", "NEXT", "REST",
+    "FAILURES", "SINCE", "RESTS", "SLOWED", "LATENCY", "USUAL", "TROUBLE", "CREDIT", "CREDITED",
+    "LIMIT", "SURE", "LOST", "PHASE", "ANSWERS", "LAST_ANSWERS", "LAST_PHASE", "ASKED", "ASKED_AT",
+    "ORDERED", "CLAIMS", "MINE", "CHANGED", "FREED", "KEPT", "DELAYED", "LEVELS",
+)  # fmt: skip
+"""A lane while a script runs. FLOOR to ASKED_AT are those of rules/pace.py, packed in this order; the levels in which
+the job has tasks follow LEVELS, their number, as pairs of level and stamp."""
+
+CLAIM = ("OWNER", "RUNS", "USED", "WANTS", "AT_LEAST", "AT_MOST", "PLACES")
+"""What one job wants of a lane: its number, its visits there, when it was served last (or wanted its first start), from
+when on it waits for a start (0: it does not; FOREVER: until a place is given back), and its bounds. Flat."""
+
+TEMPLATE_NUMBERS = 65_000
+"""Numbers that the templates of a job can have: two bytes of a task."""
+MOST_TEMPLATES = 58_500
+"""So that free numbers are found soon."""
+
+SHARED_LANE = struct.Struct("<BHBddIdddIdIdddddddBddIIddd")
+"""A lane as all jobs keep it: 0, how many claims, 1 if an operator ordered its bounds; FLOOR to ASKED_AT. Then follow
+the bounds that were ordered, the claims, and WHY."""
+CALM_LANE = struct.Struct("<BIIdddIdddddd")
+"""The short form: 1, its only claim without WANTS, INTERVAL, NEXT, LATENCY, USUAL, ASKED and ASKED_AT."""
+BOUNDS = struct.Struct("<ddI")
+"""A pace: shortest and longest interval, visits at the same time."""
+PACKED_CLAIM = struct.Struct("<IIddddI")

@@ -1,0 +1,14 @@
+#!lua flags=allow-oom
+-- The end is announced once.
+--   KEYS[1] P job     ARGV[2] this call's name     gives 1 to the one that is to tell it, also when it asks again
+--
+-- uses clock: call
+-- uses job: JOB book
+
+if not book.finished_at then return 0 end
+local teller = call("HGET", JOB, "announced")
+if teller == "0" then
+  call("HSET", JOB, "announced", ARGV[2])
+  return 1
+end
+return teller == ARGV[2] and 1 or 0

@@ -1,9 +1,0 @@
-#!lua flags=allow-oom
--- needs: job
--- A worker lives.
---   KEYS[1] P job     ARGV[2] worker     ARGV[3] what it tells of itself, or ""
---   P workers    zset  W -> when it was last heard      P about   hash  W -> what it tells of itself
-
-call("ZADD", P .. "workers", now, ARGV[2])
-if ARGV[3] ~= "" then call("HSET", P .. "about", ARGV[2], ARGV[3]) end
-return 1

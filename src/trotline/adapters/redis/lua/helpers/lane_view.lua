@@ -1,0 +1,21 @@
+-- Lanes as an operator looks at them. own: the job's own strings, or false.
+-- Adds the values of layouts.py's LaneRow for each of them, numbers with fractions as text.
+--
+-- uses shared_lanes: SHARED
+-- uses lanes: read_lane fetch
+-- uses priority_levels: waiting_in
+-- exports: view_of
+
+function view_of(views, names, own)
+  local shared = fetch(SHARED, names)
+  for i = 1, #names do
+    local lane = read_lane(names[i], own[i], shared[i])
+    local mine, at = lane[MINE], #views + 1
+    views[at + VIEW_LANE], views[at + VIEW_OWN], views[at + VIEW_STATE] = names[i], own[i] or "", lane[STATE]
+    views[at + VIEW_LEASED] = mine > 0 and lane[CLAIMS][mine + CLAIM_RUNS] or 0
+    views[at + VIEW_INTERVAL] = string.format("%.17g", lane[INTERVAL])
+    views[at + VIEW_REST_UNTIL] = string.format("%.17g", lane[REST])
+    views[at + VIEW_WHY], views[at + VIEW_WAITING] = lane[WHY], waiting_in(lane)
+  end
+  return views
+end

@@ -1,0 +1,148 @@
+-- Who is served next: lanes stand in line, now or from a moment on; lanes.lua has the map.
+--
+-- uses clock: call now
+-- uses job: max min pack_ unpack_ P book woke many
+-- uses pace: free_at credit credit_at
+-- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
+-- uses shared_lanes: SHARED LOOK touched touches change HEEDS bounds_of pack_shared tell_others
+-- uses lanes: LANES LINE not_before repaired pack_lane touch
+-- exports: lines popped popped_at crowded line_up write_lines write_lanes
+
+local LOOK_AGAIN, SOONEST = 5, 0.001
+
+lines = {}
+local later = {}
+-- What lanes were popped from a line just now, and the level of that line.
+popped, popped_at = {}, nil
+
+-- Where the lane keeps the best level in which it may be served; and whether a better one is held up by a lack of
+-- credit.
+local function best_level(lane)
+  local best, best_at, poor, rich
+  for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do
+    local level = lane[at]
+    if level % 2 == 1 then
+      if rich == nil then rich = credit(lane) >= 1 end
+      if not rich and (not poor or level < poor) then poor = level end
+    end
+    if (level % 2 == 0 or rich) and (not best or level < best) then best, best_at = level, at end
+  end
+  return best_at, poor and (not best or poor < best)
+end
+
+-- Let the lane stand in line at a level from a moment on. One that stands there already need not come again, unless it
+-- would be too late.
+local function stand(lane, at, moment)
+  if moment <= now then moment = 0 end
+  if lane[at + STAMP] ~= 0 and lane[WAKE] <= moment then return end
+  touch(lane)
+  local level, entry = lane[at], popped[lane]
+  if entry and popped_at == level then
+    -- It was popped just now, so no other entry has its stamp.
+    lane[at + STAMP] = unpack_("<I4", entry)
+  else
+    book.turns = book.turns % 4294967295 + 1
+    lane[at + STAMP] = book.turns
+    entry = pack_("<I4", book.turns) .. lane[NAME]
+  end
+  lane[WAKE] = moment
+  if moment == 0 then
+    local line = lines[level]
+    if line then line[#line + 1] = entry else lines[level] = {entry} end
+  else
+    -- Rather a millisecond early than late: then it is looked at once more.
+    later[#later + 1] = string.format("%d", moment * 1000)
+    later[#later + 1] = pack_("<i4", level) .. entry
+  end
+end
+
+local function look_later(lane, moment)
+  later[#later + 1] = string.format("%d", max(moment, now + SOONEST) * 1000)
+  later[#later + 1] = LOOK .. lane[NAME]
+end
+
+local function any_left(lane)
+  local claims = lane[CLAIMS]
+  for at = 1, #claims, CLAIM_SIZE do
+    if at ~= lane[MINE] and not is_there(claims, at) then return true end
+  end
+  return false
+end
+
+-- Lanes whose places are taken by others.
+crowded = {}
+
+-- From when on this job may be served there; nil while all places are taken. Where others are as well, it is written down
+-- what we wait for: the job that gives a place back wakes us. No job does when a pace is in force no longer.
+local function own_free_at(lane)
+  if not is_shared(lane) then return free_at(lane, HEEDS) end
+  local bounds, mine = bounds_of(lane[NAME]), lane[MINE]
+  if any_left(lane) then claim(lane, bounds) end
+  local free = free_at(lane, HEEDS)
+  if not free and lane[LEASED] > (mine > 0 and lane[CLAIMS][mine + CLAIM_RUNS] or 0) then
+    wait_for(lane, bounds, FOREVER)
+    crowded[#crowded + 1] = lane
+  elseif free and free > now then
+    wait_for(lane, bounds, free)
+  end
+  change(lane)
+  if not free or free > now + LOOK_AGAIN then look_later(lane, now + LOOK_AGAIN) end
+  return free and max(free, yields_until(lane))
+end
+
+-- Let the lane stand in line at its best level if it may be served now, or from when on it may. again: also if it stands
+-- there already, because that may be sooner now. What comes of it is written by `write_lines`.
+function line_up(lane, again)
+  local levels = lane[LEVELS]
+  if levels == 0 or lane[STATE] == PAUSED or (levels == 1 and lane[LEVELS + 1 + STAMP] ~= 0 and not again) then return end
+  local free = own_free_at(lane)
+  if not free then return end
+  if not_before[lane] then free = max(free, not_before[lane]) end
+  local best_at, poor = best_level(lane)
+  if best_at then stand(lane, best_at, free) end
+  if poor then look_later(lane, max(free, credit_at(lane))) end
+end
+
+function write_lines()
+  for level, line in pairs(lines) do
+    local length = 0
+    for from = 1, #line, 1000 do
+      length = call("RPUSH", LINE .. level, unpack(line, from, min(#line, from + 999)))
+    end
+    if length == #line then call("ZADD", P .. "levels", level, level) end
+    woke = true
+  end
+  lines = {}
+  if #later > 0 then
+    many("ZADD", P .. "rest", later)
+    later = {}
+  end
+end
+
+-- lined: all of them stand in line already.
+function write_lanes(lined)
+  local own, gone, shared = {}, {}, {}
+  for i = 1, #repaired do line_up(repaired[i], true) end
+  for i = 1, touches do
+    local lane = touched[i]
+    if lane[FREED] and is_shared(lane) then tell_others(lane) end
+    if not lined then line_up(lane) end
+    if lane[TOUCHED] == 1 then
+      local packed = pack_lane(lane)
+      if packed then
+        own[#own + 1] = lane[NAME]
+        own[#own + 1] = packed
+      elseif lane[KEPT] then
+        gone[#gone + 1] = lane[NAME]
+      end
+    end
+    if lane[CHANGED] then
+      shared[#shared + 1] = lane[NAME]
+      shared[#shared + 1] = pack_shared(lane)
+    end
+  end
+  write_lines()
+  many("HSET", LANES, own)
+  many("HDEL", LANES, gone)
+  many("HSET", SHARED, shared)
+end

@@ -1,0 +1,143 @@
+-- Lanes that stand in line get their turns, and hand out tasks. Part of lease.lua, whose arguments it reads.
+--
+-- uses clock: call now
+-- uses job: sub floor ceil max min pack_ unpack_ P book
+-- uses pace: reserve given_up forgive credit spend
+-- uses lane_sharing: is_shared claim yields_until portion
+-- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
+-- uses lanes: LANES LINE lanes not_before read_lane fetch touch
+-- uses priority_levels: find_level close_level queue has_waiting
+-- uses ready_lanes: popped popped_at line_up write_lines
+-- uses graveyard: wrap bury_waiting
+-- exports: limit shards shard served reply held high_water serve_level
+
+local MOST = 1000
+local QUANTUM, MANY, TOGETHER = 8, 32, 0.1
+local BURIED = 500
+-- A lane that cannot be served, or was served, must not stand in line in this call once more.
+local SOON = 0.001
+
+limit, shards, shard = min(tonumber(ARGV[3]), MOST), tonumber(ARGV[8]), tonumber(ARGV[9])
+local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
+reply, held, served = {0, -1, 0, 0, false, 0, ""}, {}, 0
+-- Above it what came last goes first: a site is then read branch by branch, and what waits grows with its depth and not
+-- with its breadth.
+high_water = HIGH_WATER
+
+-- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
+-- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
+local together = limit >= MANY and HORIZON or TOGETHER
+
+local function hand_out(lane, level, blobs, start)
+  local head, interval, at, count = wrap(lane[NAME], level), lane[INTERVAL], #reply, #blobs
+  local token = (book.leases + served) * shards + shard
+  reply[at + 1], reply[at + 2] = lane[NAME], count
+  at = at + 2
+  for i = 1, count do
+    local blob = blobs[i]
+    -- Whole microseconds: a reply has no fractions.
+    reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, blob
+    at = at + 2
+    token = token + shards
+    held[2 * (served + i) - 1], held[2 * (served + i)] = pack_(TOKEN_FORM, token), head .. blob
+    start = start + interval
+  end
+  served = served + count
+  lane[NEXT] = start
+  run(lane, count)
+  local claims, mine = lane[CLAIMS], lane[MINE]
+  claims[mine + CLAIM_USED], claims[mine + CLAIM_WANTS] = now, 0
+end
+
+local function pop(key, count)
+  local command = book.waiting - served > high_water and "RPOP" or "LPOP"
+  if count == 1 then return {call(command, key) or nil} end
+  return call(command, key, count) or {}
+end
+
+-- Nothing of this lane is asked for any more: some of what waits there is buried.
+local function give_up(lane, why)
+  bury_waiting(lane, why, BURIED)
+  if not has_waiting(lane) then
+    forgive(lane)
+    change(lane)
+  end
+  not_before[lane] = now + SOON
+end
+
+-- Up to so many tasks of one level of a lane.
+local function serve(lane, at, wanted)
+  local hopeless = lane[SINCE] > 0 and given_up(lane, patience)
+  if hopeless then return give_up(lane, hopeless) end
+  claim(lane, bounds_of(lane[NAME]))
+  change(lane)
+  local meets = is_shared(lane)
+  local other = meets and yields_until(lane) or 0
+  local places, start = 0, 0
+  if other == 0 then places, start = reserve(lane, portion(lane, wanted), HEEDS) end
+  local level = lane[at]
+  local retry = level % 2 == 1
+  if retry then places = min(places, floor(credit(lane))) end
+  if places <= 0 then
+    not_before[lane] = max(now + SOON, other)
+    return
+  end
+  local key = queue(lane, level)
+  local blobs = pop(key, places)
+  local count = #blobs
+  if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
+  if count == 0 then return end
+  hand_out(lane, level, blobs, start)
+  if meets then
+    postpone(lane)
+    -- One turn a call: others may come in between.
+    not_before[lane] = now + SOON
+  end
+  if retry then spend(lane, 0, count, share) else spend(lane, count, 0, share) end
+end
+
+-- How many tasks a lane gives at one turn while others stand in line.
+local function turn_size(lane)
+  local interval = lane[INTERVAL]
+  if interval * (QUANTUM - 1) <= together then return QUANTUM end
+  return 1 + floor(together / interval)
+end
+
+local visited = 0
+
+-- Lanes that stand in line at a level share what is left of the batch.
+function serve_level(level)
+  -- As many lanes as will be needed, by what those before them gave: one that is popped and not needed would have to be
+  -- put back.
+  local wanted = ceil((limit - served) / max(1, visited > 0 and served / visited or QUANTUM))
+  local line = call("LPOP", LINE .. level, wanted)
+  if not line then
+    call("ZREM", P .. "levels", level)
+    return
+  end
+  local names, stamps, count = {}, {}, #line
+  for i = 1, count do
+    local stamp, at = unpack_("<I4", line[i])
+    names[i], stamps[i] = sub(line[i], at), stamp
+  end
+  local own, shared = fetch(LANES, names), fetch(SHARED, names)
+  popped, popped_at, visited = {}, level, visited + count
+  for i = 1, count do
+    local name = names[i]
+    local lane = lanes[name] or own[i] and read_lane(name, own[i], shared[i])
+    local at = lane and find_level(lane, level)
+    if at and lane[at + STAMP] == stamps[i] then
+      lane[at + STAMP], lane[WAKE], popped[lane] = 0, 0, line[i]
+      touch(lane)
+      if lane[STATE] ~= PAUSED then
+        local left, after = limit - served, count - i
+        local most = after == 0 and left or ceil(left / (after + 1))
+        if count == wanted and most > 1 then most = min(most, turn_size(lane)) end
+        serve(lane, at, most)
+      end
+      line_up(lane)
+    end
+  end
+  popped = {}
+  write_lines()
+end

@@ -1,0 +1,20 @@
+#!lua flags=no-writes
+-- Who works on the job.
+--   KEYS[1] P job     gives now (microseconds), then for each worker what layouts.py calls WorkerRow
+--
+-- uses clock: call now
+-- uses job: floor P
+
+local rows = {floor(now * 1e6 + 0.5)}
+local heard = call("ZRANGE", P .. "workers", 0, -1, "WITHSCORES")
+for i = 1, #heard, 2 do
+  local name = heard[i]
+  local done, failed = unpack(call("HMGET", P .. "figures", "d" .. name, "f" .. name), 1, 2)
+  for _, value in ipairs({
+    name, floor(tonumber(heard[i + 1]) * 1e6 + 0.5), call("HLEN", P .. "held:" .. name), done or "0",
+    failed or "0", call("HGET", P .. "about", name) or "",
+  }) do
+    rows[#rows + 1] = value
+  end
+end
+return rows

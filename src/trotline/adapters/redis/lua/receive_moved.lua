@@ -1,0 +1,33 @@
+#!lua
+-- Tasks that moved here from another shard. They are known already, so nothing is asked but whether this very move was
+-- made before. Its mark stays for longer than a call can be late: a worker that was frozen may bring the move once more
+-- when the shard that they left has let them go already.
+--   KEYS[1] P job     ARGV[2] msgpack: names of lanes, and for each task what layouts.py
+--   calls MovedTask
+--
+--   P moved    zset of marks: fingerprint and number of redirects -> when it was made
+--
+-- uses clock: call now
+-- uses job: P book reopened many close_books
+-- uses lanes: lanes load_lanes
+-- uses priority_levels: wait_in
+-- uses ready_lanes: write_lanes
+
+local KEEP, REMOVED = 600, 2000
+
+local names, tasks = unpack(cmsgpack.unpack(ARGV[2]), 1, 2)
+load_lanes(names)
+for at = 1, #tasks, MOVED_SIZE do
+  if call("ZADD", P .. "moved", "NX", now, tasks[at + MOVED_MARK]) == 1 then
+    local lane, wait = lanes[names[tasks[at + MOVED_LANE]]], tasks[at + MOVED_WAIT]
+    wait_in(lane, tasks[at + MOVED_LEVEL], tasks[at + MOVED_BLOB], wait > 0 and now + wait or 0)
+    book.waiting = book.waiting + 1
+    book.entered = book.entered + 1
+    reopened = true
+  end
+end
+local old = call("ZRANGEBYSCORE", P .. "moved", "-inf", now - KEEP, "LIMIT", 0, REMOVED)
+if #old > 0 then many("ZREM", P .. "moved", old) end
+write_lanes()
+close_books()
+return 1

@@ -1,0 +1,22 @@
+#!lua flags=allow-oom
+-- The job is forgotten: its places in these lanes are free, and its bounds are in force no more.
+--   KEYS[1] P job     ARGV[2...] names of lanes
+--
+-- uses lane_sharing: drop_claim
+-- uses shared_lanes: change tell_others
+-- uses lanes: lanes load_lanes
+-- uses ready_lanes: write_lanes
+
+local names = {}
+for i = 2, #ARGV do names[i - 1] = ARGV[i] end
+load_lanes(names)
+for i = 1, #names do
+  local lane = lanes[names[i]]
+  if lane[MINE] > 0 then
+    drop_claim(lane, lane[MINE])
+    change(lane)
+    tell_others(lane, true)
+  end
+end
+write_lanes(true)
+return #names

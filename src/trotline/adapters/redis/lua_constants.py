@@ -1,0 +1,131 @@
+"""Constants of the Lua scripts: every number that Python knows too comes from there, by the same name.
+
+scripts.py puts the values in the places of the names. So a .lua file may use any of these names, and defines none.
+"""
+
+import json
+import struct
+from math import isinf
+
+from trotline.adapters.redis import lane_view, layouts, task_codec
+from trotline.ports.frontier import DEAD_AFTER, DEATHS, HIGH_WATER, HORIZON, KILLS
+from trotline.rules import adaptive_pace, bloom_filter, counter_names, lane_sharing, pace
+from trotline.rules.retries import LATER_BY
+
+Value = float | str
+
+
+def _named(module: object, *names: str) -> dict[str, Value]:
+    return {name: getattr(module, name) for name in names}
+
+
+def _places(prefix: str, names: tuple[str, ...]) -> dict[str, Value]:
+    """Positions in an array of its own."""
+    return {f"{prefix}{name.upper()}": place for place, name in enumerate(names, 1)}
+
+
+def _offsets(prefix: str, names: tuple[str, ...]) -> dict[str, Value]:
+    """Where a value stands after the first one, in a flat array of many; and how many there are."""
+    return {f"{prefix}{name.upper()}": place for place, name in enumerate((*names, "size"))}
+
+
+def _form(form: struct.Struct) -> str:
+    """As Lua's struct library writes it."""
+    return form.format.replace("i", "i4").replace("I", "I4")
+
+
+_RULES: dict[str, Value] = {
+    "DEAD_AFTER": DEAD_AFTER,
+    "HORIZON": HORIZON,
+    "DEATHS": DEATHS,
+    "KILLS": KILLS,
+    "HIGH_WATER": HIGH_WATER,
+    "LATER_BY": LATER_BY,
+    **_named(
+        pace,
+        "BREAKER", "NEAR", "ROBOTS_GOOD_FOR", "RETRY_ALLOWANCE", "RETRY_DRIP", "FAILING", "UNCAPPED", "PAUSE",
+    ),
+    **_named(
+        adaptive_pace,
+        "FIRST_REST", "LONGEST_REST", "THROTTLE_REST", "SLOWEST_STEP", "CALM_FOR", "SHORTEST_CALM", "LONGEST_CALM",
+        "RECOVER", "RISING", "JITTER", "LATENCY_WEIGHT", "USUAL_WEIGHT", "SLOWER_BY_LATENCY", "SLOWER_BY_FAILURE",
+        "FORGET", "NO_TROUBLE", "DIP", "FIRST_GUESS", "NEXT_GUESS", "BAN_LIMIT", "CALMEST", "REST_SPREAD", "ENOUGH",
+        "LONGER_PHASE", "INSTANT", "DOUBLINGS", "ROBOTS_AGAIN",
+    ),
+    **_named(lane_sharing, "IN_FORCE", "YIELD", "PORTION", "FORGETS"),
+    **_named(counter_names, "MOST_NAMES", "MOST_REJECTS", "NEVER_FOLDED", "NOT_KEPT"),
+    "VERDICTS": f" {' '.join(sorted(counter_names.VERDICTS))} ",
+    "BLOCK_BYTES": bloom_filter.BLOCK // 8,
+    "PER_PARTITION": bloom_filter.PER_PARTITION,
+}  # fmt: skip
+
+_LAYOUTS: dict[str, Value] = {
+    **_places("", layouts.LANE),
+    "STAMP": 1,
+    **_places("BOUND_", pace.Bounds.__struct_fields__),
+    **{state.name: number for number, state in enumerate(lane_view.STATES)},
+    "MOST_LEVELS": lane_view.MOST_LEVELS,
+    **_offsets("CLAIM_", layouts.CLAIM),
+    **_offsets("TASK_", layouts.NewTask._fields),
+    **_offsets("MOVED_", layouts.MovedTask._fields),
+    **{f"END_{kind.name}": kind.value for kind in layouts.EndKind},
+    **_offsets("ENDING_", layouts.Ending._fields),
+    **_places("MORE_", layouts.EndingMore._fields),
+    **_offsets("REJECT_", layouts.RejectedRow._fields),
+    **_offsets("REVISIT_", layouts.RevisitRow._fields),
+    **_places("REPLY_", layouts.LeaseReply._fields),
+    **_offsets("VIEW_", layouts.LaneRow._fields),
+    **_offsets("PARCEL_", layouts.ParcelRow._fields),
+    **_places("LAYER_", bloom_filter.Layer.__struct_fields__),
+}
+
+_FORMS: dict[str, Value] = {
+    "BOOKS_FORM": layouts.BOOKS_FORM,
+    "SHARED_FORM": _form(layouts.SHARED_LANE),
+    "SHARED_BYTES": layouts.SHARED_LANE.size,
+    "CALM_FORM": _form(layouts.CALM_LANE),
+    "CALM_BYTES": layouts.CALM_LANE.size,
+    "BOUNDS_FORM": _form(layouts.BOUNDS),
+    "BOUNDS_BYTES": layouts.BOUNDS.size,
+    "CLAIM_FORM": _form(layouts.PACKED_CLAIM),
+    "CLAIM_BYTES": layouts.PACKED_CLAIM.size,
+    "TOKEN_FORM": ">I6",
+    "TOKENS_FORM": ">I6I6",
+    "COUNTS_FORM": task_codec.COUNTS_FORM,
+    "LEVEL_BYTES": task_codec.LEVEL_BYTES,
+    "LANE_HEAD_BYTES": lane_view.HEAD.size,
+    "LANE_LEVELS": lane_view.HEAD.size + 1,
+    "PAIR_BYTES": lane_view.LEVEL.size,
+    "WAKE_BYTES": lane_view.WAKE.size,
+    "SPREAD_STEP": task_codec.STEP,
+    "FINGERPRINT_HALF": task_codec.HALF,
+    "SPREADS": 2 * task_codec.HALF / task_codec.STEP,
+    # c0: as many bytes as the number before it says.
+    "PARCEL_FORM": _form(task_codec.PARCEL) + "c0",
+    "GRAVE_FORM": _form(task_codec.GRAVE) + "c0I4c0",
+    "REJECT_FORM": _form(task_codec.REJECT) + "c0",
+    "BLOB_VERSION": task_codec.VERSION,
+    "BLOB_BYTES": task_codec.HEAD.size,
+    "BLOB_FINGERPRINT": task_codec.FINGERPRINT.start + 1,
+    "BLOB_COUNTS": task_codec.COUNTS.start + 1,
+    "BLOB_AFTER_COUNTS": task_codec.COUNTS.stop + 1,
+    "BLOB_DEPTH": task_codec.DEPTH.start + 1,
+}
+
+_LIMITS: dict[str, Value] = {
+    "RETURNED_AT_ONCE": 500,
+    "TEMPLATE_NUMBERS": layouts.TEMPLATE_NUMBERS,
+    "MOST_TEMPLATES": layouts.MOST_TEMPLATES,
+}
+"""Of one call, where several scripts keep them."""
+
+CONSTANTS: dict[str, Value] = {**_RULES, **_LAYOUTS, **_FORMS, **_LIMITS}
+
+
+def lua_value(value: Value) -> str:
+    """As a Lua script writes it."""
+    if isinstance(value, str):
+        return json.dumps(value)
+    if isinf(value):
+        return "math.huge"
+    return f"{value:.17g}"
