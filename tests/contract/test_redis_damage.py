@@ -8,6 +8,7 @@ import pytest
 from tests.contract.redis_servers import RedisBench
 
 from trotline.adapters.redis.delete_job import pairs
+from trotline.errors import FrontierError
 from trotline.model.task import SOON
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract import Client
@@ -135,3 +136,15 @@ async def test_tasks_whose_form_cannot_be_read_are_buried_and_the_others_go_on(b
 
     assert [grave.why.partition(":")[0] for grave in await anew.graves()] == ["undecodable"] * 2
     assert await anew.finished()
+
+
+async def test_shared_lanes_of_another_kind_are_explained_in_plain_words(bench: RedisBench) -> None:
+    frontier = await bench.open()
+    await frontier.put(tasks(3))
+    await write(frontier, "DEL", SHARED)
+    await write(frontier, "SET", SHARED, b"x")
+    with pytest.raises(FrontierError, match="holds another kind of value") as caught:
+        await frontier.lease(WORKER, 1)
+    assert "script:" not in str(caught.value)
+    assert SHARED in caught.value.hint
+    assert "trotline jobs --forget" in caught.value.hint

@@ -43,13 +43,13 @@ def page(page: Page):
     yield Thing(name=page.title or page.url, where=page.url)
 
 if os.environ.get("BREAK"):
-    from trotline.config import components
+    from trotline.config import backends, components
 
     def broken(*_, **__):
         key, token = os.environ["SHOP_KEY"], os.environ["SHOP_TOKEN"]
         raise RuntimeError(f"https://anna:{key}@a.test/?token=CANARY with {token}")
 
-    setattr(components, os.environ["BREAK"], broken)
+    setattr(backends if os.environ["BREAK"] == "open_jobs" else components, os.environ["BREAK"], broken)
 """
 
 

@@ -24,6 +24,7 @@ _SCHEMES = {
 
 _CHANGED = "Another program changed what Trotline keeps there."
 _SEE = f"{_CHANGED} See whose it is: trotline jobs; forget that job: trotline jobs --forget ID"
+_SHARED = "If every job says so, it is trotline:{0}:lanes, which they share: restore it from a backup."
 
 
 class WrongKind(FrontierError):
@@ -77,7 +78,7 @@ def explained(error: Exception, place: str, *, tls: bool = False) -> FrontierErr
     if isinstance(error, AWAY):
         return _unreached(text, place, tls)
     if word == "WRONGTYPE":
-        return WrongKind(f"a key of this job at {place} holds another kind of value", hint=_SEE)
+        return WrongKind(f"a key of this job at {place} holds another kind of value", hint=f"{_SEE}. {_SHARED}")
     if "script:" in text:
         return FrontierError(f"what {place} keeps of this job cannot be read: {_short(_said_in_lua(text))}", hint=_SEE)
     return FrontierError(f"{place} answered: {text[:300]}")
