@@ -33,6 +33,7 @@ class JobsContract:
         assert (job.finished_at, job.announced) == (None, False)
         assert await jobs.latest("shop") == job
         assert await jobs.all() == [job]
+        assert jobs.unreadable() == ()
 
     async def test_j1_every_start_is_a_job_of_its_own(self, jobs: Jobs) -> None:
         started = [await jobs.start(spider, RULES) for spider in ("shop", "shop", "news")]
