@@ -193,7 +193,7 @@ TASK = Task(url="https://shop.example/", route="page", fingerprint=1)
 
 
 async def test_a_server_that_is_away_is_asked_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trotline.commands.feed.LOOK_AGAIN", 0.0)
+    monkeypatch.setattr("trotline.commands.feed.RECHECK", 0.0)
     frontier, said = Flaky(2), []
     feed = open_feed(opened(frontier), "redis://queue", 100, said.append)
     assert await feed.put([TASK]) == [Admission.NEW]

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from trotline.config import backends
-from trotline.coordinator.seed_feed import HIGH_WATER, LOOK_AGAIN, Feed
+from trotline.coordinator.seed_feed import HIGH_WATER, RECHECK, SeedFeed
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Progress
 from trotline.model.lease import Admission
@@ -27,10 +27,10 @@ def open_feed(
     high_water: int,
     say: Callable[[str], None],
     *,
-    leads: Callable[[], bool] = lambda: True,
-) -> Feed:
+    is_leader: Callable[[], bool] = lambda: True,
+) -> SeedFeed:
     """Waits above the high water; `say` hears why it waits, and nothing when it goes on."""
-    return Feed(_Patient(opened, url, say), LoopClock(), high_water, leads=leads, say=say)
+    return SeedFeed(_Patient(opened, url, say), LoopClock(), high_water, is_leader=is_leader, report=say)
 
 
 class LoopClock:
@@ -70,7 +70,7 @@ class _Patient:
                 if now >= until:
                     raise
                 self._say(f"the frontier is away, and asked again: {error.what}")
-                await asyncio.sleep(LOOK_AGAIN)
+                await asyncio.sleep(RECHECK)
             else:
                 if until is not None:
                     self._say("")
