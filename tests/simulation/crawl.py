@@ -29,7 +29,7 @@ from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.marker import Marker
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.parts import WorkerParts, WorkerPolicy
 from trotline.worker.worker import Worker
 
 WORKERS = 3
@@ -81,7 +81,7 @@ class Verdict(msgspec.Struct):
 
 def _most_leases_allowed() -> int:
     # Slots, half as many ahead, and the bounded commit queue behind them, per incarnation that may hold some.
-    return WORKERS * 2 * (SLOTS + SLOTS // 2 + Policy().backlog)
+    return WORKERS * 2 * (SLOTS + SLOTS // 2 + WorkerPolicy().backlog)
 
 
 def simulate(
@@ -196,7 +196,7 @@ class Crawl:
             await asyncio.sleep(self.chance.uniform(0.1, 20))
 
     def _worker(self, node: Node, frontier: Any) -> Worker:
-        tools = Tools(
+        tools = WorkerParts(
             job="sim-1",
             frontier=frontier,
             fetcher=CutFetcher(self.web, node),
@@ -206,7 +206,7 @@ class Crawl:
             marker=Marker(),
             chance=random.Random(self.chance.random()),
         )
-        worker = Worker(node.name, self.spider, tools, Policy(slots=SLOTS, batch=8, grace=5.0))
+        worker = Worker(node.name, self.spider, tools, WorkerPolicy(slots=SLOTS, batch=8, grace=5.0))
         if self.break_it is not None:
             self.break_it(worker)
         return worker

@@ -27,7 +27,7 @@ from trotline.rules.charset_prescan import named_in
 from trotline.rules.child_output import Printed
 from trotline.rules.conditional_requests import validator_of
 from trotline.rules.robots import Prefilter, for_agent
-from trotline.rules.traps import TrapWatch
+from trotline.rules.traps import TrapDetector
 from trotline.rules.urls import Address, read, resolve
 from trotline.rules.verdicts import retry_after
 from trotline.spider.embedded_json import assigned, json_ld
@@ -216,7 +216,7 @@ def head_in_bytes(size: int) -> None:
 def url_of(text: str) -> None:
     address = read(text)
     if isinstance(address, Address):
-        TrapWatch().why(address, 2e9)
+        TrapDetector().why(address, 2e9)
 
 
 def page(status: int = 200, body: bytes = b"", **headers: str) -> Answer:

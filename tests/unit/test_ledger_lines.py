@@ -25,10 +25,10 @@ from trotline.model.visit_row import VisitRow
 from trotline.ports.robots import UNMARKED, Marked, Permission
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
-from trotline.worker.tools import Policy
+from trotline.worker.parts import WorkerPolicy
 from trotline.worker.visit import Visitor
 
-_POLICY = Policy(batch=4)
+_POLICY = WorkerPolicy(batch=4)
 
 
 class LedgerSink(DiarySink):
@@ -168,7 +168,7 @@ def test_secrets_of_a_url_are_not_in_its_line():
 # The committer
 
 
-def commit(sink: Any, *visits: Any, policy: Policy = _POLICY) -> DiaryFrontier:
+def commit(sink: Any, *visits: Any, policy: WorkerPolicy = _POLICY) -> DiaryFrontier:
     frontier = DiaryFrontier([])
 
     async def story() -> None:
@@ -226,7 +226,7 @@ def test_a_sink_that_knows_nothing_of_visits_is_handed_none():
 def test_a_policy_without_visits_leaves_the_ledger_alone():
     sink = LedgerSink()
 
-    commit(sink, visit(1, records=["a"]), visit(2), policy=Policy(batch=4, visits=False))
+    commit(sink, visit(1, records=["a"]), visit(2), policy=WorkerPolicy(batch=4, visits=False))
 
     assert sink.lines == {}
     assert sink.rows == {"a"}

@@ -11,7 +11,7 @@ from trotline.model.answer import Answer
 from trotline.model.outcome import Bury, Done
 from trotline.model.row import Unstorable, row_of
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.finished_visit import Visit
+from trotline.worker.finished_visit import FinishedVisit
 from trotline.worker.visit import Visitor
 
 
@@ -20,7 +20,7 @@ class Once:
         return Answer(url=task.url, status=200, headers=HTML, body=b'<h1>page</h1><a href="/child">child</a>')
 
 
-def visited(handler) -> Visit:
+def visited(handler) -> FinishedVisit:
     """What becomes of a page that is read by this handler."""
     spider = Spider("s", robots=False, hosts=["h.test"])
     spider.page(key="name", name="page")(handler)

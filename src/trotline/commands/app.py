@@ -19,7 +19,7 @@ from trotline.ports.sink import RecordWriter, Sink
 from trotline.processes.supervised_child import worker_name
 from trotline.spider.spider import Spider
 from trotline.worker.marker import Marker
-from trotline.worker.tools import Policy, Tools
+from trotline.worker.parts import WorkerParts, WorkerPolicy
 from trotline.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class App:
             spider, allow_private=self._allow_private, allow=self._allow, proxy=self._proxy, slots=slots
         )
         try:
-            tools = Tools(
+            tools = WorkerParts(
                 job=job.id,
                 frontier=(await self._open(job)).frontier,
                 fetcher=fetcher,
@@ -114,7 +114,7 @@ class App:
                 marker=Marker(),
                 chance=components.open_chance(),
             )
-            worker = Worker(worker_name(0), spider, tools, Policy(slots=slots, max_pages=max_pages))
+            worker = Worker(worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages))
             beating = asyncio.create_task(_beat(tools.frontier, worker.name))
             try:
                 await worker.run()

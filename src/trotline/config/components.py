@@ -108,13 +108,13 @@ def open_robots(fetcher: "HttpFetcher", spider: "Spider", cache: "SharedCache | 
 
 def open_gate(spider: "Spider") -> "Gate":
     from trotline.frontier.gate import Gate
-    from trotline.rules.traps import TrapRules, TrapWatch
+    from trotline.rules.traps import TrapDetector, TrapRules
     from trotline.rules.urls import UrlRules
 
     return Gate(
         spider.scope,
         spider.urls or UrlRules(),
-        TrapWatch(spider.traps or TrapRules()),
+        TrapDetector(spider.traps or TrapRules()),
         site=spider.name,
         retries=spider.retries,
         pool=spider.pool,

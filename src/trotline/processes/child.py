@@ -24,7 +24,7 @@ from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.spider.spider import Spider
 from trotline.worker.marker import SIZE, Marker
-from trotline.worker.tools import Tools
+from trotline.worker.parts import WorkerParts
 from trotline.worker.worker import Worker
 
 TURN: Seconds = 0.5
@@ -113,7 +113,7 @@ async def _work(orders: Orders, spider: Spider) -> int:
     )
     validators = components.open_validators(orders.frontier, orders.job, orders.sink, spider)
     cache = backends.open_shared_cache(orders.frontier, "robots") if spider.robots else None
-    tools = Tools(
+    tools = WorkerParts(
         job=orders.job.id,
         frontier=opened.frontier,
         fetcher=fetcher,

@@ -4,7 +4,7 @@ import msgspec
 
 from trotline.model.job import Job
 from trotline.model.proxy import Proxy
-from trotline.worker.tools import Policy
+from trotline.worker.parts import WorkerPolicy
 
 
 class Orders(msgspec.Struct, frozen=True, kw_only=True):
@@ -15,7 +15,7 @@ class Orders(msgspec.Struct, frozen=True, kw_only=True):
     frontier: str
     sink: str
     job: Job
-    policy: Policy
+    policy: WorkerPolicy
     allow_private: bool
     allow: tuple[str, ...] = ()
     proxy: Proxy | None = None

@@ -19,8 +19,8 @@ from trotline.processes.child_process import Launched
 from trotline.processes.fork_client import Nursery
 from trotline.processes.supervised_child import start_child, worker_name
 from trotline.spider.spider import Spider
+from trotline.worker.parts import WorkerPolicy
 from trotline.worker.supervisor import Child, Supervisor
-from trotline.worker.tools import Policy
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ class Crew:
                 frontier=plan.frontier,
                 sink=plan.sink,
                 job=self._opened.job,
-                policy=Policy(
+                policy=WorkerPolicy(
                     slots=plan.slots,
                     prefetch=plan.prefetch,
                     max_pages=pages,
@@ -167,7 +167,7 @@ class Crew:
             return self._launched.pop()
         if self._nursery is not None:
             return self._nursery.launch()
-        if self._supervisor.deaths.restarts:
+        if self._supervisor.stats.restarts:
             # It takes as long to be ready as a new interpreter: this once, a new interpreter it is.
             self._nursery = Nursery()
         return None

@@ -57,7 +57,7 @@ _SAYS_NOT_FOUND = re.compile(
 _BEGINNING = 2_000
 
 
-class Likeness(msgspec.Struct, frozen=True):
+class Similarity(msgspec.Struct, frozen=True):
     """What is to be said about a page whose text is that of others."""
 
     tally: str
@@ -71,7 +71,7 @@ class Likeness(msgspec.Struct, frozen=True):
     """Its numbers and pictures are those of another page, too."""
 
 
-class DuplicateWatch:
+class DuplicateDetector:
     """Counts pages that have the same text. Holds at most some thousand texts (as hashes) and lanes."""
 
     def __init__(self, rules: TrapRules | None = None) -> None:
@@ -100,7 +100,7 @@ class DuplicateWatch:
 
     def look(
         self, lane: str, url: str, text: bytes, pictures: Callable[[], bytes] = bytes, weight: int = 1
-    ) -> Likeness | None:
+    ) -> Similarity | None:
         """None: there is nothing to say about this page. `pictures` is asked only if its text is known."""
         plain = _without_echoes(url, text)
         core = plain.translate(None, _DIGITS)
@@ -118,17 +118,17 @@ class DuplicateWatch:
         says_so = _SAYS_NOT_FOUND.search(text, 0, _BEGINNING) is not None
         return self._said(lane, exact > weight, alike > ALIKE_FROM, says_so)
 
-    def led_to(self, lane: str, likeness: Likeness, links: int) -> None:
+    def led_to(self, lane: str, likeness: Similarity, links: int) -> None:
         """So many new links stood on a page like that."""
         if links:
             _count(self._led_to, (lane, likeness.trap, likeness.repeats), links, 4 * _LANES)
 
-    def _said(self, lane: str, repeats: bool, alike: bool, says_so: bool) -> Likeness:
+    def _said(self, lane: str, repeats: bool, alike: bool, says_so: bool) -> Similarity:
         trap = NOT_FOUND if says_so else SAME_TEXT
         budget = self.rules.soft_404 if says_so else self.rules.same_text
         used = self._led_to.get((lane, trap, repeats), 0)
         room = max(0, budget * (1 if repeats else NUMBERS_TOO) - used) if budget else None
-        return Likeness(SOFT_404 if says_so else SAME, trap, room, alike=alike, repeats=repeats)
+        return Similarity(SOFT_404 if says_so else SAME, trap, room, alike=alike, repeats=repeats)
 
 
 def text_number(url: str, text: bytes) -> int:

@@ -59,7 +59,7 @@ class TrapRules(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"trap rule {name} is below 0; write 0 to switch it off")
 
 
-class TrapWatch:
+class TrapDetector:
     """What was seen so far of each pattern, bounded; and what was caught."""
 
     def __init__(self, rules: TrapRules | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What a worker is handed."""
+"""What a worker is given: ports and limits."""
 
 import random
 from collections.abc import Callable
@@ -15,11 +15,11 @@ from trotline.ports.frontier import Frontier
 from trotline.ports.robots import Robots
 from trotline.ports.sink import Sink
 from trotline.ports.validators import Validators
-from trotline.worker.field_stats import Noticing
+from trotline.worker.field_stats import FieldStats
 from trotline.worker.marker import Marker
 
 
-class Tools(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     """The job's id, for the ledger."""
     frontier: Frontier
@@ -29,35 +29,35 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     robots: Robots | None = None
     """None: the spider does not ask robots.txt."""
     validators: Validators | None = None
-    """None: no route asks conditionally."""
+    """None: no route makes conditional requests."""
     marker: Marker
-    noticing: Noticing = msgspec.field(default_factory=Noticing)
-    """Fields and selectors that authors are warned of."""
+    field_stats: FieldStats = msgspec.field(default_factory=FieldStats)
+    """For warnings about fields and selectors."""
     chance: random.Random
     evidence: Evidence | None = None
-    """None: bodies of pages that brought a worker down are not kept."""
+    """None: bodies of pages that crashed a worker are not saved."""
     out_of_memory: Callable[[], NoReturn] | None = None
-    """How to end the process when a page has used up its memory. None: the page's handler has failed, no more."""
+    """Ends the process when a page exhausts its memory. None: only the page's handler fails."""
 
 
-class Policy(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerPolicy(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 16
-    """Visits at the same time."""
+    """Concurrent visits."""
     max_pages: int | None = None
-    """Stop leasing after so many."""
+    """Stop leasing after this many."""
     prefetch: int | None = None
-    """Tasks held ready beyond the slots; None: as many as the worker's speed asks for."""
+    """Leases held beyond the number of slots; None: by the worker's speed."""
     batch: int = 64
     """Visits per commit, and leases per call."""
     commit_every: Seconds = 0.05
-    """A finished visit waits at most this long for company."""
+    """A finished visit waits at most this long for its batch to fill."""
     backlog: int = 512
-    """Finished visits that may wait to be stored before leasing stops: the backpressure."""
+    """Backpressure: leasing stops while more finished visits wait to be stored."""
     memory: int = 1024 * MIB
-    """Bytes that one worker process may use."""
+    """Memory limit of one worker process, in bytes."""
     visits: bool = True
-    """A line in the ledger for every visit, if the sink keeps one."""
+    """Write a ledger row for every visit, if the sink has a ledger."""
     storage_patience: Seconds = 600.0
-    """A file of this machine that cannot be written (a full disk) is waited for this long."""
+    """How long writes to a local file are retried (full disk)."""
     grace: Seconds = 30.0
     """After a stop, visits in flight may take this long to finish."""
