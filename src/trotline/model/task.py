@@ -7,11 +7,11 @@ import msgspec
 from trotline.model.time import Moment
 
 SOON = 20
-"""Priority of work that should go first: what a listing led to."""
+"""Priority of work that goes first: the pages behind a listing."""
 NORMAL = 50
-"""Priority when nobody says otherwise."""
+"""The default priority."""
 LATER = 80
-"""Priority of work that can wait: listings, so that pending work stays small."""
+"""Priority of work that can wait: listings, so that the queue stays small."""
 
 
 _SHORT = {
@@ -20,7 +20,7 @@ _SHORT = {
     "parent": "q", "session": "e", "chain": "h", "method": "m", "headers": "j", "body": "b", "hops": "i",
     "throttled": "g", "meta": "t",
 }  # fmt: skip
-"""Names on the wire: a frontier holds millions of tasks, and their field names would outweigh their URLs."""
+"""Field names on the wire: short, as a frontier holds millions of tasks."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename=_SHORT):
@@ -33,9 +33,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     url: str
     route: str
     lane: str = ""
-    """The politeness bucket: the host (with its port, unless it is the default one), or what the author says."""
+    """The rate-limit bucket: by default the host (with its port, unless it is the default one)."""
     fingerprint: int = 0
-    """Identity as a signed 64-bit number; 0 means: not through the gate yet."""
+    """Identity as a signed 64-bit number; 0: not through the gate yet."""
     key: str | None = None
     """Explicit identity instead of the URL."""
     priority: int = NORMAL
@@ -52,9 +52,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     created_at: Moment = 0.0
     not_before: Moment = 0.0
     parent: str = ""
-    """The URL of the page that led here."""
+    """The URL of the page that links here."""
     session: str = ""
-    """Whose cookies travel with it."""
+    """The session whose cookies are sent."""
     chain: str = ""
     """Tasks of one chain run one after another."""
     method: str = "GET"
@@ -63,11 +63,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename
     hops: int = 0
     """Redirects followed so far."""
     throttled: int = 0
-    """Visits that ended without an answer and cost no attempt: the site said "too fast", or had closed the idle
-    connection."""
+    """Visits that cost no attempt: rate limited (429), or an idle connection was closed."""
     meta: dict[str, Any] = {}
 
     @property
     def id(self) -> str:
-        """The task's name in the CLI and in the seeds' JSON form."""
+        """The task's id in the CLI and in the JSON form of seeds."""
         return f"{self.fingerprint & 0xFFFFFFFFFFFFFFFF:016x}"
