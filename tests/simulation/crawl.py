@@ -248,7 +248,7 @@ def remember_before_settle(worker: Worker) -> None:
     settle = committer._settle
 
     async def settle_late(batch):  # type: ignore[no-untyped-def]
-        await worker._tools.validators.remember([visit.seen for visit in batch if visit.seen])  # type: ignore[union-attr]
+        await worker._parts.validators.remember([visit.seen for visit in batch if visit.seen])  # type: ignore[union-attr]
         await settle(batch)
 
     committer._settle = settle_late  # type: ignore[method-assign]

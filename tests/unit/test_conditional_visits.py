@@ -241,8 +241,8 @@ def test_a_task_that_cannot_be_kept_buries_the_page_that_made_it(meta):
     visit, _ = visited(spider(gives=gives), None)
 
     assert isinstance(visit.outcome, Bury)
-    assert visit.outcome.why.startswith("handler: OddValue at test_conditional_visits.py:")
-    assert visit.outcome.detail.startswith("OddValue: a task's meta is {'x': ")
+    assert visit.outcome.why.startswith("handler: InvalidValue at test_conditional_visits.py:")
+    assert visit.outcome.detail.startswith("InvalidValue: a task's meta is {'x': ")
     assert visit.links.tasks == []
 
 

@@ -9,7 +9,7 @@ from trotline.model.job import Progress
 from trotline.model.limits import Limits
 from trotline.rules import near_duplicates, scope, sitemaps, traps, urls
 from trotline.rules.limit_cuts import cut_by, cuts, is_cut, own_limits, unwanted
-from trotline.rules.sitemaps import Sitemap, parse
+from trotline.rules.sitemaps import SitemapFile, parse
 from trotline.rules.traps import TrapDetector, TrapRules
 
 NOW = 1_790_000_000.0
@@ -154,7 +154,7 @@ BOUNDS = [
 @pytest.mark.parametrize(("body", "told"), BOUNDS, ids=[told[:20] for _, told in BOUNDS])
 def test_every_bound_of_a_sitemap_is_a_cut_that_says_what_was_not_read(body: bytes, told: str):
     own: dict[str, float] = {"sitemap_urls": 10}
-    found: Sitemap = parse(body, Limits(sitemap_urls=10))
+    found: SitemapFile = parse(body, Limits(sitemap_urls=10))
 
     [name] = found.cuts
     assert found.entries, "what came before the bound counts"

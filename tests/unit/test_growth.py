@@ -24,7 +24,7 @@ from trotline.rules import redaction, sitemaps
 from trotline.rules.challenge_pages import challenge
 from trotline.rules.charset import decode
 from trotline.rules.charset_prescan import named_in
-from trotline.rules.child_output import Printed
+from trotline.rules.child_output import ChildOutput
 from trotline.rules.conditional_requests import validator_of
 from trotline.rules.robots import Prefilter, for_agent
 from trotline.rules.traps import TrapDetector
@@ -233,7 +233,7 @@ def cookies(header: str) -> None:
 
 
 def print_all(text: bytes) -> None:
-    printed = Printed(0.0)
+    printed = ChildOutput(0.0)
     for at in range(0, len(text), 65536):
         printed.feed(text[at : at + 65536], float(at))
     printed.end(0.0)

@@ -25,7 +25,7 @@ LONG = b"Events of the month: there are none yet, but do come back and look agai
 
 
 def said(watch: DuplicateDetector, text: bytes, number: int = 1, lane: str = "a") -> Similarity | None:
-    return watch.look(lane, f"http://a.example/page/{number}", text)
+    return watch.compare(lane, f"http://a.example/page/{number}", text)
 
 
 def test_two_pages_alike_are_nothing_to_talk_about():
@@ -70,7 +70,7 @@ def test_numbers_of_the_own_address_and_their_neighbours_are_no_data():
 def test_pages_whose_pictures_differ_do_not_repeat_each_other():
     watch = DuplicateDetector()
     found = [
-        watch.look("a", f"http://a.example/{number}", LONG, lambda number=number: b"scan %d" % number)
+        watch.compare("a", f"http://a.example/{number}", LONG, lambda number=number: b"scan %d" % number)
         for number in range(20)
     ]
     assert {one.repeats for one in found[2:]} == {False}
@@ -99,7 +99,7 @@ def test_a_page_that_echoes_its_own_address_is_alike_all_the_same():
         for path in paths
     ]
     found = [
-        watch.look("a", f"http://a.example/{path}", text.encode()) for path, text in zip(paths, texts, strict=True)
+        watch.compare("a", f"http://a.example/{path}", text.encode()) for path, text in zip(paths, texts, strict=True)
     ]
     assert found[-1].tally == SOFT_404
 
@@ -142,7 +142,7 @@ def test_a_trap_deep_in_a_large_lane_is_found_through_the_few_that_are_looked_at
     for number in range(3_000):
         weight = watch.weight("a")
         text = LONG if number > 1_000 else f"{LONG!r} {'x' * (number % 997)}".encode()
-        found = watch.look("a", f"http://a.example/{number}", text, weight=weight) if weight else None
+        found = watch.compare("a", f"http://a.example/{number}", text, weight=weight) if weight else None
         if found is not None:
             closed += found.room == 0
             watch.led_to("a", found, 1)
@@ -173,4 +173,4 @@ def test_memory_stays_bounded_whatever_comes(monkeypatch: pytest.MonkeyPatch):
 def test_no_page_upsets_the_watch(path: str, text: bytes, weight: int):
     watch = DuplicateDetector()
     for _ in range(4):
-        watch.look("a", "http://a.example/" + path, text, weight=weight)
+        watch.compare("a", "http://a.example/" + path, text, weight=weight)

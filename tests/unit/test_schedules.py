@@ -170,7 +170,7 @@ def test_a_spider_has_a_schedule():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"schedule": "0 3 * *"}, "schedule: '0 3 \\* \\*' has not five parts"),
+        ({"schedule": "0 3 * *"}, "schedule: '0 3 \\* \\*' does not have five fields"),
         ({"schedule": 3}, "schedule is 3"),
         ({"schedule": "0 3 * * *", "timezone": "Berlin"}, "time zone 'Berlin'"),
         ({"schedule": "0 3 * * *", "overlap": "queue"}, "overlap is 'queue'"),

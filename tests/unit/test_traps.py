@@ -10,7 +10,7 @@ from trotline.model.time import from_iso
 from trotline.rules.session_ids import without_session
 from trotline.rules.traps import TrapDetector, TrapRules, cycles
 from trotline.rules.urls import Address, UrlRules, read
-from trotline.rules.variant_counts import Shares
+from trotline.rules.variant_counts import VariantCounter
 
 NOW = from_iso("2026-03-01T00:00:00Z")
 
@@ -250,10 +250,10 @@ def test_cycles_counts_what_a_slow_count_counts(segments: list[str]) -> None:
 
 @given(st.integers(1, 50), st.lists(st.text(), unique=True, max_size=60))
 def test_a_share_is_never_smaller_than_promised(size: int, items: list[str]) -> None:
-    shares = Shares(size, keys=2, why="x")
+    shares = VariantCounter(size, keys=2, why="x")
     for item in items[:size]:
-        assert not shares.used_up("p")
-        shares.take("p", item)
+        assert not shares.is_full("p")
+        shares.add("p", item)
 
 
 @given(st.text())

@@ -79,15 +79,15 @@ def open_fetcher(
 ) -> "HttpFetcher":
     from trotline.adapters.http.fetcher import HttpFetcher
 
-    reach = spider.reach
+    secrets = spider.secret_scope
     return HttpFetcher(
         spider.limits or Limits(),
         user_agent=user_agent(spider),
         headers=spider.headers,
         secret_headers=spider.secret_headers,
         cookies=spider.cookies,
-        cookie_hosts=reach.hosts,
-        reach=reach,
+        cookie_hosts=secrets.hosts,
+        secret_scope=secrets,
         allow_private=allow_private,
         allow=allow,
         proxy=proxy,

@@ -15,7 +15,7 @@ from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules.near_duplicates import DuplicateDetector, Similarity, text_number
-from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, why_out
+from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, out_of_scope
 from trotline.rules.session_ids import without_session
 from trotline.rules.traps import AHEAD, BACK, CALENDAR, CYCLES, REPEATED, TrapDetector
 from trotline.rules.urls import LONGEST_TEXT, TOO_LONG, Address, Refusal, UrlRules, fingerprint, read, task_identity
@@ -92,7 +92,7 @@ class Gate:
             return None
         if session is not None:
             self.traps.sessions.read(lane, session, text_number(page_url, found))
-        return self.duplicates.look(lane, page_url, found, pictures, int(weight))
+        return self.duplicates.compare(lane, page_url, found, pictures, int(weight))
 
     def _without_session(self, url: str) -> str | None:
         """The page's identity without a parameter that looks like a session id; None if it has none."""
@@ -127,14 +127,14 @@ class Gate:
         return result
 
     def seeds(self, tasks: Iterable[Task], now: Moment, *, scoped: bool = True) -> GateResult:
-        """Seed tasks. Scope applies to them, except to sitemaps (`scoped=False`); trap rules do not: an author chose them."""
+        """Seed tasks. Scope applies to them, except to sitemaps (`scoped=False`); trap rules do not."""
         page = GatePage("", 0, now, self._site)
         for draft in tasks:
             address = read(draft.url, self._seed_urls)
             if isinstance(address, Refusal):
                 page.result.refuse(address.why)
                 page.result.examples.setdefault(address.why, draft.url)
-            elif scoped and (why := why_out(self.scope, address, draft.depth)) is not None:
+            elif scoped and (why := out_of_scope(self.scope, address, draft.depth)) is not None:
                 page.result.refuse(why)
                 page.result.examples.setdefault(why, draft.url)
             else:
@@ -165,7 +165,7 @@ class Gate:
         address = read(location, self._urls)
         if isinstance(address, Refusal):
             return address.why
-        return why_out(self.scope, address, task.depth) or address
+        return out_of_scope(self.scope, address, task.depth) or address
 
     def explain(
         self, link: Task | str, parent: Task | None = None, now: Moment = 0.0, *, counts: bool = False
@@ -177,7 +177,7 @@ class Gate:
         address = read(draft.url, self._urls if parent else self._seed_urls)
         if isinstance(address, Refusal):
             return Explanation(f"refused: {address.why}", draft.url)
-        why = why_out(self.scope, address, depth)
+        why = out_of_scope(self.scope, address, depth)
         if (
             why is None
             and parent is not None
@@ -242,7 +242,7 @@ class Gate:
         address = read(url, self._long_urls)
         if not isinstance(address, Address):
             return TOO_LONG.why
-        why = why_out(self.scope, address, 0)
+        why = out_of_scope(self.scope, address, 0)
         if why is None and self.scope.same_host and address.host != page.host:
             why = OTHER_HOST
         return why or TOO_LONG.why
@@ -261,7 +261,7 @@ class Gate:
             page.result.cut.append(link)
 
     def _inside(self, url: str, address: Address, depth: int, page: "GatePage", route: str, number: int) -> bool:
-        why = why_out(self.scope, address, depth)
+        why = out_of_scope(self.scope, address, depth)
         if why is None and self.scope.same_host and address.host != page.host:
             why = OTHER_HOST
         if why is None:

@@ -46,7 +46,7 @@ _ROBOTS_AGAIN: Seconds = ROBOTS_GOOD_FOR / 24
 def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     """The lane after a visit's news. `chance` in [0, 1) spreads the ends of rests."""
     if news.robots or news.interval > 0:
-        lane = _told(lane, news.interval, now)
+        lane = _robots_known(lane, news.interval, now)
     if news.kind is Kind.THROTTLED:
         return _throttled(lane, news, now, chance)
     if news.kind in _FAILED:
@@ -56,7 +56,7 @@ def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     return _answered(lane, news, now)
 
 
-def _told(lane: Lane, asked: Seconds, now: Moment) -> Lane:
+def _robots_known(lane: Lane, asked: Seconds, now: Moment) -> Lane:
     """robots.txt is known, and asks for this interval. A lane may have several origins: the longest counts."""
     if robots_known(lane, now) and (
         asked < lane.asked or (asked == lane.asked and now < lane.asked_at + _ROBOTS_AGAIN)

@@ -22,7 +22,7 @@ _VISIBLE |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 
 """Control characters move the cursor, some others turn the writing direction."""
 
 
-class Printed:
+class ChildOutput:
     """The output of one process. Bytes and the time go in, text to show comes out."""
 
     def __init__(self, now: Seconds) -> None:

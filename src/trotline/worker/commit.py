@@ -59,7 +59,7 @@ class Committer:
         self.room = asyncio.Event()
         """Set while leasing may continue; cleared for backpressure."""
         self.room.set()
-        self._patience = storage_patience.Patience(policy.storage_patience)
+        self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
         self._defects = 0
         """Consecutive pages buried for errors in storing or settling."""
         self.stale = 0
@@ -229,19 +229,19 @@ class Committer:
 
     def _recovered(self) -> None:
         self.error = ""
-        self._patience.renew()
+        self._deadline.renew()
 
     async def _wait_for(self, what: str, error: FrontierError | SinkError, wait: Seconds) -> Seconds:
         """Retry with backoff: the batch is kept and leasing stops. Servers are retried without end, local files for
         `storage_patience`; then the error is raised."""
         self.error = f"{what} is away: {error.what}"
         if isinstance(error, (FrontierFileFails, SinkFileFails)):
-            left = self._patience.left(asyncio.get_running_loop().time())
+            left = self._deadline.left(asyncio.get_running_loop().time())
             if not left:
                 raise type(error)(
-                    storage_patience.used_up(error.what, self._patience.longest), hint=error.hint
+                    storage_patience.expired(error.what, self._deadline.longest), hint=error.hint
                 ) from error
-            self.error += f"; {storage_patience.told(left)}"
+            self.error += f"; {storage_patience.countdown(left)}"
         self.room.clear()
         await asyncio.sleep(wait * (0.5 + 0.5 * self._parts.chance.random()))
         return min(_LONGEST_WAIT, wait * 2)

@@ -22,7 +22,7 @@ from trotline.model.task import LATER, Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redirects, retries
-from trotline.rules.sitemaps import DEPTH, FILES, ROBOTS, Sitemap, cut_at, named_in_robots, parse
+from trotline.rules.sitemaps import DEPTH, FILES, ROBOTS, SitemapFile, cut_at, named_in_robots, parse
 from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
@@ -121,7 +121,7 @@ class SitemapVisitor:
             return Bury(why=f"sitemap: {nothing}", detail="; ".join([*found.notes, *found.cuts])[:500]), links
         return Done(why="" if found.entries or found.children else EMPTY), links
 
-    def _children(self, seed: SitemapSeed, found: Sitemap, parent: Task) -> list[Task]:
+    def _children(self, seed: SitemapSeed, found: SitemapFile, parent: Task) -> list[Task]:
         """Tasks for the files that this one lists, each with its share of the limit on files."""
         limits = self._limits
         budget = limits.sitemap_files - 1 if seed.files < 0 else seed.files
@@ -152,7 +152,7 @@ class _Pages:
         self._wants = wants
         self._gate = gate
 
-    async def filter(self, found: Sitemap, host: str, lease: Lease, links: GateResult, marked: Marked) -> None:
+    async def filter(self, found: SitemapFile, host: str, lease: Lease, links: GateResult, marked: Marked) -> None:
         """In slices: 50,000 URLs take a second, which would block other visits."""
         seen: set[int] = set()
         urls = (entry.url for entry in found.entries)
@@ -178,7 +178,7 @@ class _Pages:
                 yield msgspec.structs.replace(self._route.task(url), parent=parent.url, site=parent.site)
 
 
-def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> Sitemap:
+def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> SitemapFile:
     if seed.robots:
         found = named_in_robots(answer.body, answer.url, limits)
         if any(note.startswith(CUT_SHORT) for note in answer.notes):
@@ -193,7 +193,7 @@ def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> Sitemap:
     return found
 
 
-def _report(links: GateResult, found: Sitemap, url: str) -> None:
+def _report(links: GateResult, found: SitemapFile, url: str) -> None:
     for what, cut in found.cuts.items():
         links.refuse(what, cut.count)
         links.examples.setdefault(what, cut.example or url)

@@ -20,7 +20,7 @@ from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
 from trotline.rules import conditional_requests, redirects, retries, session_pinning, task_fields
-from trotline.rules.task_fields import OddValue
+from trotline.rules.task_fields import InvalidValue
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page, pictures, visible_text
@@ -271,7 +271,9 @@ class Visitor:
 
 def _failed(lease: Lease, failed: harvest.HandlerFailed, news: LaneNews) -> FinishedVisit:
     """Grouped by the line that failed: messages that quote the page would give every page its own group."""
-    return FinishedVisit(lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.story), news=news)
+    return FinishedVisit(
+        lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), news=news
+    )
 
 
 class _Marked:
@@ -315,29 +317,29 @@ def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, 
 
 
 def _checked(task: Task) -> Task:
-    """The task with plain values; raises OddValue if it cannot be serialized. Checked here, where only this page fails:
-    in the committer the whole batch would. Only new tasks are checked: nearly all links of a page are duplicates."""
+    """The task with plain values; raises InvalidValue if it cannot be serialized. Checked here, where only this page
+    fails: in the committer the whole batch would. Only new tasks are checked."""
     plain = task_fields.task(task)
     try:
         task_json.encode(plain)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise OddValue(f"a task for {plain.url} cannot be serialized: {task_fields.said(error)}") from error
+        raise InvalidValue(f"a task for {plain.url} cannot be serialized: {task_fields.said(error)}") from error
     return plain
 
 
-def _odd(got: Harvest, error: Exception) -> OddValue | None:
+def _odd(got: Harvest, error: Exception) -> InvalidValue | None:
     """The invalid value of the handler that caused this error; None if the handler did not."""
-    if isinstance(error, OddValue):
+    if isinstance(error, InvalidValue):
         return error
     try:
         for task in got.tasks:
             if task_fields.task(task) is not task:
-                return OddValue(
+                return InvalidValue(
                     f"a task for {task_fields.shown(task.url)} has values of classes of its own; give plain ones"
                 )
         for follow in got.follows:
             task_fields.links(follow)
-    except OddValue as odd:
+    except InvalidValue as odd:
         return odd
     return None
 

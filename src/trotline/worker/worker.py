@@ -52,7 +52,7 @@ class Worker:
         self._finished_visits = 0
         self._rate = 0.0
         self._away = ""
-        self._patience = storage_patience.Patience(policy.storage_patience)
+        self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
         self._retry_status = RetryStatus()
 
     @property
@@ -162,7 +162,7 @@ class Worker:
             await asyncio.sleep(1.0 + self._parts.chance.random())
             return []
         self._away = ""
-        self._patience.renew()
+        self._deadline.renew()
         if self._generation != self._parts.frontier.generation:
             # The server may have lost tasks: pages that link to them must not be filtered by the old cache.
             self._generation = self._parts.frontier.generation
@@ -173,12 +173,12 @@ class Worker:
         """The time until the run ends for this error, for the progress line; raises it when the time is up."""
         if not isinstance(error, FrontierFileFails):
             return ""
-        left = self._patience.left(asyncio.get_running_loop().time())
+        left = self._deadline.left(asyncio.get_running_loop().time())
         if not left:
             raise FrontierFileFails(
-                storage_patience.used_up(error.what, self._patience.longest), hint=error.hint
+                storage_patience.expired(error.what, self._deadline.longest), hint=error.hint
             ) from error
-        return f"; {storage_patience.told(left)}"
+        return f"; {storage_patience.countdown(left)}"
 
     async def _tell_held(self) -> None:
         """After a failover the server may have lost our last settles, and believe that we still hold those leases."""
