@@ -117,7 +117,7 @@ def test_a_lease_that_waits_for_its_moment_blocks_no_slot():
 
 
 def test_a_late_lease_is_not_fetched_but_queues_again():
-    """One slot, each visit takes 1 s, a slack of 0.25 s: whoever waits for the slot has missed its moment."""
+    """One slot, each visit takes 1 s, a slack of 0.25 s: whoever waits for the slot has missed its start time."""
     bench = Bench([lease(token) for token in (1, 2)], SlowFetcher(1.0), policy=WorkerPolicy(slots=1, batch=8))
     bench.run()
     assert {type(one.outcome) for one in bench.frontier.settled.values()} == {Done}
@@ -133,7 +133,7 @@ def test_a_late_lease_is_not_fetched_but_queues_again():
     bench.run(story)
 
     assert [task.fingerprint for task in bench.fetcher.asked] == [1]
-    assert bench.frontier.settled[2].outcome == Snooze(wait=0.0, why="missed its moment")
+    assert bench.frontier.settled[2].outcome == Snooze(wait=0.0, why="missed its start time")
     assert bench.frontier.settled[2].news is None, "it says nothing about the lane"
 
 
@@ -295,5 +295,10 @@ def test_what_has_not_begun_goes_back_when_its_lane_says_that_we_are_too_fast():
     bench.run()
 
     whys = {token: one.outcome.why for token, one in bench.frontier.settled.items()}
-    assert whys == {1: "throttled: 429", 2: "its lane rests", 3: "its lane rests", 4: "its lane rests"}
+    assert whys == {
+        1: "throttled: 429",
+        2: "lane was rate limited",
+        3: "lane was rate limited",
+        4: "lane was rate limited",
+    }
     assert len(bench.fetcher.asked) == 1

@@ -132,11 +132,9 @@ class Gate:
         for draft in tasks:
             address = read(draft.url, self._seed_urls)
             if isinstance(address, Refusal):
-                page.result.refuse(address.why)
-                page.result.examples.setdefault(address.why, draft.url)
+                page.result.refuse(address.why, example=draft.url)
             elif scoped and (why := out_of_scope(self.scope, address, draft.depth)) is not None:
-                page.result.refuse(why)
-                page.result.examples.setdefault(why, draft.url)
+                page.result.refuse(why, example=draft.url)
             else:
                 number = fingerprint(draft.route, task_identity(draft, address))
                 if number in page.fresh:
@@ -177,16 +175,11 @@ class Gate:
         address = read(draft.url, self._urls if parent else self._seed_urls)
         if isinstance(address, Refusal):
             return Explanation(f"refused: {address.why}", draft.url)
-        why = out_of_scope(self.scope, address, depth)
-        if (
-            why is None
-            and parent is not None
-            and self.scope.same_host
-            and address.host != GatePage(parent.url, 0, now, "").host
-        ):
-            why = OTHER_HOST
-        if why is None and parent is not None:
-            why = self.traps.why(address, now) if counts else self.traps.would(address, now)
+        if parent is None:
+            why = out_of_scope(self.scope, address, depth)
+        else:
+            traps = self.traps.why if counts else self.traps.would
+            why = self._out_of_scope(address, depth, parent.url) or traps(address, now)
         identity = task_identity(draft, address)
         if why is not None:
             return Explanation(f"refused: {why}", address.url, identity)
@@ -242,10 +235,7 @@ class Gate:
         address = read(url, self._long_urls)
         if not isinstance(address, Address):
             return TOO_LONG.why
-        why = out_of_scope(self.scope, address, 0)
-        if why is None and self.scope.same_host and address.host != page.host:
-            why = OTHER_HOST
-        return why or TOO_LONG.why
+        return self._out_of_scope(address, 0, page.url) or TOO_LONG.why
 
     def _cut_off(self, route: str, urls: Sequence[str], why: str, page: "GatePage") -> None:
         """Record some of the links that were dropped unparsed."""
@@ -260,10 +250,16 @@ class Gate:
             self._cuts_left -= 1
             page.result.cut.append(link)
 
-    def _inside(self, url: str, address: Address, depth: int, page: "GatePage", route: str, number: int) -> bool:
+    def _out_of_scope(self, address: Address, depth: int, page_url: str) -> str | None:
         why = out_of_scope(self.scope, address, depth)
-        if why is None and self.scope.same_host and address.host != page.host:
-            why = OTHER_HOST
+        if why is None and self.scope.same_host:
+            page = read(page_url)
+            if not isinstance(page, Address) or page.host != address.host:
+                return OTHER_HOST
+        return why
+
+    def _inside(self, url: str, address: Address, depth: int, page: "GatePage", route: str, number: int) -> bool:
+        why = self._out_of_scope(address, depth, page.url)
         if why is None:
             why = self.traps.why(address, page.now, alike=page.alike, repeats=page.repeats)
         if why is None:

@@ -4,7 +4,6 @@ import msgspec
 
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules.urls import Address, read
 
 
 class CutLink(msgspec.Struct, frozen=True):
@@ -78,11 +77,6 @@ class GatePage:
         self.result = GateResult()
         self.fresh: set[int] = set()
         """Fingerprints of this page's new tasks: not confirmed yet, but duplicates within the page."""
-
-    @property
-    def host(self) -> str:
-        address = read(self.url)
-        return address.host if isinstance(address, Address) else ""
 
     def add(self, task: Task) -> None:
         self.fresh.add(task.fingerprint)

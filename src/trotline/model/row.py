@@ -61,22 +61,24 @@ def json_text(data: Any) -> str:
     try:
         text = _encode(data).decode()
     except UnicodeEncodeError:
-        if _too_deep(data):
+        if deeper_than(DEEPEST, data):
             raise Unstorable(_DEEP) from None
         return json_text(_cleaned(data))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise Unstorable(str(error)) from error
     # Counting brackets is cheap, and rules out nearly all records.
-    if text.count("{") + text.count("[") > DEEPEST and _too_deep(data):
+    if text.count("{") + text.count("[") > DEEPEST and deeper_than(DEEPEST, data):
         raise Unstorable(_DEEP)
     return text
 
 
-def _too_deep(data: Any) -> bool:
+def deeper_than(levels: int, data: Any) -> bool:
     level = [data]
-    for _ in range(DEEPEST):
+    for _ in range(levels):
         level = [inner for value in level for inner in _inside(value)]
-    return bool(level)
+        if not level:
+            return False
+    return True
 
 
 def _inside(value: Any) -> Iterable[Any]:

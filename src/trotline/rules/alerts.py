@@ -49,16 +49,15 @@ def alerts(history: Sequence[Progress], rules: AlertRules | None = None) -> dict
 def _empty(now: Progress, rules: AlertRules) -> str:
     if _records(now):
         return ""
-    ended = now.done + now.dead
     if now.finished_at is not None:
         return f"finished without a single record ({now.done:,} done, {now.dead:,} dead)"
-    return f"{ended:,} pages and not a single record" if ended >= rules.barren else ""
+    return f"{now.ended:,} pages and not a single record" if now.ended >= rules.barren else ""
 
 
 def _growing(recent: Sequence[Progress], rules: AlertRules) -> str:
     first, last = recent[0], recent[-1]
     # The queue always grows in the first minutes of a crawl: a whole window must have passed.
-    if last.now - first.now < rules.window * 0.9 or last.finished_at is not None or _ended(last) == _ended(first):
+    if last.now - first.now < rules.window * 0.9 or last.finished_at is not None or last.ended == first.ended:
         return ""
     more = last.waiting - first.waiting
     if more < rules.growth_least or last.waiting < first.waiting * rules.growth:
@@ -86,16 +85,12 @@ def _stalled(history: Sequence[Progress], rules: AlertRules) -> str:
     since = now.now
     for sample in reversed(history):
         could_run = sample.waiting - sample.delayed + sample.leased > 0
-        if (_ended(sample), sample.state) != (_ended(now), now.state) or not could_run:
+        if (sample.ended, sample.state) != (now.ended, now.state) or not could_run:
             break
         since = sample.now
     if now.now - since < rules.stalled:
         return ""
     return f"nothing ended for {_minutes(now.now - since)}: {now.waiting:,} wait, {now.leased:,} leased"
-
-
-def _ended(progress: Progress) -> int:
-    return progress.done + progress.dead
 
 
 def _errors(progress: Progress) -> int:
@@ -105,7 +100,7 @@ def _errors(progress: Progress) -> int:
 def _attempts(progress: Progress) -> int:
     """Ended tasks and retries."""
     retries = sum(count for name, count in progress.tallies.items() if name.startswith("retry: "))
-    return _ended(progress) + retries
+    return progress.ended + retries
 
 
 def _records(progress: Progress) -> bool:

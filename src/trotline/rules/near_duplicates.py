@@ -43,7 +43,6 @@ EVERY = 8
 _TEXTS = 16_384
 _LANES = 4_096
 _DIGITS = b"0123456789 \t\r\n"
-_BLANKS = b" \t\r\n"
 _NUMBER = re.compile(rb"[0-9]+")
 _LONGEST_NUMBER = 18
 _NUMBERS_OF_AN_ADDRESS = 16

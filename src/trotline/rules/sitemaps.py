@@ -11,6 +11,7 @@ What a limit drops is counted in `SitemapFile.cuts`.
 import html
 import re
 import zlib
+from typing import TypeVar
 from xml.parsers import expat
 
 import msgspec
@@ -18,6 +19,8 @@ import msgspec
 from trotline.model.limits import MIB, Limits
 from trotline.rules.charset import decode
 from trotline.rules.urls import resolve
+
+T = TypeVar("T")
 
 _LOC = re.compile(r"<loc>\s*+(?:<!\[CDATA\[)?([^<]++)</loc>", re.IGNORECASE)
 """Possessive quantifiers: no backtracking over a page of blanks after <loc>."""
@@ -263,31 +266,22 @@ def _parse_lines(body: bytes, found: SitemapFile, limits: Limits) -> None:
 
 
 def _keep(found: SitemapFile, url: str, lastmod: str, limits: Limits) -> bool:
-    """False: the limit is reached."""
-    if not _is_web(url):
-        found.dropped += 1
-    elif len(url) > limits.seed_url:
-        found.cut(LONG, url[: limits.seed_url])
-    elif len(found.entries) >= limits.sitemap_urls:
-        found.cut(URLS, url)
-        return False
-    else:
-        found.entries.append(SitemapEntry(url, lastmod))
-    return True
+    return _add(found, url, found.entries, SitemapEntry(url, lastmod), URLS, limits)
 
 
 def _keep_child(found: SitemapFile, url: str, limits: Limits) -> bool:
-    if not _is_web(url):
+    return _add(found, url, found.children, url, INDEX, limits)
+
+
+def _add(found: SitemapFile, url: str, kept: list[T], item: T, limit: str, limits: Limits) -> bool:
+    """False: the limit is reached."""
+    if not url[:8].lower().startswith(("http://", "https://")):
         found.dropped += 1
     elif len(url) > limits.seed_url:
         found.cut(LONG, url[: limits.seed_url])
-    elif len(found.children) >= limits.sitemap_urls:
-        found.cut(INDEX, url)
+    elif len(kept) >= limits.sitemap_urls:
+        found.cut(limit, url)
         return False
     else:
-        found.children.append(url)
+        kept.append(item)
     return True
-
-
-def _is_web(url: str) -> bool:
-    return url[:8].lower().startswith(("http://", "https://"))

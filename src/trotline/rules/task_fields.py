@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from trotline.model.harvest import Follow
+from trotline.model.row import deeper_than
 from trotline.model.task import Task
 from trotline.model.time import LAST_MOMENT
 
@@ -135,24 +136,10 @@ def meta(value: Any) -> dict[str, Any]:
 def _comes_back(value: dict[Any, Any]) -> bool:
     try:
         wire = _encode(value)
-        return len(wire) <= LARGEST_META and _decode_meta(wire) is not None and not _deep(value)
+        return len(wire) <= LARGEST_META and _decode_meta(wire) is not None and not deeper_than(DEEPEST_META, value)
     except Exception:
         # Classes of the author may raise anything.
         return False
-
-
-def _deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(DEEPEST_META):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list | tuple)
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def headers(value: Any) -> tuple[tuple[str, str], ...]:

@@ -175,8 +175,8 @@ def join_all(base: str, hrefs: Iterable[str]) -> list[str]:
 
 
 def _all_plain(hrefs: list[str]) -> bool:
-    """Can what begins with a slash or one step up be put together without a closer look? Looked for in all links at
-    once: a page has a hundred of them, nearly all are plain, and each look is dear."""
+    """Can links that begin with / or ../ be joined without parsing? Checked for all links at once: a page has about a
+    hundred, nearly all plain."""
     together = "\n".join(hrefs)
     if "#" in together or " " in together or "\\" in together or "\n//" in together or "\n../." in together:
         return False
@@ -198,7 +198,7 @@ def _join(origin: str, path: str, folder: str, href: str) -> str:
     if first not in _RELATIVE_STARTS and (named := _SCHEME.match(href)):
         if named[1].lower() in _NO_PAGES:
             return ""
-        # "https:x" on an https page is relative, by an old habit that WHATWG keeps.
+        # "https:x" on an https page is relative in WHATWG's parser.
         if named[0].lower() != scheme or href.startswith("//", named.end()):
             return href
         href = href[named.end() :]
@@ -213,7 +213,7 @@ def _join(origin: str, path: str, folder: str, href: str) -> str:
 
 
 def _climbed(folder: str, root: int, href: str) -> str:
-    """`../x` and `./x` taken off the front, so that one page linked from many folders is one known text."""
+    """`../x` and `./x` resolved, so that one page linked from many folders is one text in the cache."""
     at = 0
     while True:
         if href.startswith("../", at):
@@ -239,7 +239,7 @@ _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
 """Not after a broken escape: in `%%37e` decoding `%37` would make a new escape, and identity would not be stable."""
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PATH_SESSION = re.compile(r"(?<!/\.)(?<!/\.\.);jsessionid=[^/;]*", re.IGNORECASE)
-"""Not after a segment of dots: `..;jsessionid=1` would become a step up."""
+"""Not after a segment of dots: `..;jsessionid=1` would become `..`."""
 
 
 def _parse(url: str) -> Any | None:

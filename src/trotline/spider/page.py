@@ -104,7 +104,7 @@ class Page:
         return self._text
 
     def re(self, pattern: Pattern) -> list[str]:
-        """What the pattern finds in the text: its groups if it has any, else the whole of each match."""
+        """The groups of each match in the text, or the whole match if the pattern has no groups."""
         return list(found(pattern, self.text))
 
     def re_first(self, pattern: Pattern) -> str | Any:

@@ -17,7 +17,7 @@ from trotline.model.row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
-from trotline.model.verdict import Verdict
+from trotline.model.verdict import Kind, Verdict
 from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules import redaction
 from trotline.rules.limit_cuts import is_cut
@@ -43,6 +43,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NOT_SENT = Request()
+MISSED_START = "missed its start time"
+"""The next start times of the lane are reserved for others, so the task is queued again."""
+RATE_LIMITED = "lane was rate limited"
+STOPPING = "worker is stopping"
 LONGEST_REASON = 500
 LONGEST_TRACEBACK = 8_000
 """Characters of a traceback in the graveyard; the last ones are kept."""
@@ -181,6 +185,11 @@ def _reject(record: Record, why: str) -> Reject:
     return Reject(record.kind, f"refused by the sink: {why}", text_of(record.data))
 
 
+def returned(lease: Lease, why: str) -> FinishedVisit:
+    """A lease that did not start: it waits again, and no attempt is counted."""
+    return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why=why))
+
+
 def buried_for_defect(lease: Lease, error: BaseException, request: Request = _NOT_SENT) -> FinishedVisit:
     """A visit that failed for a bug in Trotline: buried with the traceback, nothing else of it is kept."""
     detail = "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
@@ -204,6 +213,14 @@ def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Req
         moved_to=verdict.location,
         proxy=answer.proxy,
     )
+
+
+def lane_news(verdict: Verdict, took: Seconds, *, delay: Seconds, robots: bool) -> LaneNews | None:
+    """Feedback for the lane's rate limit; None after an unknown host name or a failure of the proxy, which say nothing
+    about its load. `delay`: the Crawl-delay, if `robots` is known."""
+    if verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final):
+        return None
+    return LaneNews(verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay, robots=robots)
 
 
 def _redacted(value: _Texts, task: Task) -> _Texts:

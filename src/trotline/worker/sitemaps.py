@@ -14,7 +14,7 @@ import msgspec
 from trotline.frontier.gate import Gate
 from trotline.frontier.gate_result import GateResult
 from trotline.model.answer import CUT_SHORT, Answer, Failure
-from trotline.model.lease import LaneNews, Lease
+from trotline.model.lease import Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.sitemap_seed import ROUTE, SitemapSeed
@@ -27,7 +27,7 @@ from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
-from trotline.worker.finished_visit import FinishedVisit, request_of
+from trotline.worker.finished_visit import FinishedVisit, lane_news, request_of
 from trotline.worker.parts import WorkerParts
 
 _SLICE = 500
@@ -73,23 +73,15 @@ class SitemapVisitor:
         took = clock() - started
         with self._marked(lease):
             verdict = judge(task, answer, limits=self._limits, now=lease.leased_at)
-        news = LaneNews(
-            kind=verdict.kind,
-            took=took,
-            rest=verdict.retry_after or 0.0,
-            interval=delay,
-            robots=self._parts.robots is not None,
-        )
         if verdict.kind is Kind.OK and isinstance(answer, Answer):
             outcome, links = await self._read(lease, seed, answer, _Pages(route, wants, self._parts.gate))
         else:
             outcome, links = self._failed(lease, answer, verdict), GateResult()
-        silent = verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final)
         return FinishedVisit(
             lease=lease,
             outcome=outcome,
             links=links,
-            news=None if silent else news,
+            news=lane_news(verdict, took, delay=delay, robots=self._parts.robots is not None),
             request=request_of(answer, verdict, took),
         )
 
@@ -170,8 +162,7 @@ class _Pages:
         own = tuple(f"{scheme}://{www}{host}/" for scheme in ("https", "http") for www in ("", "www."))
         for url in urls:
             if not url.startswith(own) and bare_host(url) != host:
-                links.refuse(OTHER_HOST)
-                links.examples.setdefault(OTHER_HOST, url)
+                links.refuse(OTHER_HOST, example=url)
             elif not self._wants(url):
                 links.refuse(NOT_WANTED)
             else:
@@ -195,11 +186,9 @@ def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> SitemapFile:
 
 def _report(links: GateResult, found: SitemapFile, url: str) -> None:
     for what, cut in found.cuts.items():
-        links.refuse(what, cut.count)
-        links.examples.setdefault(what, cut.example or url)
+        links.refuse(what, cut.count, cut.example or url)
     if found.dropped:
-        links.refuse(NOT_WEB, found.dropped)
-        links.examples.setdefault(NOT_WEB, url)
+        links.refuse(NOT_WEB, found.dropped, url)
 
 
 def _wants(seed: SitemapSeed) -> Callable[[str], bool]:

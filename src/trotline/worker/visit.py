@@ -28,7 +28,7 @@ from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
 from trotline.worker.async_handlers import in_time
-from trotline.worker.finished_visit import FinishedVisit, Request, request_of
+from trotline.worker.finished_visit import FinishedVisit, Request, lane_news, request_of
 from trotline.worker.marker import Marker
 from trotline.worker.parts import WorkerParts
 from trotline.worker.sitemaps import SitemapVisitor
@@ -109,39 +109,19 @@ class Visitor:
                 now=lease.leased_at,
                 wanted_statuses=route.status if route else (),
             )
-        news = LaneNews(
-            kind=verdict.kind,
-            took=took,
-            rest=verdict.retry_after or 0.0,
-            interval=delay,
-            robots=self._parts.robots is not None,
-        )
+        news = lane_news(verdict, took, delay=delay, robots=self._parts.robots is not None)
         visit = await self._judged(lease, route, answer, verdict, news)
         return msgspec.structs.replace(visit, request=request_of(answer, verdict, took))
 
     async def _judged(
-        self, lease: Lease, route: Route | None, answer: Answer | Failure, verdict: Verdict, news: LaneNews
+        self, lease: Lease, route: Route | None, answer: Answer | Failure, verdict: Verdict, news: LaneNews | None
     ) -> FinishedVisit:
         if verdict.kind is Kind.OK:
             return await self._read(lease, route, answer, news)
         if verdict.kind is Kind.MOVED:
             return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), news=news)
-        # An unknown host name or a failing proxy says nothing about the lane's load: no feedback for its pace.
-        silent = verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final)
-        lane_news = None if silent else news
-        return FinishedVisit(lease=lease, outcome=retries.plan(lease.task, verdict, self._parts.chance), news=lane_news)
-
-    def late(self, lease: Lease) -> FinishedVisit:
-        """Its reserved start time has passed, and the lane's next ones belong to others: it is queued again."""
-        return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why="missed its moment"))
-
-    def resting(self, lease: Lease) -> FinishedVisit:
-        """It did not start, and its lane was rate limited (429)."""
-        return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why="its lane rests"))
-
-    def handed_back(self, lease: Lease) -> FinishedVisit:
-        """It did not start, and this worker stops."""
-        return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why="handed back"))
+        outcome = retries.plan(lease.task, verdict, self._parts.chance)
+        return FinishedVisit(lease=lease, outcome=outcome, news=news)
 
     def _not_allowed(self, lease: Lease, permission: Permission) -> FinishedVisit:
         if permission.ask_again:
@@ -159,7 +139,9 @@ class Visitor:
         rest = permission.ask_again if permission.throttled else 0.0
         return FinishedVisit(lease=lease, outcome=outcome, news=LaneNews(kind=kind, rest=rest))
 
-    async def _read(self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneNews) -> FinishedVisit:
+    async def _read(
+        self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneNews | None
+    ) -> FinishedVisit:
         if route is None or isinstance(answer, Failure):
             known = ", ".join(self._spider.routes)
             return FinishedVisit(
@@ -221,9 +203,11 @@ class Visitor:
             return task
         return task if validator is None else conditional_requests.asking(task, validator)
 
-    def _blocked(self, lease: Lease, why: str, news: LaneNews) -> FinishedVisit:
+    def _blocked(self, lease: Lease, why: str, news: LaneNews | None) -> FinishedVisit:
         outcome = retries.plan(lease.task, Verdict(kind=Kind.BLOCKED, why=why), self._parts.chance)
-        return FinishedVisit(lease=lease, outcome=outcome, news=msgspec.structs.replace(news, kind=Kind.BLOCKED))
+        return FinishedVisit(
+            lease=lease, outcome=outcome, news=news and msgspec.structs.replace(news, kind=Kind.BLOCKED)
+        )
 
     def _says_blocked(self, lease: Lease, page: Page) -> str:
         if not self._spider.blocked:
@@ -269,7 +253,7 @@ class Visitor:
         return Snooze(wait=0.0, why="moved", task=moved)
 
 
-def _failed(lease: Lease, failed: harvest.HandlerFailed, news: LaneNews) -> FinishedVisit:
+def _failed(lease: Lease, failed: harvest.HandlerFailed, news: LaneNews | None) -> FinishedVisit:
     """Grouped by the line that failed: messages that quote the page would give every page its own group."""
     return FinishedVisit(
         lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), news=news

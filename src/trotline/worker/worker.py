@@ -14,7 +14,14 @@ from trotline.model.verdict import Kind
 from trotline.rules import redaction, storage_patience
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
-from trotline.worker.finished_visit import FinishedVisit, buried_for_defect
+from trotline.worker.finished_visit import (
+    MISSED_START,
+    RATE_LIMITED,
+    STOPPING,
+    FinishedVisit,
+    buried_for_defect,
+    returned,
+)
 from trotline.worker.last_failure import RetryStatus
 from trotline.worker.parts import WorkerParts, WorkerPolicy
 from trotline.worker.start_queue import StartQueue
@@ -109,7 +116,7 @@ class Worker:
         if self._stopping.is_set():
             for lease in self._start_queue.clear():
                 # At once, and not at the end: visits in flight may take the whole grace time.
-                self._committer.add(self._visitor.handed_back(lease))
+                self._committer.add(returned(lease, STOPPING))
             self._slot_free.set()
             await asyncio.wait([idle], timeout=self._policy.grace)
         await _end([idle, stopping])
@@ -225,7 +232,7 @@ class Worker:
             try:
                 if clock() > latest:
                     self._leased -= 1
-                    visit = self._visitor.late(lease)
+                    visit = returned(lease, MISSED_START)
                 else:
                     visit = await self._visit(lease)
                 self._retry_status.note(visit, clock())
@@ -241,7 +248,7 @@ class Worker:
         """Rate limited (429): return the lane's leases that did not start."""
         for lease in self._start_queue.take(lane):
             self._leased -= 1
-            self._committer.add(self._visitor.resting(lease))
+            self._committer.add(returned(lease, RATE_LIMITED))
 
     async def _visit(self, lease: Lease) -> FinishedVisit:
         try:
