@@ -46,7 +46,7 @@ else
   local mine = lane[MINE]
   if verb == "paused" and mine > 0 then
     -- Its bounds are not in force, and it waits for no turn.
-    lane[CLAIMS][mine + USED], lane[CLAIMS][mine + WANTS] = 0, 0
+    lane[CLAIMS][mine + CLAIM_USED], lane[CLAIMS][mine + CLAIM_WANTS] = 0, 0
     change(lane)
   end
 end
