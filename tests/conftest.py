@@ -18,4 +18,5 @@ def no_secrets_of_other_tests() -> Iterator[None]:
     """A process knows its secrets for ever; tests share a process, and one's secret is another's file name."""
     yield
     secret._known.clear()
+    secret._longest_first = ()
     redaction._also.clear()

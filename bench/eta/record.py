@@ -20,8 +20,8 @@ from trotline.testing.clients import sqlite_client
 from trotline.testing.frontier_contract import Client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
-from trotline.worker.policy import Policy
-from trotline.worker.tools import Tools
+from trotline.worker.parts import WorkerParts
+from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
 FOLDER = Path(__file__).parent / "recordings"
@@ -127,7 +127,7 @@ async def record(crawl: Crawl, seed: int = 1) -> list[Row]:
 
 
 async def _run(crawl: Crawl, spider: Spider, frontier: Client, rows: list[Row], seed: int, until: float | None) -> None:
-    tools = Tools(
+    tools = WorkerParts(
         job="eta-1",
         frontier=frontier,
         fetcher=Site(crawl, seed),
@@ -136,7 +136,7 @@ async def _run(crawl: Crawl, spider: Spider, frontier: Client, rows: list[Row], 
         marker=Marker(),
         chance=random.Random(seed),
     )
-    worker = Worker(f"w{seed}", spider, tools, Policy(slots=32, batch=16, grace=5.0))
+    worker = Worker(f"w{seed}", spider, tools, WorkerPolicy(slots=32, batch=16, grace=5.0))
     working = asyncio.create_task(worker.run())
     others = [asyncio.create_task(_look(frontier, rows)), asyncio.create_task(_beat(frontier, f"w{seed}"))]
     if until is not None:

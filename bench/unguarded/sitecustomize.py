@@ -25,7 +25,7 @@ def _take_off() -> None:
     from trotline.adapters.http.protocol import Line, Watch
     from trotline.config import components
     from trotline.rules import redaction, verdicts
-    from trotline.rules.traps import TrapRules, TrapWatch
+    from trotline.rules.traps import TrapDetector, TrapRules
     from trotline.worker.marker import Marker
 
     async def body(response: Any, *_: Any) -> tuple[bytes, int, tuple[str, ...]]:
@@ -65,7 +65,7 @@ def _take_off() -> None:
     # Robots, traps, near duplicates, challenge pages.
     _replace(components, "open_robots", lambda *_, **__: None)
     _replace(components, "open_gate", gate)
-    _replace(TrapWatch, "why", lambda self, address, now=0.0, **page: None)
+    _replace(TrapDetector, "why", lambda self, address, now=0.0, **page: None)
     _replace(verdicts, "challenge", lambda answer: "")
     # What tells the supervisor which page is being read, and what keeps secrets out of texts.
     _replace(Marker, "reading", lambda self, token, now: None)

@@ -22,8 +22,8 @@ from trotline.model.answer import Answer
 from trotline.model.task import Task
 from trotline.testing.frontier_contract import BRISK
 from trotline.worker.marker import Marker
-from trotline.worker.policy import Policy
-from trotline.worker.tools import Tools
+from trotline.worker.parts import WorkerParts
+from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
 pytestmark = pytest.mark.xdist_group("redis")
@@ -96,7 +96,7 @@ async def crawl(frontier: Any, sink: Any, numbers: list[int]) -> None:
     random.Random(1).shuffle(paths)
     await frontier.put(gate.seeds([made.route("page").task(f"http://h.test/{path}") for path in paths], 1_000.0).tasks)
     await frontier.seal()
-    tools = Tools(
+    tools = WorkerParts(
         job="contract-1",
         frontier=frontier,
         fetcher=Pages(),
@@ -105,7 +105,7 @@ async def crawl(frontier: Any, sink: Any, numbers: list[int]) -> None:
         marker=Marker(),
         chance=random.Random(1),
     )
-    await asyncio.wait_for(Worker("w", made, tools, Policy(slots=32)).run(), 120)
+    await asyncio.wait_for(Worker("w", made, tools, WorkerPolicy(slots=32)).run(), 120)
 
 
 async def test_odd_values_cost_their_own_page_at_most(bench: Any, sink: Any):

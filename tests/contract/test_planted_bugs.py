@@ -49,8 +49,8 @@ from trotline.model.visit_row import VisitRow
 from trotline.testing.frontier_contract import FrontierContract, tasks
 from trotline.testing.frontier_machine import frontier_machine
 from trotline.worker.commit import Committer
-from trotline.worker.policy import Policy
-from trotline.worker.visit import Visit
+from trotline.worker.finished_visit import FinishedVisit
+from trotline.worker.policy import WorkerPolicy
 
 CAUGHT = [
     (ChecksThenAdds, "test_f1_of_many_puts_at_once_exactly_one_admits"),
@@ -223,7 +223,7 @@ class OpenGate:
 class AcksBeforeStoring(Committer):
     """Settle first, store afterwards."""
 
-    async def _commit(self, batch: list[Visit]) -> None:
+    async def _commit(self, batch: list[FinishedVisit]) -> None:
         await self._settle(batch)
         await self._store(batch)
 
@@ -245,9 +245,9 @@ async def crawl_with_a_kill(committer: type[Committer], effects: int) -> None:
                 gate=OpenGate(),
                 chance=random.Random(1),
             )
-            commits = committer(worker, tools, Policy(batch=1, commit_every=0.0), set())
+            commits = committer(worker, tools, WorkerPolicy(batch=1, commit_every=0.0), set())
             for lease in leases:
-                commits.add(Visit(lease=lease, outcome=Done(), records=[_record(lease)]))
+                commits.add(FinishedVisit(lease=lease, outcome=Done(), records=[_record(lease)]))
             commits.close()
             with contextlib.suppress(Killed):
                 await commits.run()

@@ -16,7 +16,7 @@ from trotline.model.sitemap_seed import ROUTE
 from trotline.model.task import Task
 from trotline.ports.fetcher import Fetcher
 from trotline.worker.marker import Marker
-from trotline.worker.tools import Tools
+from trotline.worker.parts import WorkerParts
 from trotline.worker.visit import Visitor
 
 
@@ -43,7 +43,7 @@ class SitemapCrawl:
         def page(page: Page) -> None: ...
 
         gate = open_gate(self._spider)
-        tools = Tools(
+        tools = WorkerParts(
             frontier=DiaryFrontier([]), fetcher=self._fetcher, sink=DiarySink([]), gate=gate, robots=self._robots,
             marker=Marker(), chance=random.Random(1),
         )  # fmt: skip
@@ -75,6 +75,6 @@ class SitemapCrawl:
             self.again[task.url] = outcome.why
         else:
             self.files += 1
-        self.cut.update(visit.sifted.refused)
-        self.examples = {**visit.sifted.examples, **self.examples}
-        return visit.sifted.tasks
+        self.cut.update(visit.links.refused)
+        self.examples = {**visit.links.examples, **self.examples}
+        return visit.links.tasks

@@ -127,7 +127,7 @@ async def test_a_job_may_be_started_while_the_work_on_the_finished_one_returns(t
         finished.set()
         await started.wait()
         # As a worker does until it has ended.
-        await worker._tools.frontier.beat(worker.name)
+        await worker._parts.frontier.beat(worker.name)
 
     monkeypatch.setattr(Worker, "run", run_slowly)
     async with DemoShop(products=3) as shop:

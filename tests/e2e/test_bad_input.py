@@ -66,11 +66,11 @@ async def test_a_spider_that_cannot_work_is_told_with_the_place(fault: str, tmp_
 @pytest.mark.parametrize(
     ("line", "part"),
     [
-        ("no url at all", "is no absolute http(s) URL"),
+        ("no url at all", "is not an absolute http(s) URL"),
         ('{"url": 5}', "Expected `str`"),
         ('{"job_type": "page"}', "url"),
         ('{"url": "https://shop.example/"', "JSON"),
-        ("[1, 2]", "is no absolute http(s) URL"),
+        ("[1, 2]", "is not an absolute http(s) URL"),
     ],
 )
 async def test_a_bad_line_of_a_seeds_file_is_named_and_costs_no_other(tmp_path: Path, line: str, part: str):

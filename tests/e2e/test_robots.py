@@ -278,7 +278,7 @@ async def test_robots_txt_names_sitemaps_and_its_pace_holds_for_them() -> None:
 async def test_a_robots_file_that_names_no_sitemap_is_no_silent_end() -> None:
     async with site(ok(b"User-agent: *\nAllow: /\n")) as there, fetcher() as ours:
         crawl = await SitemapCrawl(ours).of(RobotsSitemaps(there.url("/")))
-    assert crawl.buried == {there.url("/robots.txt"): "sitemap: robots.txt names none"}
+    assert crawl.buried == {there.url("/robots.txt"): "sitemap: robots.txt lists none"}
 
 
 async def test_a_sitemap_waits_until_robots_txt_can_be_read() -> None:

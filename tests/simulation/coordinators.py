@@ -14,8 +14,8 @@ from tests.simulation.faults import CALM, Node, Temper
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.seed_feed import Feed
-from trotline.coordinator.tools import Charge, Leads, Policy, Tools
+from trotline.coordinator.parts import CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
+from trotline.coordinator.seed_feed import SeedFeed
 from trotline.errors import FrontierUnreachable
 from trotline.model.job import Job, LaneRules
 from trotline.model.leadership import Term, Tick
@@ -121,7 +121,7 @@ class _Night:
         self.frontiers: dict[str, Client] = {}
         self.overlap = self.chance.choice(list(Overlap))
         schedule = Schedule("* * * * *", "UTC", self.overlap)
-        self.charge = Charge(spider="shop", rules=BRISK, version="v1", schedule=schedule)
+        self.config = SpiderConfig(spider="shop", rules=BRISK, version="v1", schedule=schedule)
         self.pages_per_look = self.chance.choice([1, 3, 50])
         """How fast the fleet is: a job may take longer than the next tick is away."""
 
@@ -158,7 +158,7 @@ class _Night:
         return CoordinatorVerdict(
             seed=self.seed,
             kills=self.kills,
-            ticks=_ticks(self.charge, begin, self.now()),
+            ticks=_ticks(self.config, begin, self.now()),
             started=[(at, name) for at, name in self.started if name in {job.id for job in ended}],
             dealt_with=self.dealt_with,
             jobs=ended,
@@ -212,16 +212,16 @@ class _Night:
             both: Any = _Cut(_Announced(self.frontier(job), self), node)
             return OpenJob(job, both, both)
 
-        tools = Tools(
+        parts = CoordinatorParts(
             leadership=_Cut(self.watched, node),  # type: ignore[arg-type]
             jobs=_Cut(self.jobs, node),  # type: ignore[arg-type]
             open_frontier=open_frontier,
-            duties=_Duties(node),
+            hooks=_Hooks(node),
             clock=_CutClock(node),
             chance=random.Random(self.chance.random()),
-            tell=lambda news: None,
+            emit=lambda event: None,
         )
-        return Coordinator(node.name, [self.charge], tools, Policy())
+        return Coordinator(node.name, [self.config], parts, CoordinatorPolicy())
 
 
 class _Watched:
@@ -304,13 +304,13 @@ class _CutClock:
         await self._node.alive()
 
 
-class _Duties:
+class _Hooks:
     def __init__(self, node: Node) -> None:
         self._clock = _CutClock(node)
 
-    async def seed(self, job: Job, opened: OpenJob, leads: Leads, say: Callable[[str], None]) -> None:
+    async def seed(self, job: Job, opened: OpenJob, is_leader: IsLeader, report: Callable[[str], None]) -> None:
         both: Any = opened.frontier
-        feed = Feed(both, self._clock, high_water=SEEDS, leads=leads, say=say)
+        feed = SeedFeed(both, self._clock, high_water=SEEDS, is_leader=is_leader, report=report)
         seeds = [task(f"https://shop.example/{number}") for number in range(SEEDS)]
         for first in range(0, SEEDS, BATCH):
             await feed.put(seeds[first : first + BATCH])
@@ -336,10 +336,10 @@ def start_in_two_steps(night: _Night) -> None:
     watched.start = start  # type: ignore[method-assign]
 
 
-def _ticks(charge: Charge, since: Moment, until: Moment) -> list[Moment]:
-    assert charge.schedule is not None
+def _ticks(config: SpiderConfig, since: Moment, until: Moment) -> list[Moment]:
+    assert config.schedule is not None
     found, at = [], since
-    while (at := schedules.upcoming(charge.schedule, at)) <= until:
+    while (at := schedules.upcoming(config.schedule, at)) <= until:
         found.append(at)
     return found
 

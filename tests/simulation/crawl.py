@@ -29,8 +29,8 @@ from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
 from trotline.worker.marker import Marker
-from trotline.worker.policy import Policy
-from trotline.worker.tools import Tools
+from trotline.worker.parts import WorkerParts
+from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
 WORKERS = 3
@@ -82,7 +82,7 @@ class Verdict(msgspec.Struct):
 
 def _most_leases_allowed() -> int:
     # Slots, half as many ahead, and the bounded commit queue behind them, per incarnation that may hold some.
-    return WORKERS * 2 * (SLOTS + SLOTS // 2 + Policy().backlog)
+    return WORKERS * 2 * (SLOTS + SLOTS // 2 + WorkerPolicy().backlog)
 
 
 def simulate(
@@ -197,7 +197,7 @@ class Crawl:
             await asyncio.sleep(self.chance.uniform(0.1, 20))
 
     def _worker(self, node: Node, frontier: Any) -> Worker:
-        tools = Tools(
+        tools = WorkerParts(
             job="sim-1",
             frontier=frontier,
             fetcher=CutFetcher(self.web, node),
@@ -207,7 +207,7 @@ class Crawl:
             marker=Marker(),
             chance=random.Random(self.chance.random()),
         )
-        worker = Worker(node.name, self.spider, tools, Policy(slots=SLOTS, batch=8, grace=5.0))
+        worker = Worker(node.name, self.spider, tools, WorkerPolicy(slots=SLOTS, batch=8, grace=5.0))
         if self.break_it is not None:
             self.break_it(worker)
         return worker
@@ -249,7 +249,7 @@ def remember_before_settle(worker: Worker) -> None:
     settle = committer._settle
 
     async def settle_late(batch):  # type: ignore[no-untyped-def]
-        await worker._tools.validators.remember([visit.seen for visit in batch if visit.seen])  # type: ignore[union-attr]
+        await worker._parts.validators.remember([visit.seen for visit in batch if visit.seen])  # type: ignore[union-attr]
         await settle(batch)
 
     committer._settle = settle_late  # type: ignore[method-assign]

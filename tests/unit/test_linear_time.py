@@ -24,10 +24,10 @@ from trotline.rules import redaction, sitemaps
 from trotline.rules.challenge_pages import challenge
 from trotline.rules.charset import decode
 from trotline.rules.charset_prescan import named_in
-from trotline.rules.child_output import Printed
+from trotline.rules.child_output import ChildOutput
 from trotline.rules.conditional_requests import validator_of
 from trotline.rules.robots import Prefilter, for_agent
-from trotline.rules.traps import TrapWatch
+from trotline.rules.traps import TrapDetector
 from trotline.rules.urls import Address, read, resolve
 from trotline.rules.verdicts import retry_after
 from trotline.spider.embedded_json import assigned, json_ld
@@ -221,7 +221,7 @@ def head_in_bytes(size: int) -> None:
 def url_of(text: str) -> None:
     address = read(text)
     if isinstance(address, Address):
-        TrapWatch().why(address, 2e9)
+        TrapDetector().why(address, 2e9)
 
 
 def page(status: int = 200, body: bytes = b"", **headers: str) -> Answer:
@@ -238,7 +238,7 @@ def cookies(header: str) -> None:
 
 
 def print_all(text: bytes) -> None:
-    printed = Printed(0.0)
+    printed = ChildOutput(0.0)
     for at in range(0, len(text), 65536):
         printed.feed(text[at : at + 65536], float(at))
     printed.end(0.0)

@@ -19,7 +19,7 @@ from trotline.cli.text import json_line, safe_text
 from trotline.model.time import iso
 
 if TYPE_CHECKING:
-    from trotline.coordinator.tools import News
+    from trotline.coordinator.parts import CoordinatorEvent
 
 _ALARMS = ("alert.raised", "job.trouble", "coordinator.trouble")
 _IMPORTANT = (*_ALARMS, "coordinator.recovered")
@@ -74,8 +74,8 @@ def _keep(text: str) -> float:
         raise click.UsageError(f"--keep: {error}") from error
 
 
-def _teller(*, quiet: bool, json: bool) -> "Callable[[News], None]":
-    def tell(news: "News") -> None:
+def _teller(*, quiet: bool, json: bool) -> "Callable[[CoordinatorEvent], None]":
+    def tell(news: "CoordinatorEvent") -> None:
         if quiet and news.event not in _IMPORTANT:
             return
         if json:
@@ -87,7 +87,7 @@ def _teller(*, quiet: bool, json: bool) -> "Callable[[News], None]":
     return tell
 
 
-def _line(news: "News") -> str:
+def _line(news: "CoordinatorEvent") -> str:
     text = safe_text(news.text)
     told = click.style(text, fg="red") if news.event in _ALARMS else text
     return f"{time.strftime('%H:%M:%S')}  {news.spider}: {told}"

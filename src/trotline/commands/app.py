@@ -20,8 +20,8 @@ from trotline.ports.sink import RecordWriter, Sink
 from trotline.processes.supervised_child import worker_name
 from trotline.spider.spider import Spider
 from trotline.worker.marker import Marker
-from trotline.worker.policy import Policy
-from trotline.worker.tools import Tools
+from trotline.worker.parts import WorkerParts
+from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class App:
         )
         self._working[job.id] += 1
         try:
-            tools = Tools(
+            tools = WorkerParts(
                 job=job.id,
                 frontier=(await self._open(job)).frontier,
                 fetcher=fetcher,
@@ -122,7 +122,7 @@ class App:
                 marker=Marker(),
                 chance=components.open_chance(),
             )
-            worker = Worker(worker_name(0), spider, tools, Policy(slots=slots, max_pages=max_pages))
+            worker = Worker(worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages))
             beating = asyncio.create_task(_beat(tools.frontier, worker.name))
             try:
                 await worker.run()

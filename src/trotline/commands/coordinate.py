@@ -16,7 +16,7 @@ from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.tools import Charge, Leads, News, Policy, Tools
+from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
 from trotline.errors import SettingsError
 from trotline.model.job import Job
 from trotline.model.time import Moment, Seconds
@@ -38,13 +38,13 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     frontier: str
     sink: str
 
-    def charge(self, beside: str) -> Charge:
-        return Charge(
+    def config(self, beside: str) -> SpiderConfig:
+        return SpiderConfig(
             spider=self.spider.name,
             rules=self.spider.rules,
             version=code_version(self.ref),
             schedule=None if beside else self.spider.schedule,
-            beside=beside,
+            during=beside,
         )
 
 
@@ -54,7 +54,7 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     posts: tuple[Post, ...]
     beside: str = ""
     """A command that has started a job itself: no schedule then."""
-    keep: Seconds = Policy().keep
+    keep: Seconds = CoordinatorPolicy().keep
     """Jobs that ended longer ago are forgotten."""
     high_water: int = HIGH_WATER
 
@@ -74,8 +74,8 @@ def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
     return tuple(posts.values())
 
 
-async def coordinate(plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
-    """Until a signal asks us to stop; then every office is free at once."""
+async def coordinate(plan: CoordinatePlan, tell: Callable[[CoordinatorEvent], None]) -> None:
+    """Until a signal asks us to stop; then every term is resigned at once."""
     interrupted = asyncio.Event()
     with obeyed(interrupted.set):
         stopping = asyncio.create_task(interrupted.wait())
@@ -92,30 +92,30 @@ async def coordinate(plan: CoordinatePlan, tell: Callable[[News], None]) -> None
             raise end.exceptions[0] if isinstance(end, ExceptionGroup) else end
 
 
-async def look_after(post: Post, tell: Callable[[News], None]) -> None:
+async def look_after(post: Post, tell: Callable[[CoordinatorEvent], None]) -> None:
     """The coordinator's part beside `trotline start`: rescue, alerts and the end of jobs. Who keeps the schedule, and
     what is old, is a coordinator's own affair. Until cancelled."""
     await _at(post.frontier, CoordinatePlan(posts=(post,), beside="start"), tell)
 
 
-async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[News], None]) -> None:
+async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[CoordinatorEvent], None]) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
     jobs = await backends.open_jobs(frontier)
     try:
         leadership = await backends.open_leadership(frontier)
         try:
-            tools = Tools(
+            parts = CoordinatorParts(
                 leadership=leadership,
                 jobs=jobs,
                 open_frontier=lambda job: backends.open_frontier(frontier, job),
-                duties=SpiderDuties(plan, posts),
+                hooks=SpiderHooks(plan, posts),
                 clock=LoopClock(),
                 chance=components.open_chance(),
-                tell=tell,
+                emit=tell,
             )
-            charges = [post.charge(plan.beside) for post in posts]
-            await Coordinator(coordinator_name(), charges, tools, Policy(keep=plan.keep)).run()
+            configs = [post.config(plan.beside) for post in posts]
+            await Coordinator(coordinator_name(), configs, parts, CoordinatorPolicy(keep=plan.keep)).run()
         finally:
             await leadership.close()
     finally:
@@ -127,20 +127,20 @@ def coordinator_name() -> str:
     return f"{socket.gethostname()}-{getpid()}-{secrets.token_hex(3)}"
 
 
-class SpiderDuties:
+class SpiderHooks:
     """What is done for jobs with the spider's own seeds and sink."""
 
     def __init__(self, plan: CoordinatePlan, posts: Sequence[Post]) -> None:
         self._plan = plan
         self._posts = {post.spider.name: post for post in posts}
 
-    async def seed(self, job: Job, opened: OpenJob, leads: Leads, say: Callable[[str], None]) -> None:
+    async def seed(self, job: Job, opened: OpenJob, is_leader: IsLeader, say: Callable[[str], None]) -> None:
         post = self._posts[job.spider]
         spider = post.spider
         await opened.console.set_high_water(self._plan.high_water)
         seeded = await seed(
             spider,
-            open_feed(opened, post.frontier, self._plan.high_water, say, leads=leads),
+            open_feed(opened, post.frontier, self._plan.high_water, say, is_leader=is_leader),
             components.open_gate(spider),
             (await opened.console.progress()).now,
             extra=None,

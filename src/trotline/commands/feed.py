@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from trotline.config import backends
-from trotline.coordinator.seed_feed import Feed
+from trotline.coordinator.seed_feed import SeedFeed
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Progress
 from trotline.model.lease import Admission
@@ -25,10 +25,10 @@ def open_feed(
     high_water: int,
     say: Callable[[str], None],
     *,
-    leads: Callable[[], bool] = lambda: True,
-) -> Feed:
+    is_leader: Callable[[], bool] = lambda: True,
+) -> SeedFeed:
     """Waits above the high water; `say` hears why it waits, and nothing when it goes on."""
-    return Feed(_Patient(opened, url, say), LoopClock(), high_water, leads=leads, say=say)
+    return SeedFeed(_Patient(opened, url, say), LoopClock(), high_water, is_leader=is_leader, report=say)
 
 
 class LoopClock:

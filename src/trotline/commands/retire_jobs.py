@@ -1,7 +1,7 @@
 """Old jobs are cleared away by whoever starts a job or takes part in one: there need not be a coordinator."""
 
 from trotline.config import backends
-from trotline.coordinator.tools import Policy
+from trotline.coordinator.parts import CoordinatorPolicy
 from trotline.errors import FrontierError
 
 
@@ -11,7 +11,7 @@ async def retire_old(frontier: str) -> list[str]:
     try:
         jobs = await backends.open_jobs(frontier)
         try:
-            return await jobs.retire(Policy().keep)
+            return await jobs.retire(CoordinatorPolicy().keep)
         finally:
             await jobs.close()
     except FrontierError:

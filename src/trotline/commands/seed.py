@@ -12,7 +12,7 @@ import msgspec
 from trotline.commands.input_lines import read_lines, task_of
 from trotline.errors import SpiderRefused
 from trotline.frontier.gate import Gate
-from trotline.frontier.gate_result import Sifted
+from trotline.frontier.gate_result import GateResult
 from trotline.model.lease import Admission
 from trotline.model.sitemap_seed import ROUTE as SITEMAP
 from trotline.model.task import Task
@@ -79,24 +79,24 @@ async def seed(
 async def _put(frontier: Puts, gate: Gate, drafts: list[Task], now: float, seeded: Seeded) -> None:
     if not drafts:
         return
-    sifted = _sifted(gate, drafts, now)
-    for admission in await frontier.put(sifted.tasks):
+    result = _gate_result(gate, drafts, now)
+    for admission in await frontier.put(result.tasks):
         if admission is Admission.NEW:
             seeded.new += 1
         elif admission is Admission.REFUSED:
             seeded.refused["the job is draining"] += 1
         else:
             seeded.duplicate += 1
-    seeded.refused.update(sifted.refused)
-    for why, url in sifted.examples.items():
+    seeded.refused.update(result.refused)
+    for why, url in result.examples.items():
         seeded.examples.setdefault(why, redaction.url(url))
 
 
-def _sifted(gate: Gate, drafts: list[Task], now: float) -> Sifted:
+def _gate_result(gate: Gate, drafts: list[Task], now: float) -> GateResult:
     """A sitemap may be kept where the spider reads no pages: scope is for pages."""
-    sifted = gate.seeds([draft for draft in drafts if draft.route != SITEMAP], now)
-    sifted.add(gate.seeds([draft for draft in drafts if draft.route == SITEMAP], now, scoped=False))
-    return sifted
+    result = gate.seeds([draft for draft in drafts if draft.route != SITEMAP], now)
+    result.add(gate.seeds([draft for draft in drafts if draft.route == SITEMAP], now, scoped=False))
+    return result
 
 
 async def _tasks(spider: Spider, extra: str | None, seeded: Seeded) -> AsyncIterator[Task]:

@@ -20,7 +20,7 @@ from trotline.commands.stored_rows import count_rows
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
-from trotline.coordinator.tools import News
+from trotline.coordinator.parts import CoordinatorEvent
 from trotline.errors import SettingsError, TrotlineError
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
@@ -127,7 +127,7 @@ class _Start:
             # The job goes on without: workers look after each other.
             self._alerts["coordinator"] = f"no coordinator: {error.what}"
 
-    def _hear(self, news: News) -> None:
+    def _hear(self, news: CoordinatorEvent) -> None:
         if news.job and news.job != self._opened.job.id:
             return
         name = str(news.data.get("alert", ""))

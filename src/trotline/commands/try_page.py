@@ -134,7 +134,7 @@ class Trier:
                 with self._reading:
                     got = harvest.read(self._spider, route, page, site=site, seen_at=now)
         except harvest.HandlerFailed as error:
-            return msgspec.structs.replace(facts, failed=str(error), traceback=error.story)
+            return msgspec.structs.replace(facts, failed=str(error), traceback=error.traceback_text)
         with self._reading:
             return msgspec.structs.replace(facts, harvest=got, links=list(self._links(got, task, now)))
 

@@ -79,15 +79,15 @@ def open_fetcher(
 ) -> "HttpFetcher":
     from trotline.adapters.http.fetcher import HttpFetcher
 
-    reach = spider.reach
+    secrets = spider.secret_scope
     return HttpFetcher(
         spider.limits or Limits(),
         user_agent=user_agent(spider),
         headers=spider.headers,
         secret_headers=spider.secret_headers,
         cookies=spider.cookies,
-        cookie_hosts=reach.hosts,
-        reach=reach,
+        cookie_hosts=secrets.hosts,
+        secret_scope=secrets,
         allow_private=allow_private,
         allow=allow,
         proxy=proxy,
@@ -108,13 +108,13 @@ def open_robots(fetcher: "HttpFetcher", spider: "Spider", cache: "SharedCache | 
 
 def open_gate(spider: "Spider") -> "Gate":
     from trotline.frontier.gate import Gate
-    from trotline.rules.traps import TrapRules, TrapWatch
+    from trotline.rules.traps import TrapDetector, TrapRules
     from trotline.rules.urls import UrlRules
 
     return Gate(
         spider.scope,
         spider.urls or UrlRules(),
-        TrapWatch(spider.traps or TrapRules()),
+        TrapDetector(spider.traps or TrapRules()),
         site=spider.name,
         retries=spider.retries,
         pool=spider.pool,

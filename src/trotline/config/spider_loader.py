@@ -63,7 +63,7 @@ def load(ref: str) -> Spider:
     module = _import_file(address) if address.file else _import_module(address)
     spider = _pick(module, address)
     # Secrets without hosts are refused now, not when the first page is on its way.
-    _ = spider.reach
+    _ = spider.secret_scope
     if spider.pool:
         raise SpiderRefused(
             f"spider {spider.name!r} wants the proxy pool {spider.pool!r}, which does not exist",

@@ -1,1 +1,1 @@
-"""Leads a spider: schedules, seeding, rescue, retention, alerts. Never fetches; workers go on without it."""
+"""The coordinator: schedules, seeding, rescue, retention, alerts. Never fetches; workers run without it."""

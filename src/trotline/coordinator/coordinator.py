@@ -1,23 +1,29 @@
-"""Leads spiders, one office each; any number of coordinators may stand for the same ones."""
+"""Runs a leader election per spider; several coordinators may run for the same spiders, one of them leads."""
 
 import asyncio
 from collections.abc import Sequence
 
-from trotline.coordinator.job_list import Roster
-from trotline.coordinator.leader import Office
-from trotline.coordinator.tools import Charge, Policy, Tools
+from trotline.coordinator.job_list import JobList
+from trotline.coordinator.leader import Leader
+from trotline.coordinator.parts import CoordinatorParts, CoordinatorPolicy, SpiderConfig
 
 
 class Coordinator:
-    """`name` is one that no other process ever has. Everything it touches is handed in."""
+    """`name` must be unique among all processes, past and present."""
 
-    def __init__(self, name: str, charges: Sequence[Charge], tools: Tools, policy: Policy | None = None) -> None:
-        policy = policy or Policy()
-        roster = Roster(tools.jobs, tools.clock)
-        self._offices = [Office(name, charge, tools, policy, roster) for charge in charges]
+    def __init__(
+        self,
+        name: str,
+        configs: Sequence[SpiderConfig],
+        parts: CoordinatorParts,
+        policy: CoordinatorPolicy | None = None,
+    ) -> None:
+        policy = policy or CoordinatorPolicy()
+        job_list = JobList(parts.jobs, parts.clock)
+        self._leaders = [Leader(name, config, parts, policy, job_list) for config in configs]
 
     async def run(self) -> None:
-        """For ever: campaign, and do what a leader does where we lead. Cancelled, it resigns."""
+        """Runs until cancelled, then resigns."""
         async with asyncio.TaskGroup() as group:
-            for office in self._offices:
-                group.create_task(office.run())
+            for leader in self._leaders:
+                group.create_task(leader.run())

@@ -1,4 +1,4 @@
-"""All jobs of a place, asked for once for all offices."""
+"""All jobs of a frontier server or file, listed once for all spiders of a coordinator."""
 
 import asyncio
 
@@ -7,30 +7,30 @@ from trotline.model.time import Seconds
 from trotline.ports.clock import Clock
 from trotline.ports.jobs import Jobs
 
-SURVEY: Seconds = 60.0
-"""How often all jobs are looked at; the newest one of each spider is looked at all the time."""
+REFRESH: Seconds = 60.0
+"""How often all jobs are listed; the newest job of each spider is read at every check."""
 
 
-class Roster:
-    """Jobs are kept for weeks, and nearly all of them are over: nobody looks through all of them every few seconds."""
+class JobList:
+    """A cached list: jobs are kept for weeks, and nearly all of them are finished."""
 
     def __init__(self, jobs: Jobs, clock: Clock) -> None:
         self._jobs = jobs
         self._clock = clock
-        self._turn = asyncio.Lock()
-        self._found: list[Job] = []
-        self._number = 0
-        self._asked_at = float("-inf")
+        self._lock = asyncio.Lock()
+        self._cached: list[Job] = []
+        self._version = 0
+        self._refreshed_at = float("-inf")
 
-    async def survey(self, seen: int = 0) -> tuple[int, list[Job]]:
-        """The number of the last survey and its jobs; no jobs if it is one that the caller has seen."""
-        async with self._turn:
-            asked_at = self._clock.now()
-            if asked_at - self._asked_at >= SURVEY or not seen:
-                self._found = await self._jobs.all()
-                self._number += 1
-                self._asked_at = asked_at
-        return self._number, self._found if self._number != seen else []
+    async def changes(self, seen: int = 0) -> tuple[int, list[Job]]:
+        """The version of the list and its jobs; no jobs if the caller has seen this version."""
+        async with self._lock:
+            now = self._clock.now()
+            if now - self._refreshed_at >= REFRESH or not seen:
+                self._cached = await self._jobs.all()
+                self._version += 1
+                self._refreshed_at = now
+        return self._version, self._cached if self._version != seen else []
 
     async def latest(self, spider: str) -> Job | None:
         return await self._jobs.latest(spider)

@@ -1,12 +1,11 @@
-"""Looks after the jobs of a spider: seeds, rescue, alerts, their end, and what is left of them."""
+"""Monitors the jobs of a spider during one term: seeding, rescue, alerts, finish, retention."""
 
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Callable
 
-from trotline.coordinator.job_list import Roster
-from trotline.coordinator.tools import Charge, Leads, News, Policy, Tools
+from trotline.coordinator.job_list import JobList
+from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
 from trotline.model.job import Job, Progress, State
 from trotline.model.leadership import Term
@@ -16,221 +15,226 @@ from trotline.ports.frontier import BEAT, DEAD_AFTER
 from trotline.rules.alerts import AlertRules, alerts
 
 
-class Ward:
-    """One job that is looked after."""
-
-    def __init__(self, job: Job, opened: OpenJob, looks: int) -> None:
+class TrackedJob:
+    def __init__(self, job: Job, opened: OpenJob, samples: int) -> None:
         self.job = job
         self.opened = opened
-        self.books: deque[Progress] = deque(maxlen=looks)
+        self.history: deque[Progress] = deque(maxlen=samples)
         self.alerts: dict[str, str] = {}
         self.seeding: asyncio.Task[None] | None = None
-        self.trouble = ""
+        self.error = ""
+        """The last one that was reported."""
 
 
-class Caretaker:
-    """For one term."""
-
+class JobMonitor:
     def __init__(
-        self, name: str, term: Term, charge: Charge, tools: Tools, policy: Policy, roster: Roster, leads: Leads
+        self,
+        name: str,
+        term: Term,
+        config: SpiderConfig,
+        parts: CoordinatorParts,
+        policy: CoordinatorPolicy,
+        job_list: JobList,
+        is_leader: IsLeader,
     ) -> None:
         self._name = name
-        self._roster = roster
-        self._surveyed = 0
+        self._job_list = job_list
+        self._list_version = 0
         self._term = term
-        self._charge = charge
-        self._tools = tools
+        self._config = config
+        self._parts = parts
         self._policy = policy
-        self._leads = leads
-        self._wards: dict[str, Ward] = {}
-        self._watched_at = self._tidied_at = float("-inf")
-        self._tidying: asyncio.Task[None] | None = None
+        self._is_leader = is_leader
+        self._tracked: dict[str, TrackedJob] = {}
+        self._checked_at = self._retired_at = float("-inf")
+        self._retiring: asyncio.Task[None] | None = None
 
-    def hurry(self) -> None:
-        """There is a new job: do not wait for the next look."""
-        self._watched_at = float("-inf")
+    def check_soon(self) -> None:
+        """A job was started: do not wait for the next interval."""
+        self._checked_at = float("-inf")
 
-    async def look(self, now: Moment) -> None:
-        if now - self._watched_at >= self._policy.watch:
-            self._watched_at = now
-            await self._watch()
-        if not self._charge.beside and now - self._tidied_at >= self._policy.tidy:
-            self._tidied_at = now
-            # Beside the rest: a slow database must not keep a run from starting.
-            self._tidying = asyncio.create_task(self._tidy(now))
+    async def check(self, now: Moment) -> None:
+        if now - self._checked_at >= self._policy.monitor_every:
+            self._checked_at = now
+            await self._check_jobs()
+        if not self._config.during and now - self._retired_at >= self._policy.retire_every:
+            self._retired_at = now
+            # In the background: a slow database must not delay a scheduled start.
+            self._retiring = asyncio.create_task(self._retire(now))
 
     async def close(self) -> None:
-        beside = [self._tidying, *(ward.seeding for ward in self._wards.values())]
-        for task in beside:
-            # All of them before the first wait: whoever is in a hurry may cancel that.
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*(task for task in beside if task is not None), return_exceptions=True)
-        for ward in list(self._wards.values()):
-            await self._let_go(ward)
+        background = [self._retiring, *(tracked.seeding for tracked in self._tracked.values())]
+        tasks = [task for task in background if task is not None]
+        for task in tasks:
+            # Cancel all of them before the first await: that await may be cancelled itself.
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for tracked in list(self._tracked.values()):
+            await self._untrack(tracked)
 
-    async def _watch(self) -> None:
-        started = await self._started_by_schedule()
+    async def _check_jobs(self) -> None:
+        scheduled = await self._scheduled_job()
         for job in await self._changed():
-            if job.announced and job.id in self._wards:
-                await self._see_off(self._wards[job.id])
+            if job.announced and job.id in self._tracked:
+                await self._finished_elsewhere(self._tracked[job.id])
             elif not job.announced:
-                await self._ward(job)
-        for ward in list(self._wards.values()):
+                await self._track(job)
+        for tracked in list(self._tracked.values()):
             try:
-                await self._care(ward, started_here=ward.job.id == started)
+                await self._check_job(tracked, seeds=tracked.job.id == scheduled)
             except FrontierUnreachable:
                 raise
             except FrontierError as error:
-                # This job's own trouble (its books are gone): the others are looked after all the same.
-                self._complain(ward, f"{ward.job.id} cannot be looked after: {error.what}")
+                # An error of this job alone (its state is missing): check the others all the same.
+                self._report_error(tracked, f"{tracked.job.id} cannot be monitored: {error.what}")
 
-    async def _started_by_schedule(self) -> str:
-        """The job whose seeds are ours to put. Others have somebody who started them, and who seeds them."""
-        if self._charge.beside:
+    async def _scheduled_job(self) -> str:
+        """The job that the schedule started: we seed it. Other jobs are seeded by the command that started them."""
+        if self._config.during:
             return ""
-        last = await self._tools.leadership.tick(self._charge.spider)
+        last = await self._parts.leadership.tick(self._config.spider)
         return "" if last is None else last.job
 
     async def _changed(self) -> list[Job]:
-        """Jobs as they are now: the newest one, and now and then all of them."""
-        latest = await self._roster.latest(self._charge.spider)
-        self._surveyed, jobs = await self._roster.survey(self._surveyed)
-        older = [job for job in jobs if job.spider == self._charge.spider and (latest is None or job.id != latest.id)]
+        """The newest job, and all jobs whenever the list was refreshed."""
+        latest = await self._job_list.latest(self._config.spider)
+        self._list_version, jobs = await self._job_list.changes(self._list_version)
+        older = [job for job in jobs if job.spider == self._config.spider and (latest is None or job.id != latest.id)]
         return older if latest is None else [*older, latest]
 
-    async def _ward(self, job: Job) -> Ward:
-        if job.id not in self._wards:
-            looks = int(AlertRules().window / self._policy.watch) + 2
-            self._wards[job.id] = Ward(job, await self._tools.open_frontier(job), looks)
-        return self._wards[job.id]
+    async def _track(self, job: Job) -> None:
+        if job.id not in self._tracked:
+            samples = int(AlertRules().window / self._policy.monitor_every) + 2
+            self._tracked[job.id] = TrackedJob(job, await self._parts.open_frontier(job), samples)
 
-    async def _care(self, ward: Ward, *, started_here: bool) -> None:
-        progress = await ward.opened.console.progress()
-        ward.books.append(progress)
-        self._alert(ward)
+    async def _check_job(self, tracked: TrackedJob, *, seeds: bool) -> None:
+        progress = await tracked.opened.console.progress()
+        tracked.history.append(progress)
+        self._alert(tracked)
         if progress.finished_at is not None:
-            await self._end(ward, progress)
+            await self._finish(tracked, progress)
             return
         if progress.leased:
-            await self._rescue(ward)
+            await self._rescue(tracked)
         if progress.state is State.CANCELLED:
-            # Until somebody resumes it: the next look at all jobs finds it again.
-            await self._let_go(ward)
-        elif started_here and not progress.sealed and ward.seeding is None:
-            ward.seeding = asyncio.create_task(self._seed(ward))
+            # A job that is resumed later is found again when the list is refreshed.
+            await self._untrack(tracked)
+        elif seeds and not progress.sealed and tracked.seeding is None:
+            tracked.seeding = asyncio.create_task(self._seed(tracked))
 
-    async def _rescue(self, ward: Ward) -> None:
-        """Workers rescue each other within a beat; this is for the time when none of them is left."""
-        workers = await ward.opened.console.workers()
+    async def _rescue(self, tracked: TrackedJob) -> None:
+        """Workers rescue each other's leases within a heartbeat; this is for a fleet in which all of them died."""
+        workers = await tracked.opened.console.workers()
         if any(worker.leased and worker.silent_for > DEAD_AFTER + BEAT for worker in workers):
-            # Whoever asks for work rescues. We ask for one task, and hand it back at once with no attempt counted.
-            await ward.opened.frontier.lease(self._name, 1)
-            await ward.opened.frontier.leave(self._name)
-            self._tell("job.rescued", f"{ward.job.id}: what dead workers held waits for others", ward.job)
+            # `lease` rescues. The one task it may return is given back at once, with no attempt counted.
+            await tracked.opened.frontier.lease(self._name, 1)
+            await tracked.opened.frontier.leave(self._name)
+            self._emit("job.rescued", f"{tracked.job.id}: leases of dead workers are waiting again", tracked.job)
 
-    def _alert(self, ward: Ward) -> None:
-        """What is wrong is told once, and once more when it is over."""
-        found = alerts(ward.books)
-        for name in sorted(found.keys() - ward.alerts.keys()):
-            self._tell("alert.raised", f"{ward.job.id}: {name}: {found[name]}", ward.job, alert=name)
-        for name in sorted(ward.alerts.keys() - found.keys()):
-            self._tell("alert.over", f"{ward.job.id}: {name} is over", ward.job, alert=name)
-        ward.alerts = found
+    def _alert(self, tracked: TrackedJob) -> None:
+        """Each alert is reported when it is raised and when it is over."""
+        found = alerts(tracked.history)
+        for name in sorted(found.keys() - tracked.alerts.keys()):
+            self._emit("alert.raised", f"{tracked.job.id}: {name}: {found[name]}", tracked.job, alert=name)
+        for name in sorted(tracked.alerts.keys() - found.keys()):
+            self._emit("alert.over", f"{tracked.job.id}: {name} is over", tracked.job, alert=name)
+        tracked.alerts = found
 
-    async def _end(self, ward: Ward, progress: Progress) -> None:
+    async def _finish(self, tracked: TrackedJob, progress: Progress) -> None:
         try:
-            # Told last of all: after a crash before that line the next leader concludes it once more.
-            await self._tools.duties.conclude(ward.job)
+            # Before the announcement: after a crash in between the next leader concludes the job again.
+            await self._parts.hooks.conclude(tracked.job)
         except SinkError as error:
-            self._complain(ward, f"{ward.job.id} is finished, but not its sink: {error.what}")
+            self._report_error(tracked, f"{tracked.job.id} is finished, its sink is not: {error.what}")
             return
-        if await ward.opened.frontier.announce_finish():
-            self._tell("job.finished", _ended(ward, progress), ward.job, done=progress.done, dead=progress.dead)
-            await self._let_go(ward)
+        if await tracked.opened.frontier.announce_finish():
+            self._emit_finish("job.finished", tracked, progress)
+            await self._untrack(tracked)
         else:
-            await self._see_off(ward)
+            await self._finished_elsewhere(tracked)
 
-    async def _see_off(self, ward: Ward) -> None:
-        """A worker has told the end of the job: a last look at its books, and no second word of its finish."""
-        progress = await ward.opened.console.progress()
-        ward.books.append(progress)
-        self._alert(ward)
-        self._tell("job.over", _ended(ward, progress), ward.job, done=progress.done, dead=progress.dead)
-        await self._let_go(ward)
+    async def _finished_elsewhere(self, tracked: TrackedJob) -> None:
+        """A worker announced the finish: check the final counts once more."""
+        progress = await tracked.opened.console.progress()
+        tracked.history.append(progress)
+        self._alert(tracked)
+        self._emit_finish("job.over", tracked, progress)
+        await self._untrack(tracked)
 
-    async def _seed(self, ward: Ward) -> None:
-        """Put every seed, then seal. Whoever comes after us does it again, and what is known stays known."""
-        self._tell("job.seeding", f"{ward.job.id}: seeding", ward.job)
+    def _emit_finish(self, event: str, tracked: TrackedJob, progress: Progress) -> None:
+        text = f"{tracked.job.id} finished: {progress.done:,} done, {progress.dead:,} dead"
+        self._emit(event, text, tracked.job, done=progress.done, dead=progress.dead)
+
+    async def _seed(self, tracked: TrackedJob) -> None:
+        """Put every seed, then seal. The next leader may repeat it: duplicates are ignored."""
+        job = tracked.job
+        self._emit("job.seeding", f"{job.id}: seeding", job)
         failures = 0
-        while self._leads():
+        while self._is_leader():
             try:
-                await self._tools.duties.seed(ward.job, ward.opened, self._leads, self._say(ward.job))
-                await ward.opened.frontier.seal()
-                self._tell("job.seeded", f"{ward.job.id}: all seeds are in", ward.job)
+                await self._parts.hooks.seed(
+                    job, tracked.opened, self._is_leader, lambda text: self._seeding(job, text)
+                )
+                await tracked.opened.frontier.seal()
+                self._emit("job.seeded", f"{job.id}: all seeds are in", job)
                 return
             except TermOver:
                 return
             except FrontierError as error:
-                # Not the seeds' fault, and no reason to go on without them.
-                self._tell("job.trouble", f"{ward.job.id}: seeding begins again: {error.what}", ward.job)
+                # Not the seeds' fault: not counted as a failure.
+                self._emit("job.trouble", f"{job.id}: seeding starts again: {error.what}", job)
             except Exception as error:
-                # Seeds are the author's code and other people's sitemaps: anything may happen there.
+                # Seeds are the author's code and other people's sitemaps: any exception is possible.
                 failures += 1
-                if await self._gave_up(ward, failures, _told(error)):
+                if await self._gave_up(tracked, failures, _message(error)):
                     return
-            await self._tools.clock.sleep(self._policy.patience * 2 ** max(0, failures - 1))
+            await self._parts.clock.sleep(self._policy.seed_backoff * 2 ** max(0, failures - 1))
 
-    async def _gave_up(self, ward: Ward, failures: int, what: str) -> bool:
-        """After some tries the job goes on with the seeds it has; unsealed it would stand in the way of the next."""
-        if failures < self._policy.tries:
-            self._tell("job.trouble", f"{ward.job.id}: seeding failed and is tried again: {what}", ward.job)
+    def _seeding(self, job: Job, text: str) -> None:
+        if text:
+            self._emit("job.seeding", f"{job.id}: {text}", job)
+
+    async def _gave_up(self, tracked: TrackedJob, failures: int, what: str) -> bool:
+        """After some failures the job continues with the seeds it has; unsealed it would block the next run."""
+        job = tracked.job
+        if failures < self._policy.seed_tries:
+            self._emit("job.trouble", f"{job.id}: seeding failed, retrying: {what}", job)
             return False
-        self._tell("job.trouble", f"{ward.job.id}: seeding failed, the job goes on with what it has: {what}", ward.job)
-        if self._leads():
-            await ward.opened.frontier.seal()
+        self._emit("job.trouble", f"{job.id}: seeding failed, the job continues with the seeds it has: {what}", job)
+        if self._is_leader():
+            await tracked.opened.frontier.seal()
         return True
 
-    async def _tidy(self, now: Moment) -> None:
-        spider = self._charge.spider
+    async def _retire(self, now: Moment) -> None:
+        spider = self._config.spider
         try:
-            for job in await self._tools.leadership.retire(self._term, now - self._policy.keep):
-                self._tools.tell(News(event="job.retired", spider=spider, text=f"{job} is old and forgotten", job=job))
-            await self._tools.duties.maintain(now)
+            for job in await self._parts.leadership.retire(self._term, now - self._policy.keep):
+                text = f"{job} is past its retention and was deleted"
+                self._parts.emit(CoordinatorEvent(event="job.retired", spider=spider, text=text, job=job))
+            await self._parts.hooks.maintain(now)
         except TermOver:
             return
         except TrotlineError as error:
-            text = f"clearing away what is old failed, and is tried again later: {error.what}"
-            self._tools.tell(News(event="coordinator.trouble", spider=spider, text=text))
+            text = f"maintenance failed, retrying later: {error.what}"
+            self._parts.emit(CoordinatorEvent(event="coordinator.trouble", spider=spider, text=text))
 
-    async def _let_go(self, ward: Ward) -> None:
-        del self._wards[ward.job.id]
-        if ward.seeding is not None:
-            ward.seeding.cancel()
-            await asyncio.gather(ward.seeding, return_exceptions=True)
+    async def _untrack(self, tracked: TrackedJob) -> None:
+        del self._tracked[tracked.job.id]
+        if tracked.seeding is not None:
+            tracked.seeding.cancel()
+            await asyncio.gather(tracked.seeding, return_exceptions=True)
         with contextlib.suppress(FrontierError):
-            await ward.opened.close()
+            await tracked.opened.close()
 
-    def _say(self, job: Job) -> Callable[[str], None]:
-        def say(text: str) -> None:
-            if text:
-                self._tell("job.seeding", f"{job.id}: {text}", job)
+    def _report_error(self, tracked: TrackedJob, text: str) -> None:
+        """Once for the same error."""
+        if tracked.error != text:
+            tracked.error = text
+            self._emit("job.trouble", text, tracked.job)
 
-        return say
-
-    def _complain(self, ward: Ward, text: str) -> None:
-        """Once for the same trouble."""
-        if ward.trouble != text:
-            ward.trouble = text
-            self._tell("job.trouble", text, ward.job)
-
-    def _tell(self, event: str, text: str, job: Job, **data: object) -> None:
-        self._tools.tell(News(event=event, spider=self._charge.spider, text=text, job=job.id, data=data))
+    def _emit(self, event: str, text: str, job: Job, **data: object) -> None:
+        self._parts.emit(CoordinatorEvent(event=event, spider=self._config.spider, text=text, job=job.id, data=data))
 
 
-def _ended(ward: Ward, progress: Progress) -> str:
-    return f"{ward.job.id} finished: {progress.done:,} done, {progress.dead:,} dead"
-
-
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return error.what if isinstance(error, TrotlineError) else f"{type(error).__name__}: {error}"

@@ -1,83 +1,85 @@
-"""One spider's office: campaign for it, keep it, and do what its leader does."""
+"""Leader election for one spider: campaign, renew the term (heartbeat), and run the leader's work while it lasts."""
 
 import asyncio
 import contextlib
 
-from trotline.coordinator.job_list import Roster
-from trotline.coordinator.job_monitor import Caretaker
-from trotline.coordinator.schedule import Timetable
-from trotline.coordinator.tools import Charge, News, Policy, Tools
+from trotline.coordinator.job_list import JobList
+from trotline.coordinator.job_monitor import JobMonitor
+from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
+from trotline.coordinator.schedule import Scheduler
 from trotline.errors import FrontierError, TermOver, TrotlineError
 from trotline.model.leadership import Term
 from trotline.model.time import Moment, Seconds
 from trotline.ports.leadership import RENEW
 
 
-class Watch:
-    """Our term as we see it: never longer than the server does, whatever happens to our process meanwhile."""
+class LocalTerm:
+    """A term by the local clock: never longer than by the server's, even if this process was suspended meanwhile."""
 
     def __init__(self, term: Term, asked_at: Seconds, answered_at: Seconds) -> None:
         self.term = term
-        # The term runs from some moment between question and answer: we count from the question.
-        self._over_at = asked_at + term.lasts
+        # The server granted it at some moment between request and reply: count from the request.
+        self._ends_at = asked_at + term.lasts
         self._answered_at = answered_at
 
-    def leads(self, at: Seconds) -> bool:
-        return at < self._over_at
+    def runs(self, at: Seconds) -> bool:
+        return at < self._ends_at
 
     def server_time(self, at: Seconds) -> Moment:
-        """Not later than it really is, so that no tick is early."""
+        """A lower bound, so that no tick starts early."""
         return self.term.now + (at - self._answered_at)
 
 
-class Office:
-    def __init__(self, name: str, charge: Charge, tools: Tools, policy: Policy, roster: Roster) -> None:
+class Leader:
+    def __init__(
+        self, name: str, config: SpiderConfig, parts: CoordinatorParts, policy: CoordinatorPolicy, job_list: JobList
+    ) -> None:
         self._name = name
-        self._roster = roster
-        self._charge = charge
-        self._tools = tools
+        self._job_list = job_list
+        self._config = config
+        self._parts = parts
         self._policy = policy
-        self._watch: Watch | None = None
+        self._term: LocalTerm | None = None
         self._leader = ""
-        self._trouble: dict[str, str] = {}
-        """What could not be done -> why, as it was told last."""
+        self._errors: dict[str, str] = {}
+        """Operation -> its current error: each is reported once."""
 
     async def run(self) -> None:
-        """For ever. Cancelled, it leaves the office to others at once."""
+        """Runs until cancelled, then resigns."""
         try:
             while True:
                 await self._campaign()
         finally:
-            if self._watch is not None and self._leads():
+            if self._term is not None and self._is_leader():
                 with contextlib.suppress(FrontierError):
-                    await self._tools.leadership.resign(self._watch.term)
+                    await self._parts.leadership.resign(self._term.term)
 
     async def _campaign(self) -> None:
         try:
-            watch = await self._ask()
+            current = await self._request_term()
         except FrontierError as error:
-            self._complain("campaign", error)
-            await self._tools.clock.sleep(RENEW)
+            self._report_error("campaign", error)
+            await self._parts.clock.sleep(RENEW)
             return
-        if watch.term.holder == self._name:
-            self._watch = watch
+        if current.term.holder == self._name:
+            self._term = current
             await self._lead()
         else:
-            self._stand_by(watch.term)
-            await self._tools.clock.sleep(
-                min(RENEW, max(0.0, watch.term.lasts)) + self._tools.chance.uniform(0.05, 0.5)
+            self._stand_by(current.term)
+            await self._parts.clock.sleep(
+                min(RENEW, max(0.0, current.term.lasts)) + self._parts.chance.uniform(0.05, 0.5)
             )
 
-    async def _ask(self) -> Watch:
-        asked_at = self._tools.clock.now()
-        term = await self._tools.leadership.campaign(self._charge.office, self._name)
+    async def _request_term(self) -> LocalTerm:
+        asked_at = self._parts.clock.now()
+        term = await self._parts.leadership.campaign(self._config.election, self._name)
         self._recover("campaign")
-        return Watch(term, asked_at, self._tools.clock.now())
+        return LocalTerm(term, asked_at, self._parts.clock.now())
 
     def _stand_by(self, term: Term) -> None:
         if self._leader != term.holder:
             self._leader = term.holder
-            self._tell(
+            self._emit(
                 "coordinator.stands_by",
                 f"{term.holder} leads (term {term.epoch}); standing by",
                 term=term.epoch,
@@ -85,83 +87,83 @@ class Office:
             )
 
     async def _lead(self) -> None:
-        """Until the term is over: renew it, and do the leader's work beside."""
-        assert self._watch is not None  # noqa: S101 - we were just elected
+        """Renew the term and do the leader's work until the term is over."""
+        assert self._term is not None  # noqa: S101 - we were just elected
         self._leader = self._name
-        term = self._watch.term
-        alone = "" if self._charge.schedule else "; no schedule, so jobs start when somebody starts them"
-        self._tell("coordinator.leads", f"leading (term {term.epoch}){alone}", term=term.epoch, leader=self._name)
-        keeping = asyncio.create_task(self._keep(term))
+        term = self._term.term
+        unscheduled = "" if self._config.schedule else "; no schedule: start jobs with trotline start"
+        self._emit("coordinator.leads", f"leading (term {term.epoch}){unscheduled}", term=term.epoch, leader=self._name)
+        renewing = asyncio.create_task(self._renew(term))
         working = asyncio.create_task(self._work(term))
         try:
-            await asyncio.wait({keeping, working}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({renewing, working}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in (keeping, working):
+            for task in (renewing, working):
                 task.cancel()
-            ends = await asyncio.gather(keeping, working, return_exceptions=True)
+            ends = await asyncio.gather(renewing, working, return_exceptions=True)
         for end in ends:
             if isinstance(end, Exception):
                 raise end
-        self._tell("coordinator.lost", f"term {term.epoch} is over", term=term.epoch)
+        self._emit("coordinator.lost", f"term {term.epoch} is over", term=term.epoch)
 
-    async def _keep(self, term: Term) -> None:
+    async def _renew(self, term: Term) -> None:
         pause = RENEW
         while True:
-            await self._tools.clock.sleep(pause)
+            await self._parts.clock.sleep(pause)
             try:
-                watch = await self._ask()
+                renewed = await self._request_term()
             except FrontierError as error:
-                self._complain("campaign", error)
-                if not self._leads():
+                self._report_error("campaign", error)
+                if not self._is_leader():
                     return
                 pause = RENEW / 5
                 continue
-            if (watch.term.holder, watch.term.epoch) != (self._name, term.epoch):
-                # Also if it is ours again: what we know is from before the gap.
+            if (renewed.term.holder, renewed.term.epoch) != (self._name, term.epoch):
+                # Also if we were elected again: our state is from before the gap.
                 return
-            self._watch = watch
+            self._term = renewed
             pause = RENEW
 
     async def _work(self, term: Term) -> None:
-        timetable = Timetable(term, self._charge, self._tools)
-        caretaker = Caretaker(self._name, term, self._charge, self._tools, self._policy, self._roster, self._leads)
+        scheduler = Scheduler(term, self._config, self._parts)
+        monitor = JobMonitor(self._name, term, self._config, self._parts, self._policy, self._job_list, self._is_leader)
         try:
-            while self._leads():
+            while self._is_leader():
                 try:
                     now = self._now()
-                    if await timetable.look(now):
-                        caretaker.hurry()
-                    await caretaker.look(now)
+                    if await scheduler.check(now):
+                        monitor.check_soon()
+                    await monitor.check(now)
                     self._recover("work")
                 except TermOver:
                     return
                 except TrotlineError as error:
-                    timetable.forget()
-                    self._complain("work", error)
-                await self._tools.clock.sleep(self._policy.look)
+                    scheduler.forget()
+                    self._report_error("work", error)
+                await self._parts.clock.sleep(self._policy.schedule_every)
         finally:
-            self._trouble.pop("work", None)
-            await caretaker.close()
+            self._errors.pop("work", None)
+            await monitor.close()
 
-    def _leads(self) -> bool:
-        return self._watch is not None and self._watch.leads(self._tools.clock.now())
+    def _is_leader(self) -> bool:
+        return self._term is not None and self._term.runs(self._parts.clock.now())
 
     def _now(self) -> Moment:
-        assert self._watch is not None  # noqa: S101 - only leaders ask
-        return self._watch.server_time(self._tools.clock.now())
+        assert self._term is not None  # noqa: S101 - called only while leading
+        return self._term.server_time(self._parts.clock.now())
 
-    def _complain(self, deed: str, error: TrotlineError) -> None:
-        """Once for the same trouble, however often we try again, and whatever it keeps us from."""
-        known = error.what in self._trouble.values()
-        self._trouble[deed] = error.what
+    def _report_error(self, operation: str, error: TrotlineError) -> None:
+        """Once per error, however often it is retried and whichever operation meets it."""
+        known = error.what in self._errors.values()
+        self._errors[operation] = error.what
         if not known:
-            self._tell("coordinator.trouble", f"{error.what}; trying again")
+            self._emit("coordinator.trouble", f"{error.what}; retrying")
 
-    def _recover(self, deed: str) -> None:
-        """The last word must not be that we try again."""
-        was = self._trouble.pop(deed, "")
-        if was and was not in self._trouble.values():
-            self._tell("coordinator.recovered", f"recovered from: {was}")
+    def _recover(self, operation: str) -> None:
+        """Report the end of an error: otherwise the last event would be that it is retried."""
+        error = self._errors.pop(operation, "")
+        if error and error not in self._errors.values():
+            self._emit("coordinator.recovered", f"recovered from: {error}")
 
-    def _tell(self, event: str, text: str, **data: object) -> None:
-        self._tools.tell(News(event=event, spider=self._charge.spider, text=text, data=data))
+    def _emit(self, event: str, text: str, **data: object) -> None:
+        self._parts.emit(CoordinatorEvent(event=event, spider=self._config.spider, text=text, data=data))

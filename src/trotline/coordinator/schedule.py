@@ -1,41 +1,41 @@
-"""Starts a spider's jobs when their time has come."""
+"""The scheduler: starts a spider's jobs at the ticks of its schedule."""
 
-from trotline.coordinator.tools import Charge, News, Tools
+from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, SpiderConfig
 from trotline.model.job import Job
 from trotline.model.leadership import Term, Tick
 from trotline.model.schedule import Overlap, Schedule
 from trotline.model.time import Moment, Seconds, iso
 from trotline.rules import schedules
 
-LOOK_AGAIN: Seconds = 5.0
-"""How often a tick that waits looks whether the job before is finished."""
+RECHECK: Seconds = 5.0
+"""Interval at which a tick that waits checks whether the previous job is finished."""
 
 
-class Timetable:
-    """One term's view of the schedule. What is remembered on the server is read again whenever it may have changed."""
+class Scheduler:
+    """The schedule during one term. The last tick is cached, and read again whenever it may have changed."""
 
-    def __init__(self, term: Term, charge: Charge, tools: Tools) -> None:
+    def __init__(self, term: Term, config: SpiderConfig, parts: CoordinatorParts) -> None:
         self._term = term
-        self._charge = charge
-        self._tools = tools
+        self._config = config
+        self._parts = parts
         self._last: Tick | None = None
-        self._coming: Moment = 0.0
-        """Nothing is due before."""
+        self._next: Moment = 0.0
+        """Nothing is due before this."""
         self._waits_for = ""
 
     def forget(self) -> None:
-        """A deed may or may not have been done: ask the server before the next one."""
+        """A write may or may not have succeeded: read the last tick again."""
         self._last = None
 
-    async def look(self, now: Moment) -> bool:
-        """Start, or pass over, the tick that is due. Was a job started?"""
-        schedule = self._charge.schedule
+    async def check(self, now: Moment) -> bool:
+        """Start, or skip, the tick that is due. Was a job started?"""
+        schedule = self._config.schedule
         if schedule is None:
             return False
         if self._last is None:
-            self._last = await self._known(schedule, now)
-            self._coming = schedules.upcoming(schedule, self._last.at)
-        if now < self._coming:
+            self._last = await self._last_tick(schedule, now)
+            self._next = schedules.upcoming(schedule, self._last.at)
+        if now < self._next:
             return False
         at = schedules.due(schedule, self._last.at, now)
         if at is None:
@@ -48,28 +48,25 @@ class Timetable:
             await self._skip(tick, schedules.shown(schedule, at), unfinished)
         else:
             self._wait(tick, schedules.shown(schedule, at), unfinished)
-            self._coming = now + LOOK_AGAIN
+            self._next = now + RECHECK
         return False
 
-    async def _known(self, schedule: Schedule, now: Moment) -> Tick:
-        """The last tick; a schedule that is new here begins now, and owes nothing for the time before."""
-        last = await self._tools.leadership.tick(self._charge.spider)
+    async def _last_tick(self, schedule: Schedule, now: Moment) -> Tick:
+        """The last tick; a new schedule begins now, without catching up."""
+        last = await self._parts.leadership.tick(self._config.spider)
         if last is None or last.schedule != schedule.text:
             last = Tick(at=now, schedule=schedule.text)
-            await self._tools.leadership.skip(self._term, last)
-        self._tell_next(schedule, now)
+            await self._parts.leadership.skip(self._term, last)
+        upcoming = schedules.upcoming(schedule, now)
+        self._emit("tick.next", f"next run {schedules.shown(schedule, upcoming)}", at=iso(upcoming))
         return last
 
-    def _tell_next(self, schedule: Schedule, now: Moment) -> None:
-        coming = schedules.upcoming(schedule, now)
-        self._tell("tick.next", f"next run {schedules.shown(schedule, coming)}", at=iso(coming))
-
     async def _unfinished(self) -> Job | None:
-        """The spider's latest job, if it is still going on."""
-        latest = await self._tools.jobs.latest(self._charge.spider)
+        """The spider's latest job, if it is not finished."""
+        latest = await self._parts.jobs.latest(self._config.spider)
         if latest is None or latest.finished_at is not None:
             return None
-        opened = await self._tools.open_frontier(latest)
+        opened = await self._parts.open_frontier(latest)
         try:
             return None if await opened.frontier.finished() else latest
         finally:
@@ -77,23 +74,23 @@ class Timetable:
 
     async def _start(self, tick: Tick, shown: str) -> bool:
         self.forget()
-        job = await self._tools.leadership.start(self._term, tick, self._charge.rules, self._charge.version)
+        job = await self._parts.leadership.start(self._term, tick, self._config.rules, self._config.version)
         if job is None:
             return False
-        self._tell("tick.started", f"started {job.id}, the run of {shown}", job.id, at=iso(tick.at))
+        self._emit("tick.started", f"started {job.id}, the run of {shown}", job.id, at=iso(tick.at))
         return True
 
     async def _skip(self, tick: Tick, shown: str, unfinished: Job) -> None:
         self.forget()
-        await self._tools.leadership.skip(self._term, tick)
-        text = f"no run of {shown}: {unfinished.id} is unfinished"
-        self._tell("tick.skipped", text, unfinished.id, at=iso(tick.at))
+        await self._parts.leadership.skip(self._term, tick)
+        text = f"skipped the run of {shown}: {unfinished.id} is not finished"
+        self._emit("tick.skipped", text, unfinished.id, at=iso(tick.at))
 
     def _wait(self, tick: Tick, shown: str, unfinished: Job) -> None:
         if self._waits_for != unfinished.id:
             self._waits_for = unfinished.id
             text = f"the run of {shown} waits until {unfinished.id} is finished"
-            self._tell("tick.waits", text, unfinished.id, at=iso(tick.at))
+            self._emit("tick.waits", text, unfinished.id, at=iso(tick.at))
 
-    def _tell(self, event: str, text: str, job: str = "", **data: object) -> None:
-        self._tools.tell(News(event=event, spider=self._charge.spider, text=text, job=job, data=data))
+    def _emit(self, event: str, text: str, job: str = "", **data: object) -> None:
+        self._parts.emit(CoordinatorEvent(event=event, spider=self._config.spider, text=text, job=job, data=data))

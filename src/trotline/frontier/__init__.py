@@ -1,1 +1,1 @@
-"""The Gate, the one door for new tasks. (Backends of the frontier itself are adapters.)"""
+"""The gate that every new task passes. (Backends of the frontier itself are adapters.)"""

@@ -1,14 +1,13 @@
-"""What comes out of the gate."""
+"""Results of the gate: new tasks, refused links with their reasons, explanations."""
 
 import msgspec
 
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules.urls import Address, read
 
 
 class CutLink(msgspec.Struct, frozen=True):
-    """A link that a limit or a trap left out, for the ledger: so that `trace` can tell where it ended."""
+    """A link dropped by a limit or a trap rule; goes to the ledger, where `trace` finds it."""
 
     url: str
     route: str
@@ -18,29 +17,29 @@ class CutLink(msgspec.Struct, frozen=True):
     depth: int
 
 
-class Sifted(msgspec.Struct):
-    """What came through, what did not and why, and how many were known already."""
+class GateResult(msgspec.Struct):
+    """New tasks, refused links by reason, and the number of duplicates."""
 
     tasks: list[Task] = []
     refused: dict[str, int] = {}
     """Reason -> count."""
     examples: dict[str, str] = {}
-    """Of what is never left out in silence: its name -> a URL."""
+    """Reason -> a URL, for reasons that are always reported."""
     cut: list[CutLink] = []
-    """Links that a limit or a trap left out; of very many only some."""
+    """Links dropped by a limit or a trap rule, up to a maximum."""
     alike: str = ""
-    """The page reads like many others: how that is counted; empty if it does not."""
+    """The counter of a near-duplicate page; empty if the page is not one."""
     known: int = 0
-    """Known to this gate, or twice on the page. What it does not know the frontier still may."""
+    """KnownLinks to this gate, or twice on the page. What it does not know the frontier still may."""
 
     def refuse(self, why: str, count: int = 1, example: str = "") -> None:
-        """With an example if a limit or a trap did it: that is never silent."""
+        """`example`: a URL, for limits and traps, which are always reported."""
         self.refused[why] = self.refused.get(why, 0) + count
         if example and why not in self.examples:
             self.examples[why] = example
 
-    def add(self, more: "Sifted") -> None:
-        """What the same page led to beside."""
+    def add(self, more: "GateResult") -> None:
+        """Merge another result of the same page."""
         self.tasks += more.tasks
         self.known += more.known
         self.examples = {**more.examples, **self.examples}
@@ -48,7 +47,7 @@ class Sifted(msgspec.Struct):
             self.refuse(why, count)
 
 
-class Explained(msgspec.Struct, frozen=True):
+class Explanation(msgspec.Struct, frozen=True):
     """Why a link would or would not be admitted."""
 
     verdict: str
@@ -60,30 +59,25 @@ class Explained(msgspec.Struct, frozen=True):
         return f"{self.verdict}  {self.identity or self.url}"
 
 
-class SiftedPage:
-    """One page on its way through the gate."""
+class GatePage:
+    """The state of one page while its links pass the gate."""
 
-    __slots__ = ("alike", "depth", "fresh", "now", "repeats", "sifted", "site", "url")
+    __slots__ = ("alike", "depth", "fresh", "now", "repeats", "result", "site", "url")
 
     def __init__(
         self, url: str, depth: int, now: Moment, site: str, alike: bool = False, repeats: bool = False
     ) -> None:
         self.site = site
-        """Whose data the page is: what it leads to is theirs, too, unless its handler says otherwise."""
+        """Inherited by the page's tasks unless its handler sets another."""
         self.alike = alike
         self.repeats = repeats
         self.url = url
         self.depth = depth
         self.now = now
-        self.sifted = Sifted()
+        self.result = GateResult()
         self.fresh: set[int] = set()
-        """Fingerprints of this page's new tasks: not known yet, but not to be made twice."""
-
-    @property
-    def host(self) -> str:
-        address = read(self.url)
-        return address.host if isinstance(address, Address) else ""
+        """Fingerprints of this page's new tasks: not confirmed yet, but duplicates within the page."""
 
     def add(self, task: Task) -> None:
         self.fresh.add(task.fingerprint)
-        self.sifted.tasks.append(task)
+        self.result.tasks.append(task)

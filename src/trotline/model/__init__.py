@@ -1,1 +1,1 @@
-"""Frozen nouns; JSON-able; no I/O."""
+"""Data classes: immutable, serializable, no I/O."""

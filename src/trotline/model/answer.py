@@ -1,4 +1,4 @@
-"""What came back from a site: an answer, or a failure to get one."""
+"""The result of a request: an HTTP response (answer), or a failure to get one."""
 
 from enum import StrEnum
 
@@ -7,11 +7,11 @@ import msgspec
 from trotline.model.time import Seconds
 
 CUT_SHORT = "body cut short"
-"""How the note of an answer begins whose body is longer than was asked for."""
+"""Prefix of the note of an answer whose body was truncated at a limit."""
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Seconds by phase; 0 where a phase did not happen (a kept-alive connection resolves and connects nothing)."""
+    """Seconds by phase; 0 for phases that did not happen (a keep-alive connection does not resolve or connect)."""
 
     resolve: Seconds = 0.0
     connect: Seconds = 0.0
@@ -23,24 +23,24 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """One HTTP answer, one hop: redirects are answers too."""
+    """One HTTP response; redirects are responses too."""
 
     url: str
     status: int
     headers: tuple[tuple[str, str], ...] = ()
     """Names in lower case, in the order received, repeats kept."""
     body: bytes = b""
-    """Content-Encoding already undone, within the limits."""
+    """Decompressed, within the limits."""
     wire_bytes: int = 0
-    """Bytes of the body as they travelled."""
+    """Bytes of the body before decompression."""
     address: str = ""
-    """The IP address that was dialled, also by a proxy; empty when only the proxy knows it."""
+    """The IP address of the server, also behind a proxy; empty if only the proxy knows it."""
     proxy: str = ""
-    """The proxy that it came through, as host:port; empty: none."""
+    """The proxy, as host:port; empty: none."""
     http: str = "1.1"
     timing: Timing = Timing()
     notes: tuple[str, ...] = ()
-    """What was odd but not fatal: "declared gzip, was plain", "body cut short"."""
+    """Tolerated protocol errors: "declared gzip, was plain", "body cut short"."""
 
     def header(self, name: str) -> str | None:
         """The first header of that name (give it in lower case)."""
@@ -51,30 +51,30 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trouble(StrEnum):
-    """Why there is no answer."""
+    """The kind of a failure."""
 
     DNS = "dns"
     """The name does not resolve now (SERVFAIL, timeout)."""
     NO_SUCH_HOST = "no such host"
     CONNECT = "connect"
     HUNG_UP = "hung up"
-    """A connection that had been idle was closed without a byte: the request may never have been read."""
+    """An idle keep-alive connection was closed without a byte: the request may not have been read."""
     TLS = "tls"
     TIMEOUT = "timeout"
     PROTOCOL = "protocol"
-    """What came is not HTTP, or only half of it."""
+    """The response is not HTTP, or incomplete."""
     TOO_LARGE = "too large"
-    """A size, header or expansion limit struck."""
+    """A size, header or expansion limit was exceeded."""
     TOO_SLOW = "too slow"
     """Under the minimum transfer rate."""
     GUARD = "guard"
-    """The address is private, or the port or scheme is not allowed: never dialled."""
+    """The address is private, or the port or scheme is not allowed: no connection was made."""
     PROXY = "proxy"
-    """The proxy itself is away, wants another login, or is none: nothing is known about the target."""
+    """The proxy is unreachable, refuses our login, or is not a proxy: nothing is known about the target."""
     PROXY_REFUSED = "proxy refused"
-    """The proxy does not go to this target."""
+    """The proxy refuses this target."""
     TYPE = "type"
-    """A content type the spider does not want."""
+    """A content type that the spider does not accept."""
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +83,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     trouble: Trouble
     why: str
-    """One line for people, with the limit or the phase named; never a secret."""
+    """One line that names the limit or the phase; never a secret."""
     proxy: str = ""
-    """The proxy that was asked, as host:port; empty: none."""
+    """The proxy, as host:port; empty: none."""
     timing: Timing = Timing()

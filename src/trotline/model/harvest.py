@@ -10,8 +10,8 @@ from trotline.model.task import NORMAL, Task
 
 
 class Follow(msgspec.Struct, frozen=True, kw_only=True):
-    """Many links of one page for one route, not yet tasks: nearly all of a page's links are known already,
-    and the gate makes tasks only of those that are not."""
+    """Links of one page for one route. Nearly all links of a page are duplicates, and the gate makes tasks only of the
+    others."""
 
     route: str
     urls: list[str]
@@ -19,7 +19,7 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = NORMAL
     meta: dict[str, Any] = {}
     query: str = ""
-    """The selector that found them, so that one which never finds anything can be named."""
+    """The selector that found them, for warnings about selectors that never match."""
 
 
 class Harvest(msgspec.Struct, frozen=True, kw_only=True):

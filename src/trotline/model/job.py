@@ -1,4 +1,4 @@
-"""One run of one spider, and how far it is."""
+"""A job (one run of one spider), its progress, and the views that operators get of its lanes and workers."""
 
 from enum import StrEnum
 from typing import Any
@@ -10,44 +10,43 @@ from trotline.model.seen_memory import Memory
 from trotline.model.time import Moment, Seconds
 
 BYTES = "bytes"
-"""The tally of what bodies weighed on their way."""
+"""The counter of downloaded bytes (before decompression)."""
 
 
 class LaneRules(msgspec.Struct, frozen=True):
-    """What a job keeps of its spider's settings: which pace a lane gets when its first task arrives, how patient we
-    are with a lane that only fails, what is not shown of a URL, and which limits are the author's own."""
+    """The settings of a spider that are stored with its job: rate limits, retry limits, redaction, own limits."""
 
     default: Pace = Pace()
     lanes: dict[str, Pace] = {}
     retry_share: float = 0.2
     """Retries of a lane are at most this share of its first attempts (plus a small allowance)."""
     give_up: Seconds = 1800.0
-    """A lane that has only failed for this long is given up: what waits in it is buried, ready to be revived."""
+    """A lane in which every visit has failed for this long is given up: its waiting tasks are buried."""
     robots: bool = False
-    """Its visits tell what robots.txt says; until then a lane is visited by one of them at a time (F18)."""
+    """The spider obeys robots.txt: until it is known, a lane has one visit at a time (F18)."""
     redact: tuple[str, ...] = ()
-    """Query keys whose values no output of the job shows, beside the usual ones."""
+    """Query keys whose values are redacted in all output, in addition to the default ones."""
     source: str = ""
-    """The name of the file or module that the job was started from."""
+    """The file or module that the job was started from."""
     allowed: tuple[str, ...] = ()
-    """The options of its command that allow private addresses: commands that go on with the job need them again."""
+    """The options of its command that allow private addresses: later commands for the job need them again."""
     own_limits: dict[str, int | float] = {}
-    """Limits and trap rules that the spider sets itself; what they cut is wanted. The others have their defaults."""
+    """Limits and trap rules that the spider sets itself: their cuts are intended."""
 
     def pace(self, lane: str) -> Pace:
         return self.lanes.get(lane, self.default)
 
 
 class State(StrEnum):
-    """What an operator wants of a job, or of one of its lanes. `resume` makes it RUNNING again from every other one."""
+    """The state of a job or a lane, set by an operator. `resume` returns to RUNNING from every other state."""
 
     RUNNING = "running"
     PAUSED = "paused"
-    """No new leases; puts go on."""
+    """No new leases; puts are accepted."""
     DRAINING = "draining"
-    """What waits is visited to its end, and nothing new is admitted."""
+    """Waiting tasks are visited; new ones are refused."""
     CANCELLED = "cancelled"
-    """No new leases, and workers take it for the end. Nothing is thrown away: what waits stays in the books."""
+    """No new leases, and workers exit. Waiting tasks are kept."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,41 +56,41 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     rules: LaneRules = LaneRules()
     memory: Memory = Memory()
     shards: int = 1
-    """In how many parts its lanes are kept; more than one spreads a job over the nodes of a Cluster."""
+    """Number of shards; more than one spreads a job over the nodes of a Redis Cluster."""
     version: str = ""
     """The spider's code version that the job was started with."""
     versions: tuple[str, ...] = ()
-    """Versions that were let in later: old and new workers take part together (`trotline work --upgrade`)."""
+    """Versions accepted later, so that old and new workers run together (`trotline work --upgrade`)."""
     finished_at: Moment | None = None
     announced: bool = False
-    """Its end was told (F14). A finished job that nobody was told of (a crash at the very end) is resumed."""
+    """Its finish was announced (F14). A finished job without an announcement (a crash at the end) is resumed."""
 
     cancelled_at: Moment | None = None
     """When it was cancelled, if it is."""
 
     @property
     def ended_at(self) -> Moment | None:
-        """Since when nothing is done for it: it is finished, or cancelled."""
+        """When it was finished or cancelled."""
         return self.finished_at if self.finished_at is not None else self.cancelled_at
 
     def accepts(self, version: str) -> bool:
-        """May a worker with this version of the spider's code take tasks? An unknown version is nobody's enemy."""
+        """May a worker with this version of the spider's code take tasks? An unknown version is accepted."""
         return not version or not self.version or version == self.version or version in self.versions
 
 
 class Budget(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a job may be done: marks that its books may reach, and not pass."""
+    """The limits `max_pages` and `max_bytes`, as totals of the job."""
 
     pages: int | None = None
-    """Pages that may have ended, done or dead."""
+    """Total of pages done or dead."""
     size: int | None = None
-    """Bytes that the bodies of its pages may have had on their way. What is in flight when it is reached is on top."""
+    """Total of downloaded bytes. Visits in flight when it is reached come on top."""
     before: int = 0
-    """Pages that had ended when it was set."""
+    """Pages done or dead when it was set."""
     size_before: int = 0
 
     def spent(self, ended: int, size: int) -> str:
-        """Which setting is used up, as it was given; empty while none is."""
+        """The setting that is used up, as it was given; empty if none is."""
         if self.pages is not None and ended >= self.pages:
             return f"max_pages={self.pages - self.before}"
         if self.size is not None and size >= self.size:
@@ -100,7 +99,7 @@ class Budget(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """waiting + leased + done + dead = admitted, at every moment a caller can look.
+    """The counters of a job. At every moment: waiting + leased + done + dead = admitted.
 
     `finished_at` says whether the job has ended. `state` does not: it is what the operator wants of the job, and stays
     RUNNING after the end.
@@ -111,11 +110,11 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     done: int
     dead: int
     delayed: int = 0
-    """Of those waiting: not due yet."""
+    """Waiting tasks that are not due yet."""
     tallies: dict[str, int] = {}
-    """How often what happened: "ok", "gone: 404", "retry: 503", "records", "rejects", ..."""
+    """Counters by event: "ok", "gone: 404", "retry: 503", "records", "rejects", ..."""
     examples: dict[str, str] = {}
-    """For some of them a URL: "links refused: trap: session id" -> the first link of that kind."""
+    """A URL for some of them: "links refused: trap: session id" -> the first such link."""
     started_at: Moment = 0.0
     now: Moment = 0.0
     sealed: bool = False
@@ -125,7 +124,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     state: State = State.RUNNING
     """What the operator wants of the job."""
     seen: str = ""
-    """What is out of the ordinary in how it remembers URLs, and what that costs; see `Memory`."""
+    """A note if URLs are not remembered exactly, or not per job; see `Memory`."""
     budget: Budget = Budget()
 
     @property
@@ -134,16 +133,16 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """Bytes of the bodies of its pages, as they travelled."""
+        """Downloaded bytes."""
         return self.tallies.get(BYTES, 0)
 
     @property
     def spent(self) -> str:
-        """Which limit the job has reached, as "max_pages=10"; empty while there is none, or it is not reached."""
+        """The limit that the job has reached, as "max_pages=10"; empty if it has not."""
         return self.budget.spent(self.ended, self.size)
 
     def allowing(self, pages: int | None, size: int | None) -> Budget:
-        """The budget of whoever wants so many pages and bytes more, from now on."""
+        """A budget of this many pages and bytes from now on."""
         return Budget(
             pages=None if pages is None else self.ended + pages,
             size=None if size is None else self.size + size,
@@ -161,7 +160,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaneView(msgspec.Struct, frozen=True, kw_only=True):
-    """A lane as an operator sees it."""
+    """A lane, for operators."""
 
     lane: str
     waiting: int
@@ -179,7 +178,7 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LanePace(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a lane is as fast as it is, over all jobs of the frontier."""
+    """The rate limit of a lane over all jobs of the frontier, and where it comes from."""
 
     lane: str
     interval: Seconds
@@ -188,19 +187,19 @@ class LanePace(msgspec.Struct, frozen=True, kw_only=True):
     running: int = 0
     """Visits of all jobs."""
     ordered: Pace | None = None
-    """The operator's word."""
+    """Set by the operator; overrides the jobs."""
     jobs: dict[str, Pace] = {}
-    """The paces of the jobs that use it now: the slowest wins, unless the operator says otherwise."""
+    """The paces of the jobs that use it now; the slowest applies."""
     crawl_delay: Seconds = 0.0
-    """What robots.txt asks for."""
+    """Crawl-delay of robots.txt."""
     limit: Seconds = 0.0
-    """The interval that the site is thought to admit, since it said that we are too fast; 0: it never did."""
+    """The interval that the site is estimated to accept; 0: it never rate limited us."""
     rests_for: Seconds = 0.0
     why: str = ""
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker tells of itself with its heartbeat."""
+    """Details of a worker, sent with its heartbeat."""
 
     host: str = ""
     process: int = 0
@@ -210,38 +209,37 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     memory: int = 0
     """Bytes it uses."""
     held_back: str = ""
-    """Why it leases nothing; empty when it does."""
+    """Why it does not lease; empty if it does."""
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker as an operator sees it."""
+    """A worker, for operators."""
 
     name: str
     silent_for: Seconds
     leased: int
     done: int = 0
-    """Leases that it ended as done, and in the next line those that it buried, retried or snoozed: from the same
-    atomic steps as the job's books."""
+    """Leases that it settled as done; `failed`: as buried, retried or snoozed. Consistent with the job's counters."""
     failed: int = 0
     about: About = About()
 
 
 class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a task is now, for the story of a URL."""
+    """The current state of a task, for `trotline trace`."""
 
     state: str
-    """"waiting", "delayed", "leased", "dead", "ended" (visited; only its identity is remembered) or "unknown"."""
+    """"waiting", "delayed", "leased", "dead", "ended" (visited; only its fingerprint is kept) or "unknown"."""
     due_in: Seconds = 0.0
     attempt: int = 0
     parent: str = ""
     created_at: Moment = 0.0
     worker: str = ""
     why: str = ""
-    """Why it died."""
+    """Why it was buried."""
 
 
 class Grave(msgspec.Struct, frozen=True, kw_only=True):
-    """One entry of the graveyard: a buried task, or (when `record` is set) a record that failed validation."""
+    """An entry of the graveyard (dead-letter queue): a buried task, or a rejected record if `record` is set."""
 
     id: str
     url: str
@@ -254,4 +252,4 @@ class Grave(msgspec.Struct, frozen=True, kw_only=True):
     parent: str = ""
     record: str = ""
     task: dict[str, Any] = {}
-    """The task as seeds have it, without what is sent with it (headers, body)."""
+    """The task in the JSON form of seeds, without headers and body."""

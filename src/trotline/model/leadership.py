@@ -1,4 +1,4 @@
-"""Who leads, until when, and how far a schedule is."""
+"""Leader election: terms, and the last tick of a schedule."""
 
 import msgspec
 
@@ -6,12 +6,12 @@ from trotline.model.time import Moment, Seconds
 
 
 class Term(msgspec.Struct, frozen=True, kw_only=True):
-    """A time in office. Whoever holds it writes `epoch` on everything it does; a larger one ends it."""
+    """The leadership of one coordinator until `ends`. `epoch` is the fencing token of its writes."""
 
     office: str
-    """What is led: a spider's name."""
+    """The election: a spider's name."""
     holder: str
-    """Which coordinator; a name that no other process ever has."""
+    """The leading coordinator; unique among all processes, past and present."""
     epoch: int
     now: Moment
     """The server's time when it answered."""
@@ -24,12 +24,12 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tick(msgspec.Struct, frozen=True, kw_only=True):
-    """The last moment of a schedule that was dealt with."""
+    """The last tick of a schedule that was started or skipped."""
 
     at: Moment
     schedule: str = ""
-    """The schedule as it was then: another one begins anew, and owes nothing for the time before."""
+    """The schedule at that time; a changed schedule begins anew, without catching up."""
     job: str = ""
     """The job that the schedule started last."""
     ran: Moment = 0.0
-    """For which tick; another one than `at` if later ones were passed over."""
+    """The tick of that job; earlier than `at` if later ones were skipped."""

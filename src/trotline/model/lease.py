@@ -1,4 +1,4 @@
-"""The right to run a task, and how it is given back."""
+"""Leases and their settlement (acknowledgement)."""
 
 from enum import StrEnum
 
@@ -14,52 +14,52 @@ class Admission(StrEnum):
     NEW = "new"
     DUPLICATE = "duplicate"
     REFUSED = "refused"
-    """The job or the lane is draining: nothing new is admitted."""
+    """The job or the lane is draining."""
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """A worker's right to run a task, from a moment on."""
+    """A worker's right to run a task."""
 
     task: Task
     token: int
-    """Fences latecomers: a settle with any other number is refused."""
+    """Fencing token: a settle with any other number is refused."""
     start_in: Seconds
-    """Start that long after the reply arrived, by your own monotonic clock, not sooner."""
+    """Start not sooner than this after the reply arrived, by the worker's monotonic clock."""
     slack: Seconds
-    """Start at most that long after it; if you are later, snooze: the lane's next moments belong to others."""
+    """Start at most this long after `start_in`; if later, snooze: the lane's next starts are reserved for others."""
     leased_at: Moment
-    """The frontier's time: the sighting time of the records that come of it."""
+    """The frontier's time; `seen_at` of the records of this visit."""
     asked_at: Seconds
-    """When it was asked for, by the clock of the worker's own event loop: the reply is no older than that."""
+    """Time of the request, by the clock of the worker's event loop: a lower bound of the reply's age."""
     kills: int = 0
-    """Workers that its page has brought down so far."""
+    """Workers that its page has crashed so far."""
 
 
 class LaneNews(msgspec.Struct, frozen=True):
-    """What a visit taught about its lane."""
+    """Feedback of a visit for the rate limit of its lane."""
 
     kind: Kind
     took: Seconds = 0.0
     """From the first byte sent to the last received."""
     rest: Seconds = 0.0
-    """They asked for this much quiet (Retry-After)."""
+    """Retry-After."""
     interval: Seconds = 0.0
-    """robots.txt asks for this much between two starts (Crawl-delay)."""
+    """Crawl-delay of robots.txt."""
     robots: bool = False
-    """robots.txt is known, and `interval` is all that it asks for (F18)."""
+    """robots.txt is known, so `interval` is final (F18)."""
 
 
 class Reject(msgspec.Struct, frozen=True):
-    """A record that failed validation: reported and kept, while the page's other records are stored."""
+    """A record that failed validation; the page's other records are stored."""
 
     kind: str
     why: str
     data: str
-    """The record as JSON text, cut to a sane length."""
+    """The record as JSON text, truncated."""
 
 
 class Settlement(msgspec.Struct, frozen=True):
-    """One lease, ended: what became of it and what it led to. Applied whole or not at all."""
+    """The outcome of a lease and its new tasks. Applied atomically."""
 
     lease: Lease
     outcome: Outcome
@@ -67,12 +67,12 @@ class Settlement(msgspec.Struct, frozen=True):
     rejects: tuple[Reject, ...] = ()
     news: LaneNews | None = None
     tallies: dict[str, int] = {}
-    """What else to count with it: "records", "links known", "links refused: host"."""
+    """Counters to increment: "records", "links known", "links refused: host"."""
     examples: dict[str, str] = {}
-    """For some of them a URL, to be shown with the number: the first one of a job is kept."""
+    """A URL for some of them; the first one of a job is kept."""
 
 
 class Settled(StrEnum):
     OK = "ok"
     STALE = "stale"
-    """The token is not the current one: nothing was changed."""
+    """The token is not the current one; nothing was changed."""

@@ -13,7 +13,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     wire_body: int = 10 * MIB
     decoded_body: int = 32 * MIB
     expansion: int = 100
-    """Decoded to wire, judged beyond 1 MiB decoded."""
+    """Ratio of decompressed to compressed size, checked beyond 1 MiB."""
     encodings: int = 2
     """Content-Encodings in a chain."""
     header_bytes: int = 64 * 1024
@@ -21,25 +21,25 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     redirects: int = 10
     connect: Seconds = 10.0
     first_byte: Seconds = 30.0
-    """From the request to the first byte of its answer."""
+    """From the request to the first byte of the response."""
     total: Seconds = 60.0
     slowest: int = 1024
-    """Bytes per second of an answer that has begun, judged over `slow_after`."""
+    """Minimum bytes per second of a response, checked over `slow_after`."""
     slow_after: Seconds = 10.0
     url: int = 2_083
     seed_url: int = 8_192
     links: int = 200_000
-    """Links of one page: what a page of `wire_body` can hold (a link of 52 bytes each), and `parse` can take in."""
+    """Links of one page: as many as fit into `wire_body` (52 bytes each), and can be read within `parse`."""
     parse: Seconds = 10.0
-    """What a handler may compute for one page without a break."""
+    """CPU-bound time of a handler for one page, without an await."""
     handler: Seconds = 60.0
-    """What an async handler may take for one page, waiting included."""
+    """Total time of an async handler for one page."""
     robots: int = 512 * 1024
     sitemap: int = 50 * MIB
     sitemap_urls: int = 50_000
     sitemap_depth: int = 2
     sitemap_files: int = 50_000
-    """Files that one seed may lead to: an index shares them out among the files that it lists."""
+    """Files below one seed; an index divides them among the files that it lists."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:

@@ -1,4 +1,4 @@
-"""How a lease ends. Values with their data, not exceptions."""
+"""Outcomes of a lease: done, retry, snooze, bury. Values, not exceptions."""
 
 import msgspec
 
@@ -7,21 +7,21 @@ from trotline.model.time import Seconds
 
 
 class Done(msgspec.Struct, frozen=True, tag=True):
-    """The visit is over and its records are stored; or the page was dropped for the reason in `why`."""
+    """The page was read and its records are stored; or it was dropped for the reason in `why`."""
 
     why: str = ""
-    """Empty when the page was read; else why it was dropped: "gone: 404", "refused: robots.txt"."""
+    """Why it was dropped: "gone: 404", "refused: robots.txt"; empty if it was read."""
 
 
 class Retry(msgspec.Struct, frozen=True, tag=True):
-    """Try again after `wait`, at a later priority; this attempt counts."""
+    """Retry after `wait`, at a lower priority; this attempt counts."""
 
     wait: Seconds
     why: str
 
 
 class Snooze(msgspec.Struct, frozen=True, tag=True):
-    """Try again after `wait`; no attempt is counted. `task` replaces the old one (a redirect moved it)."""
+    """Retry after `wait` without counting an attempt. `task` replaces the old one (redirects)."""
 
     wait: Seconds
     why: str
@@ -29,12 +29,12 @@ class Snooze(msgspec.Struct, frozen=True, tag=True):
 
 
 class Bury(msgspec.Struct, frozen=True, tag=True):
-    """Into the graveyard, with the reason; an operator can revive it."""
+    """Move to the graveyard (dead-letter queue), with the reason; an operator can revive it."""
 
     why: str
     """"verdict: detail", so that `trotline dead --why blocked` finds it."""
     detail: str = ""
-    """What helps to understand it: a traceback's place, headers of the answer. Never a secret."""
+    """Details: a traceback, headers of the response. Never a secret."""
 
 
 Outcome = Done | Retry | Snooze | Bury

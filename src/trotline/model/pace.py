@@ -1,4 +1,4 @@
-"""How fast a lane may be asked."""
+"""Rate limits of a lane."""
 
 import re
 from typing import Self
@@ -19,7 +19,7 @@ rate x (window + START_SLACK) + 1."""
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """So many starts a second."""
+    """A number of starts per second."""
 
     per_second: float
 
@@ -40,7 +40,7 @@ class Rate(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         counts = {unit: self.per_second * seconds for unit, seconds in _UNITS.items()}
-        # "500/h", not "8.33333/m": a whole count is what somebody wrote.
+        # "500/h", not "8.33333/m": an integer count is what the author wrote.
         whole = (unit for unit, count in counts.items() if count >= 1 and f"{count:g}".isdigit())
         some = (unit for unit, count in counts.items() if count >= 1)
         unit = next(whole, None) or next(some, "d")
@@ -48,10 +48,10 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """A lane's bounds. The frontier moves the actual interval between `rate` and `slowest` by what the lane answers."""
+    """A lane's bounds. The frontier adapts the actual rate between `slowest` and `rate` to the lane's answers."""
 
     rate: Rate = Rate(1.0)
     concurrency: int = 8
-    """Visits of one lane at the same time, over all workers."""
+    """Concurrent visits of one lane, over all workers."""
     slowest: Rate = Rate(1 / 60)
-    """Adapting never goes below this."""
+    """The lower bound of adaptation."""

@@ -1,4 +1,4 @@
-"""Results on their way from an outbox to a sink."""
+"""Parcels: batches of results in an outbox, on their way to a sink."""
 
 from typing import NamedTuple
 
@@ -13,11 +13,11 @@ class Taken(NamedTuple):
     id: str
     job: str
     times: int
-    """How often it was handed out."""
+    """How often it was delivered."""
     records: list[Record]
     visits: list[VisitRow]
     damage: str = ""
-    """Why this program cannot read it; then it is empty."""
+    """Why it cannot be decoded; then it is empty."""
 
 
 class Waiting(NamedTuple):
@@ -27,7 +27,7 @@ class Waiting(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """What no writer could store."""
+    """A parcel that could not be stored."""
 
     at: Moment
     job: str

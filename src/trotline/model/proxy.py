@@ -1,4 +1,4 @@
-"""One way out: a proxy that requests go through."""
+"""A proxy for outgoing requests."""
 
 from base64 import b64encode
 from enum import StrEnum
@@ -13,59 +13,59 @@ EXAMPLE = '"http://proxy.example:3128", or "http://user:password@proxy.example:3
 
 
 class ProxyMode(StrEnum):
-    """What the proxy is told about the target, and so how much it is trusted."""
+    """How the target is passed to the proxy, and so how much it is trusted."""
 
     ADDRESS = "address"
-    """The address that was vetted, for http and https: the proxy looks up nothing."""
+    """The checked IP address, for http and https: the proxy makes no DNS lookup."""
     FORWARD = "forward"
-    """http pages by name, for proxies that refuse tunnels to port 80; https as in `address`."""
+    """http by host name, for proxies that refuse tunnels to port 80; https as in `address`."""
     NAME = "name"
-    """All by name, for proxies that take nothing else."""
+    """Always by host name, for proxies that accept nothing else."""
 
 
 class Proxy(msgspec.Struct, frozen=True, kw_only=True):
-    """Where it is, who we are to it, and how it is asked. Shown without user and password."""
+    """Address, credentials and mode. Displayed without user and password."""
 
     host: str
-    """As in a URL: an IPv6 address without its brackets."""
+    """An IPv6 address is without brackets."""
     port: int
     user: str = ""
     password: str = ""
     mode: ProxyMode = ProxyMode.ADDRESS
 
     def __post_init__(self) -> None:
-        # Whatever an error quotes is cleaned of these, also in a child that was handed the proxy as JSON.
+        # Registers them for redaction, also in a child process that got the proxy as JSON.
         for value in (self.password, self.credentials):
             if value:
                 Secret(value)
 
     @classmethod
     def parse(cls, text: str, mode: ProxyMode = ProxyMode.ADDRESS) -> Self:
-        """`http://[USER:PASSWORD@]HOST:PORT`; ValueError says what is wrong, and quotes nothing of it."""
+        """`http://[USER:PASSWORD@]HOST:PORT`; ValueError says what is wrong without quoting it."""
         try:
             parts = urlsplit(text.strip())
             host, port = parts.hostname, parts.port
         except ValueError:
-            raise ValueError(f"this is no URL of a proxy; write it like {EXAMPLE}") from None
+            raise ValueError(f"not a proxy URL; write it like {EXAMPLE}") from None
         if parts.scheme != "http":
-            raise ValueError(f"only http:// proxies are known here; write it like {EXAMPLE}")
+            raise ValueError(f"only http:// proxies are supported; write it like {EXAMPLE}")
         if not host or not port:
-            raise ValueError(f"the URL of a proxy names a host and a port: {EXAMPLE}")
+            raise ValueError(f"a proxy URL needs a host and a port: {EXAMPLE}")
         if parts.path not in ("", "/") or parts.query or parts.fragment:
-            raise ValueError(f"nothing follows the port of a proxy (a password is percent-encoded): {EXAMPLE}")
+            raise ValueError(f"a proxy URL ends with the port (percent-encode the password): {EXAMPLE}")
         user, password = unquote(parts.username or ""), unquote(parts.password or "")
         if not host.isascii() or not (host + user + password).isprintable() or " " in host:
-            raise ValueError(f"the URL of a proxy has odd characters; write it like {EXAMPLE}")
+            raise ValueError(f"a proxy URL with invalid characters; write it like {EXAMPLE}")
         return cls(host=host, port=port, user=user, password=password, mode=mode)
 
     @property
     def public(self) -> str:
-        """The name under which it may be shown and counted."""
+        """HOST:PORT, for output and counters."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def credentials(self) -> str:
-        """What a `Proxy-Authorization: Basic` header carries; empty if the proxy asks for nothing."""
+        """The value of a `Proxy-Authorization: Basic` header; empty without user and password."""
         if not self.user and not self.password:
             return ""
         return b64encode(f"{self.user}:{self.password}".encode()).decode()

@@ -17,4 +17,4 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     site: str
     seen_at: Moment
-    """The frontier's time at which the visit was leased: a stale worker's sighting is older, and loses."""
+    """`leased_at` of the visit, by the frontier's clock: a stale worker's record is older, and loses."""

@@ -1,4 +1,4 @@
-"""A record as sinks keep it: its names as columns, its data as JSON text."""
+"""A record as sinks store it: its identity as columns, its data as JSON text."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _decode = msgspec.json.Decoder().decode
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 REPLACEMENT = "\ufffd"
 DEEPEST = 200
-"""Nesting of values. Deeper data could be written but not read again everywhere: readers have limits of their own."""
+"""Maximum nesting of values: deeper data could not be read everywhere."""
 _DEEP = f"its values are nested more than {DEEPEST} deep"
 
 
@@ -49,7 +49,7 @@ class Row(NamedTuple):
 
 
 def row_of(record: Record) -> Row:
-    """The record as a row. Half a surrogate pair has no UTF-8 form: it becomes U+FFFD instead of losing the row."""
+    """The record as a row. Lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
     site, kind, key, url = record.site, record.kind, record.key, record.url
     if not (site.isascii() and kind.isascii() and key.isascii() and url.isascii()):
         site, kind, key, url = whole(site), whole(kind), whole(key), whole(url)
@@ -61,22 +61,24 @@ def json_text(data: Any) -> str:
     try:
         text = _encode(data).decode()
     except UnicodeEncodeError:
-        if _too_deep(data):
+        if deeper_than(DEEPEST, data):
             raise Unstorable(_DEEP) from None
         return json_text(cleaned(data))
     except (TypeError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise Unstorable(str(error)) from error
-    # Counting brackets is nearly free, and nearly no record has so many.
-    if text.count("{") + text.count("[") > DEEPEST and _too_deep(data):
+    # Counting brackets is cheap, and rules out nearly all records.
+    if text.count("{") + text.count("[") > DEEPEST and deeper_than(DEEPEST, data):
         raise Unstorable(_DEEP)
     return text
 
 
-def _too_deep(data: Any) -> bool:
+def deeper_than(levels: int, data: Any) -> bool:
     level = [data]
-    for _ in range(DEEPEST):
+    for _ in range(levels):
         level = [inner for value in level for inner in _inside(value)]
-    return bool(level)
+        if not level:
+            return False
+    return True
 
 
 def _inside(value: Any) -> Iterable[Any]:
@@ -86,7 +88,7 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 def whole(text: str) -> str:
-    """The text with every half of a surrogate pair replaced."""
+    """The text with every lone surrogate replaced."""
     return text if text.isascii() else _LONE_SURROGATE.sub(REPLACEMENT, text)
 
 

@@ -1,22 +1,22 @@
-"""What a sink holds, by its own count."""
+"""Row counts of a sink."""
 
 import msgspec
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one job's records, and how many rows there are now.
+    """The effect of one job's records, and the number of rows now.
 
-    new + changed + again = records that the job's workers handed over, repeats of killed workers included.
+    new + changed + again = records written by the job's workers, repeats after kills included.
     """
 
     new: int = 0
-    """Rows that were not there before."""
+    """Inserted rows."""
     changed: int = 0
-    """Rows that were there with other data."""
+    """Updated rows."""
     again: int = 0
-    """Records that changed no data: seen again, older than the row, or twice in one batch."""
+    """Records that changed no data: the same data, older than the row, or twice in one batch."""
     rows: dict[str, int] | None = None
-    """All rows of the sink now, by kind, whoever stored them; None if they were not counted."""
+    """All rows of the sink by kind, also those of other jobs; None if they were not counted."""
 
     def __add__(self, other: "Stored") -> "Stored":
         return Stored(

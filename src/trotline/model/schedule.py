@@ -1,4 +1,4 @@
-"""When a spider runs by itself."""
+"""The cron schedule of a spider."""
 
 from enum import StrEnum
 
@@ -6,12 +6,12 @@ import msgspec
 
 
 class Overlap(StrEnum):
-    """What becomes of a tick that comes while the job before it is unfinished."""
+    """What to do with a tick that comes while the previous job is not finished."""
 
     SKIP = "skip"
-    """It is passed over, and said so; the next tick starts the next job."""
+    """Skip it and log that."""
     WAIT = "wait"
-    """It starts its job as soon as the other one is finished. Several that wait are one."""
+    """Start its job when the previous one is finished. Several waiting ticks start one job."""
 
 
 class Schedule(msgspec.Struct, frozen=True):
@@ -22,5 +22,5 @@ class Schedule(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Tells two schedules apart."""
+        """Identifies the schedule: a change begins anew."""
         return f"{self.cron} {self.timezone}"

@@ -1,4 +1,4 @@
-"""The tables of a sink that is a database: how they stand, and what an upgrade did."""
+"""The schema version of a database sink, and the result of an upgrade."""
 
 import msgspec
 
@@ -6,9 +6,9 @@ import msgspec
 class SchemaUpgrade(msgspec.Struct, frozen=True):
     version: int
     applied: tuple[str, ...]
-    """Migrations that were missing: "002 visits"."""
+    """Applied migrations: "002 visits"."""
     partitions: tuple[str, ...]
-    """Made ahead."""
+    """Created ahead."""
 
 
 class SchemaStatus(msgspec.Struct, frozen=True):
@@ -19,7 +19,7 @@ class SchemaStatus(msgspec.Struct, frozen=True):
     """0: there are no tables."""
     newest: int
     records: int = 0
-    """About; as the server's statistics have it."""
+    """An estimate from the server's statistics."""
     bytes: int = 0
     """Of all tables and indexes of the schema."""
     partitions: tuple[str, ...] = ()

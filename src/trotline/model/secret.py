@@ -1,4 +1,4 @@
-"""A value that must not be seen: it can be sent, and nothing else can be done with it by accident."""
+"""Secret values: they can be sent, and are never printed, logged or serialized by accident."""
 
 import base64
 import os
@@ -12,26 +12,26 @@ HIDDEN = "(hidden)"
 LARGEST = 64 * 1024
 """Bytes of a secret's file."""
 SHORTEST = 6
-"""Characters; a shorter value stands in too many innocent texts to be looked for in them."""
+"""Characters; shorter values are not redacted, as they occur in too many other texts."""
 
 _OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
 _ESCAPE = re.compile("%[0-9A-F]{2}")
 _URL_SAFE = str.maketrans("+/", "-_")
 _known: set[str] = set()
-"""Every secret of this process, in each of its forms. The last doors (an error message, a report, a child's words) are
-handed nothing but text, and must be able to take out of it what nobody may read."""
+"""Every secret of this process, in each of its forms: error messages, reports and output of child processes are
+redacted as plain text."""
 _longest_first: tuple[str, ...] = ()
-"""The same; a form that contains another one is to be found before it."""
+"""The same forms, sorted: a form that contains another one is replaced before it."""
 
 
 class SecretMissing(ValueError):
-    """The place that a secret was to come from has none, or is open to others."""
+    """The source of a secret has no value, or is readable by others."""
 
 
 class Secret:
     """A value by reference: `Secret.env("SHOP_TOKEN")`, `Secret.file("token.txt")`.
 
-    Printing, formatting, JSON and pickle never show it; whoever sends it says `reveal()`.
+    Printing, formatting, JSON and pickle never show it; code that sends it calls `reveal()`.
     """
 
     __slots__ = ("__value", "__whence")
@@ -48,12 +48,12 @@ class Secret:
         """The value of an environment variable."""
         value = os.environ.get(name, "")
         if not value:
-            raise SecretMissing(f"environment variable {name} is not set; the secret was to come from it")
+            raise SecretMissing(f"environment variable {name} is not set; a secret is read from it")
         return cls(value, whence=f"env:{name}")
 
     @classmethod
     def file(cls, path: str | os.PathLike[str]) -> Self:
-        """The text of a file, without the line break at its end. The file must be its owner's alone (chmod 600)."""
+        """The text of a file without its last line break. Only its owner may have access (chmod 600)."""
         return cls(_read(Path(path)), whence=f"file:{path}")
 
     @classmethod
@@ -65,7 +65,7 @@ class Secret:
         return cls.env(place) if scheme == "env" else cls.file(place)
 
     def reveal(self) -> str:
-        """The value itself. Say this where it is sent, and nowhere else."""
+        """The value. Call this only where it is sent."""
         return self.__value
 
     def __repr__(self) -> str:
@@ -84,7 +84,7 @@ class Secret:
         return self
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
-        raise TypeError("a secret is not pickled: name its place again where it is needed (Secret.env, Secret.file)")
+        raise TypeError("a secret cannot be pickled; read it where it is needed (Secret.env, Secret.file)")
 
 
 def is_reference(value: object) -> bool:
@@ -93,7 +93,7 @@ def is_reference(value: object) -> bool:
 
 
 def without_secrets(text: str) -> str:
-    """The text, with every secret that this process knows taken out of it."""
+    """The text with every known secret of this process redacted."""
     for value in _longest_first:
         if value in text:
             text = text.replace(value, HIDDEN)
@@ -102,7 +102,7 @@ def without_secrets(text: str) -> str:
 
 def _remember(value: str) -> None:
     global _longest_first
-    # "Bearer abc": whoever quotes it may quote the last word alone.
+    # Of "Bearer abc" a message may quote the last word alone.
     for part in (value, value.rpartition(" ")[2]):
         if len(part) >= SHORTEST:
             _known.update(_forms(part))
@@ -137,10 +137,10 @@ def _in_base64(raw: bytes) -> set[str]:
 def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
-            # Judged on the open file: the name may mean another one a moment later.
+            # Checked on the open file: the path may be replaced meanwhile.
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise SecretMissing(f"{path} is no plain file; the secret was to come from it")
+                raise SecretMissing(f"{path} is not a regular file; a secret is read from it")
             if status.st_mode & _OTHERS:
                 mode = stat.S_IMODE(status.st_mode)
                 raise SecretMissing(
@@ -148,14 +148,14 @@ def _read(path: Path) -> str:
                 )
             raw = file.read(LARGEST + 1)
     except OSError as error:
-        raise SecretMissing(f"{path} cannot be read: {error.strerror}; the secret was to come from it") from error
+        raise SecretMissing(f"{path} cannot be read: {error.strerror}; a secret is read from it") from error
     if len(raw) > LARGEST:
-        raise SecretMissing(f"{path} is larger than {LARGEST:,} bytes; a secret is not")
+        raise SecretMissing(f"{path} is larger than {LARGEST:,} bytes, too large for a secret")
     try:
         text = raw.decode("utf-8-sig").rstrip("\r\n")
     except UnicodeDecodeError:
-        # Not "from": the cause would quote the bytes.
-        raise SecretMissing(f"{path} is not UTF-8 text; the secret was to come from it") from None
+        # Not "from error": the cause would quote the bytes.
+        raise SecretMissing(f"{path} is not UTF-8 text; a secret is read from it") from None
     if not text:
-        raise SecretMissing(f"{path} is empty; the secret was to come from it")
+        raise SecretMissing(f"{path} is empty; a secret is read from it")
     return text

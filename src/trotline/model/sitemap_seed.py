@@ -1,4 +1,4 @@
-"""What a sitemap's task carries: which of its URLs are wanted, and how much more may be read below it."""
+"""The meta data of a sitemap's task: which URLs are wanted, and how many files may be read below it."""
 
 from typing import Any
 
@@ -7,18 +7,18 @@ import msgspec
 from trotline.model.task import Task
 
 ROUTE = "sitemap.xml"
-"""The built-in route that reads sitemaps. No spider can have one of that name: it has a dot."""
+"""The built-in route for sitemaps. The dot keeps it apart from routes of spiders."""
 
 
 class SitemapSeed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One seed, on its way down from the file that the author named to the files that an index leads to."""
+    """Passed from the file that the author named to the files that an index lists."""
 
     route: str
     """The spider's route that reads the pages."""
     host: str
-    """Whose pages are wanted; a sitemap may be kept on another host."""
+    """Only pages of this host are wanted; the sitemap may be on another."""
     match: str = ""
-    """A regular expression to be found in a URL; empty takes them all."""
+    """A regular expression searched in URLs; empty: all."""
     flags: int = 0
     """Of the regular expression."""
     level: int = 0
@@ -29,7 +29,7 @@ class SitemapSeed(msgspec.Struct, frozen=True, omit_defaults=True):
     """The file is a robots.txt that names sitemaps."""
 
     def key(self, url: str) -> str:
-        """The identity of the task: two seeds may want different URLs of one file."""
+        """The identity of the task: two seeds may select different URLs of one file."""
         return f"{self.route} {self.flags} {self.match} {url}"
 
     def task(self, url: str, *, priority: int, retries: int = 3) -> Task:
@@ -44,5 +44,5 @@ class SitemapSeed(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @staticmethod
     def of(meta: dict[str, Any]) -> "SitemapSeed":
-        """ValueError if that is no seed: what is in a queue may have been written by others."""
+        """ValueError if `meta` is invalid: other programs may write to the queue."""
         return msgspec.convert(meta, SitemapSeed)

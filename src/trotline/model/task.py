@@ -7,11 +7,11 @@ import msgspec
 from trotline.model.time import Moment
 
 SOON = 20
-"""Priority of work that should go first: what a listing led to."""
+"""Priority of work that goes first: the pages behind a listing."""
 NORMAL = 50
-"""Priority when nobody says otherwise."""
+"""The default priority."""
 LATER = 80
-"""Priority of work that can wait: listings, so that pending work stays small."""
+"""Priority of work that can wait: listings, so that the queue stays small."""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -27,9 +27,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     url: str = msgspec.field(name="u")
     route: str = msgspec.field(name="r")
     lane: str = msgspec.field(default="", name="l")
-    """The politeness bucket: the host (with its port, unless it is the default one), or what the author says."""
+    """The rate-limit bucket: by default the host (with its port, unless it is the default one)."""
     fingerprint: int = msgspec.field(default=0, name="f")
-    """Identity as a signed 64-bit number; 0 means: not through the gate yet."""
+    """Identity as a signed 64-bit number; 0: not through the gate yet."""
     key: str | None = msgspec.field(default=None, name="k")
     """Explicit identity instead of the URL."""
     priority: int = msgspec.field(default=NORMAL, name="p")
@@ -46,9 +46,9 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: Moment = msgspec.field(default=0.0, name="c")
     not_before: Moment = msgspec.field(default=0.0, name="n")
     parent: str = msgspec.field(default="", name="q")
-    """The URL of the page that led here."""
+    """The URL of the page that links here."""
     session: str = msgspec.field(default="", name="e")
-    """Whose cookies travel with it."""
+    """The session whose cookies are sent."""
     chain: str = msgspec.field(default="", name="h")
     """Tasks of one chain run one after another."""
     method: str = msgspec.field(default="GET", name="m")
@@ -57,11 +57,10 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     hops: int = msgspec.field(default=0, name="i")
     """Redirects followed so far."""
     throttled: int = msgspec.field(default=0, name="g")
-    """Visits that ended without an answer and cost no attempt: the site said "too fast", or had closed the idle
-    connection."""
+    """Visits that cost no attempt: rate limited (429), or an idle connection was closed."""
     meta: dict[str, Any] = msgspec.field(default_factory=dict, name="t")
 
     @property
     def id(self) -> str:
-        """The task's name in the CLI and in the seeds' JSON form."""
+        """The task's id in the CLI and in the JSON form of seeds."""
         return f"{self.fingerprint & 0xFFFFFFFFFFFFFFFF:016x}"

@@ -1,7 +1,7 @@
-"""Tasks as bytes between processes, and as the JSON that people and the seed documents write.
+"""Codec of tasks: bytes between processes, and the JSON form of seeds.
 
-Wire form: one byte of version, then a msgpack map with short names and no defaults. A reader that meets
-a version it does not know says so (`UnknownVersion`): the task is parked, never dropped.
+Wire form: one version byte, then a msgpack map with short names and without defaults. Tasks of an unknown version
+(`UnknownVersion`) are parked, never dropped.
 """
 
 import re
@@ -14,7 +14,7 @@ from trotline.model.time import Moment, from_iso, iso
 
 VERSION = 1
 LARGEST = 4 * 1024 * 1024
-"""Bytes of a task, its body and its meta included."""
+"""Maximum bytes of a task with its body and meta."""
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Task)
@@ -25,23 +25,23 @@ _DEFAULTS = Task(url="", route="")
 
 
 class Undecodable(ValueError):
-    """Bytes that are no task: damaged, foreign, or of the wrong shape."""
+    """Bytes that cannot be decoded as a task."""
 
 
 class UnknownVersion(Undecodable):
-    """Bytes of a task form that this version does not know."""
+    """A task of a wire version that this program does not support."""
 
 
 def encode(task: Task) -> bytes:
-    """The task as bytes; ValueError if they are more than any reader takes."""
+    """The task as bytes; ValueError if it is too large."""
     wire = _HEAD + _encoder.encode(task)
     if len(wire) > LARGEST:
-        raise ValueError(f"a task of {len(wire):,} bytes is too large; {LARGEST:,} can be kept")
+        raise ValueError(f"a task of {len(wire):,} bytes is too large; the limit is {LARGEST:,}")
     return wire
 
 
 def decode(wire: bytes) -> Task:
-    """The task in `wire`; `Undecodable` says why not. Whatever a store gives back is welcome here, also a number."""
+    """The task in `wire`; raises `Undecodable` for anything else that a store may return, also a number."""
     if not isinstance(wire, bytes | bytearray | memoryview):
         raise Undecodable(f"not bytes but a {type(wire).__name__}")
     if not wire:
@@ -49,7 +49,7 @@ def decode(wire: bytes) -> Task:
     if len(wire) > LARGEST:
         raise Undecodable(f"larger than {LARGEST:,} bytes")
     if wire[0] != VERSION:
-        raise UnknownVersion(f"task form {wire[0]} is not known to this version of Trotline (it knows {VERSION})")
+        raise UnknownVersion(f"task format {wire[0]} is not supported by this version of Trotline (only {VERSION})")
     try:
         return _decoder.decode(memoryview(wire)[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -68,7 +68,7 @@ _SEED_NAMES_BACK = {ours: theirs for theirs, ours in _SEED_NAMES.items()}
 
 
 def from_seed(data: dict[str, Any]) -> Task:
-    """A task from the seed documents' JSON object. `task_id` is accepted and forgotten: identity is the URL's."""
+    """A task from a seed's JSON object. `task_id` is accepted and ignored: the URL is the identity."""
     fields = {_SEED_NAMES.get(name, name): value for name, value in data.items() if name != "task_id"}
     for name in ("created_at", "not_before"):
         if isinstance(fields.get(name), str):
@@ -95,13 +95,13 @@ def _moment(name: str, text: str) -> Moment:
 
 
 def _in_seed_names(message: str) -> str:
-    """`$.d` as whoever wrote the seed knows it: `depth`."""
+    """Replaces short field names in a message: `$.d` becomes `depth`."""
     long = {short: _SEED_NAMES_BACK.get(name, name) for name, short in _SHORT.items()}
     return re.sub(r"(\$\.|field `)(\w+)", lambda found: found[1].strip("$.") + long.get(found[2], found[2]), message)
 
 
 def to_seed(task: Task) -> dict[str, Any]:
-    """The seed documents' JSON object for `task`, with our fields beside theirs."""
+    """The task as a seed's JSON object, with our additional fields."""
     shown: dict[str, Any] = {"task_id": task.id}
     for name in _FIELDS:
         value = getattr(task, name)
@@ -111,7 +111,7 @@ def to_seed(task: Task) -> dict[str, Any]:
         if name in shown:
             shown[name] = iso(shown[name])
     if task.site.isdecimal() and str(int(task.site)) == task.site:
-        # It came as a number, and whoever counts sites wants one back.
+        # It was given as a number.
         shown["site_id"] = int(task.site)
     return shown
 

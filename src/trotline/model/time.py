@@ -11,19 +11,19 @@ Seconds = float
 """A length of time."""
 
 Moment = float
-"""A point in time: seconds since 1970 UTC, as the frontier's clock tells it."""
+"""A point in time: seconds since 1970 UTC, by the frontier's clock."""
 
 LAST_MOMENT: Moment = 253_370_764_800.0
-"""The year 9999: later is no time at all."""
+"""The year 9999: later moments are invalid."""
 
 
 def iso(moment: Moment) -> str:
-    """The moment as people and JSON read it: `2026-03-01T12:00:00Z`."""
+    """ISO 8601: `2026-03-01T12:00:00Z`."""
     return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def from_iso(text: str) -> Moment:
-    """The moment that `text` names. Naive times are refused: nobody knows which zone they mean."""
+    """The moment in `text`. Times without a zone are refused."""
     when = datetime.fromisoformat(text)
     if when.tzinfo is None:
         raise ValueError(f"{text!r} has no time zone; write it as 2026-03-01T12:00:00Z")

@@ -1,10 +1,10 @@
-"""What a site says a page's version is."""
+"""The validators of a page for conditional requests."""
 
 import msgspec
 
 
 class Validator(msgspec.Struct, frozen=True):
-    """Sent back on the next visit: "only if it is no longer this one". Values as the site wrote them; "" is none."""
+    """Sent as If-None-Match and If-Modified-Since on the next visit, as the site wrote them; "" is none."""
 
     etag: str = ""
     """`ETag`, strong or weak."""

@@ -1,4 +1,4 @@
-"""What an answer means."""
+"""Verdicts: the classification of a response or failure."""
 
 from enum import StrEnum
 
@@ -12,21 +12,21 @@ class Kind(StrEnum):
     MOVED = "moved"
     """A redirect; `Verdict.location` says where to."""
     UNCHANGED = "unchanged"
-    """304: the copy we have is good."""
+    """304: the stored copy is current."""
     BLOCKED = "blocked"
-    """They know what we are: 401/403, a captcha, a challenge page, a validator of the spider said no."""
+    """401/403, a captcha, a challenge page, or the spider's own check."""
     THROTTLED = "throttled"
-    """Too fast for them: 429, or 403 or 5xx with Retry-After."""
+    """Rate limited: 429, or 403 or 5xx with Retry-After."""
     GONE = "gone"
-    """404, 410 and other answers that no retry will change."""
+    """404, 410 and other responses that no retry will change."""
     BROKEN = "broken"
-    """They failed: 5xx, half an answer, nonsense on the wire."""
+    """Server error: 5xx, an incomplete response, a protocol error."""
     UNREACHABLE = "unreachable"
-    """No answer: DNS, connect, TLS, timeout."""
+    """No response: DNS, connect, TLS, timeout."""
     UNWANTED = "unwanted"
-    """A content type that the spider does not read: dropped before its body."""
+    """A content type that the spider does not accept: dropped before its body."""
     REFUSED = "refused"
-    """We will not: robots.txt, the private-address guard, a limit."""
+    """Refused by us: robots.txt, the private-address guard, a limit."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -34,15 +34,14 @@ class Verdict(msgspec.Struct, frozen=True):
     why: str = ""
     """The short reason: "429", "connect timed out", "body over 10 MiB"."""
     retry_after: Seconds | None = None
-    """How long they asked us to wait."""
+    """The wait that the site asked for."""
     final: bool = False
-    """Trying again cannot help (the name does not exist, the limit will strike again)."""
+    """A retry cannot help (unknown host name, a limit)."""
     location: str = ""
-    """Where a redirect leads: absolute, not yet through the gate."""
+    """The target of a redirect: absolute, not yet through the gate."""
     of_proxy: bool = False
-    """The trouble is that of our way out (a proxy, a connection that was idle for too long): the lane hears nothing of
-    it."""
+    """A failure of the proxy or of an idle connection: no feedback for the lane's rate limit."""
     free: bool = False
-    """It costs the task no attempt: the same is tried again after `retry_after`."""
+    """Retried after `retry_after` without counting an attempt."""
     once: bool = False
-    """It is free the first time only."""
+    """`free` applies the first time only."""

@@ -1,24 +1,21 @@
-"""What the ledger keeps of one visit."""
+"""A visit in the ledger."""
 
 import msgspec
 
 from trotline.model.time import Moment, Seconds
 
 REFUSED = "refused"
-"""The outcome of a link that was never visited: a limit or a trap left it out of the page in `parent`."""
+"""The outcome of a link that was not visited: a limit or a trap rule dropped it from the page in `parent`."""
 
 
 class VisitRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at one task: the ledger's line, written in bulk with the records of its batch.
-
-    (job, token) names it: the same line twice is one line.
-    """
+    """One attempt at one task, written with the records of its batch. (job, token) is its identity."""
 
     job: str
     token: int
     site: str
     url: str
-    """As it was asked for, with what must not be shown taken out."""
+    """Redacted."""
     fingerprint: int
     route: str
     lane: str
@@ -28,20 +25,20 @@ class VisitRow(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 0
     depth: int = 0
     parent: str = ""
-    """The page that led here."""
+    """The page that links here."""
     found_at: Moment = 0.0
-    """When the task was made."""
+    """When the task was created."""
     proxy: str = ""
     status: int = 0
-    """0: no answer."""
+    """0: no response."""
     took: Seconds = 0.0
     size: int = 0
     """Bytes of the body."""
     verdict: str = ""
     outcome: str = ""
-    """"done", "retry", "snooze" or "bury"; "refused" is no visit but a link that a limit or a trap left out."""
+    """"done", "retry", "snooze" or "bury"; "refused" for a link that was dropped (REFUSED)."""
     why: str = ""
     records: int = 0
     children: int = 0
-    """Links that it offered to the frontier; those that were known are not among them."""
+    """New tasks of the page, without duplicates."""
     moved_to: str = ""

@@ -26,8 +26,8 @@ from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.spider.spider import Spider
 from trotline.worker.marker import SIZE, Marker
-from trotline.worker.policy import Policy
-from trotline.worker.tools import Tools
+from trotline.worker.parts import WorkerParts
+from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
 TURN: Seconds = 0.5
@@ -113,7 +113,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     )
     validators = components.open_validators(config.settings.frontier, config.job, settings.sink, spider)
     cache = backends.open_shared_cache(config.settings.frontier, "robots") if spider.robots else None
-    tools = Tools(
+    tools = WorkerParts(
         job=config.job.id,
         frontier=opened.frontier,
         fetcher=fetcher,
@@ -126,7 +126,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         evidence=components.open_evidence(config.settings.frontier),
         out_of_memory=memory.die,
     )
-    worker = Worker(config.name, spider, tools, Policy.of(settings, max_pages=config.max_pages))
+    worker = Worker(config.name, spider, tools, WorkerPolicy.of(settings, max_pages=config.max_pages))
     _obey_signals(worker)
     telling = asyncio.create_task(_tell(worker, marker, config.status))
     try:

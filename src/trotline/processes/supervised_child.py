@@ -17,7 +17,7 @@ import msgspec
 from trotline.processes.child_config import ChildConfig
 from trotline.processes.child_process import WaitingChild
 from trotline.rules import redaction
-from trotline.rules.child_output import Printed
+from trotline.rules.child_output import ChildOutput
 from trotline.worker.marker import SIZE, Marker
 
 LONGEST_STATUS = 600
@@ -94,7 +94,7 @@ class SupervisedChild:
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         clock = asyncio.get_running_loop().time
         pipe = await _reader(self._process.stdout)
-        printed = Printed(clock())
+        printed = ChildOutput(clock())
         while some := await pipe.read(65536):
             self._say(printed.feed(some, clock()))
         self._say(printed.end(clock()))

@@ -126,7 +126,7 @@ class WorkerPool:
             return self._launched.pop()
         if self._fork_server is not None:
             return self._fork_server.launch()
-        if self._supervisor.deaths.restarts:
+        if self._supervisor.stats.restarts:
             # It takes as long to be ready as a new interpreter: this once, a new interpreter it is.
             self._fork_server = ForkServer()
         return None

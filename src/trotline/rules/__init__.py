@@ -1,1 +1,1 @@
-"""Pure decisions: no clock, no random source, no I/O. What they need is handed in."""
+"""Pure decisions: no clock, no random source, no I/O; all of them are parameters."""

@@ -1,9 +1,9 @@
-"""How a lane's answers change its pace.
+"""Adaptive rate limit and circuit breaker of a lane.
 
-Slower on 429, 5xx and rising latency, back up while answers are good. A lane that says "too fast" rests; then one probe
-goes out, and what it admitted between two such answers is its limit. The pace comes back to just below the limit at
-once, to the limit in a while, and only after a long calm goes beyond it: each answer of that kind costs a rest. A lane
-that only fails rests with growing pauses, and is probed in the same way.
+Slower on 429, 5xx and rising latency, faster while answers are good. A lane that is rate limited (429) rests; then one
+probe is sent. The rate that was accepted between two 429s is its limit. The pace returns to just below the limit at
+once, to the limit after a while, and beyond it only after a long calm, as each 429 costs a rest. A lane that only fails
+rests with exponential backoff (circuit breaker), and is probed in the same way.
 """
 
 import msgspec
@@ -16,57 +16,58 @@ from trotline.rules.pace import BREAKER, RETRY_ALLOWANCE, ROBOTS_GOOD_FOR, Lane,
 FIRST_REST: Seconds = 5.0
 LONGEST_REST: Seconds = 600.0
 THROTTLE_REST: Seconds = 2.0
-"""Rest after a 429 that names no time."""
+"""Rest after a 429 without Retry-After."""
 SLOWEST_STEP: Seconds = 0.01
-"""A lane with no noticeable interval gets at least this one when it has to slow down."""
+"""The first interval of a lane without one when it is slowed down."""
 CALM_FOR = 20.0
-"""A lane comes back to its limit in so many times the time that finding it has cost."""
+"""The return to the limit takes this many times as long as the rest that found it."""
 SHORTEST_CALM: Seconds = 30.0
 LONGEST_CALM: Seconds = 7200.0
 
 RECOVER = 0.98
-"""Of the interval, after each good answer."""
+"""Factor on the interval after each good answer."""
 RISING = 2.0
-"""Latency above so many times the usual one is rising, unless by less than:"""
+"""Latency is rising above this multiple of the usual one plus JITTER."""
 JITTER: Seconds = 0.05
 LATENCY_WEIGHT = 0.2
-"""How much of the recent latency each answer decides, and of the usual one:"""
+"""Weight of the newest answer in the moving average of the recent latency."""
 USUAL_WEIGHT = 0.02
+"""The same for the usual latency."""
 SLOWER_BY_LATENCY = 1.1
 SLOWER_BY_FAILURE = 1.25
 FORGET = 0.2
-"""How much of the share of failures each visit decides."""
+"""Weight of the newest visit in the moving average of failures."""
 NO_TROUBLE = 0.01
-"""A smaller share of failures is none."""
+"""A smaller share of failures counts as none."""
 DIP = 0.08
-"""How far below the limit a lane begins after a rest."""
+"""How far below the limit a lane starts after a rest."""
 FIRST_GUESS = 1.8
-"""So much slower than what was too fast."""
+"""Factor on the interval that was too short."""
 NEXT_GUESS = 1.05
-"""A limit that was too fast is followed by one that is at least so much slower."""
+"""Minimum factor between a limit that was too fast and the next one."""
 BAN_LIMIT = 0.85
 """After a ban the limit is this share of the rate that was banned."""
 CALMEST = 100.0
-"""As far beyond the limit as a lane is ever taken to be."""
+"""Maximum distance of a lane from its limit, as a factor."""
 REST_SPREAD = 0.25
-"""Rests are longer by up to this share, by chance: lanes must not wake all at once."""
+"""Rests are longer by a random share of up to this: lanes must not resume all at once."""
 ENOUGH = 10
-"""Answers from which the limit can be told."""
+"""Answers needed to measure the limit."""
 LONGER_PHASE = 0.2
-"""A phase is compared with the one before only if it was longer by this share."""
+"""A phase is compared with the previous one only if it was longer by this share."""
 INSTANT: Seconds = 0.001
 DOUBLINGS = 20
-"""Beyond that every rest is the longest one, and a power would overflow some day."""
+"""Cap of the exponent; longer rests are cut to LONGEST_REST anyway."""
 FAILED = frozenset({Kind.BROKEN, Kind.UNREACHABLE, Kind.BLOCKED})
-"""A site that blocks us counts too: going on at full speed would burn every task, and the address with them."""
+"""Blocks count as failures: at full speed every task would fail, and our address would be banned."""
 ROBOTS_AGAIN: Seconds = ROBOTS_GOOD_FOR / 24
-"""What robots.txt says is written down again that often."""
+"""Interval at which the time of the last robots.txt is updated."""
 
 
 def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
-    """The lane after a visit's news. `chance` in [0, 1) spreads the ends of rests."""
+    """The lane after a visit's feedback. `chance` in [0, 1) adds jitter to rests."""
     if news.robots or news.interval > 0:
-        lane = _told(lane, news.interval, now)
+        lane = _robots_known(lane, news.interval, now)
     if news.kind is Kind.THROTTLED:
         return _throttled(lane, news, now, chance)
     if news.kind in FAILED:
@@ -76,8 +77,8 @@ def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     return _answered(lane, news, now)
 
 
-def _told(lane: Lane, asked: Seconds, now: Moment) -> Lane:
-    """robots.txt is known, and asks for this interval. A lane may have several origins: the longest counts."""
+def _robots_known(lane: Lane, asked: Seconds, now: Moment) -> Lane:
+    """robots.txt is known, with this Crawl-delay. A lane may have several origins: the longest delay applies."""
     if robots_known(lane, now) and (asked < lane.asked or (asked == lane.asked and now < lane.asked_at + ROBOTS_AGAIN)):
         return lane
     longer = asked > lane.asked
@@ -85,7 +86,7 @@ def _told(lane: Lane, asked: Seconds, now: Moment) -> Lane:
     interval = max(lane.interval, shortest(lane))
     if not longer or interval == lane.interval:
         return lane
-    # Whoever brings the news may have waited for robots.txt itself before it asked for its page: count from now.
+    # The visit may have fetched robots.txt right before its page: count from now.
     start = max(lane.next_start + interval - lane.interval, now + interval)
     return msgspec.structs.replace(lane, interval=interval, next_start=start)
 
@@ -94,12 +95,12 @@ def _answered(lane: Lane, news: LaneNews, now: Moment) -> Lane:
     latency = news.took if lane.latency == 0 else lane.latency + (news.took - lane.latency) * LATENCY_WEIGHT
     usual = news.took if lane.usual == 0 else lane.usual + (news.took - lane.usual) * USUAL_WEIGHT
     if (lane.failures > 0 or lane.rests > 0) and now >= lane.rest_until:
-        # Answers to what was asked before a rest began say nothing about what comes after it.
+        # Answers to requests from before the rest do not end it.
         lane = _healed(lane, now)
     if lane.limit > 0 or lane.trouble > 0:
         lane = _counted(lane, now)
     if latency > RISING * usual + JITTER:
-        # Gently, from where it is: a lane without a noticeable interval is slowed by its own latency already.
+        # In small steps: a lane without an interval is slowed by its own latency already.
         interval, slowed_at = _slower(lane, SLOWER_BY_LATENCY, now, least=0.0)
     else:
         interval, slowed_at = max(shortest(lane), lane.interval * RECOVER, _target(lane, now)), lane.slowed_at
@@ -121,14 +122,13 @@ def _counted(lane: Lane, now: Moment) -> Lane:
     if was_failing and not failing(lane):
         lane = msgspec.structs.replace(lane, credit=RETRY_ALLOWANCE, credited_at=now)
     if lane.limit > 0 and lane.lost > 0 and lane.interval == shortest(lane) >= _target(lane, now):
-        # At full speed, and the site has nothing against it.
+        # At full speed without a 429: the limit no longer applies.
         lane = msgspec.structs.replace(lane, limit=0.0, lost=0.0, answers=0, last_answers=0, last_phase=0.0)
     return lane
 
 
 def _target(lane: Lane, now: Moment) -> Seconds:
-    """The interval that a lane comes back to: below its limit at first, at the limit when it was calm for a while, and
-    then beyond it, first slowly and then faster."""
+    """The target interval: a cubic curve over time that starts below the limit, reaches it, and then goes beyond it."""
     if lane.limit == 0:
         return 0.0
     if lane.lost == 0:
@@ -138,7 +138,7 @@ def _target(lane: Lane, now: Moment) -> Seconds:
 
 
 def _calm(lane: Lane, now: Moment) -> float:
-    """How far it has come on its way back to the limit, which is at 1."""
+    """Progress of the return to the limit; 1: at the limit."""
     way = min(LONGEST_CALM, max(SHORTEST_CALM, CALM_FOR * lane.lost)) if lane.sure else SHORTEST_CALM
     return min((now - lane.phase_at) / way, CALMEST)
 
@@ -146,7 +146,7 @@ def _calm(lane: Lane, now: Moment) -> float:
 def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     why = f"rate limited: Retry-After {news.rest:.0f} s" if news.rest else "rate limited"
     if now < lane.rest_until:
-        # It was asked before the rest began.
+        # A request from before the rest.
         if now + news.rest <= lane.rest_until:
             return lane
         return msgspec.structs.replace(lane, rest_until=now + news.rest, rest_why=why)
@@ -154,7 +154,7 @@ def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     if lane.rests == 0:
         lane = _limited(lane, now, ban=False)
     else:
-        # A probe: one visit alone cannot have been too fast.
+        # A probe: a single visit cannot be too fast, so back off.
         rest = max(
             rest, min(LONGEST_REST, THROTTLE_REST * 2.0 ** min(lane.rests, DOUBLINGS)) * (1 + REST_SPREAD * chance)
         )
@@ -194,12 +194,12 @@ def _failed(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
 
 
 def _limited(lane: Lane, now: Moment, *, ban: bool) -> Lane:
-    """It was too fast: another limit, and a phase that has ended."""
+    """It was rate limited: a new limit, and the end of a phase."""
     old, phase = lane.interval, now - lane.phase_at
     if lane.limit == 0:
         limit, sure = max(old, SLOWEST_STEP) * FIRST_GUESS, ban
     elif ban:
-        # A punishment, which tells nothing but that this was too much.
+        # A ban, which only shows that this rate was too high.
         limit, sure = old / BAN_LIMIT, True
     elif lane.lost > 0 and _calm(lane, now) >= 1:
         limit, sure = min(old / (1 - DIP), max(old * NEXT_GUESS, phase / max(1, lane.answers))), True
@@ -220,11 +220,11 @@ def _limited(lane: Lane, now: Moment, *, ban: bool) -> Lane:
 
 
 def _measured(lane: Lane, old: Seconds, phase: Seconds) -> tuple[Seconds, bool]:
-    """The limit by what the site has admitted, and whether that could be told.
+    """The limit by the answers that the site accepted, and whether it could be measured.
 
-    A site may have something in store when it lets us in again, and nothing when it says "too fast". Over the rest and
-    the phase together it admitted at most its rate, so the limit is not slower than that; less, if its store was full
-    before the rest was over. Two phases began with the same store: what the longer one had more is the rate alone.
+    A site's token bucket may be full when the rest ends, and is empty at a 429. Over the rest and the phase together
+    the site accepted at most its rate, so that is a bound; it accepted less if the bucket was full before the rest was
+    over. Two phases start with the same bucket: their difference is the rate alone.
     """
     slowest = (phase + lane.lost) / max(1, lane.answers)
     more, longer = lane.answers - lane.last_answers, phase - lane.last_phase
@@ -236,7 +236,7 @@ def _measured(lane: Lane, old: Seconds, phase: Seconds) -> tuple[Seconds, bool]:
 
 
 def _slower(lane: Lane, factor: float, now: Moment, least: Seconds = SLOWEST_STEP) -> tuple[Seconds, Moment]:
-    # Many visits in flight bring the same bad news: one step a second, or they would multiply.
+    # Many visits in flight report the same problem: at most one step per second.
     if now < lane.slowed_at + 1.0:
         return lane.interval, lane.slowed_at
     return max(lane.interval, min(lane.ceiling, max(lane.interval, least) * factor)), now

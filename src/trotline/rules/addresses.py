@@ -1,8 +1,8 @@
-"""Which names, addresses and ports may be dialled.
+"""The private-address guard (SSRF protection): which host names, addresses and ports may be connected to.
 
-The table is our own: `ipaddress.is_global` of the Pythons we run on calls NAT64 forms of a metadata address,
-6to4 forms of loopback and multicast "global". Forms that carry an IPv4 address inside are unwrapped and the
-inner address is judged too. What is in doubt is refused.
+The table is our own: `ipaddress.is_global` of the supported Python versions calls NAT64 forms of a metadata address,
+6to4 forms of loopback and multicast "global". Addresses that contain an IPv4 address are unwrapped, and the inner
+address is checked too. In doubt an address is refused.
 """
 
 import re
@@ -64,13 +64,13 @@ BLOCKED_PORTS = frozenset((
     3306, 3389, 3659, 4045, 4190, 5060, 5061, 5432, 5672, 6000, 6379, 6380, 6566, 6665, 6666, 6667, 6668, 6669, 6679,
     6697, 9042, 10080, 11211, 26379, 27017,
 ))  # fmt: skip
-"""What browsers block (other protocols that HTTP can be smuggled into), and databases and queues."""
+"""Ports blocked by browsers (protocols that HTTP can be smuggled into), and ports of databases and queues."""
 
 METADATA_NAMES = frozenset((
     "metadata", "metadata.google.internal", "metadata.goog", "instance-data", "instance-data.ec2.internal",
     "metadata.azure.internal", "metadata.tencentyun.com", "metadata.packet.net", "metadata.platformequinix.com",
 ))  # fmt: skip
-"""Where clouds hand out the keys of a machine. Known by name, so that they are not even looked up."""
+"""Metadata services of clouds, which return credentials. Refused by name, without a DNS lookup."""
 
 NOT_AN_ADDRESS = "not an address"
 _ENDS_IN_A_NUMBER = re.compile(r"(?:^|\.)(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?$")
@@ -78,11 +78,11 @@ _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """Private places that may be visited all the same."""
+    """Private hosts and networks that are allowed."""
 
     names: frozenset[str] = frozenset()
     domains: tuple[str, ...] = ()
-    """Ends of names, each with its dot: what is below them is allowed."""
+    """Suffixes with their dot: ".corp.example"."""
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
 
     def name(self, host: str) -> bool:
@@ -101,7 +101,7 @@ NOTHING = Allowed()
 
 
 def allowed(places: Iterable[str]) -> Allowed:
-    """`wiki.corp.example`, `*.corp.example`, `10.20.0.7`, `10.20.0.0/16`, `fd00::/8`; ValueError says what is none."""
+    """`wiki.corp.example`, `*.corp.example`, `10.20.0.7`, `10.20.0.0/16`, `fd00::/8`; ValueError for anything else."""
     names, domains, networks = set[str](), list[str](), list[IPv4Network | IPv6Network]()
     for place in places:
         text = place.strip().lower().strip("[]").rstrip(".")
@@ -123,17 +123,17 @@ def allowed(places: Iterable[str]) -> Allowed:
 
 
 def is_number(host: str) -> bool:
-    """Would somebody read this host as an address: 127.0.0.1, 127.1, 2130706433, 0x7f.1, ::1?"""
+    """Can this host be parsed as an address: 127.0.0.1, 127.1, 2130706433, 0x7f.1, ::1?"""
     return ":" in host or _ENDS_IN_A_NUMBER.search(host) is not None
 
 
 def why_not_name(host: str) -> str:
-    """Why this name is not even looked up; empty when it may be."""
+    """Why this name is not resolved; empty if it is allowed."""
     return "a cloud's metadata service" if host.rstrip(".").lower() in METADATA_NAMES else ""
 
 
 def why_not_port(port: int) -> str:
-    """Why this port is not dialled; empty when it may be."""
+    """Why this port is refused; empty if it is allowed."""
     if not 0 < port < 65536:
         return f"port {port} does not exist"
     return f"port {port} is not a web port" if port in BLOCKED_PORTS else ""
@@ -141,7 +141,7 @@ def why_not_port(port: int) -> str:
 
 @lru_cache(maxsize=4096)
 def why_not_address(address: str) -> str:
-    """Why this address is not dialled ("loopback", "private", ...); empty when it may be."""
+    """Why this address is refused ("loopback", "private", ...); empty if it is allowed."""
     bare, zone, _ = address.partition("%")
     try:
         parsed = ip_address(bare)
@@ -174,7 +174,7 @@ def _judge_v6(address: IPv6Address) -> str:
 
 
 def _inner_v4(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that this form carries: mapped, compatible, translated, NAT64, 6to4, Teredo or ISATAP."""
+    """The IPv4 address inside: mapped, compatible, translated, NAT64, 6to4, Teredo or ISATAP."""
     number = int(address)
     if address in _SIX_TO_FOUR:
         return IPv4Address((number >> 80) & 0xFFFFFFFF)

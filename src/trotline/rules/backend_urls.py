@@ -1,4 +1,4 @@
-"""URLs of frontiers and sinks, taken apart: `redis://HOST/0`, `sqlite:PATH`, or a plain file name."""
+"""Parses URLs of frontiers and sinks: `redis://HOST/0`, `sqlite:PATH`, or a plain file name."""
 
 import re
 from typing import Any
@@ -11,7 +11,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+-]+):")
 
 
 def split(text: Any) -> tuple[str, str]:
-    """Scheme in lower case ("" for a plain file name), and what follows it; ValueError if there is nothing."""
+    """Scheme in lower case ("" for a plain file name), and the rest; ValueError if the URL is empty."""
     if not isinstance(text, str) or not text.strip():
         raise ValueError(f"{text!r} is empty or not text")
     match = _SCHEME.match(text.strip())
@@ -35,7 +35,7 @@ def path_of(url: str) -> str:
 
 
 def server_url(text: str) -> str:
-    """A server's URL, as it was written but for the scheme's case. What it names is the adapter's to judge."""
+    """A server's URL with its scheme in lower case; the adapter checks the rest."""
     url, scheme = text.strip(), scheme_of(text)
     rest = url[len(scheme) :]
     if not rest.startswith("://") or not rest[3:].strip("/"):
@@ -44,7 +44,7 @@ def server_url(text: str) -> str:
 
 
 def file_url(text: str, scheme: str) -> str:
-    """`scheme:PATH`, for what was given as that or as a plain file name."""
+    """`scheme:PATH`, from that form or from a plain file name."""
     path = split(text)[1]
     if not path:
         raise ValueError(f'{redaction.place(text)!r} names no file; write "{scheme}:PATH"')

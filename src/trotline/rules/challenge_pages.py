@@ -1,10 +1,10 @@
-"""Is this page a challenge instead of what we asked for? One look for the marks that vendors' pages carry.
+"""Detects challenge pages (captchas, bot checks) by marks that vendors' pages contain.
 
-Each mark is a plain text: a search for many of them by one expression costs a hundred times more on a large page.
+Each mark is a plain text: one regular expression for all of them costs a hundred times more on a large page.
 
-The marks are machinery (script paths, element ids, cookie names in scripts), not words: an article about captchas
-has the words and must pass. A page that was answered with 200 is looked at only when it is short, and only at its
-start: a login form with a captcha is a page, not a block.
+Marks are technical (script paths, element ids, cookie names in scripts), not words: an article about captchas must
+pass. A page with status 200 is checked only if it is short, and only at its start: a login form with a captcha is not a
+block.
 """
 
 import re
@@ -38,21 +38,21 @@ _PAIRS: tuple[tuple[str, bytes, bytes, int], ...] = (
     ("Akamai", b"<TITLE>Access Denied</TITLE>", b"Reference&#32;&#35;", 2_000),
     ("AWS WAF", b"awswaf.com/", b"challenge.js", 200),
 )
-"""Vendor, a mark, another one, and how far behind it. Looked for once, where the first stands first: an expression
-that allows for the distance would start again at each of ten thousand first marks on a page made for that."""
+"""Vendor, a mark, a second mark, and the maximum distance. Only the first occurrence of the first mark is checked: a
+regular expression would restart at each of ten thousand marks on a hostile page."""
 
 _TITLE = re.compile(rb"<title>([^<]{0,160})</title>")
 _ASKS_FOR_A_HUMAN = re.compile(rb"[Cc]aptcha|human|robot|[Ss]ecurity [Cc]heck")
 _SCRIPTS = (("hCaptcha", b"hcaptcha.com/1/api.js"), ("reCAPTCHA", b"recaptcha/api.js"))
-"""On the page of a title that asks for a human, these are the page and not a part of its forms."""
+"""Under a title that asks for a human, these are the challenge itself and not part of a form."""
 _BEHIND_TITLE = 8_000
 
 _HINTS = (b"aptcha", b"challenge", b"Incapsula", b"Pardon Our")
-"""What is sent with 200 contains one of these, and a substring is found in a fraction of the time of all marks."""
+"""Every challenge with status 200 contains one of these: a cheap check before all marks."""
 
 
 def challenge(answer: Answer) -> str:
-    """The vendor whose challenge page this is; empty when it is none."""
+    """The vendor of the challenge page; empty if it is not one."""
     body = answer.body
     if 200 <= answer.status < 300:
         if len(body) >= _SHORT:

@@ -1,8 +1,8 @@
-"""Which characters a body's bytes mean, decided as browsers decide it.
+"""Detects the encoding of a body as browsers do.
 
 Byte order mark, then the Content-Type header, then a <meta> in the first 1,024 bytes, then UTF-8 if the bytes
 are valid UTF-8, else a <meta> further down, else windows-1252. Labels go through the WHATWG table, so "latin1"
-means windows-1252 and UTF-7 means nothing at all.
+means windows-1252 and UTF-7 is unknown.
 """
 
 import codecs
@@ -16,11 +16,11 @@ from trotline.rules.charset_prescan import known, named_in
 
 _PRESCAN = 1024
 _SECOND_LOOK = 16 * 1024
-"""How far to look for a <meta> when the bytes are not UTF-8 and something has to be assumed."""
+"""How far to search for a <meta> if the bytes are not UTF-8."""
 _BOMS = ((b"\xef\xbb\xbf", "utf-8"), (b"\xfe\xff", "utf-16be"), (b"\xff\xfe", "utf-16le"))
 _CHARSET = re.compile(r"""charset\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s;"']+))""", re.IGNORECASE)
 _REPLACEMENT = "replacement"
-"""What WHATWG calls encodings that only attacks still use (ISO-2022-KR, HZ): one U+FFFD for the whole page."""
+"""WHATWG's name for encodings used only in attacks (ISO-2022-KR, HZ): one U+FFFD for the whole page."""
 
 _WIDER = {"gbk": "gb18030", "iso-2022-jp": "iso2022_jp_ext"}
 """Encodings that browsers read with more characters than Python's codec of that name has."""
@@ -29,7 +29,7 @@ _CORRECTIONS = {"koi8-u": {0xAE: "ў", 0xBE: "Ў"}, "windows-1255": {0xCA: "\u05
 
 
 def decode(body: bytes, content_type: str | None) -> tuple[str, str]:
-    """The text, and the name of the encoding it was in. Wrong bytes become U+FFFD, never an error."""
+    """The text and its encoding. Invalid bytes become U+FFFD, never an error."""
     if body[:1] in (b"\xef", b"\xfe", b"\xff"):
         for mark, name in _BOMS:
             if body.startswith(mark):
@@ -54,7 +54,7 @@ def encoding_of(body: bytes, content_type: str | None) -> str:
 
 
 def _declared(body: bytes, content_type: str | None) -> str:
-    """What the header says, else what the page says; empty when neither names a known encoding."""
+    """The encoding in the header, else in the page; empty if neither names a known one."""
     name = _from_header(content_type) if content_type else ""
     return name or named_in(body[:_PRESCAN])
 
@@ -66,7 +66,7 @@ def _from_header(content_type: str) -> str:
 
 
 def _assumed(body: bytes) -> str:
-    """For bytes that nobody explained and that are not UTF-8."""
+    """For bytes without a declared encoding that are not UTF-8."""
     return named_in(body[:_SECOND_LOOK]) or "windows-1252"
 
 
@@ -85,7 +85,7 @@ def _decoded(body: bytes, name: str) -> str:
 
 @lru_cache(maxsize=16)
 def _table(name: str) -> str:
-    """A one-byte encoding as browsers have it: what Windows leaves open among 0x80-0x9F is a control character."""
+    """A one-byte encoding as in browsers: undefined codes in 0x80-0x9F are control characters."""
     codec = webencodings.lookup(name).codec_info
     characters = [codec.decode(bytes([code]), "replace")[0] for code in range(256)]
     for code in range(0x80, 0xA0):

@@ -1,4 +1,4 @@
-"""The encoding that a page names in its first bytes, found before anything is parsed.
+"""The encoding that a page declares in its first bytes, found before parsing.
 
 This is WHATWG's "prescan a byte stream to determine its encoding", step by step: a <meta> inside a comment or inside
 another tag's attribute does not count, nor does a tag that is cut off.
@@ -20,7 +20,7 @@ _CHARSET = re.compile(r"""charset[\t\n\f\r ]*=[\t\n\f\r ]*(?:"([^"]*)"|'([^']*)'
 
 
 def named_in(start: bytes) -> str:
-    """The WHATWG name of the encoding; empty when the page names none that is known."""
+    """The WHATWG name of the encoding; empty if the page declares none that is known."""
     start = start.lower()
     if b"charset" not in start:
         return ""
@@ -52,7 +52,7 @@ def known(label: str) -> str:
 
 
 def _declared(tag: bytes) -> str:
-    """What one <meta> says; empty if it speaks of something else."""
+    """The encoding in one <meta>; empty if it has none."""
     attributes: dict[bytes, bytes] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(tag):
         attributes.setdefault(name, double or single or bare)

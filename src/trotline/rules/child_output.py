@@ -1,4 +1,4 @@
-"""What a worker process prints, made safe for the supervisor's standard error.
+"""Sanitizes the output of a worker process for the supervisor's standard error.
 
 A handler may print a page: lines of any length, at any rate, with terminal escapes in them. Lines are cut before they
 are redacted, so that their cost is bounded; control characters become visible; output beyond a rate is dropped and
@@ -11,31 +11,31 @@ from trotline.rules import redaction
 LONGEST_LINE = 16 * 1024
 """Characters of a line that are shown."""
 _READ = 2 * LONGEST_LINE
-"""Bytes of a line that are redacted. More than is shown: a secret that is cut in half would not be recognised."""
+"""Bytes of a line that are redacted. More than are shown: half a secret would not be recognised."""
 PER_SECOND = 1 << 20
-"""Bytes of output per second, over time."""
+"""Rate limit in bytes per second (token bucket)."""
 BURST = 2 << 20
-"""Bytes that may come at once."""
+"""Size of the token bucket."""
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"}
 _VISIBLE |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-"""Control characters move the cursor, some others turn the writing direction."""
+"""Control characters, and those that change the writing direction."""
 
 
-class Printed:
-    """The output of one process. Bytes and the time go in, text to show comes out."""
+class ChildOutput:
+    """The output of one process: bytes in, safe text out."""
 
     def __init__(self, now: Seconds) -> None:
         self._begun = b""
         self._cut = 0
-        """Bytes of the line that has begun which are not kept."""
+        """Bytes of the current line that were dropped."""
         self._allowance = float(BURST)
         self._at = now
         self._lines_dropped = 0
         self._bytes_dropped = 0
 
     def feed(self, some: bytes, now: Seconds) -> str:
-        """The whole lines that are complete now."""
+        """The lines that are complete now."""
         whole, newline, begun = some.rpartition(b"\n")
         if not newline:
             self._keep(begun)
@@ -47,7 +47,7 @@ class Printed:
         return shown
 
     def end(self, now: Seconds) -> str:
-        """The rest: a line without an end, and the count of what was dropped."""
+        """The rest: an incomplete line, and the count of dropped lines."""
         shown = self._shown(b"", now) if self._begun else ""
         return shown + self._dropped()
 
@@ -57,7 +57,7 @@ class Printed:
         self._cut += max(0, len(part) - room)
 
     def _shown(self, rest: bytes, now: Seconds) -> str:
-        """The line that had begun and the whole lines after it, if the rate allows it."""
+        """The current line and the complete lines after it, if the rate limit allows."""
         begun, cut = self._begun, self._cut
         self._begun, self._cut = b"", 0
         if not self._within_rate(len(begun) + len(rest), now):
@@ -89,7 +89,7 @@ def _lines(printed: bytes) -> str:
     lines = printed.split(b"\n")[:-1]
     if any(len(line) > LONGEST_LINE // 2 for line in lines):
         return "".join(map(_line, lines))
-    # At once: a page of empty lines would cost a call for each.
+    # All at once: a page of empty lines would cost a call for each.
     return _clean(printed)
 
 

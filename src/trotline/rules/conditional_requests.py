@@ -1,4 +1,4 @@
-"""Conditional requests: what to ask with, and which answers may be asked about again."""
+"""Conditional requests (ETag, Last-Modified)."""
 
 import re
 
@@ -11,18 +11,18 @@ from trotline.rules.session_pinning import name_of
 from trotline.rules.urls import fingerprint
 
 LONGEST = 1024
-"""Characters of a validator that are worth keeping; a longer one is none."""
+"""Characters of a validator; longer ones are ignored."""
 
 # Quoted as the standard has it, or bare as some servers write it. Never `*`, which matches every version of a page.
 _ETAG = re.compile(r'(?:W/)?"[\x20\x21\x23-\x7e]*"|[A-Za-z0-9._:+/=-]+')
-# A date as some server writes it, which only that server has to understand; at least a number is in it.
+# A date in any format, which only the server has to understand; it contains at least a digit.
 _DATE = re.compile(r"(?=[^0-9]*[0-9])[\x20-\x7e]+")
 _COPY_WE_HAVE = frozenset({"if-none-match", "if-modified-since"})
 _AUTHORS_OWN = frozenset({"if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range", "range"})
 
 
 def validator_of(answer: Answer) -> Validator | None:
-    """What this answer can be asked about with later; None if it says nothing usable."""
+    """The validators of this response; None if it has none."""
     if answer.status != 200:
         return None
     etag, modified = answer.header("etag") or "", answer.header("last-modified") or ""
@@ -39,12 +39,12 @@ def may_ask(task: Task) -> bool:
 
 
 def asks(task: Task) -> bool:
-    """Does the request say which copy we have? Only then can an answer be "unchanged"."""
+    """Is the request conditional? Only then is a 304 valid."""
     return any(name.lower() in _COPY_WE_HAVE for name, _ in task.headers)
 
 
 def asking(task: Task, validator: Validator) -> Task:
-    """The task as it is sent: "only if the page is no longer that one"."""
+    """The task with the headers of a conditional request."""
     headers = list(task.headers)
     if validator.etag:
         headers.append(("If-None-Match", validator.etag))
@@ -54,6 +54,6 @@ def asking(task: Task, validator: Validator) -> Task:
 
 
 def page_of(task: Task) -> int:
-    """Whom a validator belongs to. The URL counts beside the task's identity: after a redirect, or with an explicit
-    key, one task may stand at different URLs, and a date of one page says nothing about another."""
+    """The key of a validator. It includes the URL: after a redirect, or with an explicit key, one task may have
+    different URLs."""
     return fingerprint(task.route, f"{task.fingerprint} {name_of(task.session)} {task.url}")

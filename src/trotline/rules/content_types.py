@@ -1,4 +1,4 @@
-"""Which content types a spider reads."""
+"""Accepted content types of a spider."""
 
 import re
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ PAGES = (
     "application/x-ndjson",
     "application/javascript",
 )
-"""What a page can be: text of any kind. Images, sound, video, archives and documents are left where they are."""
+"""The default: text of any kind, without images, audio, video, archives and documents."""
 EVERYTHING = ("*/*",)
 
 _PATTERN = re.compile(r"[\w!#$&^.*+-]+/[\w!#$&^.*+-]+", re.ASCII)
@@ -22,7 +22,7 @@ _TYPE = re.compile(r"\s*([\w!#$&^.+-]+/[\w!#$&^.+-]+)\s*(?:;|$)", re.ASCII)
 
 
 def read(patterns: Iterable[str]) -> tuple[str, ...]:
-    """The patterns in lower case; "*" is everything. ValueError names the one that is none."""
+    """The patterns in lower case; "*" is everything. ValueError names an invalid one."""
     named = []
     for pattern in patterns:
         pattern = "*/*" if pattern == "*" else pattern.lower()
@@ -34,7 +34,7 @@ def read(patterns: Iterable[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1024)
 def unwanted(content_type: str, patterns: tuple[str, ...]) -> str:
-    """The type that none of the patterns names; empty when it is wanted, or when the header names no type at all."""
+    """The type if no pattern matches it; empty if it is accepted, or if the header names no type."""
     match = _TYPE.match(content_type)
     if match is None:
         return ""

@@ -1,6 +1,6 @@
-"""Names under which things are counted: few enough to be labels, whatever sites and handlers say.
+"""Bounds the number of counters of a job.
 
-Reasons quote hosts, and messages of handlers quote anything. A job of a million hosts must not have a million counters.
+Reasons quote host names and messages of handlers: a job with a million hosts must not have a million counters.
 """
 
 from collections.abc import Mapping
@@ -8,26 +8,25 @@ from collections.abc import Mapping
 from trotline.model.verdict import Kind
 
 MOST_NAMES = 500
-"""Names of one job. Beyond them, a new one is counted with its like."""
+"""Counters of one job. Beyond them a new one is merged into a group (`folded`)."""
 NEVER_FOLDED = "links refused: "
-"""Names that begin so are a few of our own, and so are those without a reason ("records"). They are never folded: how a
-job ended is read from them."""
+"""A fixed set of names, as are names without a reason ("records"): never merged, as the summary uses them."""
 VERDICTS = frozenset(kind.value for kind in Kind) | {"handler"}
 
 
 MOST_REJECTS = 10_000
-"""Records of one job that failed validation and are kept; the others are counted."""
+"""Rejected records of one job that are stored; the others are counted."""
 NOT_KEPT = "records rejected and not kept"
-"""The name under which those are."""
+"""Their counter."""
 
 
 def bad_record(why: str) -> str:
-    """The reason by which a record that failed validation is found again."""
+    """The reason of a rejected record, in the graveyard."""
     return f"bad record: {why}"
 
 
 def bounded(counts: Mapping[str, int], most: int = MOST_NAMES) -> dict[str, int]:
-    """The same counts under about so many names: the largest keep theirs, the others are counted with their like."""
+    """The counts under about `most` names: the largest keep theirs, the others are merged."""
     ranked = sorted(counts.items(), key=lambda each: -each[1])
     kept = dict(ranked[:most])
     for name, count in ranked[most:]:
@@ -37,7 +36,7 @@ def bounded(counts: Mapping[str, int], most: int = MOST_NAMES) -> dict[str, int]
 
 
 def folded(name: str) -> str:
-    """The name to count under when there are too many: what happened, and the verdict, but no more of the reason."""
+    """The name of the merged counter: event and verdict, without the rest of the reason."""
     what, _, reason = name.partition(": ")
     if not reason or name.startswith(NEVER_FOLDED):
         return name

@@ -1,12 +1,11 @@
-"""When will it be finished? A range with a best guess, or an honest "no estimate yet".
+"""The estimated time of completion: a range with a best guess, or "no estimate yet".
 
-Three things make one number wrong: the rate changes, pages lead to more pages, and a slow lane goes on alone
-when all the others are done. So the answer has two ends. The early end takes the best recent rate and assumes that
-nothing new is found; the late end takes the worst recent rate and assumes that pages go on leading to as many new
-ones as they did lately. The best guess takes the recent rate, and follows the trend of the discoveries: a site that is
-nearly known yields fewer and fewer. None of them is before the moment at which the longest lane can be through.
+A single number would be wrong: the rate changes, pages lead to more pages, and a slow lane continues alone when the
+others are done. The low end uses the best recent rate and assumes no new pages; the high end uses the worst recent rate
+and as many new pages per page as recently. The best guess uses the median rate and extrapolates the trend of new pages.
+None of them is below the time that the longest lane needs at its pace.
 
-How good the guess is: `python -m bench.eta`.
+Its accuracy: `python -m bench.eta`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,28 +17,28 @@ import msgspec
 from trotline.model.time import Seconds
 
 WINDOWS: tuple[Seconds, ...] = (15.0, 60.0, 300.0)
-"""How far back the rates look at most: now, lately, on the whole."""
+"""Maximum lengths of the windows in which rates are measured."""
 SHARES = (1 / 6, 1 / 2, 1.0)
-"""Of what was seen of the job: a job of 20 s has a "now" of 3 s."""
+"""Lengths as shares of the job's age: a job of 20 s has a shortest window of 3 s."""
 ENOUGH_TIME: Seconds = 3.0
 ENOUGH_PAGES = 10
 FEW_PAGES = 5
-"""A window reaches back until it has so many: at one page a minute, 15 s say nothing."""
+"""A window is extended until it has this many pages."""
 STILL: Seconds = 15.0
 STILL_PAGES = 5.0
-"""Nothing was finished for so long, and for the time that so many pages took until then: it stands."""
+"""A job is stalled if no page was finished for this long, and for the usual time of this many pages."""
 FARTHEST: Seconds = 30 * 86400.0
-"""A late end beyond this is no estimate any more: it grows about as fast as it is done."""
+"""A high end beyond this means no estimate: new pages are found about as fast as pages are done."""
 NOISE = 2.0
-"""Discoveries grow fewer if they do by more than so many standard deviations."""
+"""Standard deviations by which the number of new pages must decrease to count as a trend."""
 ROUNDS = 10.0
-"""If so many times the time that is left has gone by, and as much is left as before, then no end is in sight."""
+"""No estimate if this many times the remaining time has passed without a decrease of remaining pages."""
 MARGIN = 0.05
-"""Rates jitter; two equal ends would promise too much."""
+"""Widens the range at both ends."""
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """What had happened at a moment: tasks ended (done and dead), and tasks ever admitted."""
+    """Counts at one time: tasks ended (done and dead), and tasks admitted."""
 
     at: Seconds
     ended: int
@@ -47,7 +46,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What is left in one lane: it cannot be through sooner than its pace lets it."""
+    """The remaining work of one lane, which bounds the estimate by its rate limit."""
 
     waiting: int
     interval: Seconds
@@ -79,10 +78,10 @@ class Unknown(StrEnum):
 
 
 def remember(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
-    """The samples with the new one, without those that no window needs any more.
+    """The samples with the new one, without those that are older than the windows.
 
-    One sample older than the longest window stays, so that the window is always covered whole. Of a crawl so slow that
-    the window has only a few pages, the moments at which earlier pages ended stay too.
+    One sample older than the longest window is kept, so that the window is always covered. If the window has only a few
+    pages, the times at which earlier pages ended are kept too.
     """
     kept = [sample for sample in samples if sample.at < new.at]
     oldest = new.at - max(WINDOWS)
@@ -117,7 +116,7 @@ def estimate(
         return _range(pages_left / max(paces), pages_left / min(paces), pages_left / _middle(paces))
     if pages_left is None and _keeps_up(samples, remaining / _middle(paces)):
         return Unknown.GROWING
-    # Discoveries come in lumps, a listing with its dozen of products: the shortest window sees a lump or none.
+    # New pages come in batches, as from a listing: the shortest window would see one batch or none.
     growth = _lately([_growth(span) for span in spans[1:]])
     low = max(remaining / max(paces), floor)
     high = max(remaining / min(paces), floor) / (1.0 - growth) if growth < 1.0 else FARTHEST
@@ -129,7 +128,7 @@ def estimate(
 
 
 def _keeps_up(samples: Sequence[Sample], left: Seconds) -> bool:
-    """A chain of pages that each lead to the next one: little is left at any time, and it is never less."""
+    """A chain of pages, each linking to the next: little remains at any time, and it does not decrease."""
     newest = samples[-1]
     then = _begin(samples, newest.at - max(ENOUGH_TIME, ROUNDS * left), newest.ended - FEW_PAGES)
     if newest.at - then.at < ROUNDS * left or newest.ended - then.ended < FEW_PAGES:
@@ -151,7 +150,7 @@ def _enough(samples: Sequence[Sample]) -> bool:
 
 
 def _stands(samples: Sequence[Sample]) -> bool:
-    """Nothing was finished for much longer than a page took before."""
+    """No page was finished for much longer than usual."""
     whole, newest = samples[0], samples[-1]
     last = next((sample for sample in samples if sample.ended == newest.ended), newest)
     before = last.at - whole.at
@@ -161,7 +160,7 @@ def _stands(samples: Sequence[Sample]) -> bool:
 
 
 def _spans(samples: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
-    """(sample that a window begins with, newest), short windows first."""
+    """(first sample of a window, newest), short windows first."""
     whole, newest = samples[0], samples[-1]
     age = newest.at - whole.at
     lengths = [max(ENOUGH_TIME, min(window, share * age)) for window, share in zip(WINDOWS, SHARES, strict=True)]
@@ -170,7 +169,7 @@ def _spans(samples: Sequence[Sample]) -> list[tuple[Sample, Sample]]:
 
 
 def _begin(samples: Sequence[Sample], at: Seconds, ended: int) -> Sample:
-    """The youngest sample that is as old as that, and from before those pages."""
+    """The newest sample at or before `at` with at most `ended` pages."""
     return next((s for s in reversed(samples) if s.at <= at and s.ended <= ended), samples[0])
 
 
@@ -184,9 +183,9 @@ def _middle(paces: Sequence[float]) -> float:
 
 
 def _lately(growths: Sequence[float]) -> float:
-    """The growth to reckon with: what happens now decides whether it ends, the past only how late.
+    """The growth to use: the recent one decides whether the crawl ends, older ones only when.
 
-    A crawl begins with a burst of discoveries. Counting that burst for minutes would hide an end that is in sight.
+    A crawl starts with a burst of new pages, which must not hide the end for minutes.
     """
     return growths[0] if growths[0] >= 1.0 else max(growth for growth in growths if growth < 1.0)
 
@@ -199,7 +198,7 @@ def _growth(span: tuple[Sample, Sample]) -> float:
 
 
 def _to_come(samples: Sequence[Sample], remaining: int) -> float:
-    """How many tasks will still be found, if discoveries go on as they did: as many per page, or fewer and fewer."""
+    """How many tasks will still be found: at the recent rate per page, or along its linear decrease."""
     newest = samples[-1]
     pages = newest.ended - samples[0].ended
     if pages < 2:
@@ -211,13 +210,13 @@ def _to_come(samples: Sequence[Sample], remaining: int) -> float:
     steady = remaining * lately / (1.0 - lately) if lately < 1.0 else float("inf")
     if earlier - now <= NOISE * lately / max(1, _lumps(samples, before)) ** 0.5:
         return steady
-    # A straight line through the two: where it meets zero there is nothing left to be found.
+    # Linear extrapolation of the two halves to zero.
     width = (newest.ended - before.ended) / 2
     left = max(0.0, now * width / (earlier - now) - (newest.ended - middle.ended) / 2)
     return min(steady, now * left / 2)
 
 
 def _lumps(samples: Sequence[Sample], since: Sample) -> int:
-    """How often something was found: few lumps say little about a trend."""
+    """How often new pages were found: the sample size of the trend."""
     late = [since, *(sample for sample in samples if sample.at > since.at)]
     return sum(new.admitted > old.admitted for old, new in pairwise(late))

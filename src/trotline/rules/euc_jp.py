@@ -1,7 +1,7 @@
-"""EUC-JP as browsers read it.
+"""EUC-JP as browsers decode it.
 
-Python's codec is the national standard alone. Pages use NEC's and IBM's characters beside it (①, ㈱, Ⅲ), which the
-Windows code page 932 has at a place that can be computed from theirs.
+Python's codec has only the national standard. Pages also use NEC's and IBM's characters (①, ㈱, Ⅲ), whose position in
+the Windows code page 932 can be computed.
 """
 
 import codecs
@@ -15,7 +15,7 @@ _AS_BROWSERS_WRITE = (
     ("\u00a3", "\uffe1"),
     ("\u00ac", "\uffe2"),
 )
-"""Six signs for which the two tables name different characters: a price range has the same wave in both encodings."""
+"""Six signs that the two tables map to different characters."""
 
 _MOST = 20_000
 """Looking up one by one is slow: bytes that are mostly wrong are no Japanese, and not worth it."""

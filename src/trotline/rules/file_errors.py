@@ -1,4 +1,4 @@
-"""What an error of the file system or of SQLite means for the person whose file it is."""
+"""Explains errors of the file system and of SQLite: what happened, and what to do."""
 
 import errno
 import sqlite3
@@ -7,7 +7,7 @@ _SPACE = "Free some space, then run the same command again: nothing that was sto
 _RIGHTS = "Check who owns it: you must be able to write the file and its folder. Or choose another place."
 _BUSY = "Another program holds it. Close that program (a database browser, a stopped process), then run again."
 _OTHER_NAME = "Choose another file name, or move that file away."
-_HEALTH = "Check the disk: is it full, unplugged, or no local one? Then run the same command again."
+_HEALTH = "Check the disk: is it full, unplugged, or a network drive? Then run the same command again."
 
 _OF_SQLITE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("the disk is full", _SPACE),
@@ -41,6 +41,6 @@ def explain(error: sqlite3.Error | OSError) -> tuple[str, str]:
     if isinstance(error, OSError):
         known = _OF_SYSTEM.get(error.errno or 0)
     else:
-        # The low byte is the family; the rest tells details that change nothing for people.
+        # The low byte is the primary result code.
         known = _OF_SQLITE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     return known or (str(error), _HEALTH)

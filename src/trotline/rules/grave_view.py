@@ -1,4 +1,4 @@
-"""A grave as it may be shown. The task itself keeps its URL whole, and is revived with it."""
+"""Redacts graveyard entries for output. The stored task keeps its full URL, and is revived with it."""
 
 from collections.abc import Collection
 from typing import Any
@@ -14,14 +14,14 @@ from trotline.rules.session_pinning import name_of
 
 
 def seed_of(task: Task) -> dict[str, Any]:
-    """The task as seeds have it, without what is sent along with it: that may be a password."""
+    """The task in the JSON form of seeds, without headers and body, which may contain secrets."""
     meta = {name: HIDDEN if redaction.is_secret_header(name) else value for name, value in task.meta.items()}
     plain = msgspec.structs.replace(task, headers=(), body=b"", meta=meta, session=name_of(task.session))
     return task_json.to_seed(plain)
 
 
 def shown(grave: Grave, keys: Collection[str]) -> Grave:
-    """`keys`: query keys of the job whose values are hidden."""
+    """`keys`: the job's additional query keys whose values are redacted."""
     hidden = {name: redaction.url(grave.task[name], keys) for name in ("url", "parent") if name in grave.task}
     return msgspec.structs.replace(
         grave,

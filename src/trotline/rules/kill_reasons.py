@@ -1,4 +1,4 @@
-"""Why a page that brought its worker down is to be buried, in words for its grave."""
+"""Why a page that crashed its worker is buried, and the exit codes of worker processes."""
 
 import signal
 
@@ -6,14 +6,13 @@ from trotline.model.limits import MIB
 from trotline.model.time import Seconds
 
 FINISHED, FAILED, STOPPED, GAVE_UP, OUT_OF_MEMORY = range(69, 74)
-"""Exit codes of a child: nothing left to do; it could not even start; it was asked to stop, and did; its sink or
-frontier is gone for good, and its last status says why; it met its memory cap while it read a page.
-Not 0: a library that ends the process in the middle of a page would look like a job that is finished."""
+"""Exit codes of a child: job finished; start failed; stopped on request; sink or frontier lost (its last status says
+why); memory limit exceeded by a page. Not 0: a library that exits in the middle of a page would look like a finished
+job."""
 
 
 def cause(code: int, *, hung: bool, parse: Seconds, memory: int, robots: bool = False) -> str:
-    """What the page (or the host's robots.txt) did, judged by how its worker ended: by whom it was killed, and with
-    which exit code."""
+    """What the page (or the host's robots.txt) did, by the exit code of its worker."""
     reading = "killed: reading its robots.txt" if robots else "killed: reading its page"
     if hung:
         return f"{reading} took longer than {parse:g} s"

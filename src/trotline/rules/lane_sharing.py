@@ -1,7 +1,7 @@
-"""A lane that several jobs of a frontier use: whose bounds hold, and whose turn it is.
+"""A lane shared by several jobs of a frontier: which rate limit applies, and which job goes next.
 
-Each job claims the lanes that it starts in, with the pace that its spider says. The slowest of the paces in force wins,
-unless the operator says otherwise.
+Each job claims the lanes that it uses, with the pace of its spider. The slowest pace in force applies, unless the
+operator sets another.
 """
 
 import msgspec
@@ -10,22 +10,21 @@ from trotline.model.time import Moment, Seconds
 from trotline.rules.pace import NEVER, Bounds, Claim, Lane, open_lane, shortest
 
 IN_FORCE: Seconds = 60.0
-"""A job's bounds are in force for so long after its last start, or for two of its intervals, if that is longer."""
+"""A job's bounds are in force for this long after its last start, or for two of its intervals, if that is longer."""
 YIELD: Seconds = 0.25
-"""Who had the last turn lets another job that waits go first, for so long."""
+"""The job that had the last turn yields to a waiting job for this long."""
 PORTION: Seconds = 0.1
-"""Where jobs meet, a turn is as many starts as fit into this time."""
+"""In a shared lane a turn has as many starts as fit into this time."""
 FORGETS: Seconds = 600.0
-"""A lane that nobody used for so long has forgotten what it learnt."""
+"""The adaptive state of a lane that was unused for this long is reset."""
 
 
 def claimed(
     lane: Lane, job: str, bounds: Bounds, now: Moment, horizon: Seconds, living: frozenset[str] | None = None
 ) -> Lane:
-    """The lane as this job finds it that wants a start: with its bounds among those in force, from now on if they were
-    not. `living` are the jobs that have not ended; None: nobody looked."""
+    """The lane with this job's bounds among those in force. `living`: the jobs that have not ended; None: unknown."""
     if len(lane.claims) == 1 and lane.claims[0].job == job and lane.claims[0].bounds == bounds:
-        # Alone, as nearly always.
+        # Fast path: the only job.
         if now > max(lane.next_start, lane.rest_until) + FORGETS:
             lane = msgspec.structs.replace(_forgotten(lane, bounds, now), claims=lane.claims)
         return rebound(lane, lane.ordered or bounds, now, horizon)
@@ -44,7 +43,7 @@ def claimed(
 
 
 def used(lane: Lane, job: str, now: Moment) -> Lane:
-    """The lane after a start of this job, whose claim is there."""
+    """The lane after a start of this job, which has a claim."""
     if len(lane.claims) == 1:
         return msgspec.structs.replace(lane, claims=(Claim(job, lane.claims[0].bounds, now),))
     claims = tuple(
@@ -55,7 +54,7 @@ def used(lane: Lane, job: str, now: Moment) -> Lane:
 
 
 def waits(lane: Lane, job: str, bounds: Bounds, free_at: Moment) -> Lane:
-    """The lane when this job cannot start now, and may from that moment on."""
+    """The lane when this job has to wait until `free_at`."""
     own = claim_of(lane, job) or Claim(job, bounds, used_at=0.0)
     others = tuple(claim for claim in lane.claims if claim.job != job)
     if own.wants_at == free_at or (not others and free_at != NEVER):
@@ -73,7 +72,7 @@ def withdrawn(lane: Lane, job: str) -> Lane:
 
 
 def freed(lane: Lane, job: str, now: Moment) -> Lane:
-    """The lane after this job gave a place back: others who wait for one may have it from now on."""
+    """The lane after this job released a slot: waiting jobs may start from now on."""
     if all(claim.wants_at != NEVER or claim.job == job for claim in lane.claims):
         return lane
     claims = tuple(
@@ -83,7 +82,7 @@ def freed(lane: Lane, job: str, now: Moment) -> Lane:
 
 
 def yields_until(lane: Lane, job: str, now: Moment) -> Moment:
-    """Until when this job, whose claim is there, lets another one go first; 0: it is its turn."""
+    """Until when this job, which has a claim, yields to another one; 0: it is its turn."""
     if len(lane.claims) == 1:
         return 0.0
     own = claim_of(lane, job)
@@ -99,18 +98,17 @@ def yields_until(lane: Lane, job: str, now: Moment) -> Moment:
 
 
 def portion(lane: Lane, job: str, wanted: int) -> int:
-    """How many starts the job, whose claim is there, gets at one turn: all that it wants, if it is alone."""
+    """How many starts the job, which has a claim, gets in one turn: all, if it is alone."""
     if len(lane.claims) == 1:
         return wanted
     return min(wanted, max(1, int(PORTION / lane.interval)))
 
 
 def ordered(lane: Lane, bounds: Bounds | None, now: Moment, horizon: Seconds) -> Lane:
-    """The lane under the operator's word, from now on, or without it (None). What it learnt of its interval is
-    forgotten, its rests are not."""
+    """The lane with the operator's bounds, or without them (None). Its adapted interval is reset, its rests are not."""
     lane = msgspec.structs.replace(lane, ordered=bounds)
     in_force = [claim.bounds for claim in lane.claims if _counts(claim, now)]
-    # With nobody there it stays as it is until somebody comes.
+    # Without claims the bounds stay until the next one.
     wanted = bounds or (_slowest(in_force) if in_force else Bounds(lane.floor, lane.ceiling, lane.concurrency))
     return rebound(lane, wanted, now, horizon, forget=True)
 
@@ -118,8 +116,8 @@ def ordered(lane: Lane, bounds: Bounds | None, now: Moment, horizon: Seconds) ->
 def rebound(lane: Lane, bounds: Bounds, now: Moment, horizon: Seconds, *, forget: bool = False) -> Lane:
     """The lane within these bounds, from now on.
 
-    What is reserved stays reserved, and the next start keeps the new interval to the last of it. That last one is at
-    most the horizon ahead, so a lane that was slow need not wait for the end of an interval it no longer has.
+    Reserved starts stay, and the next one keeps the new interval to the last of them, which is at most the horizon
+    ahead: a lane that was slow does not wait for the end of its old interval.
     """
     if not forget and (bounds.floor, bounds.ceiling, bounds.concurrency) == (
         lane.floor,
@@ -143,7 +141,7 @@ def claim_of(lane: Lane, job: str) -> Claim | None:
 
 
 def in_force(lane: Lane, now: Moment, living: frozenset[str] | None = None) -> list[Claim]:
-    """The claims that count, for people who ask why a lane is as slow as it is."""
+    """The claims in force, for operators."""
     return [claim for claim in lane.claims if _counts(claim, now) and (living is None or claim.job in living)]
 
 
@@ -152,7 +150,7 @@ def _counts(claim: Claim, now: Moment) -> bool:
 
 
 def _there(claim: Claim, now: Moment, living: frozenset[str] | None) -> bool:
-    """Is the job still of any concern here?"""
+    """Is the claim in force, or waiting?"""
     if living is not None and claim.job not in living:
         return False
     return _counts(claim, now) or now <= claim.wants_at + YIELD
@@ -167,7 +165,7 @@ def _slowest(bounds: list[Bounds]) -> Bounds:
 
 
 def _forgotten(lane: Lane, bounds: Bounds, now: Moment) -> Lane:
-    """A lane that has learnt nothing, but for what it was told."""
+    """The lane without its adaptive state; Crawl-delay and the operator's bounds stay."""
     return msgspec.structs.replace(
         open_lane(bounds, now),
         next_start=lane.next_start,

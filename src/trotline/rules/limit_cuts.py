@@ -1,7 +1,7 @@
-"""What a crawl left out because of a limit or a trap: how much, an example, and the setting that did it.
+"""Pages and links dropped by a limit or a trap rule: how many, an example, and the setting to change.
 
-One function for every output: the summary, `status`, `watch`, `--json`, `try` and `trace`. What is out of scope,
-forbidden by robots.txt or not found is not a cut: no limit of ours did it, and raising one brings nothing back.
+Used by every output: summary, `status`, `watch`, `--json`, `try` and `trace`. Links out of scope, forbidden by
+robots.txt or not found are not cuts: no setting brings them back.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from trotline.rules import sitemaps
 from trotline.rules.traps import TrapRules
 
 LINKS = "links refused: "
-"""How tallies of refused links begin."""
+"""Prefix of the counters of refused links."""
 
 
 class Cut(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of thing that a limit left out."""
+    """Pages or links dropped by one limit."""
 
     name: str
-    """The tally that counted it."""
+    """The counter."""
     count: int
     what: str
     """"links deeper than max_depth=20"."""
@@ -31,18 +31,18 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
     """"raise max_depth"."""
     example: str = ""
     own: bool = False
-    """The spider set this limit itself, so the cut is wanted."""
+    """The spider set this limit itself, so the cut is intended."""
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A limit, and how it is counted."""
+    """A limit and its counter."""
 
     tally: str
-    """How the names of its tallies begin."""
+    """Prefix of its counters."""
     what: str
     """With {value} for the limit."""
     limit: str
-    """Its name in `Limits` or `TrapRules`, or `max_depth`; empty: it is fixed."""
+    """Its name in `Limits` or `TrapRules`, or `max_depth`; empty: fixed."""
 
 
 _KINDS = (
@@ -118,8 +118,8 @@ _BYTES = frozenset({"sitemap", "robots", "wire_body", "decoded_body", "header_by
 
 
 def cuts(progress: Progress, own: Mapping[str, float]) -> list[Cut]:
-    """What limits and traps left out of a job, the most first. `own`: the limits that its spider set itself."""
-    # What was buried and revived stays counted: it is told only while something is dead.
+    """The cuts of a job, the largest first. `own`: the limits that its spider set itself."""
+    # Revived tasks stay in the counters of buried ones, so these are used only while tasks are dead.
     counted = {n: c for n, c in progress.tallies.items() if c and (progress.dead or not n.startswith(_DEAD))}
     found: dict[str, Cut] = {}
     for name, count in counted.items():
@@ -137,13 +137,13 @@ def cuts(progress: Progress, own: Mapping[str, float]) -> list[Cut]:
 
 
 def cut_by(reason: str, own: Mapping[str, float], *, count: int = 1, example: str = "") -> Cut | None:
-    """What a refusal of the gate ("depth", "trap: session id") means; None if no limit did it."""
+    """The cut behind a refusal of the gate ("depth", "trap: session id"); None if it was not a limit."""
     kind = next((kind for kind in _KINDS if kind.tally == LINKS + reason), None)
     return None if kind is None else _cut(kind, own, count=count, example=example)
 
 
 def cut_page(why: str, own: Mapping[str, float]) -> Cut | None:
-    """The limit that refused a page whose grave says `why` ("refused: body over 10 MiB"); None if none did."""
+    """The limit behind the reason of a buried page ("refused: body over 10 MiB"); None if it was not a limit."""
     name = f"{_DEAD}{why}"
     kind = next((kind for kind in _KINDS if kind.tally.startswith(_DEAD) and name.startswith(kind.tally)), None)
     return None if kind is None else _cut(kind, own, count=1, example="")
@@ -154,7 +154,7 @@ def is_cut(tally: str) -> bool:
 
 
 def unwanted(found: list[Cut]) -> bool:
-    """Is there a cut that the spider's author did not ask for?"""
+    """Is there a cut by a default limit?"""
     return any(not cut.own for cut in found)
 
 

@@ -1,15 +1,15 @@
-"""Pages that have the same text: soft 404s, one page under many addresses, and what else a site can repeat for ever.
+"""Near-duplicate pages: soft 404s, one page under many URLs, endless repetition.
 
 Two measures, because a number can be data or decoration:
 
-- pages are *alike* if their text is the same but for digits and for the page's own address;
-- a page *repeats* others if their numbers and pictures are the same as well, but for the numbers in its address and
-  their neighbours ("May 2031", with links to April and June).
+- pages are *alike* if their text is the same except for digits and the page's own URL;
+- a page *repeats* others if its numbers and images are the same too, except for the numbers in its URL and their
+  neighbours ("May 2031", with links to April and June).
 
-Product variants, price lists and scanned books are alike and do not repeat each other. Months without events do. A
-lane has a budget of new links on pages that repeat others: that, and not the number of such pages, is what an endless
-site can cost. Being alike makes an address that looks like a trap one (`rules/traps.py`). All is counted per lane, in
-bounded memory. Rows are stored in any case: only links are left out.
+Product variants, price lists and scanned books are alike and do not repeat each other; months without events do. A
+lane has a budget of new links on pages that repeat others, which bounds the cost of an endless site. A URL that looks
+like a trap is refused if its page is alike others (`rules/traps.py`). Counted per lane, in bounded memory. Records are
+always stored: only links are dropped.
 """
 
 import re
@@ -29,21 +29,20 @@ SAME_TEXT = "trap: same text"
 NOT_FOUND = "trap: soft 404"
 
 REPORTED = 3
-"""From the third of them on pages that are alike are reported."""
+"""Pages that are alike are reported from the third on."""
 ALIKE_FROM = 20
-"""Above so many pages that are alike, an address that looks like a trap is taken for one."""
+"""Above this number of alike pages a URL that looks like a trap is refused."""
 NUMBERS_TOO = 10
-"""Where the numbers change on every page (a clock, a request id, or data), budgets are so many times as high."""
+"""Factor on the budgets if the numbers differ on every page (a clock, a request id, or data)."""
 LEAST = 64
-"""Bytes: shorter texts say too little to tell pages apart (frames, or pages that a script fills)."""
+"""Bytes: shorter texts are not compared (frames, or pages rendered by a script)."""
 ALL_OF_FIRST = 200
-"""Pages of a lane that are all looked at."""
+"""The first pages of a lane are all compared."""
 EVERY = 8
-"""From then on one page of so many is looked at, unless the lane has many pages that are alike."""
+"""After that one of this many pages is compared, unless the lane has many alike pages."""
 _TEXTS = 16_384
 _LANES = 4_096
 _DIGITS = b"0123456789 \t\r\n"
-_BLANKS = b" \t\r\n"
 _NUMBER = re.compile(rb"[0-9]+")
 _LONGEST_NUMBER = 18
 _NUMBERS_OF_AN_ADDRESS = 16
@@ -57,31 +56,31 @@ _SAYS_NOT_FOUND = re.compile(
 _BEGINNING = 2_000
 
 
-class Likeness(msgspec.Struct, frozen=True):
-    """What is to be said about a page whose text is that of others."""
+class Similarity(msgspec.Struct, frozen=True):
+    """The result for a page whose text is like that of others."""
 
     tally: str
     trap: str
-    """Why links of such pages are left out, if they are."""
+    """The reason for dropping its links."""
     room: int | None = None
-    """How many new links it may still lead to; None: any number."""
+    """How many new links are admitted; None: all."""
     alike: bool = False
-    """It is like many others but for digits."""
+    """Its text without digits is that of many others."""
     repeats: bool = False
-    """Its numbers and pictures are those of another page, too."""
+    """Its numbers and images are those of another page, too."""
 
 
-class DuplicateWatch:
-    """Counts pages that have the same text. Holds at most some thousand texts (as hashes) and lanes."""
+class DuplicateDetector:
+    """Counts pages with the same text. Keeps at most some thousand hashes of texts, and lanes."""
 
     def __init__(self, rules: TrapRules | None = None) -> None:
         self.rules = rules or TrapRules()
         self._alike: dict[tuple[str, int], int] = {}
         """Lane and text without digits -> pages."""
         self._exact: dict[tuple[str, int], int] = {}
-        """Lane and text with its numbers and pictures -> pages; only of texts that were met several times."""
+        """Lane and text with numbers and images -> pages; only of texts that occurred several times."""
         self._led_to: dict[tuple[str, str, bool], int] = {}
-        """Lane, trap, and whether pages repeat others or are only alike -> new links that stood on them."""
+        """Lane, trap, and whether pages repeat others or are only alike -> new links on them."""
         self._lanes: dict[str, int] = {}
         self._hot: dict[str, None] = {}
 
@@ -90,7 +89,7 @@ class DuplicateWatch:
         return not (self.rules.same_text or self.rules.soft_404)
 
     def weight(self, lane: str) -> int:
-        """How many pages the next page of a lane stands for; 0: it need not be looked at."""
+        """How many pages the next page of a lane represents; 0: it is not compared."""
         number = self._lanes.pop(lane, 0) + 1
         self._lanes[lane] = number
         _bound(self._lanes, _LANES)
@@ -98,10 +97,10 @@ class DuplicateWatch:
             return 1
         return EVERY if number % EVERY == 0 else 0
 
-    def look(
+    def compare(
         self, lane: str, url: str, text: bytes, pictures: Callable[[], bytes] = bytes, weight: int = 1
-    ) -> Likeness | None:
-        """None: there is nothing to say about this page. `pictures` is asked only if its text is known."""
+    ) -> Similarity | None:
+        """None: not a near-duplicate. `pictures` is called only if its text is known."""
         plain = _without_echoes(url, text)
         core = plain.translate(None, _DIGITS)
         if len(core) < LEAST:
@@ -116,36 +115,35 @@ class DuplicateWatch:
         details = _numbers_left(url, plain) + b"\n" + pictures()
         exact = _count(self._exact, (lane, number ^ xxhash.xxh3_64_intdigest(details)), weight, _TEXTS)
         says_so = _SAYS_NOT_FOUND.search(text, 0, _BEGINNING) is not None
-        return self._said(lane, exact > weight, alike > ALIKE_FROM, says_so)
+        return self._verdict(lane, exact > weight, alike > ALIKE_FROM, says_so)
 
-    def led_to(self, lane: str, likeness: Likeness, links: int) -> None:
-        """So many new links stood on a page like that."""
+    def led_to(self, lane: str, similarity: Similarity, links: int) -> None:
+        """Count the new links of such a page."""
         if links:
-            _count(self._led_to, (lane, likeness.trap, likeness.repeats), links, 4 * _LANES)
+            _count(self._led_to, (lane, similarity.trap, similarity.repeats), links, 4 * _LANES)
 
-    def _said(self, lane: str, repeats: bool, alike: bool, says_so: bool) -> Likeness:
+    def _verdict(self, lane: str, repeats: bool, alike: bool, says_so: bool) -> Similarity:
         trap = NOT_FOUND if says_so else SAME_TEXT
         budget = self.rules.soft_404 if says_so else self.rules.same_text
         used = self._led_to.get((lane, trap, repeats), 0)
         room = max(0, budget * (1 if repeats else NUMBERS_TOO) - used) if budget else None
-        return Likeness(SOFT_404 if says_so else SAME, trap, room, alike=alike, repeats=repeats)
+        return Similarity(SOFT_404 if says_so else SAME, trap, room, alike=alike, repeats=repeats)
 
 
 def text_number(url: str, text: bytes) -> int:
-    """The same for pages that are alike."""
+    """A hash of the text; equal for pages that are alike."""
     return xxhash.xxh3_64_intdigest(_without_echoes(url, text).translate(None, _DIGITS))
 
 
 def _without_echoes(url: str, text: bytes) -> bytes:
-    """The text without the page's own address: what an error page likes to repeat."""
+    """The text without the page's own URL, which error pages often quote."""
     for part in _echoes(url):
         text = text.replace(part, b"")
     return text
 
 
 def _echoes(url: str) -> Iterator[bytes]:
-    """The address behind the host, and its ends, longest first. What is as short as a word of the page would take more
-    out of it than its address."""
+    """The path and its suffixes, longest first; not those as short as an ordinary word of the page."""
     rest = url.partition("://")[2].partition("/")[2]
     for _ in range(_ECHOES):
         if len(rest) < _SHORTEST_ECHO:
@@ -158,7 +156,7 @@ def _echoes(url: str) -> Iterator[bytes]:
 
 
 def _numbers_left(url: str, plain: bytes) -> bytes:
-    """The numbers of a text that its address does not explain."""
+    """The numbers of a text that are not in its URL, nor next to one that is."""
     path = url.partition("://")[2].partition("/")[2].encode("utf-8", "surrogatepass")
     own: set[int] = set()
     for text in _NUMBER.findall(path)[:_NUMBERS_OF_AN_ADDRESS]:
@@ -177,5 +175,5 @@ def _count(entries: dict[Any, int], key: Any, weight: int, most: int) -> int:
 
 def _bound(entries: dict[Any, Any], most: int) -> None:
     if len(entries) > most:
-        # A dict keeps its order, and what is seen again goes to its end: the first is the one unseen for longest.
+        # LRU: entries that are seen again move to the end.
         del entries[next(iter(entries))]

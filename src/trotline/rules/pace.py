@@ -1,8 +1,8 @@
-"""When a lane may be asked.
+"""The rate limiter of a lane, its circuit breaker and its retry budget.
 
-A lane hands out start moments that are at least `interval` apart, to all jobs of its frontier together. How its answers
-change that is in `learning`, whose bounds hold when several jobs use it in `sharing`. Every function takes the lane
-and gives a new one.
+A lane reserves start times that are at least `interval` apart, for all jobs of its frontier together. `adaptive_pace`
+changes the interval by the lane's answers, `lane_sharing` decides between jobs. Every function takes a lane and returns
+a new one.
 """
 
 import msgspec
@@ -11,23 +11,22 @@ from trotline.model.pace import Pace, Rate
 from trotline.model.time import Moment, Seconds
 
 BREAKER = 10
-"""Failures in a row after which a lane rests."""
+"""Circuit breaker: consecutive failures after which a lane rests."""
 NEAR: Seconds = 0.2
-"""A lane that was throttled hands out starts this far ahead and no farther: what is handed out cannot be taken back
-when it says once more that it is too much."""
+"""A lane that was rate limited reserves starts at most this far ahead: they cannot be withdrawn at the next 429."""
 ROBOTS_GOOD_FOR: Seconds = 24 * 3600.0
-"""What robots.txt said is known for so long."""
+"""How long a robots.txt is valid."""
 RETRY_ALLOWANCE = 10.0
 """Retries a failing lane may make beyond its share."""
 RETRY_DRIP = 0.1
-"""Retry credit per second: a failing lane with nothing but retries left still ends."""
+"""Retry credit per second, so that a failing lane with only retries left still ends."""
 FAILING = 0.5
-"""A lane with a larger share of failures among its recent visits is failing, and its retries are capped."""
+"""A lane with a larger share of failures in its recent visits is failing: its retries are limited."""
 UNCAPPED = 1e9
 NEVER: Moment = float("inf")
 
 PAUSE: Seconds = 5.0
-"""A lane that is not asked for so long had nothing to do: what it admits cannot be told from such a time."""
+"""A lane without requests for this long was idle: its limit cannot be measured over such a time."""
 
 
 class Bounds(msgspec.Struct, frozen=True, array_like=True):
@@ -36,24 +35,23 @@ class Bounds(msgspec.Struct, frozen=True, array_like=True):
     floor: Seconds
     """The interval between two starts is never shorter."""
     ceiling: Seconds
-    """Adapting never makes it longer."""
+    """Adaptation never makes it longer."""
     concurrency: int
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """What one job wants of a lane that it may share with others."""
+    """The use of a lane by one job."""
 
     job: str
     bounds: Bounds
     used_at: Moment
-    """Its last start there, or when it wanted its first: from then on its bounds are in force, for a while. 0: it
-    has not got that far."""
+    """Its last start, or its first request for one: from then on its bounds are in force for a while. 0: none yet."""
     wants_at: Moment = 0.0
-    """It waits, and may start from this moment on: NEVER, when somebody gives a place back; 0, it does not wait."""
+    """It waits and may start from this moment on; NEVER: when a slot is released; 0: it does not wait."""
 
 
 class Lane(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
-    """What the frontier remembers of a lane's pace."""
+    """The state of a lane's rate limiter."""
 
     floor: Seconds
     """Of the bounds in force."""
@@ -66,38 +64,38 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     failures: int = 0
     """In a row."""
     failing_since: Moment = 0.0
-    """It has not had a good answer since then; 0: its last answer was a good one."""
+    """Time of the first failure since the last good answer; 0: the last answer was good."""
     rests: int = 0
-    """Rests in a row; each is longer, and ends with one probe."""
+    """Consecutive rests; each is longer, and ends with one probe."""
     slowed_at: Moment = 0.0
-    """When it slowed down last."""
+    """When it was slowed down last."""
     latency: Seconds = 0.0
-    """Recent, quickly forgetting."""
+    """Fast moving average."""
     usual: Seconds = 0.0
-    """Usual, slowly forgetting."""
+    """Slow moving average of the latency."""
     trouble: float = 0.0
-    """The share of failures among its recent visits."""
+    """The share of failures in its recent visits."""
     credit: float = RETRY_ALLOWANCE
     credited_at: Moment = 0.0
     limit: Seconds = 0.0
-    """The interval that the site is thought to admit; 0: it never said that we are too fast."""
+    """The interval that the site is estimated to accept; 0: it never rate limited us."""
     sure: bool = False
-    """Was the limit measured? Else it is a guess, and the next one is made soon."""
+    """Was the limit measured? Else it is a guess, and revised soon."""
     lost: Seconds = 0.0
-    """How long it took to be let in again when the limit was found; 0: it is not let in yet."""
+    """Time from the 429 to the next good answer; 0: there was none yet."""
     phase_at: Moment = 0.0
-    """Since when it is let in: the time before it says once more that we are too fast is a phase."""
+    """Start of the phase: the time between two 429s."""
     answers: int = 0
-    """Good ones in this phase."""
+    """Good answers in this phase."""
     last_answers: int = 0
     last_phase: Seconds = 0.0
-    """How long the phase before was, and how many good answers it had."""
+    """Good answers and length of the previous phase."""
     asked: Seconds = 0.0
     """Crawl-delay of its robots.txt."""
     asked_at: Moment = 0.0
-    """When robots.txt was known; 0: nobody has told us."""
+    """When robots.txt was fetched; 0: unknown."""
     ordered: Bounds | None = None
-    """The operator's word: it holds for every job."""
+    """Bounds set by the operator, for all jobs."""
     claims: tuple[Claim, ...] = ()
 
 
@@ -107,7 +105,7 @@ def bounds_of(pace: Pace) -> Bounds:
 
 
 def pace_of(bounds: Bounds) -> Pace:
-    """The pace that these are the numbers of."""
+    """The inverse of `bounds_of`."""
     return Pace(Rate(1.0 / bounds.floor), bounds.concurrency, Rate(1.0 / bounds.ceiling))
 
 
@@ -122,7 +120,7 @@ def open_lane(bounds: Bounds, now: Moment) -> Lane:
 
 
 def shortest(lane: Lane) -> Seconds:
-    """The interval at full speed: as the bounds in force and robots.txt say, the latter within the bounds."""
+    """The interval at full speed, by the bounds in force and, within them, by Crawl-delay."""
     return max(lane.floor, min(lane.asked, lane.ceiling))
 
 
@@ -131,8 +129,7 @@ def robots_known(lane: Lane, now: Moment) -> bool:
 
 
 def allowed(lane: Lane, now: Moment, *, heeds: bool = False) -> int:
-    """Visits at the same time. One, if the lane has to prove that it answers; or that it is known how often it may be
-    asked, for a job that heeds robots.txt."""
+    """Concurrent visits. One while the lane is probed; or, for a job that obeys robots.txt, until that is known."""
     if lane.rests > 0 or lane.failures >= BREAKER or (heeds and not robots_known(lane, now)):
         return 1
     return lane.concurrency
@@ -141,7 +138,7 @@ def allowed(lane: Lane, now: Moment, *, heeds: bool = False) -> int:
 def reserve(
     lane: Lane, now: Moment, wanted: int, running: int, horizon: Seconds, *, heeds: bool = False
 ) -> tuple[list[Moment], Lane]:
-    """Up to `wanted` start moments within the horizon, and the lane that has spent them."""
+    """Reserve up to `wanted` start times within the horizon."""
     count = min(wanted, allowed(lane, now, heeds=heeds) - running)
     start = max(now, lane.next_start, lane.rest_until)
     latest = now + _ahead(lane, horizon)
@@ -157,7 +154,7 @@ def reserve(
 
 
 def free_at(lane: Lane, now: Moment, running: int, horizon: Seconds, *, heeds: bool = False) -> Moment:
-    """From when on the lane may hand out a start; NEVER while all its places are taken."""
+    """When the lane may reserve the next start; NEVER while all its slots are taken."""
     if running >= allowed(lane, now, heeds=heeds):
         return NEVER
     return max(lane.rest_until, lane.next_start - _ahead(lane, horizon))
@@ -168,36 +165,35 @@ def _ahead(lane: Lane, horizon: Seconds) -> Seconds:
 
 
 def given_up(lane: Lane, now: Moment, patience: Seconds) -> str:
-    """Why the lane is given up: it has only failed, or only said "too fast", for longer than we are patient. Empty: it
-    is not."""
+    """Why the lane is given up: only failures, or only 429s, for longer than `patience`. Empty: it is not."""
     if lane.failing_since == 0 or now - lane.failing_since <= patience:
         return ""
     if lane.failures >= BREAKER:
         return f"unreachable: lane given up after {patience:.0f} s of failures only"
     if lane.rests >= BREAKER:
-        return f"throttled: lane given up after {patience:.0f} s in which it answered nothing but: too fast"
+        return f"throttled: lane given up after {patience:.0f} s of rate limiting only"
     return ""
 
 
 def forgiven(lane: Lane) -> Lane:
-    """A lane that was given up, ready for work that comes later: one more failure opens the breaker again."""
+    """A lane that was given up, ready for later tasks: one more failure opens the circuit breaker again."""
     return msgspec.structs.replace(lane, failures=BREAKER - 1, failing_since=0.0, rests=0)
 
 
 def failing(lane: Lane) -> bool:
-    """Do most of its visits fail?"""
+    """Do most of its recent visits fail?"""
     return lane.trouble > FAILING
 
 
 def credit(lane: Lane, now: Moment) -> float:
-    """Retries the lane may start now. Only a failing lane has to count them."""
+    """Retries that the lane may start now; limited only for a failing lane."""
     if not failing(lane):
         return UNCAPPED
     return min(RETRY_ALLOWANCE, lane.credit + RETRY_DRIP * max(0.0, now - lane.credited_at))
 
 
 def spend(lane: Lane, now: Moment, *, fresh: int, retries: int, share: float) -> Lane:
-    """The lane after `fresh` first attempts and `retries` retries were handed out."""
+    """The lane after `fresh` first attempts and `retries` retries were leased."""
     if not failing(lane):
         return lane
     left = min(RETRY_ALLOWANCE, credit(lane, now) + share * fresh) - retries
@@ -205,5 +201,5 @@ def spend(lane: Lane, now: Moment, *, fresh: int, retries: int, share: float) ->
 
 
 def credit_at(lane: Lane, now: Moment) -> Moment:
-    """From when on the lane has credit for one more retry."""
+    """When the lane has credit for one more retry."""
     return now + max(0.0, 1.0 - credit(lane, now)) / RETRY_DRIP

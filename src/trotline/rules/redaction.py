@@ -1,7 +1,7 @@
-"""What no output may show: user names and passwords in URLs, values of telling query keys, known secrets.
+"""Redaction of output: user names and passwords in URLs, values of secret query keys, known secrets.
 
-The frontier and the records keep URLs whole: they have to be visited, and the rows are the author's. What is shown,
-logged, exported from the graveyard or written into a report goes through here.
+The frontier and the records keep full URLs. Everything that is printed, logged, exported from the graveyard or reported
+is redacted.
 """
 
 import re
@@ -21,40 +21,40 @@ KEYS = frozenset(
         "x-goog-credential", "x-goog-signature",
     }
 )  # fmt: skip
-"""Query keys whose values are hidden for every spider. `Spider(redact=[...])` adds others."""
+"""Query keys whose values are redacted for every spider. `Spider(redact=[...])` adds others."""
 
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _WORD = re.compile(r"[^\s\"'<>]+")
 _SERVER = re.compile(r"\b(?:rediss?(?:\+\w+)?|postgres(?:ql)?|amqps?)://")
-"""In the URL of a server an @ ends a password, also one with a / or # that should have been written otherwise."""
+"""In the URL of a server the last @ ends the password, even if that has an unescaped / or #."""
 _PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
 _TELLING = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$")
 _NESTED = 3
 """A URL in a URL in a URL."""
 
 _also: set[str] = set()
-"""Keys that the spiders of this process hide. Hiding too much costs a look at the database; too little, a secret."""
+"""Additional keys of the spiders in this process."""
 
 
 def hide_keys(names: Iterable[str]) -> None:
-    """From now on these query keys are hidden too, everywhere in this process."""
+    """Redact these query keys too, everywhere in this process."""
     _also.update(name.lower() for name in names)
     parent.cache_clear()
 
 
 def is_secret_header(name: str) -> bool:
-    """Would the value of a header of this name open a door?"""
+    """Does a header of this name hold credentials?"""
     return _TELLING.search(name.lower()) is not None
 
 
 def url(text: str, keys: Collection[str] = ()) -> str:
-    """The URL as it may be shown."""
+    """The redacted URL."""
     return without_secrets(_redacted(text, keys, _NESTED))
 
 
 def place(text: str, keys: Collection[str] = ()) -> str:
-    """A frontier's or sink's place as it may be shown, also one that is no URL because of a typing error: whatever
-    stands before an @ may be a password."""
+    """The redacted address of a frontier or sink, also one that is no valid URL because of a typing error: what is
+    before an @ may be a password."""
     start, at, rest = text.rpartition("@")
     if not at:
         return url(text, keys)
@@ -64,19 +64,19 @@ def place(text: str, keys: Collection[str] = ()) -> str:
 
 @lru_cache(maxsize=1024)
 def parent(text: str) -> str:
-    """The same as `url`, for a page that is named many times: once by each of its links."""
+    """`url` with a cache, for the page of many links."""
     return url(text)
 
 
 def text(said: str, keys: Collection[str] = (), *, about: Task | None = None) -> str:
-    """Any text as it may be shown: the URLs in it, and secrets that are known or belong to the task it is about."""
+    """The redacted text: URLs in it, known secrets, and the secrets of the task `about`."""
     for value in _values(about) if about is not None else ():
         said = said.replace(value, HIDDEN)
     return without_secrets(_redacted(said, keys, _NESTED))
 
 
 def _redacted(said: str, keys: Collection[str], nested: int) -> str:
-    # Every visit's URLs come through here, and most have nothing to hide: two looks are cheaper than two patterns.
+    # Fast path: most URLs have nothing to redact.
     if "@" in said and "://" in said:
         said = _USER_INFO.sub("", _WORD.sub(_without_password, said))
     if "=" not in said:
@@ -92,7 +92,7 @@ def _redacted(said: str, keys: Collection[str], nested: int) -> str:
 
 
 def _without_password(word: re.Match[str]) -> str:
-    # Not one pattern with "up to the last @": that takes quadratic time on a word of many schemes and no @.
+    # Not one pattern "up to the last @": quadratic time on a word with many schemes and no @.
     text = word[0]
     end = text.rfind("@")
     if end < 0 or (server := _SERVER.search(text, 0, end + 1)) is None:
@@ -110,7 +110,7 @@ def _is_hidden(name: str, keys: Collection[str]) -> bool:
 
 
 def _carries(value: str, keys: Collection[str], nested: int) -> bool:
-    """Is there another URL in it, with something to hide?"""
+    """Does it contain another URL with something to redact?"""
     if nested == 0 or "%" not in value:
         return False
     inner = unquote_plus(value)
@@ -118,7 +118,7 @@ def _carries(value: str, keys: Collection[str], nested: int) -> bool:
 
 
 def _values(task: Task) -> set[str]:
-    """What of a task is secret by its name."""
+    """The values of a task's secret headers and query keys."""
     found = {value for name, value in task.headers if is_secret_header(name)}
     for match in _PAIR.finditer(task.url):
         if _is_hidden(match[2], ()):

@@ -1,4 +1,4 @@
-"""What a redirect makes of a task."""
+"""Redirects: the task for the new URL."""
 
 import msgspec
 from can_ada import parse
@@ -10,10 +10,10 @@ _OF_THE_BODY = frozenset({"content-type", "content-length", "content-encoding", 
 
 
 def moved(task: Task, status: int, url: str, lane: str) -> Task:
-    """The same task at its new place: method as the Fetch standard has it, credentials only within one origin."""
+    """The task for the new URL: method as in the Fetch standard, credentials only within one origin."""
     method, body, headers = task.method, task.body, task.headers
     elsewhere = _origin(task.url) != _origin(url)
-    # 301 to 303 mean "look there"; only 307 and 308 say that a body is to be sent again (`may_carry_body`: to whom).
+    # 301 to 303 drop the body at another origin; only 307 and 308 resend it (`may_carry_body`).
     if _becomes_get(status, method) or (elsewhere and body and status in (301, 302, 303)):
         method, body = "GET", b""
         headers = tuple(pair for pair in headers if pair[0].lower() not in _OF_THE_BODY)
@@ -25,11 +25,11 @@ def moved(task: Task, status: int, url: str, lane: str) -> Task:
 
 
 def may_carry_body(url: str, target: str) -> bool:
-    """May the body of a request for `url` be sent to `target`? Within its origin, or to the same host made safe."""
+    """May the body of a request for `url` be resent to `target`? Within its origin, or from http to https."""
     if _origin(url) == _origin(target):
         return True
     old, new = parse(url), parse(target)
-    # The usual upgrade from http to https; a port means somebody else's server.
+    # The usual upgrade from http to https; with a port it may be another server.
     upgraded = old.protocol == "http:" and new.protocol == "https:"
     return bool(upgraded and old.hostname == new.hostname and not old.port and not new.port)
 

@@ -1,4 +1,4 @@
-"""What to do after a visit that did not end well."""
+"""Retry policy: backoff, attempts, and when a task is buried."""
 
 import random
 
@@ -12,18 +12,18 @@ from trotline.model.verdict import Kind, Verdict
 FIRST_WAIT: Seconds = 2.0
 LONGEST_WAIT: Seconds = 600.0
 LATER_BY = 10
-"""A retry goes that much later in priority, so that a storm of them cannot hold up fresh work."""
+"""Added to the priority of a retry, so that retries do not delay new tasks."""
 
 MOST_THROTTLES = 20
-"""A page that has been answered "too fast" so often is asked for no more. The waits in between add up to two hours."""
+"""A page is buried after this many 429s. The waits in between add up to two hours."""
 
 _DOUBLINGS = 20
-"""Beyond that every wait is the longest one; a seed may claim any number of attempts, and a power overflows."""
+"""Cap of the exponent: a seed may have any number of attempts."""
 _DROPPED = frozenset({Kind.GONE, Kind.UNCHANGED, Kind.UNWANTED})
 
 
 def backoff(attempt: int, chance: random.Random) -> Seconds:
-    """Exponential with full jitter over its upper half: workers that failed together do not return together."""
+    """Exponential backoff with jitter over its upper half."""
     longest = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(attempt, _DOUBLINGS))
     return float(longest * (0.5 + 0.5 * chance.random()))
 
@@ -36,7 +36,7 @@ def plan(task: Task, verdict: Verdict, chance: random.Random) -> Outcome:
     if verdict.final:
         return Bury(why=why)
     if verdict.free and not (verdict.once and task.throttled):
-        # Spread over twice the time: what waits for a proxy must not come back to it all at once.
+        # Jitter: tasks that wait for a proxy must not all return at once.
         wait = FIRST_WAIT if verdict.retry_after is None else verdict.retry_after
         counted = msgspec.structs.replace(task, throttled=task.throttled + 1) if verdict.once else None
         return Snooze(wait=wait * (1.0 + chance.random()), why=why, task=counted)
@@ -49,10 +49,10 @@ def plan(task: Task, verdict: Verdict, chance: random.Random) -> Outcome:
 
 
 def _again_later(task: Task, verdict: Verdict, why: str, chance: random.Random) -> Outcome:
-    """It is the lane that was too fast, and not the page that failed: no attempt is counted. But no page is asked for
-    for ever, and one that is always answered so, alone of its lane, comes back less and less often."""
+    """Rate limited: the lane was too fast, so no attempt is counted. With backoff and a maximum, for a page that always
+    answers 429."""
     times = task.throttled + 1
     if times >= MOST_THROTTLES:
-        return Bury(why=why, detail=f'answered "too fast" {times} times; none of them counts as an attempt')
+        return Bury(why=why, detail=f"rate limited {times} times; these do not count as attempts")
     wait = max(backoff(task.throttled, chance), verdict.retry_after or 0.0)
     return Snooze(wait=wait, why=why, task=msgspec.structs.replace(task, throttled=times))

@@ -1,7 +1,7 @@
-"""A robots.txt before the real matcher sees it: what of it concerns us, and which URLs it surely says nothing about.
+"""Prepares a robots.txt for the matcher (Protego): our groups of it, and a fast path for URLs that are surely allowed.
 
-Asking the matcher costs tens of microseconds, and nearly every URL of a crawl is allowed. The quick look searches only
-for reasons to ask: a URL that shares no literal with any Disallow line of any group cannot be disallowed.
+The matcher costs tens of microseconds per URL, and nearly every URL of a crawl is allowed. A URL that shares no literal
+with any Disallow line of any group cannot be disallowed.
 """
 
 import re
@@ -15,11 +15,11 @@ _PRODUCT = re.compile(r"[A-Za-z_-]*")
 
 
 def for_agent(text: str, agent: str) -> str:
-    """The file with its best match for `agent` kept, and all other agent names replaced by a single one.
+    """The file with the best match for `agent`, and all other agent names replaced by a single one.
 
     Protego stores every rule once per agent of its group: 500 KiB with as many agents as rules would take minutes and
-    gigabytes. Names are cut to their product tokens, which is all that RFC 9309 compares: Protego would read
-    `User-agent: Foo Bar` as a group of its own; authors mean Foo, and Google reads it so.
+    gigabytes. Names are cut to their product tokens, as in RFC 9309: Protego would read `User-agent: Foo Bar` as a
+    group of its own; authors mean Foo, and Google reads it so.
     """
     lines = text.splitlines()
     named = {number: name for number, line in enumerate(lines) if (name := _agent_named(line))}
@@ -33,7 +33,7 @@ def for_agent(text: str, agent: str) -> str:
 
 
 def _agent_named(line: str) -> str:
-    """The product that a line names as its agent, in small letters; empty for any other line."""
+    """The product token of a User-agent line, in lower case; empty for any other line."""
     line = line.partition("#")[0].strip()
     if line[:4].lower() != "user":
         return ""
@@ -75,7 +75,7 @@ def _score(name: str, agent: str) -> int:
 
 
 class Prefilter:
-    """Built once per robots.txt."""
+    """The fast path; built once per robots.txt."""
 
     def __init__(self, text: str) -> None:
         self._starts: tuple[str, ...] = ()
@@ -84,11 +84,11 @@ class Prefilter:
 
     @property
     def empty(self) -> bool:
-        """Is nothing disallowed to anybody?"""
+        """Is there no Disallow at all?"""
         return self._usable and not self._starts and not self._parts
 
     def surely_allowed(self, path: str) -> bool:
-        """May `path` (with its query) be fetched, without a closer look?"""
+        """Is `path` (with its query) allowed without asking the matcher?"""
         if not self._usable or path.startswith(self._starts) or not _SIMPLE.fullmatch(path):
             return False
         return not any([part in path for part in self._parts])  # noqa: C419 - a list is faster than a generator here
@@ -103,7 +103,7 @@ class Prefilter:
             if not _SIMPLE_PATTERN.fullmatch(pattern) or len(starts) + len(parts) >= _MOST_PATTERNS:
                 return False
             if "*" not in pattern:
-                # Without its "$" the pattern matches more, which only means a closer look more often.
+                # Without its "$" the pattern matches more: the matcher is asked more often.
                 starts.add(pattern.replace("$", ""))
                 continue
             longest = max(re.split(r"[*$]", pattern), key=len)
@@ -115,7 +115,7 @@ class Prefilter:
 
 
 def _disallowed(line: str) -> str:
-    """The value of a line that could be read as Disallow, however it is spelt; empty for any other line."""
+    """The value of a line that could be parsed as Disallow, also misspelt; empty for any other line."""
     line = line.partition("#")[0].strip()
     if line[:2].lower() != "di":
         return ""

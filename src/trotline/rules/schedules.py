@@ -1,9 +1,8 @@
-"""Which tick of a schedule is due.
+"""The ticks of a cron schedule in its time zone.
 
-A tick is a moment that the cron expression names in its time zone. Where clocks are turned, this is Debian's cron:
-a fixed time that does not exist (02:30 on the night that has no 02:30) comes at the next one that does, a fixed time
-that exists twice comes once, at its first. An expression with a star for minutes or hours means "every so often":
-it follows the time that really passes.
+Daylight saving time as in Debian's cron: a fixed time that does not exist (02:30 in the night without 02:30) runs at
+the next time that does, a fixed time that exists twice runs once, at its first. An expression with a star for minutes
+or hours follows elapsed time.
 """
 
 from collections.abc import Iterator
@@ -18,15 +17,15 @@ from trotline.model.time import Moment
 
 _FIELDS = 5
 _TURNED = timedelta(hours=3)
-"""No clock is turned by more: ticks that lie this far ahead by their name may have passed already."""
+"""An upper bound of clock changes: local times this far ahead may have passed already."""
 _SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
-"""From here we look whether an expression ever comes true; any day would do."""
+"""Any day, from which an expression is checked for ticks."""
 
 
 def check(schedule: Schedule) -> None:
     """ValueError says what is wrong with it."""
     if len(schedule.cron.split()) != _FIELDS:
-        raise ValueError(f"{schedule.cron!r} has not five parts (minute, hour, day, month, day of the week)")
+        raise ValueError(f"{schedule.cron!r} does not have five fields (minute, hour, day, month, day of the week)")
     try:
         zone = _zone(schedule)
     except (OSError, ValueError, LookupError) as error:
@@ -34,15 +33,15 @@ def check(schedule: Schedule) -> None:
     try:
         soon = list(islice(CronSim(schedule.cron, _SOME_DAY.astimezone(zone)), 1))
     except CronSimError as error:
-        raise ValueError(f"{schedule.cron!r} is no cron expression: {str(error).lower()}") from error
+        raise ValueError(f"{schedule.cron!r} is not a cron expression: {str(error).lower()}") from error
     if not soon:
-        raise ValueError(f"{schedule.cron!r} never comes true")
+        raise ValueError(f"{schedule.cron!r} never matches a date")
 
 
 def due(schedule: Schedule, last: Moment, now: Moment) -> Moment | None:
-    """The tick that is to run now: the latest one after `last`, the tick that was dealt with. None: none is due.
+    """The tick to run now: the latest one after `last`, the last tick that was started or skipped. None: none is due.
 
-    Ticks that were missed while nobody looked are one run, not many.
+    Missed ticks start one run, not many.
     """
     latest = next((at for at in _back(schedule, now) if at <= now), None)
     return latest if latest is not None and latest > last else None
@@ -54,7 +53,7 @@ def upcoming(schedule: Schedule, now: Moment) -> Moment:
 
 
 def shown(schedule: Schedule, moment: Moment) -> str:
-    """The moment as the clocks of the schedule's zone show it: `2026-03-01 03:00 CET`."""
+    """The moment in the schedule's time zone: `2026-03-01 03:00 CET`."""
     return f"{_local(schedule, moment):%Y-%m-%d %H:%M %Z}"
 
 
@@ -70,7 +69,7 @@ def _forth(schedule: Schedule, now: Moment) -> Iterator[Moment]:
 
 
 def _turned(local: datetime) -> timedelta:
-    """By how much ticks may be out of order around this moment: not at all, if no clock is turned near it."""
+    """By how much ticks may be out of order around this moment: 0 unless clocks change near it."""
     before, after = (local - _TURNED).utcoffset(), (local + _TURNED).utcoffset()
     return timedelta(0) if before == after else _TURNED
 

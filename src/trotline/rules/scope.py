@@ -1,4 +1,4 @@
-"""Which addresses belong to the crawl."""
+"""The scope of a crawl: hosts, patterns, depth."""
 
 import re
 from collections.abc import Collection, Sequence
@@ -17,12 +17,12 @@ OTHER_HOST = "another host"
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
-    """Hosts, patterns and depth. An address is inside if all of them agree."""
+    """A URL is in scope if hosts, patterns and depth all allow it."""
 
     hosts: Collection[str] = frozenset()
     """A host admits itself and its subdomains; with a port ("shop.example:8080") only that port. None: any host."""
     same_host: bool = False
-    """Links must stay on the host of the page they stand on: the bound of a crawl that names no hosts."""
+    """Links must stay on the host of their page: the scope of a crawl without hosts."""
     include: Sequence[str] = ()
     """Regular expressions searched in the URL: at least one must be found. None: any URL."""
     exclude: Sequence[str] = ()
@@ -43,8 +43,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             _compiled(getattr(self, name))
 
 
-def why_out(scope: Scope, address: Address, depth: int) -> str | None:
-    """None if the address is inside, else the short reason."""
+def out_of_scope(scope: Scope, address: Address, depth: int) -> str | None:
+    """The short reason if the URL is out of scope, else None."""
     if scope.hosts and not admits(scope.hosts, address):
         return HOST
     if scope.exclude and _found(scope.exclude, address.url):
@@ -55,7 +55,7 @@ def why_out(scope: Scope, address: Address, depth: int) -> str | None:
 
 
 def admits(hosts: Collection[str], address: Address) -> bool:
-    """Is the host, or a domain above it, in `hosts`? Its cost does not grow with the number of hosts."""
+    """Is the host, or a parent domain, in `hosts`? Constant time in the number of hosts."""
     name = address.lane
     if name in hosts:
         return True

@@ -1,4 +1,4 @@
-"""Where a spider's secrets may go."""
+"""The hosts to which a spider's secrets (headers, cookies) may be sent."""
 
 import msgspec
 
@@ -6,13 +6,13 @@ from trotline.rules.scope import admits
 from trotline.rules.urls import Address, read
 
 
-class Reach(msgspec.Struct, frozen=True):
-    """The hosts that a spider calls its own; nobody else ever gets its secrets, whatever a page or a redirect says."""
+class SecretScope(msgspec.Struct, frozen=True):
+    """Secrets are sent to these hosts only, whatever a page or a redirect says."""
 
     hosts: frozenset[str] = frozenset()
-    """As in a scope: a host with its subdomains; with a port only that port. None: nowhere."""
+    """As in a scope: a host with its subdomains; with a port only that port. Empty: none."""
     secure: bool = False
-    """Only over https: all that is known of these hosts is https, and plain http would show the secret to the wire."""
+    """Only over https."""
 
     def admits(self, origin: str) -> bool:
         """`origin` as in "https://shop.example:8443"."""

@@ -1,8 +1,7 @@
-"""Session ids in addresses: recognised by their look, and believed to be such only if pages confirm it.
+"""Session ids in URLs: recognised by their form, and confirmed by the pages.
 
-`?sid=6d1f0c...` can be a visitor's session or the id of an article, and /commit/6d1f0c.../ is a page of its own. So
-the pages decide: if addresses that differ only in the id give the same text, it is a session; if they give different
-ones, it is not, whatever it looks like.
+`?sid=6d1f0c...` can be a visitor's session or the id of an article, and /commit/6d1f0c.../ is a page of its own. If
+URLs that differ only in the id have the same text, it is a session id; if their texts differ, it is not.
 """
 
 import re
@@ -18,14 +17,14 @@ _TOKEN = re.compile(r"/(?=[a-f]*[0-9])[0-9a-f]{24,64}(?=/)", re.IGNORECASE)
 """/6d1f0c.../shop/list: a long hexadecimal number as one of the folders."""
 _SHORTEST = len("http://a/") + 24
 _CONFIRMED = 8
-"""Pages of a lane that were the same under another id, before ids of that lane count as sessions."""
+"""Pages of a lane with the same text under another id, before ids of that lane count as session ids."""
 _PATTERNS = 8_192
 _LANES = 4_096
 
 
 def without_session(url: str) -> str | None:
-    """The address without what looks like a session id; None if nothing does."""
-    # Plain looks first: they cost a tenth of the patterns, and nearly every address ends there.
+    """The URL without what looks like a session id; None if nothing does."""
+    # Substring checks first: a tenth of the cost of the patterns, and enough for nearly every URL.
     if "?" in url or ";" in url or "(" in url:
         text = url.lower()
         for mark in _MARKS:
@@ -38,17 +37,17 @@ def without_session(url: str) -> str | None:
     return None
 
 
-class SessionWatch:
-    """Which ids are sessions, from the pages that were read under them."""
+class SessionDetector:
+    """Detects session ids by the texts of the pages."""
 
     def __init__(self) -> None:
         self._patterns: dict[str, tuple[int, int, int]] = {}
-        """Address without its id -> first text, pages with that text again, pages with another."""
+        """URL without its id -> first text, pages with the same text, pages with another."""
         self._confirmed: dict[str, int] = {}
-        """Lane -> pages that were the same under another id."""
+        """Lane -> pages with the same text under another id."""
 
     def read(self, lane: str, pattern: str, text: int) -> None:
-        """A page was read under this address; `text` is the number of its text."""
+        """Record a page; `text` is the hash of its text."""
         first, same, other = self._patterns.pop(pattern, (text, -1, 0))
         again = text == first
         self._patterns[pattern] = (first, same + again, other + (not again))

@@ -1,7 +1,7 @@
-"""A session lives in the process that opened it: its cookies are in that process's memory, and nowhere else.
+"""Session affinity: a session's cookies exist only in the memory of the process that opened it.
 
-A task that goes on with a session says whose it is: `anna`, a separator, and the process. Any other process would ask
-for the page as a stranger, and store what strangers are shown (docs/decisions/072-sessions-stay-at-home.md).
+A task that continues a session names the process: `anna`, a separator, and the process id. Any other process would
+fetch the page without being logged in (docs/decisions/072-sessions-stay-at-home.md).
 """
 
 import msgspec
@@ -13,42 +13,40 @@ from trotline.model.time import Moment, Seconds
 
 SEPARATOR = "\x1f"
 PATIENCE: Seconds = 60.0
-"""So long a page is offered to others until its own process takes it."""
+"""How long a task is snoozed until its own process takes it; then it is buried."""
 _AGAIN: Seconds = 0.5
 
 
 def name_of(session: str) -> str:
-    """The session as its author calls it."""
+    """The session's name without the process."""
     return session.partition(SEPARATOR)[0]
 
 
 def opened_by(task: Task, answer: Answer) -> bool:
-    """Does this visit have a session of its own from now on? Every task with a session has; and a form whose answer
-    sets a cookie is a login, also if nobody gave its session a name."""
+    """Does this visit open or continue a session? Every task with a session does, and a POST whose response sets a
+    cookie is a login, also without a name."""
     return bool(task.session) or (task.method == "POST" and _sets_cookie(answer))
 
 
 def logs_in(task: Task, answer: Answer) -> bool:
-    """Is a session with a name logged in to by this visit? Then all its pages are this process's, also those that
-    pages outside of it lead to."""
+    """Is this visit the login of a named session? Then all tasks of that name belong to this process."""
     return bool(name_of(task.session)) and task.method == "POST" and _sets_cookie(answer)
 
 
 def has_home(task: Task) -> bool:
-    """Does the task itself say in which process its session is?"""
+    """Does the task name the process of its session?"""
     return SEPARATOR in task.session
 
 
 def bound(task: Task, home: str) -> Task:
-    """The task, going on with a session of the process `home`."""
+    """The task, pinned to a session of the process `home`."""
     return msgspec.structs.replace(task, session=f"{name_of(task.session)}{SEPARATOR}{home}")
 
 
 def continued(child: Task, parent: Task, home: str) -> Task:
-    """Does the child of a page with a session go on with it? Then it belongs to the same process; else it opens its
-    own.
+    """The child pinned to the same process if it continues the session of its page.
 
-    Whoever logged in without a name goes on on the same host: that is how far the cookies go.
+    A session without a name continues on the same host only, as its cookies do.
     """
     if child.session != name_of(parent.session) or (not child.session and child.lane != parent.lane):
         return child
@@ -56,7 +54,7 @@ def continued(child: Task, parent: Task, home: str) -> Task:
 
 
 def elsewhere(task: Task, home: str, now: Moment) -> Snooze | Bury | None:
-    """What becomes of a task whose session is another process's; None if it is ours, or has no session yet."""
+    """The outcome of a task whose session is in another process; None if it is in ours, or not opened yet."""
     name, *rest = task.session.split(SEPARATOR)
     if not rest or rest[0] == home:
         return None
@@ -67,7 +65,7 @@ def elsewhere(task: Task, home: str, now: Moment) -> Snooze | Bury | None:
         return Snooze(wait=_AGAIN, why="its session is in another process")
     return Bury(
         why="session: the process that had logged in is gone",
-        detail=f"session {name!r} lives in the memory of one process. Log in again: start anew with --fresh.",
+        detail=f"session {name!r} was in the memory of one process. To log in again, start a new job with --fresh.",
     )
 
 

@@ -1,16 +1,17 @@
-"""What a sitemap lists: XML, an index of others, or plain lines; compressed or not; broken or not.
+"""Sitemap parser: XML, indexes, or plain lines; compressed or not; also broken ones.
 
-No document type is expanded and nothing is fetched. The whole text is parsed in one call, because older parsers take
-quadratic time over one huge token that arrives in pieces. What cannot be parsed is searched for <loc> instead, so
+Entities are not expanded and nothing is fetched. The whole text is parsed in one call, because older parsers take
+quadratic time over one huge token that arrives in pieces. Text that cannot be parsed is searched for <loc> instead, so
 that one unescaped ampersand does not lose the other 49,999 entries.
 
-A small file must not take much memory or time: what it may expand to, how deep its elements are nested, how many they
-are and how many names they have is bounded. Whatever a bound leaves out is counted in `Sitemap.cuts`.
+A small file must not take much memory or time: expansion, nesting, and the number of elements and names are limited.
+What a limit drops is counted in `SitemapFile.cuts`.
 """
 
 import html
 import re
 import zlib
+from typing import TypeVar
 from xml.parsers import expat
 
 import msgspec
@@ -19,69 +20,71 @@ from trotline.model.limits import MIB, Limits
 from trotline.rules.charset import decode
 from trotline.rules.urls import resolve
 
+T = TypeVar("T")
+
 _LOC = re.compile(r"<loc>\s*+(?:<!\[CDATA\[)?([^<]++)</loc>", re.IGNORECASE)
-"""Nothing in it gives back what it took: a page of blanks after <loc> must not be tried in every way."""
+"""Possessive quantifiers: no backtracking over a page of blanks after <loc>."""
 _LONGEST_DATE = 64
 NESTING = 32
-"""Elements inside each other: a sitemap has four, with the extensions for images and news five."""
+"""Nesting of elements: a sitemap has four levels, with the extensions for images and news five."""
 NAMES = 100_000
-"""Different names of elements and attributes: the parser keeps every one of them, in about 200 bytes."""
+"""Distinct names of elements and attributes: the parser keeps each, in about 200 bytes."""
 ELEMENTS = 20
-"""Elements for each of the URLs that a file may list: a million of them take about two seconds."""
+"""Elements per allowed URL: a million of them take about two seconds."""
 MEMBERS = 64
 """gzip members in one file."""
 URLS, INDEX, SIZE, EXPANSION = "sitemap: URLs", "sitemap: index", "sitemap: size", "sitemap: expansion"
 DEPTH, FILES, LONG, ROBOTS = "sitemap: depth", "sitemap: files", "sitemap: long URL", "sitemap: robots.txt"
 NESTED, NAMED, CROWDED = "sitemap: nesting", "sitemap: names", "sitemap: elements"
 PIECES, BLOCK = "sitemap: gzip members", "sitemap: long tag"
-"""What limits cut, as it is counted; `rules.cuts` says it in words, with the setting."""
+"""Counters of the limits; `rules.limit_cuts` describes them and names the setting."""
 LONGEST_TAG = MIB
-"""Bytes between two "<": the parser holds all the attributes of a tag at once."""
+"""Bytes between two "<": the parser holds all attributes of a tag at once."""
 _LONG_TAG = re.compile(rb"<[^<]{%d}" % LONGEST_TAG)
 _LINE = re.compile(r"[^\s][^\r\n]*+")
 
 
-class Entry(msgspec.Struct, frozen=True):
-    """One page of a sitemap."""
+class SitemapEntry(msgspec.Struct, frozen=True):
+    """One URL of a sitemap."""
 
     url: str
     lastmod: str = ""
     """As written: a date, or a date and time."""
 
 
-class Cut(msgspec.Struct):
-    """Something that a limit left out."""
+class SitemapCut(msgspec.Struct):
+    """URLs dropped by one limit."""
 
     count: int = 0
     example: str = ""
-    """The first URL of its kind; empty if nobody knows what was left out."""
+    """The first of them; empty if unknown."""
 
 
-class Sitemap(msgspec.Struct):
-    """What one sitemap file says."""
+class SitemapFile(msgspec.Struct):
+    """The content of one sitemap file."""
 
-    entries: list[Entry] = []
+    entries: list[SitemapEntry] = []
     children: list[str] = []
-    """Sitemaps that an index points to."""
+    """The sitemaps in an index."""
     dropped: int = 0
-    """Lines that are no web address."""
+    """Lines that are not http(s) URLs."""
     notes: list[str] = []
-    """What is odd about the file."""
-    cuts: dict[str, Cut] = {}
-    """What was left out, by the limit that did it -> how much of it."""
+    """Errors in the file."""
+    cuts: dict[str, SitemapCut] = {}
+    """Limit -> what it dropped."""
 
     def cut(self, what: str, example: str = "") -> None:
-        cut = self.cuts.setdefault(what, Cut())
+        cut = self.cuts.setdefault(what, SitemapCut())
         cut.count += 1
         cut.example = cut.example or example
 
     def cut_more(self, count: int) -> None:
-        """So many more of what was cut last."""
+        """Add to the last cut."""
         list(self.cuts.values())[-1].count += count
 
 
 def room_for(wire_bytes: int, limits: Limits) -> int:
-    """How many bytes a sitemap of so many bytes on the wire may become."""
+    """The maximum decompressed size of a sitemap with `wire_bytes`."""
     return min(limits.sitemap, max(MIB, limits.expansion * wire_bytes))
 
 
@@ -90,9 +93,9 @@ def cut_at(size: int, limits: Limits) -> str:
     return SIZE if size >= limits.sitemap else EXPANSION
 
 
-def parse(body: bytes, limits: Limits, wire_bytes: int = 0) -> Sitemap:
-    """Never raises, whatever the bytes. `wire_bytes`: the length on the wire, if Content-Encoding is undone already."""
-    found = Sitemap()
+def parse(body: bytes, limits: Limits, wire_bytes: int = 0) -> SitemapFile:
+    """Never raises. `wire_bytes`: the compressed length, if Content-Encoding is decoded already."""
+    found = SitemapFile()
     if body[:2] == b"\x1f\x8b":
         body = _gunzip(body, found, limits, room_for(wire_bytes or len(body), limits))
     if len(body) > limits.sitemap:
@@ -105,9 +108,9 @@ def parse(body: bytes, limits: Limits, wire_bytes: int = 0) -> Sitemap:
     return found
 
 
-def named_in_robots(body: bytes, url: str, limits: Limits) -> Sitemap:
-    """The files that the Sitemap: lines of a robots.txt name, as if it were an index."""
-    found = Sitemap()
+def named_in_robots(body: bytes, url: str, limits: Limits) -> SitemapFile:
+    """The files in the Sitemap: lines of a robots.txt, as if it were an index."""
+    found = SitemapFile()
     for line in decode(body, None)[0].splitlines():
         name, _, value = line.partition(":")
         value = value.partition("#")[0].strip()
@@ -116,8 +119,8 @@ def named_in_robots(body: bytes, url: str, limits: Limits) -> Sitemap:
     return found
 
 
-def _gunzip(body: bytes, found: Sitemap, limits: Limits, room: int) -> bytes:
-    """Its members one after another, as far as there is room."""
+def _gunzip(body: bytes, found: SitemapFile, limits: Limits, room: int) -> bytes:
+    """All gzip members, up to `room` bytes."""
     plain = bytearray()
     for _ in range(MEMBERS):
         engine = zlib.decompressobj(31)
@@ -138,20 +141,20 @@ def _gunzip(body: bytes, found: Sitemap, limits: Limits, room: int) -> bytes:
     return bytes(plain)
 
 
-class _Enough(Exception):
-    """All that is wanted has been read."""
+class _Stop(Exception):
+    """Ends the parser early."""
 
 
 class _Reader:
-    """Collects <loc> and <lastmod> of <url> and <sitemap>; what other vocabularies put inside them is passed over."""
+    """Collects <loc> and <lastmod> of <url> and <sitemap>; elements of other vocabularies are ignored."""
 
-    def __init__(self, parser: expat.XMLParserType, body: bytes, found: Sitemap, limits: Limits) -> None:
+    def __init__(self, parser: expat.XMLParserType, body: bytes, found: SitemapFile, limits: Limits) -> None:
         self.parser = parser
         self.body = body
         self.found = found
         self.limits = limits
         self.complete = 0
-        """Bytes up to the end of the last whole entry."""
+        """Bytes up to the end of the last complete entry."""
         self.path: list[str] = []
         self.values: dict[str, str] = {}
         self.text: list[str] = []
@@ -199,27 +202,27 @@ class _Reader:
         return _keep(self.found, url, self.values.get("lastmod", ""), self.limits)
 
     def _count_the_rest(self, name: str) -> None:
-        """Parsing what nobody keeps would take longer than all that was kept."""
+        """Count without parsing: cheaper than the entries that were kept."""
         tag = name.encode()
         rest = self.body.count(b"<%b>" % tag, self.complete) + self.body.count(b"<%b " % tag, self.complete)
         self.found.cut_more(rest)
-        raise _Enough
+        raise _Stop
 
     def _stop(self) -> None:
         self.found.cut(NESTED if len(self.path) >= NESTING else NAMED if len(self.names) > NAMES else CROWDED)
-        raise _Enough
+        raise _Stop
 
     def entity(self, *_declaration: object) -> None:
         self.found.notes.append("entity declarations are refused")
-        raise _Enough
+        raise _Stop
 
     def attributes(self, *_declaration: object) -> None:
-        """Every element of that name would have them all: a short file, and minutes of work."""
+        """Default attributes would be added to every element: minutes of work for a short file."""
         self.found.notes.append("attribute declarations are refused")
-        raise _Enough
+        raise _Stop
 
 
-def _parse_xml(body: bytes, found: Sitemap, limits: Limits) -> None:
+def _parse_xml(body: bytes, found: SitemapFile, limits: Limits) -> None:
     if len(body) > LONGEST_TAG and _LONG_TAG.search(body):
         found.cut(BLOCK)
         _search(body, found, limits)
@@ -234,16 +237,16 @@ def _parse_xml(body: bytes, found: Sitemap, limits: Limits) -> None:
     parser.AttlistDeclHandler = reader.attributes
     try:
         parser.Parse(body, True)
-    except _Enough:
+    except _Stop:
         return
     except (expat.ExpatError, ValueError, LookupError) as error:
         found.notes.append(f"broken XML: {error}")
         _search(body[reader.complete :], found, limits)
 
 
-def _search(body: bytes, found: Sitemap, limits: Limits) -> None:
-    """The addresses after the place where the XML broke. Without structure an index looks like a list of pages, so
-    they count as what was found before."""
+def _search(body: bytes, found: SitemapFile, limits: Limits) -> None:
+    """The URLs after an XML error. Without structure an index looks like a list of pages, so they count as what was
+    found before."""
     text = decode(body, None)[0]
     index = bool(found.children) or "<sitemapindex" in text[:2000].lower()
     for match in _LOC.finditer(text):
@@ -253,8 +256,8 @@ def _search(body: bytes, found: Sitemap, limits: Limits) -> None:
             return
 
 
-def _parse_lines(body: bytes, found: Sitemap, limits: Limits) -> None:
-    """One after another: all lines of 50 MiB at once would take a gigabyte."""
+def _parse_lines(body: bytes, found: SitemapFile, limits: Limits) -> None:
+    """Line by line: all lines of 50 MiB at once would take a gigabyte."""
     text = decode(body, None)[0]
     for match in _LINE.finditer(text):
         if not _keep(found, match[0].rstrip(), "", limits):
@@ -262,32 +265,23 @@ def _parse_lines(body: bytes, found: Sitemap, limits: Limits) -> None:
             return
 
 
-def _keep(found: Sitemap, url: str, lastmod: str, limits: Limits) -> bool:
-    """False: there is no room for more."""
-    if not _is_web(url):
+def _keep(found: SitemapFile, url: str, lastmod: str, limits: Limits) -> bool:
+    return _add(found, url, found.entries, SitemapEntry(url, lastmod), URLS, limits)
+
+
+def _keep_child(found: SitemapFile, url: str, limits: Limits) -> bool:
+    return _add(found, url, found.children, url, INDEX, limits)
+
+
+def _add(found: SitemapFile, url: str, kept: list[T], item: T, limit: str, limits: Limits) -> bool:
+    """False: the limit is reached."""
+    if not url[:8].lower().startswith(("http://", "https://")):
         found.dropped += 1
     elif len(url) > limits.seed_url:
         found.cut(LONG, url[: limits.seed_url])
-    elif len(found.entries) >= limits.sitemap_urls:
-        found.cut(URLS, url)
+    elif len(kept) >= limits.sitemap_urls:
+        found.cut(limit, url)
         return False
     else:
-        found.entries.append(Entry(url, lastmod))
+        kept.append(item)
     return True
-
-
-def _keep_child(found: Sitemap, url: str, limits: Limits) -> bool:
-    if not _is_web(url):
-        found.dropped += 1
-    elif len(url) > limits.seed_url:
-        found.cut(LONG, url[: limits.seed_url])
-    elif len(found.children) >= limits.sitemap_urls:
-        found.cut(INDEX, url)
-        return False
-    else:
-        found.children.append(url)
-    return True
-
-
-def _is_web(url: str) -> bool:
-    return url[:8].lower().startswith(("http://", "https://"))

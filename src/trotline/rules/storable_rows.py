@@ -1,4 +1,4 @@
-"""Which records of a batch can be rows, and what is to be done about the others."""
+"""Converts a batch of records to rows, and rejects those that cannot be stored."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from trotline.model.row import Row, Unstorable, row_of
 
 
 def rows_of(batch: Sequence[Record]) -> list[Row]:
-    """The records as rows. `SinkRejects` names those that can be none: a batch must not wait for them for ever."""
+    """The records as rows. `SinkRejects` names those that cannot be stored."""
     rows: list[Row] = []
     rejected: dict[int, str] = {}
     for position, record in enumerate(batch):
@@ -22,7 +22,7 @@ def rows_of(batch: Sequence[Record]) -> list[Row]:
 
 
 def newest_rows(batch: Sequence[Record]) -> list[Row]:
-    """One row per identity: of a batch's sightings of one thing the newest, and of equally new ones the last."""
+    """One row per identity: the newest, and of equally new ones the last."""
     rows = rows_of(batch)
     if len({row[:3] for row in rows}) == len(rows):
         return rows

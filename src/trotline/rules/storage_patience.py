@@ -1,32 +1,32 @@
-"""How long trouble with a file of this machine may last. A server comes back by itself, a full disk does not."""
+"""The retry deadline for local files (`storage_patience`): a server recovers by itself, a full disk does not."""
 
 from trotline.model.time import Seconds
 
 
-class Patience:
-    """Runs out when trouble has lasted for `longest`; begins anew whenever all is well. Time is given."""
+class RetryDeadline:
+    """Expires when errors have lasted for `longest`; reset by a success."""
 
     def __init__(self, longest: Seconds) -> None:
         self.longest = longest
         self._since: Seconds | None = None
 
     def left(self, now: Seconds) -> Seconds:
-        """There is trouble: how much longer may it last? 0: no longer."""
+        """The time left, after an error; 0: expired."""
         if self._since is None:
             self._since = now
         return max(0.0, self._since + self.longest - now)
 
     def renew(self) -> None:
-        """All is well."""
+        """Reset, after a success."""
         self._since = None
 
 
-def told(left: Seconds) -> str:
-    """When the run ends if nothing changes: in whole minutes, and at the end in seconds."""
+def countdown(left: Seconds) -> str:
+    """The time until the run ends, in minutes, at the end in seconds."""
     return f"the run ends in {left / 60:.0f} min" if left >= 90 else f"the run ends in {left:.0f} s"
 
 
-def used_up(what: str, longest: Seconds) -> str:
+def expired(what: str, longest: Seconds) -> str:
     return f"{what}, and has been for {_length(longest)} (storage_patience)"
 
 

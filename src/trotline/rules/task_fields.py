@@ -1,6 +1,6 @@
-"""What may stand in a task, field by field: checked where a value enters, so that no odd one meets a store later.
+"""Validates the fields of a task where values enter, so that no invalid one reaches a store.
 
-A check gives the value back plain (a text that is a subclass of str becomes a str), or says what is wanted instead.
+A check returns the plain value (a subclass of str becomes a str), or raises with what is allowed.
 """
 
 import re
@@ -11,11 +11,12 @@ from typing import Any
 import msgspec
 
 from trotline.model.harvest import Follow
+from trotline.model.row import deeper_than
 from trotline.model.task import Task
 from trotline.model.time import LAST_MOMENT
 
 LEAST_PRIORITY, MOST_PRIORITY = -1_000_000, 1_000_000
-"""Far more levels than anybody has use for; all frontiers tell them apart."""
+"""All frontiers support this range."""
 MOST_RETRIES = 1_000
 MOST_DEPTH = 1_000_000_000
 LONGEST_NAME = 1_000
@@ -23,23 +24,23 @@ LONGEST_NAME = 1_000
 LONGEST_KEY = 8_192
 """Characters of a key: as many as a seed's URL may have."""
 LARGEST_BODY = LARGEST_META = 1024 * 1024
-"""Bytes of a request's body, and of what a task carries along: a frontier hands out tasks by the dozen."""
+"""Bytes of a request's body, and of `meta`: tasks are leased in batches."""
 DEEPEST_META = 100
-"""Nesting of what a task carries along. Readers of tasks have limits of their own."""
+"""Nesting of `meta`: decoders have limits of their own."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
 _NOT_IN_A_NAME = re.compile("[\r\n\0\x1f\ud800-\udfff]")
 _METHOD = re.compile(r"[A-Za-z][A-Za-z-]{0,31}")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-"""Where an object lies in memory helps nobody, and makes every message another one."""
+"""Memory addresses, which would make every message different."""
 _encode = msgspec.msgpack.Encoder().encode
 _decode_meta = msgspec.msgpack.Decoder(dict[str, Any]).decode
 
 Check = Callable[[Any], Any]
 
 
-class OddValue(TypeError, ValueError):
-    """A value that cannot stand where it was given. Its text says what can."""
+class InvalidValue(TypeError, ValueError):
+    """An invalid value; the message says what is allowed."""
 
 
 class _Shown(reprlib.Repr):
@@ -55,11 +56,11 @@ _VOWELS = frozenset("aeio")
 
 
 def shown(value: Any) -> str:
-    """The value for a message: short, whatever it is, also if it cannot even say what it is."""
+    """A short repr for messages; never raises."""
     try:
         return _ADDRESS.sub("", _shown.repr(value))
     except Exception:
-        # Somebody's __repr__, or a number too long to be written: the message is about something else.
+        # An author's __repr__, or a number too long to be formatted.
         return f"{type_of(value)} that cannot be shown"
 
 
@@ -70,7 +71,7 @@ def type_of(value: object) -> str:
 
 
 def said(error: BaseException) -> str:
-    """What the error says, also if saying it raises another."""
+    """The message of an error; never raises."""
     try:
         return str(error)
     except Exception:
@@ -78,17 +79,17 @@ def said(error: BaseException) -> str:
 
 
 def checked(argument: str, value: Any, check: Check) -> Any:
-    """The value, plain; OddValue names the argument, the value and what is allowed."""
+    """The plain value; InvalidValue names the argument, the value and what is allowed."""
     try:
         return check(value)
-    except OddValue as error:
-        raise OddValue(f"{argument} is {shown(value)}; give {error}") from None
+    except InvalidValue as error:
+        raise InvalidValue(f"{argument} is {shown(value)}; give {error}") from None
 
 
 def whole(least: int, most: int) -> Check:
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise OddValue(f"a whole number from {least:,} to {most:,}")
+            raise InvalidValue(f"an integer from {least:,} to {most:,}")
         return value if type(value) is int else int.__int__(value)
 
     return check
@@ -97,7 +98,7 @@ def whole(least: int, most: int) -> Check:
 def name(value: Any) -> str:
     """Text in one line, of a sane length."""
     if not isinstance(value, str) or len(value) > LONGEST_NAME or _NOT_IN_A_NAME.search(value):
-        raise OddValue(f"text in one line, at most {LONGEST_NAME:,} characters")
+        raise InvalidValue(f"text in one line, at most {LONGEST_NAME:,} characters")
     return value if type(value) is str else str.__str__(value)
 
 
@@ -105,35 +106,35 @@ def key(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str) or not value or len(value) > LONGEST_KEY or _HALVES.search(value):
-        raise OddValue(f"text, from 1 to {LONGEST_KEY:,} characters")
+        raise InvalidValue(f"text, from 1 to {LONGEST_KEY:,} characters")
     return value if type(value) is str else str.__str__(value)
 
 
 def url(value: Any) -> str:
     """Any text: whether it can be fetched is the gate's question."""
     if not isinstance(value, str):
-        raise OddValue("a URL as text")
+        raise InvalidValue("a URL as text")
     return value if type(value) is str else str.__str__(value)
 
 
 def method(value: Any) -> str:
     if not isinstance(value, str) or not _METHOD.fullmatch(value):
-        raise OddValue('the name of an HTTP method, as "POST"')
+        raise InvalidValue('the name of an HTTP method, as "POST"')
     return value.upper()
 
 
 def moment(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LAST_MOMENT:
-        raise OddValue("a moment up to the year 9999: seconds since 1970, or a datetime with a time zone")
+        raise InvalidValue("a moment up to the year 9999: seconds since 1970, or a datetime with a time zone")
     return float(value)
 
 
 def meta(value: Any) -> dict[str, Any]:
-    """What is carried along must come back: plain values, under names that are text."""
+    """Must survive a round trip: plain values with text as names."""
     if not isinstance(value, dict):
-        raise OddValue("a dict")
+        raise InvalidValue("a dict")
     if value and not _comes_back(value):
-        raise OddValue(
+        raise InvalidValue(
             "a dict of plain values (text, numbers, lists, dicts with text as names), nested at most "
             f"{DEEPEST_META} deep, {LARGEST_META:,} bytes in all"
         )
@@ -143,24 +144,10 @@ def meta(value: Any) -> dict[str, Any]:
 def _comes_back(value: dict[Any, Any]) -> bool:
     try:
         wire = _encode(value)
-        return len(wire) <= LARGEST_META and _decode_meta(wire) is not None and not _deep(value)
+        return len(wire) <= LARGEST_META and _decode_meta(wire) is not None and not deeper_than(DEEPEST_META, value)
     except Exception:
-        # Whatever somebody's own class raises when it is asked for its fields: it is no plain value.
+        # Classes of the author may raise anything.
         return False
-
-
-def _deep(value: Any) -> bool:
-    level = [value]
-    for _ in range(DEEPEST_META):
-        level = [
-            inner
-            for each in level
-            if isinstance(each, dict | list | tuple)
-            for inner in (each.values() if isinstance(each, dict) else each)
-        ]
-        if not level:
-            return False
-    return True
 
 
 def headers(value: Any) -> tuple[tuple[str, str], ...]:
@@ -168,19 +155,19 @@ def headers(value: Any) -> tuple[tuple[str, str], ...]:
     try:
         given = [(one, other) for one, other in pairs]
     except (TypeError, ValueError):
-        raise OddValue('pairs of name and value, as {"accept": "text/html"}') from None
+        raise InvalidValue('pairs of name and value, as {"accept": "text/html"}') from None
     found = []
     for one, other in given:
         value = str(other) if type(other) is int else other
         if not isinstance(one, str) or not isinstance(value, str) or not one or _NOT_IN_A_NAME.search(one + value):
-            raise OddValue("names and values that are text without line breaks")
+            raise InvalidValue("names and values that are text without line breaks")
         found.append((str.__str__(one), str.__str__(value)))
     return tuple(found)
 
 
 def body(value: Any) -> bytes:
     if not isinstance(value, bytes | bytearray | memoryview) or memoryview(value).nbytes > LARGEST_BODY:
-        raise OddValue(f"bytes, or text, at most {LARGEST_BODY:,} bytes")
+        raise InvalidValue(f"bytes, or text, at most {LARGEST_BODY:,} bytes")
     return bytes(value)
 
 
@@ -196,7 +183,7 @@ PLAIN: dict[str, Check] = {
     "pool": name,
     "site": name,
 }
-"""What an author gives a task as it is."""
+"""Checks of the fields that an author sets directly."""
 _TASK: dict[str, Check] = {
     **PLAIN,
     "url": url,
@@ -215,13 +202,13 @@ _TASK: dict[str, Check] = {
 
 
 def task(given: Task) -> Task:
-    """The task with its values plain; OddValue says which of them cannot stand there."""
+    """The task with plain values; InvalidValue names an invalid one."""
     if _plainly_right(given):
         return given
     changed = {}
     for field, check in _TASK.items():
         value = getattr(given, field)
-        # By type too: False is equal to 0, and is none.
+        # Compare types too: False == 0.
         if value == (usual := _USUAL[field]) and type(value) is type(usual):
             continue
         plain = checked(f"a task's {field}", value, check)
@@ -231,12 +218,12 @@ def task(given: Task) -> Task:
 
 
 def links(given: Follow) -> None:
-    """OddValue says what of it cannot stand there."""
+    """InvalidValue names an invalid field."""
     checked("a Follow's route", given.route, name)
     checked("a Follow's priority", given.priority, PLAIN["priority"])
     checked("a Follow's meta", given.meta, meta)
     if type(given.urls) not in (list, tuple):
-        raise OddValue(f"a Follow's urls is {shown(given.urls)}; give a list of URLs")
+        raise InvalidValue(f"a Follow's urls is {shown(given.urls)}; give a list of URLs")
     for each in given.urls:
         checked("one of a Follow's urls", each, url)
 
@@ -247,7 +234,7 @@ _USUAL_TYPES = tuple(map(type, msgspec.structs.astuple(_EMPTY)))
 
 
 def _plainly_right(given: Task) -> bool:
-    """Is it a task like nearly all are? Then its fields need not be looked at one by one."""
+    """Fast path: a task like nearly all, whose fields need no check one by one."""
     if tuple(map(type, msgspec.structs.astuple(given))) != _USUAL_TYPES:
         return False
     names = given.route + given.lane + given.pool + given.session + given.chain + given.site + given.method

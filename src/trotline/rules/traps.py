@@ -1,9 +1,9 @@
-"""Where a crawl would never end: repeated structure, endless calendars, combined filters, session ids.
+"""Crawler traps: repeated path structure, endless calendars, combined filters, session ids.
 
-An address alone proves little: a path that repeats itself can be a tree of packages, a date in 2040 an eclipse. So
-most rules want evidence from the pages too: they refuse a link only if the page that it stands on has the text of many
-others (`rules/near_duplicates.py`). Variants of one pattern are counted in bounded memory, and the first of each
-always pass. Everything refused is in `caught`.
+A URL alone proves little: a path that repeats itself can be a tree of packages, a date in 2040 an eclipse. So most
+rules need evidence from the pages too: they refuse a link only if its page is a near-duplicate of many others
+(`rules/near_duplicates.py`). Variants of one pattern are counted in bounded memory, and the first ones always pass.
+Everything refused is in `caught`.
 """
 
 import re
@@ -11,9 +11,9 @@ import re
 import msgspec
 
 from trotline.model.time import Moment
-from trotline.rules.session_ids import SessionWatch, without_session
+from trotline.rules.session_ids import SessionDetector, without_session
 from trotline.rules.urls import Address
-from trotline.rules.variant_counts import QueryShapes, Shares
+from trotline.rules.variant_counts import QueryShapes, VariantCounter
 
 DEEP = "trap: deep path"
 REPEATED = "trap: repeated segments"
@@ -24,34 +24,34 @@ BACK = "trap: far past date"
 VARIANTS = "trap: query variants"
 VALUES = "trap: query values"
 SESSION = "trap: session id"
-"""One reason for each rule that refuses: it names the setting in the summary."""
+"""One reason per rule; the summary maps it to the setting."""
 
 
 class TrapRules(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of a pattern is too much. 0 switches a rule off."""
+    """The limits of the trap rules. 0 disables a rule."""
 
     segments: int = 30
     """Segments in a path."""
     same_segment: int = 3
-    """How often one segment may stand in a path, on pages that repeat others; on any page three times as often."""
+    """How often one segment may occur in a path, on pages that repeat others; on any page three times as often."""
     cycles: int = 2
-    """How often a group of segments may follow itself (/a/b/a/b passes, /a/b/a/b/a/b does not), in the same way."""
+    """How often a group of segments may repeat (/a/b/a/b passes, /a/b/a/b/a/b does not), in the same way."""
     query_variants: int = 10_000
     """Distinct queries of one host and path, where three or more parameters are combined with each other."""
     query_values: int = 0
     """Distinct queries of one host and path where one or two parameters vary: an id, a thread and its pages."""
     calendar_pages: int = 100_000
-    """Distinct dates in one place of one path (or query)."""
+    """Distinct dates in one position of one path (or query)."""
     years_ahead: int = 5
-    """Later dates in what is named like a calendar are refused, on pages that are like many others."""
+    """Later dates in paths or parameters named like a calendar are refused, on pages that are like many others."""
     years_back: int = 500
     session_variants: int = 2
-    """Visits of one page under different session ids, once pages have shown that they are such."""
+    """Visits of one page under different session ids, once these are confirmed."""
     same_text: int = 10_000
-    """New links of one lane that stand on pages whose text, numbers and pictures repeat those of others. Where only
-    the text is the same, and the numbers change from page to page, ten times as many."""
+    """New links of one lane on pages whose text, numbers and images repeat those of others; ten times as many if the
+    numbers differ."""
     soft_404: int = 100
-    """The same for pages that say that there is nothing here."""
+    """The same for pages with a "not found" text."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -59,61 +59,63 @@ class TrapRules(msgspec.Struct, frozen=True, kw_only=True):
                 raise ValueError(f"trap rule {name} is below 0; write 0 to switch it off")
 
 
-class TrapWatch:
-    """What was seen so far of each pattern, bounded; and what was caught."""
+class TrapDetector:
+    """Applies the trap rules; counts URLs per pattern in bounded memory."""
 
     def __init__(self, rules: TrapRules | None = None) -> None:
         self.rules = rules = rules or TrapRules()
-        self.sessions = SessionWatch()
+        self.sessions = SessionDetector()
         self.caught: dict[str, tuple[int, str]] = {}
-        """Reason -> how many, and the first of them."""
-        # At most, with the default rules: 5, 1.6 and 0.5 MB of maps, and 6 MB of shapes of queries.
-        self._variants = Shares(rules.query_variants, keys=2_048, why=VARIANTS)
-        self._values = Shares(rules.query_values, keys=64, why=VALUES)
-        self._dates = Shares(rules.calendar_pages, keys=64, why=CALENDAR)
-        self._ids = Shares(rules.session_variants, keys=8_192, why=SESSION)
+        """Reason -> number of refused URLs, and the first of them."""
+        # At most, with the default rules: 5, 1.6 and 0.5 MB of bitmaps, and 6 MB of query shapes.
+        self._variants = VariantCounter(rules.query_variants, keys=2_048, why=VARIANTS)
+        self._values = VariantCounter(rules.query_values, keys=64, why=VALUES)
+        self._dates = VariantCounter(rules.calendar_pages, keys=64, why=CALENDAR)
+        self._ids = VariantCounter(rules.session_variants, keys=8_192, why=SESSION)
         self._shapes = QueryShapes(keys=2_048)
 
     def why(self, address: Address, now: Moment = 0.0, *, alike: bool = False, repeats: bool = False) -> str | None:
-        """None if the address may pass (and counts from now on), else the reason. Without `now` no date is far.
+        """The reason to refuse the URL, or None; then it is counted. Without `now` dates are not checked.
 
-        `alike` and `repeats`: what is known about the page that the link stands on.
+        `alike` and `repeats`: is the page of the link a near-duplicate?
         """
-        uses = self._uses(address)
-        reason = self._judge(address.identity, uses, now, alike, repeats)
+        counters = self._counters(address)
+        reason = self._judge(address.identity, counters, now, alike, repeats)
         if reason is not None:
             count, example = self.caught.get(reason, (0, address.url))
             self.caught[reason] = (count + 1, example)
             return reason
-        for share, pattern, item in uses:
-            if share.size:
-                share.take(pattern, item)
-            if share is self._variants or share is self._values:
+        for counter, pattern, item in counters:
+            if counter.size:
+                counter.add(pattern, item)
+            if counter is self._variants or counter is self._values:
                 self._shapes.learn(pattern, item)
         return None
 
     def would(self, address: Address, now: Moment = 0.0) -> str | None:
-        """What `why` would say about a link of an ordinary page; changes nothing."""
-        return self._judge(address.identity, self._uses(address), now, False, False)
+        """The result of `why` for a link of an ordinary page, without counting it."""
+        return self._judge(address.identity, self._counters(address), now, False, False)
 
-    def _judge(self, identity: str, uses: list["Use"], now: Moment, alike: bool, repeats: bool) -> str | None:
+    def _judge(
+        self, identity: str, counters: list["CounterUse"], now: Moment, alike: bool, repeats: bool
+    ) -> str | None:
         path, _, query = identity.partition("?")
         reason = self._structure(path, repeats) or (self._far(path, query, now) if alike else None)
         if reason is not None:
             return reason
-        for share, pattern, _ in uses:
-            if share.size and share.used_up(pattern):
-                return share.why
+        for counter, pattern, _ in counters:
+            if counter.size and counter.is_full(pattern):
+                return counter.why
         return None
 
     def _structure(self, path: str, repeats: bool) -> str | None:
-        # Behind "https:", "", "host": an identity always has a path.
+        # After "https:", "", "host": an identity always has a path.
         segments = path.rstrip("/").split("/")[3:]
         if self.rules.segments and len(segments) > self.rules.segments:
             return DEEP
         if len(set(segments)) == len(segments):
             return None
-        # With the rule above switched off a hostile path must not cost more than this.
+        # Bounds the cost of a hostile path if the rule above is disabled.
         segments = segments[:_LOOKED_AT]
         factor = 1 if repeats else _WITHOUT_EVIDENCE
         if self.rules.same_segment and max(map(segments.count, segments)) > self.rules.same_segment * factor:
@@ -121,7 +123,7 @@ class TrapWatch:
         return CYCLES if self.rules.cycles and cycles(segments) > self.rules.cycles * factor else None
 
     def _far(self, path: str, query: str, now: Moment) -> str | None:
-        """A date far from now, where the path or the parameter is named like a calendar: /p/2077/11 is a product."""
+        """A date far from now, if the path or parameter is named like a calendar: /p/2077/11 is a product."""
         if now < _NO_REAL_CLOCK:
             return None
         date = _path_date(path)
@@ -136,29 +138,29 @@ class TrapWatch:
             return AHEAD
         return BACK if rules.years_back and -ahead > rules.years_back else None
 
-    def _uses(self, address: Address) -> list["Use"]:
-        """Which shares this address takes from: the share, by which pattern, which item of it."""
+    def _counters(self, address: Address) -> list["CounterUse"]:
+        """The counters of this URL: counter, pattern, item."""
         identity = address.identity
-        uses: list[Use] = []
+        counters: list[CounterUse] = []
         if (without := without_session(identity)) is not None and self.sessions.is_session(address.lane, without):
-            uses.append((self._ids, without, identity))
+            counters.append((self._ids, without, identity))
             identity = without
         path, _, query = identity.partition("?")
         date = _path_date(path)
         # A date inside a path (/2031/05/17/the-story) is an article of that day; at its end it lists a day or month.
         if date and (date.end() >= len(path) - 1 or _CALENDAR_WORD.search(path)):
-            uses.append((self._dates, _PATH_DATE.sub("/{date}", path), path))
+            counters.append((self._dates, _PATH_DATE.sub("/{date}", path), path))
         if query:
             if _query_date(query):
                 masked = _DATE_PART.sub(r"\1{date}", query)
-                uses.append((self._dates, f"{path}?{masked}", query))
+                counters.append((self._dates, f"{path}?{masked}", query))
                 query = masked
-            listed = self._variants.used_up(path) and self._shapes.is_list(path, query)
-            uses.append((self._values if listed else self._variants, path, query))
-        return uses
+            listed = self._variants.is_full(path) and self._shapes.is_list(path, query)
+            counters.append((self._values if listed else self._variants, path, query))
+        return counters
 
 
-Use = tuple[Shares, str, str]
+CounterUse = tuple[VariantCounter, str, str]
 
 
 def cycles(segments: list[str]) -> int:
@@ -173,7 +175,7 @@ def cycles(segments: list[str]) -> int:
 
 
 def _path_date(path: str) -> re.Match[str] | None:
-    # Plain looks first, here and below: they cost a tenth of the patterns, and nearly every address ends there.
+    # Substring checks first, here and below: a tenth of the cost of the patterns, and enough for nearly every URL.
     return _PATH_DATE.search(path) if "/2" in path or "/1" in path else None
 
 
@@ -191,11 +193,11 @@ def _mentions(text: str, marks: tuple[str, ...]) -> bool:
 
 _YEAR = 365.2425 * 86_400
 _NO_REAL_CLOCK = 1e9
-"""A virtual clock starts at 0; dates are judged only by a real one."""
+"""A virtual clock starts at 0; dates are checked only by a real one."""
 
 _LOOKED_AT = 100
 _WITHOUT_EVIDENCE = 3
-"""How much more of it an address may repeat, if nothing is known about the page that it stands on."""
+"""Factor on the limits of repetition without evidence from the page."""
 
 _WORDS = "calendar|cal|event|agenda|schedule|archive|date|day|month|week|year|kalender|termine"
 _CALENDAR_WORD = re.compile(rf"[/_.\-](?:{_WORDS})s?(?=[/_.\-]|$)", re.IGNORECASE)

@@ -1,4 +1,4 @@
-"""The life of a URL: from what ledger, frontier and gate know to what happened, in order, and how it stands."""
+"""The history of a URL for `trotline trace`: events in order and current status, from ledger, frontier and gate."""
 
 import re
 from collections.abc import Sequence
@@ -14,11 +14,11 @@ from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED, Scope
 
 UNKNOWN = Whereabouts(state="unknown")
 _LIVING = ("leased", "waiting", "delayed", "dead")
-"""States of a task that the frontier still has; if a URL has several identities, what it holds now comes first."""
+"""States of tasks that the frontier still has; they precede others if a URL has several identities."""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """The URL as one route knows it, and where that task is."""
+    """The URL as a task of one route, and its state."""
 
     route: str
     fingerprint: int
@@ -33,23 +33,23 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """All that is known about a URL."""
 
     job: str
-    """The job that was asked about; visits may be of others of the same spider."""
+    """The job in question; visits may be of other jobs of the spider."""
     asked: str
-    """As somebody typed it."""
+    """As the user typed it."""
     url: str = ""
-    """What would be fetched; empty if it is no address, and then `refusal` says why."""
+    """The normalised URL; empty if it is invalid, then `refusal` says why."""
     same_as: str = ""
-    """The URL that stands for all of the same page."""
+    """The identity: equal for all URLs of the same page."""
     lane: str = ""
     refusal: str = ""
-    """Why the gate would not let it in: "host", "trap: session id"; empty if it would, or if nobody can tell."""
+    """Why the gate would refuse it: "host", "trap: session id"; empty if it would not, or if unknown."""
     rule: str = ""
-    """What of the spider's scope says so: its hosts, the pattern."""
+    """The part of the spider's scope that refuses it: hosts, pattern."""
     identities: tuple[Identity, ...] = ()
     visits: tuple[VisitRow, ...] = ()
     """The oldest first."""
     earlier: bool = False
-    """There are older visits that are not among them."""
+    """There are older visits."""
     rows: tuple[Row, ...] = ()
     rejected: tuple[Grave, ...] = ()
     """Records of the page that failed validation in this job, and are not stored."""
@@ -57,54 +57,54 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     lane_view: LaneView | None = None
     """Of the lane it waits in."""
     workers: int = 0
-    """That live now."""
+    """Running workers."""
 
 
 class Fate(StrEnum):
-    """How a URL stands."""
+    """The current status of a URL."""
 
     READ = "read"
     DROPPED = "dropped"
-    """Visited, and there was nothing to read: gone, unwanted, forbidden by robots.txt."""
+    """Visited without a page to read: gone, unwanted, forbidden by robots.txt."""
     WAITING = "waiting"
     DELAYED = "delayed"
-    """Waiting for a moment: a retry, or `not_before`."""
+    """Waiting for a retry, or for `not_before`."""
     LEASED = "leased"
     DEAD = "dead"
     ENDED = "ended"
-    """Visited, but nobody kept how it went."""
+    """Visited; the result was not stored."""
     REFUSED = "refused"
-    """It never entered, and would not be let in."""
+    """Never admitted, and the gate would refuse it."""
     NEVER = "never seen"
 
 
 class What(StrEnum):
     FOUND = "found"
     REFUSED = "refused"
-    """A limit or a trap left the link out."""
+    """A limit or a trap rule dropped the link."""
     VISIT = "visit"
     LOST = "lost"
-    """Attempts that were not settled: their worker died with them."""
+    """Attempts that were not settled: their worker died."""
     REVIVED = "revived"
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """Something that happened."""
+    """An event in the history of a task."""
 
     what: What
     at: Moment = 0.0
-    """0: nobody wrote down when."""
+    """0: unknown."""
     parent: str = ""
-    """FOUND: on this page; empty for a seed."""
+    """FOUND: the page; empty for a seed."""
     depth: int = 0
-    """FOUND: so many links from a seed; 0 if nobody knows."""
+    """FOUND: links from a seed; 0 if unknown."""
     count: int = 0
-    """VISIT: the number of this visit, 0 if earlier ones are left out. LOST: how many workers died."""
+    """VISIT: the number of this visit, 0 if earlier ones are missing. LOST: how many workers died."""
     visit: VisitRow | None = None
 
 
 class Life(msgspec.Struct, frozen=True, kw_only=True):
-    """One task in one job. A URL has several lives if several routes read it, or several jobs."""
+    """The events of one task in one job. A URL has several if several routes or jobs visit it."""
 
     route: str
     fingerprint: int
@@ -116,15 +116,15 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     fate: Fate
     why: str = ""
     lives: tuple[Life, ...] = ()
-    """In the order in which they began."""
+    """By the time of their first event."""
     last: VisitRow | None = None
     """The visit that decided it."""
     identity: Identity | None = None
-    """The one that the fate is about; None if the URL never entered."""
+    """The one that `fate` is about; None if the URL was never admitted."""
 
 
 def tell(facts: Facts) -> Story:
-    """What happened to the URL, and how it stands now."""
+    """The history of the URL and its current status."""
     identity = _foremost(facts.identities)
     fate, why, last = _fate(facts, identity)
     return Story(fate=fate, why=why, lives=tuple(_lives(facts, identity)), last=last, identity=identity)
@@ -160,7 +160,7 @@ def _fate(facts: Facts, identity: Identity | None) -> tuple[Fate, str, VisitRow 
 
 
 def _only_refused_here(facts: Facts, identity: Identity | None, refused: Sequence[VisitRow]) -> VisitRow | None:
-    """The link that the job left out, if that is all it did with the URL: what other jobs did is another story."""
+    """The link that this job dropped, if that is all it did with the URL; visits of other jobs do not count."""
     if identity is not None or any(visit.job == facts.job for visit in facts.visits if visit.outcome != REFUSED):
         return None
     return next((visit for visit in reversed(refused) if visit.job == facts.job), None)
@@ -182,7 +182,7 @@ def _lives(facts: Facts, identity: Identity | None) -> list[Life]:
 
 
 def _unvisited(identity: Identity, job: str) -> list[Life]:
-    """A life of which only the frontier knows."""
+    """The history of a task without visits."""
     there = identity.whereabouts
     if not there.created_at and not there.parent:
         return []
@@ -196,9 +196,9 @@ def _left_out(link: VisitRow) -> Life:
 
 
 def _events(visits: Sequence[VisitRow], *, whole: bool) -> list[Event]:
-    """`whole`: the first visit of this life is among them."""
+    """`whole`: the first visit is among them."""
     first = visits[0]
-    # A seed may bring a number of attempts along; a link never does.
+    # A seed may start with a number of attempts; a link never does.
     expected = 0 if whole and first.parent else first.attempt
     found_at = min(first.found_at or first.leased_at, first.leased_at)
     events = [Event(what=What.FOUND, at=found_at, parent=first.parent, depth=first.depth)]
@@ -213,7 +213,7 @@ def _events(visits: Sequence[VisitRow], *, whole: bool) -> list[Event]:
 
 
 def rule_behind(scope: Scope, url: str, why: str) -> str:
-    """The words of the spider's scope that keep the URL out."""
+    """The part of the spider's scope that refuses the URL."""
     if why == HOST:
         return ", ".join(sorted(scope.hosts))
     if why == EXCLUDED:

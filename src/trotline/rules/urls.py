@@ -1,6 +1,6 @@
-"""What a URL is: how it is read, what is fetched, and which URLs are the same page.
+"""URL normalisation and identity: what is fetched, and which URLs are the same page.
 
-One function, `read`, decides identity, and everybody uses it. Parsing is WHATWG's (what browsers do), by ada.
+`read` alone decides identity. Parsing is WHATWG's (as in browsers), by ada.
 docs/explain/url-identity.md gives the rules with examples.
 """
 
@@ -22,12 +22,12 @@ TRACKING = frozenset((
     "vero_id", "vero_conv", "oly_anon_id", "oly_enc_id", "wickedid",
     "jsessionid", "phpsessid",
 ))  # fmt: skip
-"""Query parameters that say who comes from where (or in which session), not which page is meant."""
+"""Query parameters for tracking or sessions, which do not select a page."""
 
 TRACKING_PREFIXES = ("utm_", "mtm_", "hsa_", "aspsessionid")
 
 LONGEST_TEXT = 65_536
-"""Text longer than this is refused unread, so that a megabyte of `data:` costs nothing."""
+"""Longer text is refused without parsing: a megabyte of `data:` must cost nothing."""
 
 
 class UrlRules(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class UrlRules(msgspec.Struct, frozen=True, kw_only=True):
     tracking_prefixes: tuple[str, ...] = TRACKING_PREFIXES
     sort_query: bool = True
     trailing_slash: Literal["keep", "strip"] = "keep"
-    """"keep": /a and /a/ are two pages. Merging too much loses pages silently; merging too little only costs visits."""
+    """"keep": /a and /a/ are two pages. Merging too much would lose pages silently."""
     max_length: int = 2_083
 
     def __post_init__(self) -> None:
@@ -56,17 +56,17 @@ class Address(msgspec.Struct, frozen=True):
     """A URL that can be fetched."""
 
     url: str
-    """What is fetched: as WHATWG writes it, without the fragment."""
+    """What is fetched: normalised by WHATWG, without the fragment."""
     identity: str
-    """What is compared: two URLs of one identity are one page. Itself a URL, whose identity is itself."""
+    """Equal for URLs of the same page. Itself a URL, whose identity is itself."""
     host: str
-    """In lower case, IDNA, without the root's dot."""
+    """In lower case, IDNA, without the root dot."""
     lane: str
     """The host, with the port if it is not the scheme's default."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Text that is no address, and why."""
+    """The reason why a text is not a URL that can be fetched."""
 
     why: str
 
@@ -75,15 +75,15 @@ NOT_A_URL = Refusal("not a URL")
 SCHEME = Refusal("scheme")
 TOO_LONG = Refusal("too long")
 USER_INFO = Refusal("user-info")
-"""http://name:password@host/ would carry a secret into logs and lanes; send an Authorization header instead."""
+"""http://name:password@host/ would put a secret into logs and lanes; send an Authorization header instead."""
 BAD_HOST = Refusal("bad host")
-"""A name that DNS cannot know: an empty label, one over 63 characters, or more than 253 in all."""
+"""Not a DNS name: an empty label, one over 63 characters, or more than 253 in total."""
 
 DEFAULTS = UrlRules()
 
 
 def read(url: str, rules: UrlRules = DEFAULTS) -> Address | Refusal:
-    """The address that `url` (absolute) names. Never raises, whatever the text."""
+    """The address of `url` (absolute), or why it is refused. Never raises."""
     if len(url) > LONGEST_TEXT:
         return TOO_LONG
     try:
@@ -106,7 +106,7 @@ def read(url: str, rules: UrlRules = DEFAULTS) -> Address | Refusal:
     host, port = href[start:end], ""
     if "@" in host:
         return USER_INFO
-    # Most URLs are plain: for them the identity is the very text that is fetched.
+    # Most URLs are plain: their identity is the URL itself.
     plain = "?" not in href and "%" not in href and ";" not in href and rules.trailing_slash == "keep"
     if ":" in host:
         host, port = _host_and_port(host)
@@ -119,13 +119,13 @@ def read(url: str, rules: UrlRules = DEFAULTS) -> Address | Refusal:
 
 
 def fingerprint(route: str, identity: str) -> int:
-    """Identity as a signed 64-bit number, never 0: what frontiers store and compare."""
+    """Identity as a signed 64-bit number, never 0; stored by frontiers."""
     number = xxhash.xxh3_64_intdigest(f"{route}\0{identity}".encode("utf-8", "surrogatepass"))
     return (number - (1 << 64) if number >> 63 else number) or 1
 
 
 def task_identity(task: Task, address: Address) -> str:
-    """What makes `task` the same as another of its route: its key; else its URL, and method and body unless a GET.
+    """The identity of a task within its route: its key; else its URL, and method and body unless a GET.
 
     Without the body a search that is paged by POST would be one page.
     """
@@ -137,7 +137,7 @@ def task_identity(task: Task, address: Address) -> str:
 
 
 def resolve(base: str, href: str) -> str | None:
-    """Where a link `href` on the page `base` leads, as a browser resolves it; None if nowhere."""
+    """The target of a link `href` on the page `base`, as in a browser; None if it is invalid."""
     start = _parse(base)
     if start is None:
         return None
@@ -149,16 +149,16 @@ def resolve(base: str, href: str) -> str | None:
 
 
 def join_all(base: str, hrefs: Iterable[str]) -> list[str]:
-    """The links of one page made absolute by putting text in front, without parsing each: most are known already.
+    """The links of one page made absolute by prepending text, without parsing: most are duplicates.
 
-    What comes out is not normalised, but reading it gives what `resolve` gives. Links that lead to no other page
-    (empty, a fragment, javascript:, mailto:, tel:, data:) are left out.
+    The result is not normalised, but `read` of it equals `read` of what `resolve` returns. Links to no other page
+    (empty, a fragment, javascript:, mailto:, tel:, data:) are dropped.
     """
     origin, path = _origin_and_path(base)
     if not origin:
         return [href for href in hrefs if _WEB.match(href)]
     folder = path[: path.rindex("/") + 1]
-    # "#main" stands on most pages, and nothing else about it needs care.
+    # "#main" is on most pages, and needs no other care.
     hrefs = [href if "#" not in href else _cut_fragment(href) for href in hrefs]
     if not _all_plain(hrefs):
         return [joined for href in hrefs if (joined := _join(origin, path, folder, href))]
@@ -175,8 +175,8 @@ def join_all(base: str, hrefs: Iterable[str]) -> list[str]:
 
 
 def _all_plain(hrefs: list[str]) -> bool:
-    """Can what begins with a slash or one step up be put together without a closer look? Looked for in all links at
-    once: a page has a hundred of them, nearly all are plain, and each look is dear."""
+    """Can links that begin with / or ../ be joined without parsing? Checked for all links at once: a page has about a
+    hundred, nearly all plain."""
     together = "\n".join(hrefs)
     if "#" in together or " " in together or "\\" in together or "\n//" in together or "\n../." in together:
         return False
@@ -198,7 +198,7 @@ def _join(origin: str, path: str, folder: str, href: str) -> str:
     if first not in _RELATIVE_STARTS and (named := _SCHEME.match(href)):
         if named[1].lower() in _NO_PAGES:
             return ""
-        # "https:x" on an https page is relative, by an old habit that WHATWG keeps.
+        # "https:x" on an https page is relative in WHATWG's parser.
         if named[0].lower() != scheme or href.startswith("//", named.end()):
             return href
         href = href[named.end() :]
@@ -213,7 +213,7 @@ def _join(origin: str, path: str, folder: str, href: str) -> str:
 
 
 def _climbed(folder: str, root: int, href: str) -> str:
-    """`../x` and `./x` taken off the front, so that one page linked from many folders is one known text."""
+    """`../x` and `./x` resolved, so that one page linked from many folders is one text in the cache."""
     at = 0
     while True:
         if href.startswith("../", at):
@@ -239,7 +239,7 @@ _ESCAPE = re.compile(r"(?<!%)(?<!%[0-9A-Fa-f])%([0-9A-Fa-f]{2})")
 """Not after a broken escape: in `%%37e` decoding `%37` would make a new escape, and identity would not be stable."""
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _PATH_SESSION = re.compile(r"(?<!/\.)(?<!/\.\.);jsessionid=[^/;]*", re.IGNORECASE)
-"""Not after a segment of dots: `..;jsessionid=1` would become a step up."""
+"""Not after a segment of dots: `..;jsessionid=1` would become `..`."""
 
 
 def _parse(url: str) -> Any | None:
@@ -252,7 +252,7 @@ def _parse(url: str) -> Any | None:
 
 
 def _without_surrogates(text: str) -> str:
-    """Half characters become U+FFFD, as WHATWG wants; the parser takes none."""
+    """Lone surrogates become U+FFFD, as WHATWG requires; the parser refuses them."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
@@ -266,7 +266,7 @@ def _outgrows_dns(host: str) -> bool:
 
 
 def _page(rest: str, rules: UrlRules) -> str:
-    """Path and query as the identity has them."""
+    """Path and query of the identity."""
     if "%" in rest:
         rest = _ESCAPE.sub(_plain_escape, rest)
     path, _, query = rest.partition("?")
@@ -287,7 +287,7 @@ def _plain_escape(match: re.Match[str]) -> str:
 def _query(query: str, rules: UrlRules) -> str:
     kept = [(name, part) for part in query.split("&") if part and not _tracks(name := part.partition("=")[0], rules)]
     if rules.sort_query and len(kept) > 1:
-        # By name alone: the order of repeated names can mean something.
+        # By name only: the order of repeated names can be significant.
         kept.sort(key=_name_of)
     return "&".join([part for _, part in kept])
 
@@ -302,7 +302,7 @@ def _tracks(name: str, rules: UrlRules) -> bool:
 
 
 def _origin_and_path(base: str) -> tuple[str, str]:
-    """`https://host:port` and the base without query and fragment; empty if `base` is not of the web."""
+    """`https://host:port` and the base without query and fragment; empty if `base` is not http(s)."""
     parsed = _parse(base)
     href: str = parsed.href if parsed is not None else ""
     if not href.startswith(("http://", "https://")):
@@ -317,6 +317,6 @@ def _tidy(href: str) -> str:
 
 
 def _cut_fragment(href: str) -> str:
-    """Without the fragment, so that /a#x and /a#y are one known text. A space before the # belongs to the path."""
+    """Without the fragment, so that /a#x and /a#y are one text. A space before the # belongs to the path."""
     cut = href.index("#")
     return href[:cut] if cut == 0 or href[cut - 1] > " " else href

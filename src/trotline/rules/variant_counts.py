@@ -1,4 +1,4 @@
-"""Counts of variants of one pattern, in bounded memory."""
+"""Counts distinct URLs per pattern, in bounded memory."""
 
 import math
 
@@ -6,18 +6,18 @@ import xxhash
 
 _LOOKED_AT = 100
 _BITS = 2_048
-"""Of the map of a parameter's values: its count is good up to about ten thousand."""
+"""Bitmap of a parameter's values: accurate up to about ten thousand."""
 _COUNTED = 12
 """Parameters of a query whose values are counted."""
 _SLACK = 1.5
 """Counts are estimates."""
 
 
-class Shares:
-    """Counts the distinct items of many patterns: `size` of each pass, then none.
+class VariantCounter:
+    """Counts the distinct items of many patterns, up to `size` each (linear counting).
 
-    An item is one bit of a small map, so that an item seen again is not counted again. Two items can share a bit:
-    somewhat more than `size` may pass, never fewer. The pattern not seen for longest is forgotten first.
+    An item is one bit of a bitmap, so that it is counted once. Two items can share a bit: somewhat more than `size` may
+    pass, never fewer. The least recently used pattern is evicted first.
     """
 
     def __init__(self, size: int, *, keys: int, why: str) -> None:
@@ -27,12 +27,12 @@ class Shares:
         self._bits = max(64, size * (8 if size <= 1_000 else 2))
         self._seen: dict[str, tuple[bytearray, int]] = {}
 
-    def used_up(self, pattern: str) -> bool:
+    def is_full(self, pattern: str) -> bool:
         seen = self._seen.get(pattern)
         return seen is not None and seen[1] >= self.size
 
-    def take(self, pattern: str, item: str) -> None:
-        # Out and in again: a dict keeps its order, so its first key is the one not seen for longest.
+    def add(self, pattern: str, item: str) -> None:
+        # Reinserted: the first key is the least recently used.
         bits, count = self._seen.pop(pattern) if pattern in self._seen else (bytearray(self._bits // 8 + 1), 0)
         self._seen[pattern] = (bits, count + _mark(bits, self._bits, item))
         if len(self._seen) > self._keys:
@@ -40,15 +40,15 @@ class Shares:
 
 
 class QueryShapes:
-    """How the parameters of a path vary. A list has one that does (an id, a page), a list of lists two (a category and
-    a page, a thread and a page of it). Filters that are combined with each other multiply in three or more."""
+    """How the parameters of a path vary. A list varies in one (an id, a page), a list of lists in two (a category and a
+    page). Combined filters vary in three or more."""
 
     def __init__(self, *, keys: int) -> None:
         self._keys = keys
         self._shapes: dict[tuple[str, ...], _Shape] = {}
 
     def is_list(self, path: str, query: str) -> bool:
-        """Is this a known form of query, that has no more values than two of its parameters make?"""
+        """Is this a known shape of query, whose variants are explained by two of its parameters?"""
         shape, _ = _read(path, query)
         known = self._shapes.get(shape)
         return known is not None and known.is_list()
@@ -67,7 +67,7 @@ class _Shape:
 
     def __init__(self, parameters: int) -> None:
         self.count = 0
-        # Two parameters make a list of lists whatever their values are.
+        # Two parameters are a list of lists, whatever their values.
         counted = min(parameters, _COUNTED) if parameters > 2 else 0
         self.maps = [bytearray(_BITS // 8) for _ in range(counted)]
         self.marked = [0] * counted
@@ -85,7 +85,7 @@ class _Shape:
 
 
 def _estimate(marked: int) -> float:
-    """Distinct values behind so many marked bits (linear counting)."""
+    """Distinct values by the number of marked bits (linear counting)."""
     return math.inf if marked >= _BITS else -_BITS * math.log(1 - marked / _BITS)
 
 
@@ -99,7 +99,7 @@ def _mark(bits: bytearray, size: int, item: str) -> int:
 
 
 def _read(path: str, query: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The form of a query (its path and the names of its parameters) and its values."""
+    """The shape of a query (its path and the names of its parameters) and its values."""
     if "=" not in query:
         return (path,), (query,)
     pairs = [part.partition("=") for part in query.split("&", _LOOKED_AT)]

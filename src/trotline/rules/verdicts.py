@@ -1,4 +1,4 @@
-"""What an answer, or the lack of one, means. Pure: the caller hands in the time."""
+"""Classifies responses and failures into verdicts."""
 
 from collections.abc import Collection
 from email.utils import parsedate_to_datetime
@@ -14,14 +14,14 @@ from trotline.rules.redirects import may_carry_body
 from trotline.rules.urls import resolve
 
 LONGEST_REST: Seconds = 3600.0
-"""A Retry-After beyond this is cut to it: a site's typing error must not stop a lane for a year."""
+"""Cap of Retry-After: a typing error must not stop a lane for a year."""
 
 _OK = Verdict(Kind.OK)
 _EMPTY = Verdict(Kind.BROKEN, "200 with an empty body")
-"""Nobody means to show an empty page. A route for which it is an answer says so with `status=200`."""
+"""An empty page is an error. A route that accepts it sets `status=200`."""
 _UNCHANGED = Verdict(Kind.UNCHANGED, "304")
 _UNASKED = Verdict(Kind.BROKEN, "304 to a request without a condition")
-"""There is no copy that could be good: counted as done, the page would be lost without a word."""
+"""There is no stored copy: counted as done, the page would be lost silently."""
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DENIALS = frozenset({401, 403, 407, 451})
 _PASSING = frozenset({408, 421, 425})
@@ -42,7 +42,7 @@ _FAILURES: dict[Trouble, tuple[Kind, bool]] = {
     Trouble.PROXY_REFUSED: (Kind.UNREACHABLE, False),
 }
 PROXY_REST: Seconds = 15.0
-"""While a proxy is in trouble, a task that wants to go through it waits this long between two looks."""
+"""Wait between two attempts while a proxy fails."""
 
 
 def judge(
@@ -53,7 +53,7 @@ def judge(
     now: Moment,
     wanted_statuses: Collection[int] = (),
 ) -> Verdict:
-    """The verdict on one hop. `wanted_statuses` are the ones the route reads itself, whatever they are."""
+    """The verdict on one response. `wanted_statuses`: always ok, as the route handles them."""
     if isinstance(answer, Failure):
         return _failure(answer)
     status = answer.status
@@ -72,7 +72,7 @@ def judge(
 
 
 def retry_after(value: str | None, now: Moment) -> Seconds | None:
-    """How long a Retry-After header asks us to wait: seconds or a date; None when it says nothing sensible."""
+    """The wait of a Retry-After header, in seconds or as a date; None if it is invalid."""
     if value is None:
         return None
     value = value.strip()
@@ -80,17 +80,17 @@ def retry_after(value: str | None, now: Moment) -> Seconds | None:
         wait = float(value) if value[:1].isdigit() else parsedate_to_datetime(value).timestamp() - now
     except (ValueError, OverflowError):
         return None
-    # Written this way round because NaN compares false to everything.
+    # This way round because NaN compares false to everything.
     return min(wait, LONGEST_REST) if wait >= 0 else None
 
 
 def _failure(failure: Failure) -> Verdict:
     kind, final = _FAILURES[failure.trouble]
     if failure.trouble is Trouble.PROXY:
-        # The target was not even asked: neither the task nor its lane is to blame.
+        # The target got no request: no attempt is counted, and no feedback for its lane.
         return Verdict(kind, failure.why, retry_after=PROXY_REST, of_proxy=True, free=True)
     if failure.trouble is Trouble.HUNG_UP:
-        # Sent again at its next moment in the lane: by this process on a new connection, but others have idle ones too.
+        # Retried at the lane's next start, once: other processes may have idle connections, too.
         return Verdict(kind, failure.why, retry_after=0.0, of_proxy=True, free=True, once=True)
     return Verdict(kind, failure.why, final=final, of_proxy=failure.trouble is Trouble.PROXY_REFUSED)
 
@@ -119,7 +119,7 @@ def _refusal(task: Task, answer: Answer, now: Moment) -> Verdict:
     if vendor:
         return Verdict(Kind.BLOCKED, f"{why}, challenge page ({vendor})", retry_after=wait)
     if status == 429 or (wait is not None and (status >= 500 or status == 403)):
-        # Whatever the number: who says when to come back is asking for quiet, not failing.
+        # Whatever the status: Retry-After means rate limiting, not a failure.
         return Verdict(Kind.THROTTLED, why, retry_after=wait)
     if status == 401 and task.method == "POST":
         # A wrong password stays wrong, and sites lock accounts after a few of them.

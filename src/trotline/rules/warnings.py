@@ -1,4 +1,4 @@
-"""What an author should be warned of, from what was counted over all pages."""
+"""Warnings to the author from the counters of a job: empty fields, selectors without matches, missing pools."""
 
 from collections.abc import Mapping
 
@@ -10,15 +10,15 @@ FOLLOW_EMPTY = "follow empty: "
 FOLLOW_MATCHED = "follow matched: "
 POOL_MISSING = "pool missing: "
 FACTS = (FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, POOL_MISSING)
-"""How the tallies begin that are facts for these warnings, and nothing that happened to a page."""
+"""Prefixes of the counters that are only facts for these warnings."""
 _OTHERS = "others"
-"""What a tally is called for which there was no room."""
+"""Name of merged counters."""
 _LONGEST = 80
 _BETWEEN = " / "
 
 
 def label(place: str, name: str) -> str:
-    """A field of a kind, or a selector of a route, within the length of a tally."""
+    """A field of a kind, or a selector of a route, within the length of a counter's name."""
     return whole(f"{place}{_BETWEEN}{name}"[:_LONGEST])
 
 
@@ -37,7 +37,7 @@ def warnings(tallies: Mapping[str, int]) -> list[str]:
 
 
 def _never(tallies: Mapping[str, int], empty: str, full: str) -> list[str]:
-    """Labels that were only ever empty. With counters folded together nobody can tell, and nothing is said."""
+    """Labels that were only ever empty. None if counters were merged: then it is unknown."""
     if tallies.get(full + _OTHERS):
         return []
     seen = [name.removeprefix(empty) for name in tallies if name.startswith(empty)]

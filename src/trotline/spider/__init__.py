@@ -1,1 +1,1 @@
-"""What authors import: spiders, routes, pages; and what turns a page into a harvest."""
+"""What authors import (spiders, routes, pages), and what turns a page into a harvest."""

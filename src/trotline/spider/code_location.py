@@ -1,4 +1,4 @@
-"""Where in the author's code something went wrong."""
+"""Locates errors in the author's code: file, line, traceback."""
 
 import os
 import sysconfig
@@ -10,47 +10,47 @@ from typing import Any
 from trotline.rules.task_fields import said, shown
 
 _LIBRARIES = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-_NOT_THEIRS = ("<", *(folder + os.sep for folder in [*_LIBRARIES, str(Path(__file__).parent.parent)]))
+_NOT_AUTHORS = ("<", *(folder + os.sep for folder in [*_LIBRARIES, str(Path(__file__).parent.parent)]))
 _COMPILED = (".pyx", ".pxi")
-"""Sources of compiled libraries, which name them without a folder."""
+"""Sources of compiled libraries, which appear without a folder."""
 _LONGEST = 300
-_LONGEST_STORY = 6_000
-"""Characters of a traceback; its end tells most."""
+_LONGEST_TRACEBACK = 6_000
+"""Characters of a traceback; the last ones are kept."""
 
 
 def one_line(error: BaseException, handler: Callable[..., Any]) -> str:
-    """`ValueError: no price at shop.py:31 in product`: the error and the author's last line on the way to it."""
-    return f"{_said(error)} at {_place(error, handler)}"
+    """`ValueError: no price at shop.py:31 in product`: the error and the author's innermost line."""
+    return f"{_headline(error)} at {_place(error, handler)}"
 
 
 def group(error: BaseException, handler: Callable[..., Any]) -> str:
-    """`ValueError at shop.py:31 in product`: the same for every page on which the same line fails in the same way."""
+    """`ValueError at shop.py:31 in product`: without the message, so that equal errors of all pages are one group."""
     return f"{type(error).__name__} at {_place(error, handler)}"
 
 
-def story(error: BaseException) -> str:
-    """The error in one line, then its traceback from the author's first line on, the last part of it if it is long."""
-    headline = _said(error)
+def traceback_text(error: BaseException) -> str:
+    """The error in one line, then its traceback from the author's first line on, truncated."""
+    headline = _headline(error)
     try:
-        told = traceback.TracebackException.from_exception(error, compact=True)
-        told.stack = traceback.StackSummary.from_list(_from_the_author_on(told.stack))
-        # Without its usual head, by which people and log watchers know a crash of the program itself.
-        text = "".join(told.format()).replace("Traceback (most recent call last):\n", "")
+        parts = traceback.TracebackException.from_exception(error, compact=True)
+        parts.stack = traceback.StackSummary.from_list(_from_the_author_on(parts.stack))
+        # Without the usual first line, which people and log monitors take for a crash of the program itself.
+        text = "".join(parts.format()).replace("Traceback (most recent call last):\n", "")
     except Exception as defect:
-        # Errors with properties of their own may fail while they are written down.
+        # Errors with properties of their own may raise while they are formatted.
         text = f"(its traceback cannot be shown: {type(defect).__name__})"
-    if len(text) > _LONGEST_STORY:
-        text = "(cut)\n..." + text[-_LONGEST_STORY:]
+    if len(text) > _LONGEST_TRACEBACK:
+        text = "(cut)\n..." + text[-_LONGEST_TRACEBACK:]
     return f"{headline}\n\n{text}".rstrip()
 
 
 def _from_the_author_on(frames: "traceback.StackSummary") -> "list[traceback.FrameSummary]":
-    """Without our own frames on the way to the handler: they say nothing about the error."""
+    """Without Trotline's own frames before the handler."""
     first = next((place for place, frame in enumerate(frames) if _is_authors(frame.filename)), 0)
     return list(frames)[first:]
 
 
-def _said(error: BaseException) -> str:
+def _headline(error: BaseException) -> str:
     text = " ".join(said(error).split())
     if len(text) > _LONGEST:
         text = text[:_LONGEST] + "..."
@@ -58,7 +58,7 @@ def _said(error: BaseException) -> str:
 
 
 def line_of(given: object, handler: Callable[..., Any]) -> str:
-    """`shop.py:31 in product`: where a generator stands, just after it gave something; else where its function is."""
+    """`shop.py:31 in product`: the current line of a generator, or the first line of its function."""
     frame = getattr(given, "gi_frame", None) or getattr(given, "ag_frame", None)
     if frame is not None:
         return f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} in {frame.f_code.co_name}"
@@ -81,4 +81,4 @@ def _first_line(handler: Callable[..., Any]) -> str:
 
 
 def _is_authors(file: str) -> bool:
-    return not file.startswith(_NOT_THEIRS) and not file.endswith(_COMPILED)
+    return not file.startswith(_NOT_AUTHORS) and not file.endswith(_COMPILED)

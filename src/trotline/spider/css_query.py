@@ -1,4 +1,4 @@
-"""A CSS query as authors write it, with Scrapy's `::text` and `::attr(name)` at the end, read once and remembered."""
+"""CSS queries with Scrapy's `::text` and `::attr(name)` at the end; parsed queries are cached."""
 
 import re
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ _PSEUDO = re.compile(r"(?P<css>.*?)::(?:(?P<text>text)|attr\(\s*(?P<attr>[^)\s]+
 _BREAKS = re.compile(r"""("(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')|([(\[])|([)\]])|(,)|\\.""", re.DOTALL)
 
 
-class Want(IntEnum):
-    """What of a matching node is asked for."""
+class ResultKind(IntEnum):
+    """What a query returns of a matching node."""
 
     NODE = 0
     TEXT = 1
@@ -25,11 +25,11 @@ class Want(IntEnum):
 
 
 class Query:
-    """What to match, and what of each match."""
+    """What to match, and what to return of each match."""
 
     __slots__ = ("css", "list", "name", "want", "written")
 
-    def __init__(self, written: str, css: str, want: Want, name: str) -> None:
+    def __init__(self, written: str, css: str, want: ResultKind, name: str) -> None:
         self.written = written
         self.css = css
         self.want = want
@@ -43,10 +43,10 @@ def parse(written: str) -> Query:
     """The query, checked; ValueError names it and says what is wrong."""
     if not isinstance(written, str):
         raise ValueError(f"{written!r} is not a CSS selector; write it as text")
-    parts = [_part(part) for part in _split(written)] if "::" in written else [(written, Want.NODE, "")]
+    parts = [_part(part) for part in _split(written)] if "::" in written else [(written, ResultKind.NODE, "")]
     wanted = {(want, name) for _, want, name in parts}
     if len(wanted) > 1:
-        raise ValueError(f"selector {written!r} asks for different things in one list; ask once for each")
+        raise ValueError(f"selector {written!r} mixes ::text, ::attr and elements in one list; use one query for each")
     [(want, name)] = wanted
     css = ", ".join(css for css, _, _ in parts)
     try:
@@ -56,18 +56,18 @@ def parse(written: str) -> Query:
     return Query(written, css, want, name)
 
 
-def _part(part: str) -> tuple[str, Want, str]:
+def _part(part: str) -> tuple[str, ResultKind, str]:
     match = _PSEUDO.fullmatch(part)
     if match is None:
-        return part, Want.NODE, ""
+        return part, ResultKind.NODE, ""
     css, name = match["css"], match["attr"] or ""
     # As in Scrapy: a blank before the colons, or nothing at all, means everything inside.
     everything = not css.strip() or css[-1].isspace()
     css = css.strip()
     if name:
         inside = f"{css}, {css} *" if css else EVERYTHING
-        return inside if everything else css, Want.ATTR, name
-    return css or EVERYTHING, Want.DEEP_TEXT if everything else Want.TEXT, ""
+        return inside if everything else css, ResultKind.ATTR, name
+    return css or EVERYTHING, ResultKind.DEEP_TEXT if everything else ResultKind.TEXT, ""
 
 
 def _split(written: str) -> Iterator[str]:

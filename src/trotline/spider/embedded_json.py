@@ -1,4 +1,4 @@
-"""JSON that pages carry inside their scripts: JSON-LD, and the state that frontends start from."""
+"""JSON inside a page's scripts: JSON-LD, and the initial state of frontends."""
 
 import json
 import re
@@ -12,7 +12,7 @@ _OPENING = re.compile(r"(?<!<!)(?<!CDATA)[{\[]")
 _PARSE_CALL = re.compile(r"\s*JSON\.parse\(\s*(?=\")")
 _BLANK = re.compile(r"\s*")
 _ATTEMPTS = 50
-"""Assignments tried in one script. Each failure costs a look over the whole text, and a page can hold a million."""
+"""Assignments tried in one script: each failure scans the whole text, and a page can have a million."""
 
 
 def json_ld(scripts: Iterable[str]) -> list[dict[str, Any]]:
@@ -21,7 +21,7 @@ def json_ld(scripts: Iterable[str]) -> list[dict[str, Any]]:
 
 
 def script_json(script: str) -> Any:
-    """The JSON that is a script's whole content; None if it is none."""
+    """The JSON that is a script's whole content; None if it is not JSON."""
     return _first_json(script)
 
 
@@ -60,7 +60,7 @@ def _decode(text: str, start: int) -> Any:
 
 
 def _things(value: Any) -> Iterator[dict[str, Any]]:
-    """The objects in lists and graphs, in order. Without recursion: a page chooses how deep they lie."""
+    """The objects in lists and graphs, in order. Without recursion: a page may nest them deeply."""
     pending = [value]
     while pending:
         part = pending.pop()

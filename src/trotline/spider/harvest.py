@@ -1,4 +1,4 @@
-"""Runs a handler on a page and gathers what it yields."""
+"""Runs a handler on a page and collects its records and tasks."""
 
 import asyncio
 import signal
@@ -13,10 +13,10 @@ from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules.task_fields import shown, type_of
-from trotline.spider.code_location import group, line_of, one_line, story
+from trotline.spider.code_location import group, line_of, one_line, traceback_text
 from trotline.spider.page import Page
 from trotline.spider.records import (
-    Unfit,
+    InvalidRecord,
     converted,
     is_typed,
     key_of,
@@ -37,53 +37,53 @@ _YIELD = "yield a dict, a dataclass, a Struct, a model, a task, or page.follow(.
 
 
 class HandlerFailed(SpiderError):
-    """A handler raised. One line: what, and at which line of the author's file."""
+    """A handler raised: the error, and the line in the author's file."""
 
-    def __init__(self, what: str, *, group: str = "", story: str = "") -> None:
+    def __init__(self, what: str, *, group: str = "", traceback_text: str = "") -> None:
         super().__init__(what)
         self.group = group or what
-        """The kind of error and the line, without what differs from page to page."""
-        self.story = story
+        """The type of the error and the line, the same for all pages."""
+        self.traceback_text = traceback_text
         """The error and its traceback."""
 
     @classmethod
     def of(cls, error: BaseException, handler: Callable[..., Any]) -> "HandlerFailed":
-        return cls(one_line(error, handler), group=group(error, handler), story=story(error))
+        return cls(one_line(error, handler), group=group(error, handler), traceback_text=traceback_text(error))
 
 
 def read(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Moment) -> Harvest:
-    """The harvest of a page by a plain handler: a generator, or a function that returns None, one thing or many."""
-    basket = Basket(spider, route, page, site, seen_at)
+    """The harvest of a page by a sync handler: a generator, or a function that returns None, one item or many."""
+    builder = HarvestBuilder(spider, route, page, site, seen_at)
     try:
-        basket.source = given = route.handler(page.of(route))
+        builder.source = given = route.handler(page.of(route))
         for item in _each(given):
-            basket.put(item)
+            builder.put(item)
     except BaseException as error:
-        # Also what is no Exception: SystemExit, the panic of a Rust library, a CancelledError that nobody asked for.
+        # BaseException: SystemExit, the panic of a Rust library, or a CancelledError without a cancellation.
         if is_interrupt(error):
             raise
         raise _failed(route, error) from error
-    return basket.harvest()
+    return builder.harvest()
 
 
 async def read_async(spider: "Spider", route: "Route", page: Page, *, site: str, seen_at: Moment) -> Harvest:
     """The same for async generators and coroutine functions."""
-    basket = Basket(spider, route, page, site, seen_at)
+    builder = HarvestBuilder(spider, route, page, site, seen_at)
     try:
-        basket.source = given = route.handler(page.of(route))
+        builder.source = given = route.handler(page.of(route))
         if isinstance(given, AsyncIterable):
             async for item in given:
-                basket.put(item)
+                builder.put(item)
         else:
             for item in _each(await given if isinstance(given, Awaitable) else given):
-                basket.put(item)
+                builder.put(item)
     except GeneratorExit:
         raise
     except BaseException as error:
         if is_interrupt(error) or _is_cancelled():
             raise
         raise _failed(route, error) from error
-    return basket.harvest()
+    return builder.harvest()
 
 
 def is_interrupt(error: BaseException) -> bool:
@@ -93,7 +93,7 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def _is_cancelled() -> bool:
-    """Is it we who are asked to stop, or did the handler raise by itself?"""
+    """Is the task being cancelled, or did the handler raise CancelledError by itself?"""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
@@ -106,7 +106,7 @@ def _each(given: Any) -> Iterable[Any]:
     if isinstance(given, Coroutine | AsyncIterable):
         if isinstance(given, Coroutine):
             given.close()
-        raise TypeError("the handler gives something to await; write it with async def")
+        raise TypeError("the handler returned an awaitable; define it with async def")
     if isinstance(given, _SINGLE) or is_typed(given) or not isinstance(given, Iterable):
         return (given,)
     return given
@@ -118,8 +118,8 @@ def _failed(route: "Route", error: BaseException) -> HandlerFailed:
     return HandlerFailed.of(error, route.handler)
 
 
-class Basket:
-    """What one page gave so far."""
+class HarvestBuilder:
+    """Records and tasks of one page so far."""
 
     def __init__(self, spider: "Spider", route: "Route", page: Page, site: str, seen_at: Moment) -> None:
         self._spider = spider
@@ -133,7 +133,7 @@ class Basket:
         self._rejects: list[Reject] = []
         self._counts: dict[str, int] = {}
         self.source: object = None
-        """What the handler gave: a generator knows at which line it stands."""
+        """The handler's return value: a generator knows its current line."""
 
     def put(self, item: Any) -> None:
         if item is None:
@@ -160,7 +160,7 @@ class Basket:
 
     def _put_explicit(self, record: Record) -> None:
         try:
-            # Whatever the author wrote, the sighting is the lease's: a stale worker must lose to a newer one.
+            # Always the lease's time: a stale worker's record must lose to a newer one.
             filled = Record(
                 kind=named("kind", record.kind),
                 key=own_key(record.key),
@@ -169,9 +169,9 @@ class Basket:
                 site=named("site", record.site or self._site),
                 seen_at=self._seen_at,
             )
-        except Unfit as error:
+        except InvalidRecord as error:
             kind = record.kind if isinstance(record.kind, str) and record.kind else self._route.name
-            self._reject(kind, Unfit(f"{error}, at {line_of(self.source, self._route.handler)}"), record.data)
+            self._reject(kind, InvalidRecord(f"{error}, at {line_of(self.source, self._route.handler)}"), record.data)
         else:
             self._records.append(filled)
 
@@ -186,14 +186,14 @@ class Basket:
             elif is_typed(item) and not isinstance(item, type):
                 kind = snake(type(item).__name__)
             else:
-                raise Unfit(f"{type_of(item)} is neither record nor task; {_YIELD}")
-            # Counted before it is checked: one bad record must not shift the keys of those after it.
+                raise InvalidRecord(f"{type_of(item)} is neither record nor task; {_YIELD}")
+            # Counted before it is checked: one invalid record must not shift the keys of the next ones.
             index = self._next_index(kind)
             if route.model is not None and isinstance(item, dict):
                 item = converted(item, route.model)
             data = plain(item)
             key = f"{self._page.task_id}:{index}" if route.key is None else key_of(item, data, route.key)
-        except Unfit as error:
+        except InvalidRecord as error:
             self._reject(kind, error, given)
             return
         self._records.append(
@@ -201,10 +201,10 @@ class Basket:
         )
 
     def _next_index(self, kind: str) -> int:
-        """The record's place among those of its kind: the same page read again gives the same ones."""
+        """The record's index among those of its kind: stable when the page is read again."""
         index = self._counts.get(kind, 0)
         self._counts[kind] = index + 1
         return index
 
-    def _reject(self, kind: str, error: Unfit, item: Any) -> None:
+    def _reject(self, kind: str, error: InvalidRecord, item: Any) -> None:
         self._rejects.append(Reject(kind, str(error), text_of(item)))

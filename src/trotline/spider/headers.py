@@ -1,4 +1,4 @@
-"""An answer's headers, by name in any case."""
+"""Response headers with case-insensitive names."""
 
 from collections.abc import Iterator, Mapping
 

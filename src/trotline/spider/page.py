@@ -1,7 +1,4 @@
-"""What came back, as a handler reads it.
-
-Everything is worked out when it is first asked for: a handler that only follows links never pays for text.
-"""
+"""The page that a handler gets. Text, tree and encoding are computed on first use."""
 
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
@@ -17,7 +14,7 @@ from trotline.rules.session_pinning import name_of
 from trotline.rules.task_fields import PLAIN, checked, shown
 from trotline.rules.task_fields import url as url_text
 from trotline.spider import embedded_json
-from trotline.spider.css_query import Want, parse
+from trotline.spider.css_query import ResultKind, parse
 from trotline.spider.headers import Headers
 from trotline.spider.selection import Pattern, Selection, found
 from trotline.spider.task_drafts import Draft, draft
@@ -42,7 +39,7 @@ class Page:
 
     def __init__(self, task: Task, answer: Answer, route: "Route | None" = None) -> None:
         self.url = answer.url
-        """Where it finally came from, after redirects."""
+        """The final URL, after redirects."""
         self.status = answer.status
         self.headers = Headers(answer.headers)
         self.body = answer.body
@@ -53,7 +50,7 @@ class Page:
         self._encoding: str | None = None
         self._base: str | None = None
 
-    # What the task says
+    # The task
 
     @property
     def route(self) -> str:
@@ -62,12 +59,12 @@ class Page:
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What the task was given to carry."""
+        """The task's `meta`."""
         return self._task.meta
 
     @property
     def depth(self) -> int:
-        """How many links away from a seed."""
+        """Links from a seed; a seed has 0."""
         return self._task.depth
 
     @property
@@ -77,16 +74,16 @@ class Page:
 
     @property
     def session(self) -> str:
-        """Whose cookies it was asked for with; pass it on to what needs them: `session=page.session`."""
+        """The session whose cookies were sent; pass it on with `session=page.session`."""
         return name_of(self._task.session)
 
     @property
     def task_id(self) -> str:
-        """The name of the page's task in the CLI."""
+        """The id of the page's task in the CLI."""
         return self._task.id
 
     def of(self, route: "Route") -> "Page":
-        """The page, knowing its route: links that it follows go there unless the handler says otherwise."""
+        """The page with its route: the default of the links that it follows."""
         self._route = route
         return self
 
@@ -94,20 +91,20 @@ class Page:
 
     @property
     def encoding(self) -> str:
-        """The name of the encoding of the body, decided as browsers do."""
+        """The encoding of the body, detected as browsers do."""
         if self._encoding is None:
             self._encoding = charset.encoding_of(self.body, self.headers.get("content-type"))
         return self._encoding
 
     @property
     def text(self) -> str:
-        """The body as text. Wrong bytes become U+FFFD, never an error."""
+        """The body as text. Invalid bytes become U+FFFD, never an error."""
         if self._text is None:
             self._text, self._encoding = charset.decode(self.body, self.headers.get("content-type"))
         return self._text
 
     def re(self, pattern: Pattern) -> list[str]:
-        """What the pattern finds in the text: its groups if it has any, else the whole of each match."""
+        """The groups of each match in the text, or the whole match if the pattern has no groups."""
         return list(found(pattern, self.text))
 
     def re_first(self, pattern: Pattern) -> str | Any:
@@ -121,17 +118,17 @@ class Page:
 
     @property
     def title(self) -> str | Any:
-        """The page's title with its white space put in order; None when it has none."""
+        """The page's title with white space normalised; None if it has none."""
         node = (self._tree or self._parsed()).css_first("title")
         return None if node is None else " ".join(node.text().split())
 
     def _parsed(self) -> LexborHTMLParser:
-        # UTF-8 goes to the parser as bytes: nearly all pages are, and decoding them first would be for nothing.
+        # UTF-8, as nearly all pages are, goes to the parser as bytes: decoding would be wasted.
         source = self.body.removeprefix(_UTF8_MARK) if self.encoding == "utf-8" else self.text
         try:
             self._tree = LexborHTMLParser(source)
         except SelectolaxError as error:
-            # It reads whatever it is given, as long as there is memory.
+            # The parser accepts any input, so this is out of memory.
             raise MemoryError(f"{self.url} needs more memory than this process may use ({error})") from error
         return self._tree
 
@@ -172,7 +169,7 @@ class Page:
         """One task, its URL relative to this page, for this route or the route `to`."""
         absolute = urls.join_all(self.base, [checked("the link of a task", href, url_text)])
         if not absolute:
-            raise ValueError(f"{shown(href)} on {self.url} is no link that can be fetched")
+            raise ValueError(f"{shown(href)} on {self.url} is not a link that can be fetched")
         route = self._named(to)
         if isinstance(route, str):
             return draft(absolute[0], route, fields)
@@ -183,7 +180,7 @@ class Page:
         return (route, NORMAL) if isinstance(route, str) else (route.name, route.priority)
 
     def _named(self, to: "Route | str | None") -> "Route | str":
-        """The route that is meant, with its priority and retries; its name alone where no spider is at hand."""
+        """The route `to`, or its name if the page has no spider (in tests)."""
         if to is not None and not isinstance(to, str) and not hasattr(to, "spider"):
             raise TypeError(f"to is {shown(to)}; give a route, or its name")
         if self._route is None:
@@ -202,11 +199,11 @@ class Page:
     def _hrefs(self, query: str) -> list[str]:
         parsed = parse(query)
         selection = Selection((self._tree or self._parsed(),), parsed)
-        if parsed.want is Want.ATTR:
+        if parsed.want is ResultKind.ATTR:
             return selection.getall()
-        if parsed.want is not Want.NODE:
+        if parsed.want is not ResultKind.NODE:
             raise ValueError(f"{query!r} asks for text; links need elements or an attribute")
-        # All links of a page are asked for most: without a selector that is a third of the price.
+        # The most frequent query, at a third of the cost without a selector.
         nodes = self._tree.tags("a") if parsed.css == "a[href]" and self._tree else selection.nodes()
         try:
             return [node.attrs["href"] or "" for node in nodes]
@@ -228,7 +225,7 @@ class Page:
             raise BadJson(f"{self.url} is not the JSON expected: {error} ({kind}, {len(self.body)} bytes)") from error
 
     def _json(self, model: Any) -> Any:
-        # JSON is UTF-8 by its own standard; what a page says about encodings only counts when it is not.
+        # JSON is UTF-8 by its standard; the declared encoding is used only if that fails.
         try:
             return msgspec.json.decode(self.body.removeprefix(_UTF8_MARK), type=model)
         except msgspec.ValidationError:
@@ -255,7 +252,7 @@ class Page:
     def record(self, kind: str, key: str, data: dict[str, Any]) -> Record:
         """A record with a kind and key of your own; site and time are filled in when the page is harvested.
 
-        What is wrong with it is said there, too: it is rejected, and the page's other records are stored.
+        An invalid one is rejected there, and the page's other records are stored.
         """
         return Record(kind=kind, key=key, data=data, url=self.url, site=self._task.site, seen_at=0.0)
 
@@ -264,14 +261,14 @@ class Page:
 
 
 def visible_text(page: Page) -> bytes | None:
-    """The text of a page that was read as HTML; None if it was not: nothing is parsed for this."""
+    """The text of a page that was parsed as HTML; None if it was not."""
     tree = page._tree
     body = None if tree is None else tree.body
     return None if body is None else body.text().encode("utf-8", "surrogatepass")
 
 
 def pictures(page: Page) -> bytes:
-    """Where the pictures, frames and recordings of a page come from: a scanned book has no other content."""
+    """The URLs of a page's images, frames and media: a scanned book has no other content."""
     tree = page._tree
     found = [] if tree is None else tree.css("[src]")
     return "\n".join(node.attrs.sget("src") for node in found if node.tag != "script").encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""What a handler yields, made into records: plain data, checked, with a kind and a stable key.
+"""Converts what a handler yields into records: plain, validated data with a kind and a stable key.
 
-Each record goes through JSON once, out and back. What comes back is plain, and what could break a sink later (an
-object nobody can write) is found here, where the field can be named. Half a surrogate pair becomes U+FFFD.
+Each record is encoded as JSON and decoded again. So values that would break a sink later (an object that cannot be
+serialized) are found here, where the field can be named. A lone surrogate becomes U+FFFD.
 """
 
 import dataclasses
@@ -23,7 +23,7 @@ _decode = msgspec.json.Decoder().decode
 LONGEST_REJECT = 4_000
 
 
-class Unfit(Exception):
+class InvalidRecord(Exception):
     """A record that fails validation; the reason names the field."""
 
 
@@ -39,40 +39,40 @@ def is_typed(item: object) -> bool:
 
 
 def converted(item: dict[Any, Any], model: type) -> Any:
-    """The dict as its model; Unfit if it does not fit. Numbers written as text are read as numbers."""
+    """The dict as its model; InvalidRecord if it does not fit. Numbers written as text are read as numbers."""
     try:
         if hasattr(model, "model_validate"):
             return model.model_validate(item)
         return msgspec.convert(item, model, strict=False)
     except msgspec.ValidationError as error:
-        raise Unfit(_reason(str(error))) from error
+        raise InvalidRecord(_reason(str(error))) from error
     except ValueError as error:
-        raise Unfit(_pydantic_reason(error)) from error
+        raise InvalidRecord(_pydantic_reason(error)) from error
     except Exception as error:
-        # Whatever somebody's own class, or a key that is no text, raises when it is asked: the dict does not fit.
-        raise Unfit(f"does not fit {model.__name__}: {type(error).__name__}: {said(error)}") from error
+        # Classes of the author may raise anything.
+        raise InvalidRecord(f"does not fit {model.__name__}: {type(error).__name__}: {said(error)}") from error
 
 
 def plain(item: Any) -> dict[str, Any]:
-    """The item as JSON-able data; Unfit if it cannot be, or breaks its own annotations."""
+    """The item as JSON-able data; InvalidRecord if it cannot be, or breaks its own annotations."""
     if hasattr(item, "model_dump"):
         try:
             item = item.model_dump(mode="json")
         except ValueError as error:
-            raise Unfit(_pydantic_reason(error)) from error
+            raise InvalidRecord(_pydantic_reason(error)) from error
     try:
         wire = _wire(item)
     except Exception as error:
-        raise Unfit(_culprit(item, error)) from error
+        raise InvalidRecord(_bad_field(item, error)) from error
     decoder = None if type(item) is dict else _decoder(type(item))  # type: ignore[arg-type]  # classes are hashable
     if decoder is not None:
         try:
             decoder.decode(wire)
         except msgspec.ValidationError as error:
-            raise Unfit(_reason(str(error))) from error
+            raise InvalidRecord(_reason(str(error))) from error
     data = _decode(wire)
     if not isinstance(data, dict):
-        raise Unfit(f"{type_of(item)} is not an object with named fields")
+        raise InvalidRecord(f"{type_of(item)} is not an object with named fields")
     return data
 
 
@@ -84,7 +84,7 @@ def _wire(item: Any) -> bytes:
 
 
 def text_of(item: Any) -> str:
-    """The item as JSON text for a report, whatever it is, cut to a sane length."""
+    """The item as JSON text for a report, truncated; never raises."""
     if _writable(item):
         text = _encode(item).decode()
     else:
@@ -97,12 +97,12 @@ def text_of(item: Any) -> str:
 
 
 def key_of(item: Any, data: dict[str, Any], key: Any) -> str:
-    """The record's key by the route's `key`; Unfit if there is none in it."""
+    """The record's key by the route's `key`; InvalidRecord if there is none in it."""
     if callable(key):
         return _key_text(key(item), "key function")
     if isinstance(key, str):
         return _key_text(_field(item, data, key), key)
-    # Escaped, so that ("a:b", "c") and ("a", "b:c") stay two things.
+    # Escaped, so that ("a:b", "c") and ("a", "b:c") are different keys.
     parts = [_key_text(_field(item, data, name), name) for name in key]
     return ":".join(part.replace("\\", "\\\\").replace(":", "\\:") for part in parts)
 
@@ -110,45 +110,45 @@ def key_of(item: Any, data: dict[str, Any], key: Any) -> str:
 def _field(item: Any, data: dict[str, Any], name: str) -> Any:
     if name in data:
         return data[name]
-    # A Struct may rename its fields for JSON; authors write the name that stands in their class.
+    # A Struct may rename its fields for JSON; authors use the name in their class.
     return None if isinstance(item, dict) else getattr(item, name, None)
 
 
 def _key_text(value: Any, name: str) -> str:
     if value is None:
-        raise Unfit(f"{name}: the key is missing")
+        raise InvalidRecord(f"{name}: the key is missing")
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise Unfit(f"{name}: a {type(value).__name__} cannot be a key")
+        raise InvalidRecord(f"{name}: a {type(value).__name__} cannot be a key")
     try:
         text = (str.__str__(value) if isinstance(value, str) else str(value)).strip()
     except Exception as error:
-        # A number too long to be written, or somebody's own __str__.
-        raise Unfit(f"{name}: {shown(value)} cannot be a key ({said(error)})") from error
+        # A number too long to be formatted, or an author's __str__.
+        raise InvalidRecord(f"{name}: {shown(value)} cannot be a key ({said(error)})") from error
     if not text:
-        raise Unfit(f"{name}: the key is empty")
+        raise InvalidRecord(f"{name}: the key is empty")
     if len(text) > LONGEST_KEY:
-        raise Unfit(f"{name}: the key has {len(text):,} characters; give at most {LONGEST_KEY:,}")
+        raise InvalidRecord(f"{name}: the key has {len(text):,} characters; give at most {LONGEST_KEY:,}")
     return text
 
 
 def named(field: str, given: Any) -> str:
-    """The record's own kind, site or URL: text; Unfit names the field, what was given and what may be."""
+    """The record's own kind, site or URL, which must be text."""
     if not isinstance(given, str) or not given or len(given) > LONGEST_KEY:
-        raise Unfit(f"{field} is {shown(given)}; give text, from 1 to {LONGEST_KEY:,} characters")
+        raise InvalidRecord(f"{field} is {shown(given)}; give text, from 1 to {LONGEST_KEY:,} characters")
     return str.__str__(given)
 
 
 def own_key(given: Any) -> str:
-    """The key of a record that its author made; numbers are welcome, as they are in a route's key field."""
+    """The key of a `Record` made by the author: text or a number, as in a route's key field."""
     if isinstance(given, bool) or not isinstance(given, str | int | float):
-        raise Unfit(f"key is {shown(given)}; give text or a number")
+        raise InvalidRecord(f"key is {shown(given)}; give text or a number")
     return _key_text(given, "key")
 
 
 def own_data(given: Any) -> Any:
-    """The data of such a record: anything with named fields."""
+    """The data of such a record: a dict or an object with named fields."""
     if not isinstance(given, dict) and not is_typed(given):
-        raise Unfit(f"data is {shown(given)}; give a dict")
+        raise InvalidRecord(f"data is {shown(given)}; give a dict")
     return given
 
 
@@ -157,7 +157,7 @@ def _decoder(model: type) -> "msgspec.json.Decoder[Any] | None":
     try:
         return msgspec.json.Decoder(model)
     except Exception:
-        # Annotations that msgspec cannot check (names that only exist inside a function, classes of other libraries).
+        # Annotations that msgspec cannot check (local names, classes of other libraries).
         return None
 
 
@@ -193,8 +193,8 @@ def _writable(value: Any) -> bool:
     return True
 
 
-def _culprit(item: Any, error: Exception) -> str:
-    """Which field it was that could not be written as JSON."""
+def _bad_field(item: Any, error: Exception) -> str:
+    """The field that cannot be serialized as JSON."""
     for name, value in _fields(item).items():
         if not isinstance(name, str):
             return f"{shown(name)}: a field's name must be text"

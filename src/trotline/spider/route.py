@@ -1,4 +1,4 @@
-"""One page handler. Routes are objects, so that `product.task(url)` is checked by the editor and survives renaming."""
+"""A route: one page handler. An object, so that `product.task(url)` is checked by the editor and survives renaming."""
 
 import inspect
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from trotline.spider.spider import Spider
 
 Yield = Any
-"""What a handler may give: dict, dataclass, msgspec.Struct, pydantic model, Record, Task, Follow or None."""
+"""What a handler may yield: dict, dataclass, msgspec.Struct, pydantic model, Record, Task, Follow or None."""
 Handler = Callable[[Page], Iterable[Yield] | AsyncIterable[Yield] | Awaitable[Yield] | Yield]
 Key = str | tuple[str, ...] | Callable[[Any], Any]
-"""What makes a record the same as one seen before: a field, several fields, or a function of the record."""
+"""The identity of a record: a field, several fields, or a function of the record."""
 
 
 class Route:
@@ -58,12 +58,12 @@ class Route:
         self.model = model
         self.priority = priority
         self.status = status
-        """Statuses beside 2xx that the handler wants to see."""
+        """Statuses besides 2xx that the handler gets."""
         self.conditional = conditional
-        """Ask only for pages that have changed since they were last read."""
+        """Use conditional requests (ETag, Last-Modified)."""
         self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
-        """What the route's tasks get unless their author says otherwise; only what differs from a task's defaults."""
+        """Defaults of the route's tasks that differ from a task's own."""
         if priority != NORMAL:
             self._given["priority"] = priority
         if spider.retries != 3:
@@ -77,7 +77,7 @@ class Route:
         return draft(url, self.name, {**self._given, **fields} if self._given else fields)
 
     def seed_defaults(self) -> dict[str, Any]:
-        """What a seed's JSON object gets where it says nothing, in the seeds' own words."""
+        """Defaults for a seed's JSON object."""
         return {
             "job_type": self.name,
             "max_retries": self.spider.retries,
@@ -86,7 +86,7 @@ class Route:
         }
 
     def __call__(self, page: Page) -> Any:
-        """The handler itself, unharvested."""
+        """Call the handler, without collecting its records."""
         return self.handler(page)
 
     def __repr__(self) -> str:
@@ -94,7 +94,7 @@ class Route:
 
 
 def _is_async(handler: Any) -> bool:
-    """Also behind a decorator, and for objects that are called."""
+    """Also for decorated functions and callable objects."""
     inner = inspect.unwrap(handler) if callable(handler) else handler
     functions = (inner, getattr(inner, "__call__", None))  # noqa: B004
     return any(inspect.isasyncgenfunction(one) or inspect.iscoroutinefunction(one) for one in functions)
@@ -103,7 +103,7 @@ def _is_async(handler: Any) -> bool:
 def _check_handler(route: Route) -> None:
     place = f"spider {route.spider.name!r}, route {route.name!r}"
     if not callable(route.handler):
-        raise SpiderRefused(f"{place}: {route.handler!r} is no function", hint="Write @spider.page above a function.")
+        raise SpiderRefused(f"{place}: {route.handler!r} is not a function", hint="Put @spider.page above a function.")
     try:
         inspect.signature(route.handler).bind(None)
     except TypeError as error:

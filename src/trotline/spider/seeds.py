@@ -1,7 +1,6 @@
-"""Where a crawl starts: URLs and tasks written in code, files, sitemaps.
+"""Seeds: URLs and tasks in code, files, sitemaps.
 
-Files are read here, line by line. A sitemap has to be fetched, so it becomes a task of the built-in route that reads
-sitemaps.
+Files are read here, line by line. A sitemap becomes a task of the built-in route for sitemaps.
 """
 
 import re
@@ -32,14 +31,14 @@ class Sitemap:
 
     url: str
     match: str | re.Pattern[str] | None = None
-    """A regular expression to be found in a URL; None takes them all."""
+    """A regular expression searched in URLs; None: all."""
     route: str = ""
-    """Filled in by the spider."""
+    """Set by the spider."""
 
 
 @dataclass(frozen=True, slots=True)
 class RobotsSitemaps:
-    """The URLs of all sitemaps that a site's robots.txt names."""
+    """The URLs of all sitemaps in a site's robots.txt."""
 
     url: str
     """Any URL of the site."""
@@ -49,7 +48,7 @@ class RobotsSitemaps:
 
 @dataclass(frozen=True, slots=True)
 class FileSeeds:
-    """One URL or one JSON object (`{"url": ..., "job_type": ...}`) a line; `-` reads standard input."""
+    """One URL or JSON object (`{"url": ..., "job_type": ...}`) per line; `-` reads standard input."""
 
     path: str | PathLike[str]
 
@@ -59,7 +58,7 @@ Seeds = Seed | Iterable[Seed] | Callable[[], Iterable[Seed]]
 
 
 def expand(route: "Route", seeds: Seeds) -> Iterator[Task]:
-    """The seeds of one route, in order; SpiderRefused names the one that cannot work."""
+    """The seeds of one route, in order; SpiderRefused names an invalid one."""
     for seed in _each(route, seeds):
         if isinstance(seed, FileSeeds):
             yield from _from_file(route, seed.path)
@@ -70,7 +69,7 @@ def expand(route: "Route", seeds: Seeds) -> Iterator[Task]:
 
 
 def written_urls(seeds: Seeds) -> list[str] | None:
-    """The URLs that stand in the code; None if some are only known when a file is read or a function called."""
+    """The URLs in the code; None if some come from a file or a function."""
     if isinstance(seeds, Seed):
         seeds = (seeds,)
     if not isinstance(seeds, list | tuple | set | frozenset):
@@ -87,7 +86,7 @@ def _each(route: "Route", seeds: Seeds) -> Iterable[Seed]:
     if isinstance(given, Seed):
         return (given,)
     if not isinstance(given, Iterable):
-        raise _refused(route, f"{shown(given)} is no list of seeds")
+        raise _refused(route, f"{shown(given)} is not a list of seeds")
     return given
 
 
@@ -95,7 +94,7 @@ def _task(route: "Route", seed: object, place: str) -> Task:
     try:
         if isinstance(seed, Task):
             return task_fields.task(seed if seed.route else msgspec.structs.replace(seed, route=route.name))
-        return route.task(seed)  # type: ignore[arg-type]  # whatever it is, the draft says what is wrong with it
+        return route.task(seed)  # type: ignore[arg-type]  # the draft checks its type
     except ValueError as error:
         raise _refused(route, f"{place}: {error}") from error
 
@@ -134,7 +133,7 @@ def _from_file(route: "Route", path: str | PathLike[str]) -> Iterator[Task]:
 
 
 def read_lines(route: "Route", lines: TextIO | Iterable[str], name: str) -> Iterator[Task]:
-    """Tasks of lines; blank ones and those that begin with # are skipped."""
+    """The tasks in these lines; blank lines and comments (#) are skipped."""
     for number, line in enumerate(lines, 1):
         line = line.strip()
         if not line or line.startswith("#"):
@@ -146,10 +145,7 @@ def read_lines(route: "Route", lines: TextIO | Iterable[str], name: str) -> Iter
 
 
 def parse_line(route: "Route", line: str, priority: int | None = None) -> Task:
-    """The task in a line that is not empty; ValueError says why there is none.
-
-    `priority` is for lines that do not say one; None takes the route's.
-    """
+    """The task in a non-empty line; ValueError says what is wrong. `priority`: the default, instead of the route's."""
     if not line.startswith("{"):
         return route.task(line) if priority is None else route.task(line, priority=priority)
     defaults = route.seed_defaults() | ({} if priority is None else {"priority": priority})

@@ -1,7 +1,4 @@
-"""What a CSS query found: as many matches as there are, none included.
-
-Nothing is searched before it is asked for, and `get()` stops at the first match: a handler mostly wants one value.
-"""
+"""The matches of a CSS query, evaluated lazily; `get()` stops at the first match."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,17 +6,17 @@ from typing import Any, TypeVar, overload
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from trotline.spider.css_query import EVERYTHING, Query, Want, parse
+from trotline.spider.css_query import EVERYTHING, Query, ResultKind, parse
 
 Scope = LexborNode | LexborHTMLParser
 Pattern = str | re.Pattern[str]
 T = TypeVar("T")
 
-_NODE, _TEXT, _DEEP_TEXT, _ATTR = Want.NODE, Want.TEXT, Want.DEEP_TEXT, Want.ATTR
+_NODE, _TEXT, _DEEP_TEXT, _ATTR = ResultKind.NODE, ResultKind.TEXT, ResultKind.DEEP_TEXT, ResultKind.ATTR
 
 
 def found(pattern: Pattern, text: str) -> Iterator[str]:
-    """What the pattern finds: its groups if it has any, else the whole of each match."""
+    """The groups of each match, or the whole match if the pattern has no groups."""
     for match in re.finditer(pattern, text):
         groups = match.groups()
         if groups:
@@ -29,7 +26,7 @@ def found(pattern: Pattern, text: str) -> Iterator[str]:
 
 
 class Selected:
-    """One match: a node, or a text or attribute value if the query asked for that."""
+    """One match: a node, or a text or attribute value."""
 
     __slots__ = ("_node", "_value")
 
@@ -42,7 +39,7 @@ class Selected:
         return Selection((self._node,) if self._value is None else (), parse(query))
 
     def get(self) -> str:
-        """The text or attribute value; the node's HTML if the query named neither."""
+        """The text or attribute value; else the node's HTML."""
         return self.html if self._value is None else self._value
 
     def getall(self) -> list[str]:
@@ -50,7 +47,7 @@ class Selected:
 
     @property
     def text(self) -> str:
-        """All text inside, without the white space around it."""
+        """All text inside, stripped."""
         return self._node.text().strip() if self._value is None else self._value.strip()
 
     @property
@@ -143,17 +140,17 @@ class Selection(Sequence[Selected]):
         return next((hit for value in self.getall() for hit in found(pattern, value)), None)
 
     def nodes(self) -> list[LexborNode]:
-        """The matching nodes of the parser underneath, for what this class does not do."""
+        """The matching selectolax nodes."""
         return [item._node for item in self._items] if self._items is not None else self._nodes()
 
     def _nodes(self) -> list[LexborNode]:
         query, scopes = self._query, self._scopes
         if query.want is _DEEP_TEXT and query.css == EVERYTHING:
-            # All text of the scope: no need to ask each node inside it for its own share.
+            # All text of the scope: no need to visit each node inside it.
             return [node for scope in scopes if (node := _node(scope)) is not None]
         if len(scopes) == 1 and not query.list:
             return scopes[0].css(query.css)
-        # Scopes can lie inside each other, and the engine repeats nodes that match twice.
+        # Scopes can be nested, and the engine repeats nodes that match twice.
         return list({node.mem_id: node for scope in scopes for node in scope.css(query.css)}.values())
 
     def _first(self) -> Selected | None:
@@ -201,7 +198,7 @@ def _node(scope: Scope) -> LexborNode | None:
 
 
 def _value(node: LexborNode, query: Query) -> str | None:
-    """The first value that the query asks of this node."""
+    """The first value of the query in this node."""
     want = query.want
     if want is _TEXT:
         child = node.first_child
@@ -219,7 +216,7 @@ def _value(node: LexborNode, query: Query) -> str | None:
 
 
 def _values(nodes: list[LexborNode], query: Query) -> Iterator[tuple[LexborNode, str]]:
-    """All values that the query asks of these nodes, with the node that each is of."""
+    """All values of the query in these nodes, each with its node."""
     if query.want is _TEXT:
         for node in nodes:
             child = node.first_child
@@ -229,7 +226,7 @@ def _values(nodes: list[LexborNode], query: Query) -> Iterator[tuple[LexborNode,
                     yield node, text
                 child = child.next
     elif query.want is _DEEP_TEXT:
-        # Matches can lie inside each other; their text is still there only once.
+        # Matches can be nested; their text is returned once.
         yield from {part.mem_id: (part, text) for node in nodes for part, text in _texts(node)}.values()
     else:
         for node in nodes:

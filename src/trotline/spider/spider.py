@@ -1,4 +1,4 @@
-"""A spider: a name, a pace, page handlers."""
+"""The Spider class: settings, page handlers (routes), seeds."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import timedelta
@@ -15,7 +15,7 @@ from trotline.model.task import NORMAL, Task
 from trotline.rules import content_types, redaction
 from trotline.rules.limit_cuts import own_limits
 from trotline.rules.scope import Scope
-from trotline.rules.secret_scope import Reach
+from trotline.rules.secret_scope import SecretScope
 from trotline.rules.task_fields import LEAST_PRIORITY, MOST_PRIORITY
 from trotline.rules.traps import TrapRules
 from trotline.rules.urls import Address, UrlRules
@@ -27,15 +27,15 @@ from trotline.spider.route import Handler, Key, Route
 from trotline.spider.seeds import RobotsSitemaps, Seeds, Sitemap, expand, written_urls
 
 _ANY = "*"
-"""As the only host: the crawl may go anywhere."""
+"""As a host: the crawl may go anywhere."""
 
 Validator = Callable[[Page], str | bool | None]
-"""Looks at a page and says that it is a block page: True, or why."""
+"""Returns True, or the reason, if a page is a block page."""
 Sitemaps = str | Sitemap | RobotsSitemaps | Iterable[str | Sitemap | RobotsSitemaps]
 
 
 class Spider:
-    """The author's code: a name, a pace, page handlers. Settings that cannot work are refused at once."""
+    """The author's code: a name, a pace, page handlers. Invalid settings are refused at once."""
 
     def __init__(
         self,
@@ -84,14 +84,14 @@ class Spider:
             redact=check.names("redact", redact),
             own_limits=own_limits(self.max_depth, self.limits, self.traps),
         )
-        """Which pace each lane gets, and what else a job keeps of the spider."""
+        """The rate limits of the lanes, and other settings that are stored with a job."""
         self.pool = check.text("pool", pool)
         self._scope = check.scope(hosts, include, exclude, self.max_depth)
         given = check.headers("headers", headers or {})
         self.headers = {n: v for n, v in given.items() if isinstance(v, str) and not redaction.is_secret_header(n)}
         """Sent with every request of this spider."""
         self.secret_headers = {name: _secret(value) for name, value in given.items() if name not in self.headers}
-        """Sent to the spider's own hosts alone (`reach`)."""
+        """Sent only to the spider's own hosts (`secret_scope`)."""
         self.cookies = {name: _secret(value) for name, value in check.headers("cookies", cookies or {}).items()}
         """The same: a cookie is often a session."""
         redaction.hide_keys(self.rules.redact)
@@ -100,10 +100,10 @@ class Spider:
         self.insecure_hosts = check.hosts("insecure_hosts", insecure_hosts)
         """Hosts whose certificates are not checked."""
         self.types = check.types("types", types)
-        """Content types that are read; others are dropped before their body."""
+        """Accepted content types; others are dropped before their body."""
         self.blocked = check.validators("blocked", blocked)
         self.schedule = check.schedule(schedule, timezone, overlap)
-        """When `trotline coordinate` starts a job by itself."""
+        """When `trotline coordinate` starts jobs."""
         self.routes: dict[str, Route] = {}
 
     @overload
@@ -139,10 +139,10 @@ class Spider:
     ) -> Route | Callable[[Handler], Route]:
         """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
 
-        `seeds`, `sitemap`: where the crawl starts. `key`: which field tells two records apart. `model`: what dicts
-        are checked against. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default.
-        `status`: statuses beside 2xx that the handler wants to see. `conditional`: on recrawls, ask only for pages that
-        have changed; those that have not keep their rows, and their links are not followed (for leaf pages).
+        `seeds`, `sitemap`: where the crawl starts. `key`: the field that identifies a record. `model`: validates
+        dicts. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default. `status`:
+        statuses besides 2xx that the handler gets. `conditional`: on recrawls use conditional requests; unchanged pages
+        keep their rows, and their links are not followed (for leaf pages).
         """
 
         def make(handler: Handler) -> Route:
@@ -173,7 +173,7 @@ class Spider:
         return route
 
     def route(self, name: str) -> Route:
-        """The route of that name; SpiderRefused says which there are."""
+        """The route of that name; SpiderRefused lists the existing ones."""
         found = self.routes.get(name)
         if found is None:
             known = ", ".join(self.routes) or "none"
@@ -181,15 +181,15 @@ class Spider:
         return found
 
     def seeds(self) -> Iterator[Task]:
-        """Task drafts, also those that read sitemaps, in the order in which they are written."""
+        """Task drafts, also of sitemaps, in the order of the code."""
         for route in self.routes.values():
             for seeds in route.seeds:
                 yield from expand(route, seeds)
 
     @property
     def scope(self) -> Scope:
-        """Which URLs belong to the crawl. Without `hosts`, the hosts of the seeds that stand in the code; if seeds
-        come from a file or a function, links stay on the host they were found on. `hosts=["*"]` lets go of both."""
+        """Which URLs belong to the crawl. Without `hosts`: the hosts of the seeds in the code; if seeds come from a
+        file or a function, links must stay on the host of their page. `hosts=["*"]` allows all."""
         if _ANY in self._scope.hosts:
             return msgspec.structs.replace(self._scope, hosts=())
         if self._scope.hosts:
@@ -198,29 +198,25 @@ class Spider:
         return msgspec.structs.replace(self._scope, hosts=hosts, same_host=not hosts)
 
     @property
-    def reach(self) -> Reach:
-        """Where headers that are secret, and cookies, may go; SpiderRefused if nobody can tell whose they are.
+    def secret_scope(self) -> SecretScope:
+        """The hosts to which secret headers and cookies are sent; SpiderRefused if they are unknown.
 
-        To `hosts`; without them, to the hosts of the seeds that stand in the code, and over https alone if all of
-        those are https.
+        `hosts`; without them, the hosts of the seeds in the code, and only over https if all of those are https.
         """
         if not self.secret_headers and not self.cookies:
-            return Reach()
+            return SecretScope()
         seeds = self._seed_addresses()
         hosts = frozenset(self._scope.hosts) or frozenset(address.lane for address in seeds or ())
         if not hosts or _ANY in hosts:
             what = ", ".join([*self.secret_headers, *(f"cookie {name}" for name in self.cookies)])
             raise SpiderRefused(
                 f"spider {self.name!r} has secrets ({what}) and does not say for which hosts",
-                hint='Name the hosts that they are for: hosts=["shop.example"]. Nobody else will get them.',
+                hint='Name the hosts that they are for: hosts=["shop.example"]. They are sent to no other host.',
             )
-        return Reach(hosts, secure=bool(seeds) and all(one.url.startswith("https:") for one in seeds or ()))
+        return SecretScope(hosts, secure=bool(seeds) and all(one.url.startswith("https:") for one in seeds or ()))
 
     def says_blocked(self, page: Page) -> str:
-        """Why the spider's own validators call this a block page; empty when they do not.
-
-        HandlerFailed if one of them raises: it is the author's code, as a handler is.
-        """
+        """Why the spider's own validators call this a block page; empty if they do not. HandlerFailed if one raises."""
         for validator in self.blocked:
             try:
                 said = validator(page)
@@ -241,7 +237,7 @@ class Spider:
             for seeds in route.seeds:
                 written = written_urls(seeds)
                 if written is None:
-                    # A file or a function may start anywhere: guessing hosts would silently drop its seeds.
+                    # A file or a function may give any host: guessing hosts would silently drop its seeds.
                     return None
                 found += [address for address in map(read_url, written) if isinstance(address, Address)]
         return found

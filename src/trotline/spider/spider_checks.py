@@ -1,4 +1,4 @@
-"""Settings of a spider, checked when it is made: what is wrong, of what, and what to write instead."""
+"""Validates the settings of a spider when it is created: what is wrong, and what to write instead."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -20,7 +20,7 @@ T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_HINT = "A name has 1 to 64 letters, digits, - or _."
 _BREAKS = re.compile(r"[\r\n\0\ud800-\udfff]")
-"""Line breaks, and halves of characters: neither can be sent in a header."""
+"""Line breaks and lone surrogates: neither can be sent in a header."""
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|[0-9a-f:]+")
 _USUAL_SLOWEST = Pace().slowest
 MOST_AT_ONCE = 10_000
@@ -44,7 +44,7 @@ def route_name(spider: str, given: Any) -> str:
 
 
 class Checks:
-    """The checks of one spider or route; its place stands in every message."""
+    """The checks of one spider or route, which every message names."""
 
     def __init__(self, place: str) -> None:
         self.place = place
@@ -54,8 +54,8 @@ class Checks:
 
     def number(self, field: str, given: Any, *, least: int, most: int | None = None) -> int:
         if not isinstance(given, int) or isinstance(given, bool) or not least <= given <= (most or given):
-            upto = "on" if most is None else f"to {most:,}"
-            raise self.refuse(f"{field} is {shown(given)}", f"Give a whole number from {least} {upto}.")
+            allowed = f">= {least}" if most is None else f"from {least} to {most:,}"
+            raise self.refuse(f"{field} is {shown(given)}", f"It must be an integer {allowed}.")
         return given
 
     def instance(self, field: str, given: Any, kind: type[T]) -> T:
@@ -72,11 +72,11 @@ class Checks:
         try:
             return Scope(hosts=hosts, include=include, exclude=exclude, max_depth=max_depth)
         except Exception as error:
-            # Also what somebody's own class raises when it is asked for its text.
+            # Classes of the author may raise anything.
             raise self.refuse(said(error), 'For example hosts=["shop.example"], include=[r"/product/"].') from error
 
     def headers(self, field: str, given: Any) -> dict[str, str | Secret]:
-        """Values may be secrets, so no message shows one."""
+        """Values may be secrets: messages do not show them."""
         if not isinstance(given, Mapping):
             raise self.refuse(f"{field} is a {type(given).__name__}", f'Give a dict: {field}={{"name": "value"}}.')
         for name, value in given.items():
@@ -95,11 +95,11 @@ class Checks:
         return tuple(one.lower() for one in names)
 
     def hosts(self, field: str, given: Any) -> frozenset[str]:
-        """Names of single hosts: no star, no port, no URL."""
+        """Host names without wildcard, port or scheme."""
         names = self.names(field, given)
         for name in names:
             if not _HOST.fullmatch(name):
-                raise self.refuse(f"{field} has {name!r}", f'Name each host for itself: {field}=["old.example"].')
+                raise self.refuse(f"{field} has {name!r}", f'Name each host alone: {field}=["old.example"].')
         return frozenset(names)
 
     def rate(self, field: str, given: Any) -> Rate:
@@ -116,7 +116,7 @@ class Checks:
         if isinstance(given, Pace):
             return given
         rate = self.rate(field, given)
-        # Whoever asks for less than the usual slowest must not be sped up by it.
+        # A rate below the default of `slowest` lowers that, too.
         usual = min(_USUAL_SLOWEST, rate, key=lambda one: one.per_second)
         least = usual if slowest is None else self.rate("slowest", slowest)
         if least.per_second > rate.per_second:
@@ -190,7 +190,7 @@ class Checks:
             hint = f'For example {field}=["text/html", "application/pdf"], or {field}="*" for everything.'
             raise self.refuse(f"{field}: {error}", hint) from error
         if not named:
-            raise self.refuse(f"{field} names nothing", "Leave it out for pages, or name what you read.")
+            raise self.refuse(f"{field} is empty", "Leave it out for pages, or list the types that you read.")
         return named
 
     def statuses(self, given: Any) -> frozenset[int]:

@@ -1,4 +1,4 @@
-"""Tasks as authors write them: drafts, which the gate completes."""
+"""Task drafts: tasks as authors create them, which the gate completes."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -29,7 +29,7 @@ JSON = "application/json"
 
 
 class Draft(TypedDict, total=False):
-    """What a task can be given beside its URL."""
+    """The optional fields of a task."""
 
     priority: int
     """Smaller goes sooner: SOON, NORMAL, LATER."""
@@ -40,19 +40,19 @@ class Draft(TypedDict, total=False):
     headers: Pairs
     body: bytes | str
     form: Mapping[str, Any]
-    """Sent as a form; the method is POST unless said otherwise."""
+    """Sent as a form; the default method is POST."""
     json: Any
-    """Sent as JSON; the method is POST unless said otherwise."""
+    """Sent as JSON; the default method is POST."""
     session: str
-    """Whose cookies travel with it."""
+    """The session whose cookies are sent."""
     chain: str
     """Tasks of one chain run one after another."""
     meta: dict[str, Any]
-    """Carried along; `page.meta` in the handler."""
+    """`page.meta` in the handler."""
     not_before: Moment | datetime
     retries: int
     lane: str
-    """The politeness bucket; the host by default."""
+    """The rate-limit bucket; the host by default."""
     pool: str
     site: str
 
@@ -75,7 +75,7 @@ def draft(url: str, route: str, fields: Mapping[str, Any]) -> Task:
         elif check is None:
             request = _known(name)
         elif type(value) is int and name == "priority" and LEAST_PRIORITY <= value <= MOST_PRIORITY:
-            # A listing makes a hundred of these, and this is what nearly all of them are given.
+            # Fast path: a listing creates a hundred tasks, nearly all with a plain priority.
             given[name] = value
         else:
             given[name] = checked(f"a task's {name}", value, check)
@@ -93,7 +93,7 @@ def _absolute(url: Any) -> str:
     if isinstance(url, str) and str.strip(url)[:8].lower().startswith(("http://", "https://")):
         return str.strip(url)
     hint = "page.task(href) and page.follow(query) take relative ones" if isinstance(url, str) else "a task needs text"
-    raise ValueError(f"{shown(url)} is no absolute http(s) URL; {hint}")
+    raise ValueError(f"{shown(url)} is not an absolute http(s) URL; {hint}")
 
 
 def _request(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _encoded(name: str, value: Any) -> tuple[Any, str]:
         try:
             return msgspec.json.encode(value), JSON
         except Exception as error:
-            # Also what somebody's own class raises when it is asked for its fields.
+            # Classes of the author may raise anything.
             raise TypeError(f"a task's json is {shown(value)}; give plain values ({said(error)})") from error
     return value.encode() if isinstance(value, str) else value, ""
 
@@ -155,7 +155,7 @@ def _form(value: Any) -> bytes:
 
 
 def _no_secrets(field: str, pairs: Iterable[tuple[str, Any]]) -> None:
-    """A task is written to the frontier's file, where a secret has no business."""
+    """Tasks are stored in the frontier: secrets must not be."""
     for name, value in pairs:
         if isinstance(value, Secret):
             raise TypeError(

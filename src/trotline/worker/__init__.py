@@ -1,1 +1,1 @@
-"""The story of one page; slots, group commit, heartbeat, supervisor, shutdown."""
+"""The worker: visits, slots, group commit, heartbeat, supervisor, shutdown."""

@@ -1,4 +1,4 @@
-"""Async handlers, step by step: what one of them does between two waits is its own page's doing."""
+"""Runs async handlers with a timeout, and marks the page while one of their steps runs."""
 
 import asyncio
 import contextlib
@@ -13,13 +13,13 @@ from trotline.spider.harvest import HandlerFailed
 T = TypeVar("T")
 
 AGAIN: Seconds = 1.0
-"""A handler that goes on after it was cancelled is cancelled again after this."""
+"""Interval between cancellations of a handler that ignores them."""
 CANCELS = 5
 """Cancellations that a handler may ignore before it is closed."""
 
 
 class Deadline:
-    """Cancels the current task when its time is up. Costs one timer; sync handlers need none: `parse` ends them."""
+    """Cancels the current task after a timeout. Sync handlers need none: the parse budget ends them."""
 
     def __init__(self, after: Seconds) -> None:
         self._after = after
@@ -32,7 +32,7 @@ class Deadline:
 
     @property
     def passed(self) -> bool:
-        """Is it the time that ended the task, and not a stop from outside?"""
+        """Was the task ended by this timeout, and not by a cancellation from outside?"""
         return self.cancels > 0 and not self._task.cancelling()
 
     def __enter__(self) -> "Deadline":
@@ -63,8 +63,8 @@ async def in_time(
     begin: Callable[[], None] = _nothing,
     end: Callable[[], None] = _nothing,
 ) -> T:
-    """Await an async handler for at most `limit`. Without it one that waits for ever would hold its slot for ever: the
-    heartbeat keeps its lease."""
+    """Await an async handler for at most `limit`; without a limit it could hold its slot for ever, as the heartbeat
+    keeps its lease."""
     try:
         with Deadline(limit) as deadline:
             return await each_step(reading, begin, end, lambda: deadline.ignored)
@@ -83,9 +83,9 @@ def each_step(
 ) -> Generator[Any, Any, T]:
     """Await `coroutine` with `begin` before and `end` after each of its steps.
 
-    Other pages are read while it waits, so it must not stand in the marker then; but if it blocks the loop, crashes or
-    eats the memory in one of its steps, it does. `closes` is asked when an exception is thrown in: if true, the
-    coroutine is not run any further.
+    Other pages are parsed while it awaits, so the marker must name it only during its own steps, in which it may block
+    the loop, crash or exhaust the memory. `closes` is called when an exception is thrown in: if it returns True, the
+    coroutine is closed.
     """
     step: Callable[[], Any] = partial(coroutine.send, None)
     while True:
@@ -104,7 +104,7 @@ def each_step(
             raise
         except BaseException as error:
             if closes():
-                # RuntimeError: it ignores this, too.
+                # RuntimeError: it ignores GeneratorExit, too.
                 with contextlib.suppress(RuntimeError):
                     coroutine.close()
                 raise

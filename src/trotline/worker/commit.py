@@ -32,48 +32,48 @@ from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
-from trotline.worker.finished_visit import Visit, buried_for_defect, without
-from trotline.worker.policy import Policy
-from trotline.worker.tools import Tools
+from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
+from trotline.worker.parts import WorkerParts
+from trotline.worker.policy import WorkerPolicy
 
 log = logging.getLogger("trotline.commit")
 
 _FIRST_WAIT: Seconds = 0.5
 _LONGEST_WAIT: Seconds = 3.0
-"""A server that is back is used within seconds, however long it was away."""
+"""The maximum backoff: a server that is back is used within seconds."""
 _BEFORE_LAST_TRY: Seconds = 0.5
-"""An unexpected error may pass by itself (a connection that was reset): a page is not buried for that."""
+"""An unexpected error may be temporary (a connection that was reset): a page is not buried for that."""
 MOST_DEFECTS = 20
-"""Pages in a row that may be buried for a defect of storing or settling. After so many it is not the pages."""
+"""Consecutive pages that may be buried for errors in storing or settling. After that the pages are not the cause."""
 
 
 class Committer:
     """Takes finished visits; `run` stores and settles them until `close`."""
 
-    def __init__(self, worker: str, tools: Tools, policy: Policy, held: set[int]) -> None:
-        """`held`: tokens of leases that are not settled; those that are go out of it."""
+    def __init__(self, worker: str, parts: WorkerParts, policy: WorkerPolicy, held: set[int]) -> None:
+        """`held`: tokens of unsettled leases; settled ones are removed from it."""
         self._worker = worker
         self._held = held
-        self._tools = tools
+        self._parts = parts
         self._policy = policy
-        self._waiting: deque[Visit] = deque()
+        self._waiting: deque[FinishedVisit] = deque()
         self._some = asyncio.Event()
         self._enough = asyncio.Event()
-        """A batch is full, somebody starves, or there is no more to come: no reason to wait for company."""
+        """Commit now: a batch is full, slots are idle, or the worker is closing."""
         self._starving = False
         self._closing = False
         self.room = asyncio.Event()
-        """Set while leasing may go on."""
+        """Set while leasing may continue; cleared for backpressure."""
         self.room.set()
-        self._patience = storage_patience.Patience(policy.storage_patience)
+        self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
         self._defects = 0
-        """Pages in a row that were buried because storing or settling them met a defect."""
+        """Consecutive pages buried for errors in storing or settling."""
         self.stale = 0
-        """Settles that were refused: somebody else has those tasks now."""
-        self.trouble = ""
-        """Why the batch in hand is not stored yet; empty when all is well."""
+        """Settles that were refused: another worker has those leases now."""
+        self.error = ""
+        """Why the current batch is not stored yet."""
 
-    def add(self, visit: Visit) -> None:
+    def add(self, visit: FinishedVisit) -> None:
         self._waiting.append(visit)
         self._some.set()
         if self._starving or len(self._waiting) >= self._policy.batch:
@@ -83,16 +83,16 @@ class Committer:
 
     @property
     def held_back(self) -> str:
-        """Why leasing stopped, for the progress line; empty when it did not."""
-        if self.trouble:
-            return self.trouble
+        """Why leasing stopped, for the progress line; empty if it did not."""
+        if self.error:
+            return self.error
         if not self.room.is_set():
             return f"sink is slow: {len(self._waiting)} visits wait to be stored"
         return ""
 
     def starve(self, starving: bool) -> None:
-        """Is there a free slot and nothing to lease? Then finished visits must not linger: they hold places in
-        their lanes, and the links they found are what there is to do next."""
+        """Slots are idle and nothing can be leased: commit at once, as the batch holds places in its lanes and the next
+        links to visit."""
         self._starving = starving
         if starving and self._waiting:
             self._enough.set()
@@ -106,7 +106,7 @@ class Committer:
     async def run(self) -> None:
         while True:
             await self._some.wait()
-            await self._wait_for_company()
+            await self._wait_for_batch()
             if not self._waiting:
                 if self._closing:
                     return
@@ -114,49 +114,50 @@ class Committer:
                 continue
             await self._commit(self._next_batch())
 
-    async def _wait_for_company(self) -> None:
+    async def _wait_for_batch(self) -> None:
         if len(self._waiting) < self._policy.batch and not self._starving and not self._closing:
             self._enough.clear()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._policy.commit_every):
                     await self._enough.wait()
 
-    def _next_batch(self) -> list[Visit]:
+    def _next_batch(self) -> list[FinishedVisit]:
         count = min(len(self._waiting), 4 * self._policy.batch)
         return [self._waiting.popleft() for _ in range(count)]
 
-    async def _commit(self, batch: list[Visit]) -> None:
+    async def _commit(self, batch: list[FinishedVisit]) -> None:
         await self._settle(await self._stored(batch))
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
 
-    async def _stored(self, batch: list[Visit], *, last: bool = False) -> list[Visit]:
-        """The batch as it was stored. If storing it meets a defect, visit by visit: one page pays, and not the crew.
-        `last`: a single visit that is buried if it fails again."""
+    async def _stored(self, batch: list[FinishedVisit], *, last: bool = False) -> list[FinishedVisit]:
+        """The batch as it was stored. After an unexpected error, visit by visit, so that only the page that causes it
+        is lost. `last`: a single visit that is buried if it fails again."""
         try:
             return await self._store(batch)
         except SinkError:
-            # Gone, or waited for long enough. No page is to blame.
+            # The sink is gone, or the retries are used up: not caused by a page.
             raise
         except Exception as error:
             log.error("store.failed %s", redaction.text(traceback.format_exc()))
             if last:
-                # Not even its line for the ledger: that may be what cannot be stored.
-                return [self._culprit(batch[0], error)]
+                # Without its ledger row: that may be what cannot be stored.
+                return [self._bury(batch[0], error)]
         if len(batch) == 1:
             await asyncio.sleep(_BEFORE_LAST_TRY)
             return await self._stored(batch, last=True)
         return [stored for visit in batch for stored in await self._stored([visit])]
 
-    async def _store(self, batch: list[Visit]) -> list[Visit]:
-        """The batch as it was stored: without the records that can never be, which are reported with their page."""
+    async def _store(self, batch: list[FinishedVisit]) -> list[FinishedVisit]:
+        """Write with retries. Returns the batch without records that the sink rejects, which are reported with their
+        page."""
         wait = _FIRST_WAIT
         while True:
             stored = self._to_store(batch)
             if not any(stored):
                 return batch
             try:
-                await self._tools.sink.write(*stored)
+                await self._parts.sink.write(*stored)
             except SinkGone:
                 raise
             except SinkError as error:
@@ -166,26 +167,26 @@ class Committer:
                 else:
                     wait = await self._wait_for("sink", error, wait)
             else:
-                self._all_is_well()
+                self._recovered()
                 return batch
 
-    def _to_store(self, batch: list[Visit]) -> tuple[list[Record], list[VisitRow]]:
+    def _to_store(self, batch: list[FinishedVisit]) -> tuple[list[Record], list[VisitRow]]:
         records = [record for visit in batch for record in visit.records]
-        if not self._policy.visits or not self._tools.sink.keeps_visits:
+        if not self._policy.visits or not self._parts.sink.keeps_visits:
             return records, []
-        return records, [line for visit in batch for line in visit.lines(self._tools.job, self._worker)]
+        return records, [line for visit in batch for line in visit.lines(self._parts.job, self._worker)]
 
-    async def _settle(self, batch: list[Visit], *, last: bool = False) -> None:
-        """As `_stored`: visit by visit after a defect, and each once more."""
+    async def _settle(self, batch: list[FinishedVisit], *, last: bool = False) -> None:
+        """As `_stored`: visit by visit after an unexpected error, and each once more."""
         try:
             return await self._settle_all(batch)
         except (FrontierGone, FrontierUnreachable):
-            # Its rows are stored. There is nothing left that could be told, or waited for any longer.
+            # The rows are stored; the frontier will not answer any more.
             raise
         except Exception as error:
             log.error("settle.failed %s", redaction.text(traceback.format_exc()))
             if last:
-                return await self._settle_all([self._culprit(batch[0], error)], grave=True)
+                return await self._settle_all([self._bury(batch[0], error)], grave=True)
         if len(batch) == 1:
             await asyncio.sleep(_BEFORE_LAST_TRY)
             await self._settle(batch, last=True)
@@ -193,28 +194,28 @@ class Committer:
             for visit in batch:
                 await self._settle([visit])
 
-    def _culprit(self, visit: Visit, error: Exception) -> Visit:
-        """What is left of a visit that cannot be stored or settled: its grave. Whoever meets a defect with page after
-        page, and never anything else, does not bury them all: it is not the pages, and they are worth another try."""
+    def _bury(self, visit: FinishedVisit, error: Exception) -> FinishedVisit:
+        """The visit as a graveyard entry, if it cannot be stored or settled. Raises after many such pages in a row:
+        then the pages are not the cause, and they are retried."""
         self._defects += 1
         if self._defects > MOST_DEFECTS:
             raise error
         return buried_for_defect(visit.lease, error, visit.request)
 
-    async def _settle_all(self, batch: list[Visit], *, grave: bool = False) -> None:
+    async def _settle_all(self, batch: list[FinishedVisit], *, grave: bool = False) -> None:
         settlements = [visit.settlement() for visit in batch]
         wait = _FIRST_WAIT
         while True:
-            generation = self._tools.frontier.generation
+            generation = self._parts.frontier.generation
             try:
-                answers = await self._tools.frontier.settle(self._worker, settlements)
+                answers = await self._parts.frontier.settle(self._worker, settlements)
             except FrontierError as error:
-                # Whoever answers with an error is not away: something in this batch may be what it cannot take.
+                # An error reply means that the server is reachable: something in this batch may be invalid.
                 if isinstance(error, FrontierGone) or not (grave or isinstance(error, FrontierUnreachable)):
                     raise
                 wait = await self._wait_for("frontier", error, wait)
             else:
-                self._all_is_well()
+                self._recovered()
                 break
         self._held.difference_update(visit.lease.token for visit in batch)
         if any(isinstance(visit.outcome, Done) for visit in batch):
@@ -222,38 +223,38 @@ class Committer:
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
         for visit in accepted:
-            if visit.noticed:
-                self._tools.noticing.confirm(visit.noticed)
-        if generation == self._tools.frontier.generation:
+            if visit.field_facts:
+                self._parts.field_stats.confirm(visit.field_facts)
+        if generation == self._parts.frontier.generation:
             for visit in accepted:
-                self._tools.gate.confirm(visit.sifted.tasks)
-        if self._tools.validators is not None:
-            await self._remember(self._tools.validators, [visit.seen for visit in accepted if visit.seen])
+                self._parts.gate.confirm(visit.links.tasks)
+        if self._parts.validators is not None:
+            await self._remember(self._parts.validators, [visit.seen for visit in accepted if visit.seen])
 
     async def _remember(self, validators: Validators, seen: list[tuple[int, Validator]]) -> None:
-        """Only now. If pages were remembered before their settle and the worker died in between, the second visit would
-        be answered "unchanged", without a body: the page's links, and what else was not settled, would be lost."""
+        """Only after the settle. If the worker died between the two, the second visit would be answered 304 without a
+        body, and everything of the page that was not settled would be lost."""
         try:
             await validators.remember(seen)
         except ValidatorsError as error:
-            # They are fetched whole next time, and that is all.
+            # Harmless: the pages are fetched in full next time.
             log.warning("validators.away %s", error.what)
 
-    def _all_is_well(self) -> None:
-        self.trouble = ""
-        self._patience.renew()
+    def _recovered(self) -> None:
+        self.error = ""
+        self._deadline.renew()
 
     async def _wait_for(self, what: str, error: FrontierError | SinkError, wait: Seconds) -> Seconds:
-        """The place is away: nothing is lost, the batch stays in hand, leasing stops. A server is waited for without
-        end, a file of this machine as long as `storage_patience`: then the error is raised."""
-        self.trouble = f"{what} is away: {error.what}"
+        """Retry with backoff: the batch is kept and leasing stops. Servers are retried without end, local files for
+        `storage_patience`; then the error is raised."""
+        self.error = f"{what} is away: {error.what}"
         if isinstance(error, (FrontierFileFails, SinkFileFails)):
-            left = self._patience.left(asyncio.get_running_loop().time())
+            left = self._deadline.left(asyncio.get_running_loop().time())
             if not left:
                 raise type(error)(
-                    storage_patience.used_up(error.what, self._patience.longest), hint=error.hint
+                    storage_patience.expired(error.what, self._deadline.longest), hint=error.hint
                 ) from error
-            self.trouble += f"; {storage_patience.told(left)}"
+            self.error += f"; {storage_patience.countdown(left)}"
         self.room.clear()
-        await asyncio.sleep(wait * (0.5 + 0.5 * self._tools.chance.random()))
+        await asyncio.sleep(wait * (0.5 + 0.5 * self._parts.chance.random()))
         return min(_LONGEST_WAIT, wait * 2)

@@ -1,7 +1,7 @@
-"""What an author wants to be warned of: fields that are always empty, and selectors that never match.
+"""Statistics for warnings to the author: fields that are always empty, and selectors that never match.
 
-Each fact is told once, with the settlement of the page that showed it, and so is known of the whole fleet. After the
-first pages there is nothing left to be told, and looking costs a comparison of names per record.
+Each fact is reported once, as a counter in the settlement of the page that showed it, and so is known of the whole
+fleet. After the first pages nothing new is found, and the cost is a comparison of names per record.
 """
 
 from collections.abc import Collection, Sequence
@@ -12,43 +12,45 @@ from trotline.model.record import Record
 from trotline.rules.warnings import FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, POOL_MISSING, label
 
 MOST_FIELDS = 100
-"""Fields of one job that are looked at: facts are counters, of which a job has few."""
+"""Fields of one job that are checked: facts are counters, and their number is limited."""
 
 _LONGEST_POOL = 60
 
 
-class Noticing:
+class FieldStats:
     def __init__(self) -> None:
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._settled: dict[str, set[str]] = {}
-        """Kind -> fields that were filled once: nothing more to be learnt about them."""
+        """Kind -> fields that were filled once: not checked any more."""
         self._labels: set[str] = set()
         self._pool = False
-        """One pool is told: that is enough to look into it."""
+        """A missing pool was reported; one is enough."""
 
-    def look(self, route: str, records: Sequence[Record], follows: Sequence[Follow], pool: str = "") -> tuple[str, ...]:
-        """Facts of one page that were not told yet. `pool`: that its task names; there are none yet."""
+    def facts(
+        self, route: str, records: Sequence[Record], follows: Sequence[Follow], pool: str = ""
+    ) -> tuple[str, ...]:
+        """New facts of one page. `pool`: the proxy pool that its task names; pools do not exist yet."""
         facts: dict[str, None] = {}
         if pool and not self._pool:
             facts[POOL_MISSING + pool[:_LONGEST_POOL]] = None
         for record in records:
             settled = self._settled.get(record.kind)
             if settled is None or not record.data.keys() <= settled:
-                self._look_at(record, settled or set(), facts)
+                self._check(record, settled or set(), facts)
         for follow in follows:
-            # What an author builds by hand may hold anything.
+            # A Follow that an author builds by hand may have values of any type.
             if type(follow.query) is str and follow.query:
                 fact = (FOLLOW_MATCHED if follow.urls else FOLLOW_EMPTY) + label(route, follow.query)
-                if fact not in self._told:
+                if fact not in self._reported:
                     facts[fact] = None
         return tuple(facts)
 
     def confirm(self, facts: Collection[str]) -> None:
-        """The frontier has counted them. Not sooner: a fact that was lost with its settlement would never be told."""
-        self._told.update(facts)
+        """The frontier has counted them. Not sooner: a fact lost with its settlement would never be reported."""
+        self._reported.update(facts)
         self._pool = self._pool or any(fact.startswith(POOL_MISSING) for fact in facts)
 
-    def _look_at(self, record: Record, settled: set[str], facts: dict[str, None]) -> None:
+    def _check(self, record: Record, settled: set[str], facts: dict[str, None]) -> None:
         for name, value in record.data.items():
             if name in settled:
                 continue
@@ -59,14 +61,14 @@ class Noticing:
                     continue
                 self._labels.add(field)
             if _is_empty(value):
-                if FIELD_EMPTY + field not in self._told:
+                if FIELD_EMPTY + field not in self._reported:
                     facts[FIELD_EMPTY + field] = None
-            elif FIELD_FILLED + field in self._told:
+            elif FIELD_FILLED + field in self._reported:
                 self._settled.setdefault(record.kind, set()).add(name)
             else:
                 facts[FIELD_FILLED + field] = None
 
 
 def _is_empty(value: Any) -> bool:
-    """Zero and False are values; nothing, white space and empty lists are none."""
+    """None, white space and empty containers are empty; 0 and False are not."""
     return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})

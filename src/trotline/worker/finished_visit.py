@@ -1,4 +1,4 @@
-"""A visit that is over: what is to be stored, admitted and settled for it, and its line for the ledger."""
+"""A finished visit: its records, new tasks, settlement, and its rows for the ledger."""
 
 import traceback
 from collections import Counter
@@ -7,7 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
-from trotline.frontier.gate_result import CutLink, Sifted
+from trotline.frontier.gate_result import CutLink, GateResult
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import BYTES
 from trotline.model.lease import LaneNews, Lease, Reject, Settlement
@@ -17,7 +17,7 @@ from trotline.model.row import whole
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
-from trotline.model.verdict import Verdict
+from trotline.model.verdict import Kind, Verdict
 from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules import redaction
 from trotline.rules.limit_cuts import is_cut
@@ -26,52 +26,56 @@ from trotline.spider.records import text_of
 
 _READ = Done()
 _NAMES: dict[type, str] = {Done: "done", Retry: "retry", Snooze: "snooze", Bury: "bury"}
-_Told = TypeVar("_Told", bound=msgspec.Struct)
+_Texts = TypeVar("_Texts", bound=msgspec.Struct)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of a visit, for the ledger: empty if none was sent."""
+    """The HTTP request of a visit, for the ledger; empty if none was sent."""
 
     verdict: str = ""
     status: int = 0
     took: Seconds = 0.0
     size: int = 0
     wire: int = 0
-    """Bytes of the body as they travelled."""
+    """Bytes of the body before decompression."""
     moved_to: str = ""
     proxy: str = ""
 
 
 _NOT_SENT = Request()
+MISSED_START = "missed its start time"
+"""The next start times of the lane are reserved for others, so the task is queued again."""
+RATE_LIMITED = "lane was rate limited"
+STOPPING = "worker is stopping"
 LONGEST_REASON = 500
-LONGEST_STORY = 8_000
-"""Characters of a traceback in a grave; its end says most."""
+LONGEST_TRACEBACK = 8_000
+"""Characters of a traceback in the graveyard; the last ones are kept."""
 
 
-class Visit(msgspec.Struct, frozen=True, kw_only=True):
-    """A lease that ended, with all that is to be stored and admitted for it."""
+class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease with its outcome, and everything to be stored and admitted for it."""
 
     lease: Lease
     outcome: Outcome
     records: list[Record] = []
-    sifted: Sifted = msgspec.field(default_factory=Sifted)
+    links: GateResult = msgspec.field(default_factory=GateResult)
     rejects: list[Reject] = []
-    noticed: tuple[str, ...] = ()
-    """Facts about fields and selectors that are new to this process; see `noticing`."""
+    field_facts: tuple[str, ...] = ()
+    """New facts about fields and selectors; see `field_stats`."""
     news: LaneNews | None = None
     seen: tuple[int, Validator] | None = None
-    """What to ask with when the page is visited again; to be remembered after the settle was accepted."""
+    """ETag or Last-Modified of the page, for conditional requests; stored after the settle was accepted."""
     request: Request = _NOT_SENT
 
     def lines(self, job: str, worker: str) -> list[VisitRow]:
-        """The visit, and the links on its page that a limit or a trap left out."""
+        """The row of the visit, and those of its links that a limit or a trap rule dropped."""
         visit = self.line(job, worker)
-        return [visit, *(self._cut(visit, link) for link in self.sifted.cut)] if self.sifted.cut else [visit]
+        return [visit, *(self._cut(visit, link) for link in self.links.cut)] if self.links.cut else [visit]
 
     def _cut(self, visit: VisitRow, link: CutLink) -> VisitRow:
         return VisitRow(
             job=visit.job,
-            # It has no lease; with the moment of its page its own number names it.
+            # It has no lease: its fingerprint and the time of its page identify it.
             token=link.fingerprint,
             site=visit.site,
             url=redaction.url(link.url),
@@ -88,7 +92,7 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def line(self, job: str, worker: str) -> VisitRow:
-        """The visit as the ledger keeps it: without what must not be shown."""
+        """The visit as a ledger row, with secrets redacted."""
         lease, task, request, outcome = self.lease, self.lease.task, self.request, self.outcome
         return VisitRow(
             job=job,
@@ -108,24 +112,24 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             status=request.status,
             took=request.took,
             size=request.size,
-            # The spider's own word ("blocked") weighs more than the status.
+            # The verdict of the spider's own check ("blocked") precedes the one of the response.
             verdict=self.news.kind.value if self.news is not None else request.verdict,
             outcome=_NAMES[type(outcome)],
             why=redaction.text(whole(outcome.why), about=task) if outcome.why else "",
             records=len(self.records),
-            children=len(self.sifted.tasks),
+            children=len(self.links.tasks),
             moved_to=redaction.text(whole(request.moved_to)) if request.moved_to else "",
         )
 
     def settlement(self) -> Settlement:
         return Settlement(
             lease=self.lease,
-            outcome=self.outcome if self.outcome == _READ else _tellable(self.outcome, self.lease.task),
-            children=tuple(self.sifted.tasks),
-            rejects=tuple(_tellable(reject, self.lease.task) for reject in self.rejects),
+            outcome=self.outcome if self.outcome == _READ else _redacted(self.outcome, self.lease.task),
+            children=tuple(self.links.tasks),
+            rejects=tuple(_redacted(reject, self.lease.task) for reject in self.rejects),
             news=self.news,
             tallies=self._tallies(),
-            examples=self._examples() if self.sifted.examples or isinstance(self.outcome, Bury) else {},
+            examples=self._examples() if self.links.examples or isinstance(self.outcome, Bury) else {},
         )
 
     def _tallies(self) -> dict[str, int]:
@@ -134,32 +138,31 @@ class Visit(msgspec.Struct, frozen=True, kw_only=True):
             tallies[BYTES] = self.request.wire
         if self.records:
             tallies["records"] = len(self.records)
-        if self.sifted.known:
-            tallies["links known"] = self.sifted.known
-        for why, count in self.sifted.refused.items():
+        if self.links.known:
+            tallies["links known"] = self.links.known
+        for why, count in self.links.refused.items():
             tallies[f"links refused: {why}"] = count
-        if self.sifted.alike:
-            tallies[self.sifted.alike] = 1
-        for fact in self.noticed:
+        if self.links.alike:
+            tallies[self.links.alike] = 1
+        for fact in self.field_facts:
             tallies[fact] = 1
         return tallies
 
     def _examples(self) -> dict[str, str]:
-        sifted, task = self.sifted, self.lease.task
-        found = {
-            name if name == sifted.alike else f"links refused: {name}": url for name, url in sifted.examples.items()
-        }
+        links, task = self.links, self.lease.task
+        found = {name if name == links.alike else f"links refused: {name}": url for name, url in links.examples.items()}
         if isinstance(self.outcome, Bury) and is_cut(name := f"dead: {self.outcome.why}"):
             found[name] = task.url
         return {name: redaction.text(whole(url), about=task) for name, url in found.items()}
 
 
-def without(batch: Sequence[Visit], rejected: Mapping[int, str]) -> list[Visit]:
-    """The batch without the records that the sink can never store: place among all records -> why.
+def without(batch: Sequence[FinishedVisit], rejected: Mapping[int, str]) -> list[FinishedVisit]:
+    """The batch without the records that the sink rejects (`rejected`: index among all records -> why).
 
-    Each is reported with its page. Such a page is not vouched for: its handler may be mended, and the page read again.
+    Each is reported with its page, whose validators are not stored: it is fetched in full again after its handler is
+    fixed.
     """
-    left: list[Visit] = []
+    left: list[FinishedVisit] = []
     start = 0
     for visit in batch:
         end = start + len(visit.records)
@@ -169,7 +172,7 @@ def without(batch: Sequence[Visit], rejected: Mapping[int, str]) -> list[Visit]:
     return left
 
 
-def _without(visit: Visit, bad: Mapping[int, str]) -> Visit:
+def _without(visit: FinishedVisit, bad: Mapping[int, str]) -> FinishedVisit:
     return msgspec.structs.replace(
         visit,
         records=[record for place, record in enumerate(visit.records) if place not in bad],
@@ -182,18 +185,23 @@ def _reject(record: Record, why: str) -> Reject:
     return Reject(record.kind, f"refused by the sink: {why}", text_of(record.data))
 
 
-def buried_for_defect(lease: Lease, error: BaseException, request: Request = _NOT_SENT) -> Visit:
-    """A defect of ours: the page's grave says what and where, and nothing else of the visit is kept."""
-    story = "".join(traceback.format_exception(error))[-LONGEST_STORY:]
-    return Visit(
+def returned(lease: Lease, why: str) -> FinishedVisit:
+    """A lease that did not start: it waits again, and no attempt is counted."""
+    return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why=why))
+
+
+def buried_for_defect(lease: Lease, error: BaseException, request: Request = _NOT_SENT) -> FinishedVisit:
+    """A visit that failed for a bug in Trotline: buried with the traceback, nothing else of it is kept."""
+    detail = "".join(traceback.format_exception(error))[-LONGEST_TRACEBACK:]
+    return FinishedVisit(
         lease=lease,
-        outcome=Bury(why=f"defect: {type(error).__name__}: {said(error)[:LONGEST_REASON]}", detail=story),
+        outcome=Bury(why=f"defect: {type(error).__name__}: {said(error)[:LONGEST_REASON]}", detail=detail),
         request=request,
     )
 
 
 def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Request:
-    """What the ledger keeps of a request that was sent."""
+    """What the ledger stores of a request that was sent."""
     if isinstance(answer, Failure):
         return Request(verdict=verdict.kind.value, took=took, proxy=answer.proxy)
     return Request(
@@ -207,11 +215,18 @@ def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Req
     )
 
 
-def _tellable(told: _Told, task: Task) -> _Told:
-    """Reasons and rejects quote pages and URLs: what must not be shown is not stored with them, and half a surrogate
-    pair has no form in which it could be."""
-    texts = {name: getattr(told, name) for name in told.__struct_fields__}
+def lane_news(verdict: Verdict, took: Seconds, *, delay: Seconds, robots: bool) -> LaneNews | None:
+    """Feedback for the lane's rate limit; None after an unknown host name or a failure of the proxy, which say nothing
+    about its load. `delay`: the Crawl-delay, if `robots` is known."""
+    if verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final):
+        return None
+    return LaneNews(verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay, robots=robots)
+
+
+def _redacted(value: _Texts, task: Task) -> _Texts:
+    """Its texts redacted, as they may quote pages and URLs, and without lone surrogates, which cannot be encoded."""
+    texts = {name: getattr(value, name) for name in value.__struct_fields__}
     return msgspec.structs.replace(
-        told,
+        value,
         **{name: redaction.text(whole(text), about=task) for name, text in texts.items() if isinstance(text, str)},
     )

@@ -14,26 +14,26 @@ class WorkerSettings(msgspec.Struct, frozen=True, kw_only=True):
     slots: int = 16
     """Concurrent visits of one process."""
     prefetch: int | None = None
-    """Tasks that a process holds ready beyond its slots; None: as many as its speed asks for."""
+    """Leases that a process holds beyond its slots; None: by its speed."""
     grace: Seconds = 30.0
     """After a stop, visits in flight may take this long to finish."""
     storage_patience: Seconds = 600.0
-    """How long a local file that cannot be written (a full disk) is waited for."""
+    """How long writes to a local file are retried (full disk)."""
     memory: int = 1024 * MIB
-    """Bytes that one worker process may use."""
+    """Memory limit of one worker process, in bytes."""
     visits: bool = True
-    """A line in the ledger for every visit, where the sink keeps one."""
+    """Write a ledger row for every visit, if the sink has a ledger."""
 
 
-class Policy(WorkerSettings, frozen=True, kw_only=True):
+class WorkerPolicy(WorkerSettings, frozen=True, kw_only=True):
     max_pages: int | None = None
-    """Stop leasing after so many."""
+    """Stop leasing after this many."""
     batch: int = 64
     """Visits per commit, and leases per call."""
     commit_every: Seconds = 0.05
-    """A finished visit waits at most this long for company."""
+    """A finished visit waits at most this long for its batch to fill."""
     backlog: int = 512
-    """Finished visits that may wait to be stored before leasing stops: the backpressure."""
+    """Backpressure: leasing stops while more finished visits wait to be stored."""
 
     @classmethod
     def of(cls, settings: WorkerSettings, *, max_pages: int | None = None) -> Self:

@@ -1,7 +1,6 @@
-"""The built-in route that reads sitemaps: a file is a task like any page.
+"""The built-in route for sitemaps: a sitemap file is a task like any page (decision 073).
 
-So it waits for its moment in the lane of its host, is tried again when the host is away, survives a crash, and is
-parsed in a process with a memory cap that is replaced if the file brings it down (decision 073).
+So it is paced in the lane of its host, retried, survives a crash, and is parsed in a child process with a memory limit.
 """
 
 import asyncio
@@ -13,9 +12,9 @@ from itertools import islice
 import msgspec
 
 from trotline.frontier.gate import Gate
-from trotline.frontier.gate_result import Sifted
+from trotline.frontier.gate_result import GateResult
 from trotline.model.answer import CUT_SHORT, Answer, Failure
-from trotline.model.lease import LaneNews, Lease
+from trotline.model.lease import Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.sitemap_seed import ROUTE, SitemapSeed
@@ -23,24 +22,24 @@ from trotline.model.task import LATER, Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redirects, retries
-from trotline.rules.sitemaps import DEPTH, FILES, ROBOTS, Sitemap, cut_at, named_in_robots, parse
+from trotline.rules.sitemaps import DEPTH, FILES, ROBOTS, SitemapFile, cut_at, named_in_robots, parse
 from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
-from trotline.worker.finished_visit import Visit, request_of
-from trotline.worker.tools import Tools
+from trotline.worker.finished_visit import FinishedVisit, lane_news, request_of
+from trotline.worker.parts import WorkerParts
 
 _SLICE = 500
-"""URLs that go through the gate before other visits have a turn."""
+"""URLs that pass the gate before the event loop runs other visits."""
 OTHER_HOST = "sitemap: URL of another host"
 NOT_WEB = "sitemap: not an http(s) URL"
 NOT_WANTED = "sitemap: URL does not match"
-"""The seed's own `match` leaves it out."""
+"""Refused by the seed's own `match`."""
 EMPTY = "sitemap: lists no URL"
 
 Marked = Callable[[Lease], AbstractContextManager[None]]
-"""While it lasts, the supervisor knows which task this process is busy with."""
+"""Marks the task for the supervisor while the context lasts."""
 
 
 def is_for(task: Task) -> bool:
@@ -48,49 +47,41 @@ def is_for(task: Task) -> bool:
 
 
 class SitemapVisitor:
-    """Visits sitemaps for one spider; what they list goes through the gate as seeds do."""
+    """Visits sitemaps for one spider; the URLs in them pass the gate like seeds."""
 
-    def __init__(self, spider: Spider, tools: Tools, marked: Marked) -> None:
+    def __init__(self, spider: Spider, parts: WorkerParts, marked: Marked) -> None:
         self._spider = spider
         self._limits = spider.limits or Limits()
-        self._tools = tools
+        self._parts = parts
         self._marked = marked
 
-    async def visit(self, lease: Lease, delay: Seconds) -> Visit:
-        """`delay`: robots.txt asks for so much between two starts."""
+    async def visit(self, lease: Lease, delay: Seconds) -> FinishedVisit:
+        """`delay`: the Crawl-delay of robots.txt."""
         task = lease.task
         try:
             seed = SitemapSeed.of(task.meta)
             wants = _wants(seed)
         except (ValueError, re.error) as error:
-            return Visit(lease=lease, outcome=Bury(why="sitemap: its task cannot be read", detail=str(error)))
+            return FinishedVisit(lease=lease, outcome=Bury(why="sitemap: its task cannot be read", detail=str(error)))
         route = self._spider.routes.get(seed.route)
         if route is None:
-            return Visit(lease=lease, outcome=Bury(why=f"handler: no route {seed.route!r}"))
+            return FinishedVisit(lease=lease, outcome=Bury(why=f"handler: no route {seed.route!r}"))
         most = self._limits.robots if seed.robots else self._limits.sitemap
         clock = asyncio.get_running_loop().time
         started = clock()
-        answer = await self._tools.fetcher.fetch_start(task, most)
+        answer = await self._parts.fetcher.fetch_start(task, most)
         took = clock() - started
         with self._marked(lease):
             verdict = judge(task, answer, limits=self._limits, now=lease.leased_at)
-        news = LaneNews(
-            kind=verdict.kind,
-            took=took,
-            rest=verdict.retry_after or 0.0,
-            interval=delay,
-            robots=self._tools.robots is not None,
-        )
         if verdict.kind is Kind.OK and isinstance(answer, Answer):
-            outcome, sifted = await self._read(lease, seed, answer, _Pages(route, wants, self._tools.gate))
+            outcome, links = await self._read(lease, seed, answer, _Pages(route, wants, self._parts.gate))
         else:
-            outcome, sifted = self._failed(lease, answer, verdict), Sifted()
-        silent = verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final)
-        return Visit(
+            outcome, links = self._failed(lease, answer, verdict), GateResult()
+        return FinishedVisit(
             lease=lease,
             outcome=outcome,
-            sifted=sifted,
-            news=None if silent else news,
+            links=links,
+            news=lane_news(verdict, took, delay=delay, robots=self._parts.robots is not None),
             request=request_of(answer, verdict, took),
         )
 
@@ -102,26 +93,28 @@ class SitemapVisitor:
             return Snooze(
                 wait=0.0, why="moved", task=redirects.moved(lease.task, answer.status, address.url, address.lane)
             )
-        outcome = retries.plan(lease.task, verdict, self._tools.chance)
-        # A page that is gone is no news; a list of pages that is gone is a part of the crawl that will be missing.
+        outcome = retries.plan(lease.task, verdict, self._parts.chance)
+        # A missing page is skipped; a missing sitemap means that a part of the site is not crawled, so it is buried.
         return Bury(why=outcome.why) if isinstance(outcome, Done) else outcome
 
-    async def _read(self, lease: Lease, seed: SitemapSeed, answer: Answer, pages: "_Pages") -> tuple[Outcome, Sifted]:
-        sifted, url = Sifted(), lease.task.url
+    async def _read(
+        self, lease: Lease, seed: SitemapSeed, answer: Answer, pages: "_Pages"
+    ) -> tuple[Outcome, GateResult]:
+        links, url = GateResult(), lease.task.url
         with self._marked(lease):
             found = _parsed(seed, answer, self._limits)
             children = self._children(seed, found, lease.task)
-            _report(sifted, found, url)
-        await pages.sift(found, seed.host, lease, sifted, self._marked)
-        # A sitemap may be kept where the spider reads no pages.
-        sifted.add(self._tools.gate.seeds(children, lease.leased_at, scoped=False))
+            _report(links, found, url)
+        await pages.filter(found, seed.host, lease, links, self._marked)
+        # A sitemap may be on a host that is out of scope.
+        links.add(self._parts.gate.seeds(children, lease.leased_at, scoped=False))
         if not found.entries and not found.children and (seed.robots or found.notes or found.cuts):
-            nothing = "robots.txt names none" if seed.robots else "nothing could be read from it"
-            return Bury(why=f"sitemap: {nothing}", detail="; ".join([*found.notes, *found.cuts])[:500]), sifted
-        return Done(why="" if found.entries or found.children else EMPTY), sifted
+            nothing = "robots.txt lists none" if seed.robots else "nothing could be read from it"
+            return Bury(why=f"sitemap: {nothing}", detail="; ".join([*found.notes, *found.cuts])[:500]), links
+        return Done(why="" if found.entries or found.children else EMPTY), links
 
-    def _children(self, seed: SitemapSeed, found: Sitemap, parent: Task) -> list[Task]:
-        """The files below this one, each with its share of those that may be read."""
+    def _children(self, seed: SitemapSeed, found: SitemapFile, parent: Task) -> list[Task]:
+        """Tasks for the files that this one lists, each with its share of the limit on files."""
         limits = self._limits
         budget = limits.sitemap_files - 1 if seed.files < 0 else seed.files
         level = seed.level if seed.robots else seed.level + 1
@@ -144,40 +137,39 @@ class SitemapVisitor:
 
 
 class _Pages:
-    """Makes tasks of the URLs that a seed wants."""
+    """Makes tasks of the URLs that match a seed."""
 
     def __init__(self, route: Route, wants: Callable[[str], bool], gate: Gate) -> None:
         self._route = route
         self._wants = wants
         self._gate = gate
 
-    async def sift(self, found: Sitemap, host: str, lease: Lease, sifted: Sifted, marked: Marked) -> None:
-        """In slices: 50,000 URLs take a second, and other visits wait meanwhile."""
+    async def filter(self, found: SitemapFile, host: str, lease: Lease, links: GateResult, marked: Marked) -> None:
+        """In slices: 50,000 URLs take a second, which would block other visits."""
         seen: set[int] = set()
         urls = (entry.url for entry in found.entries)
         while some := list(islice(urls, _SLICE)):
-            # The author's own pattern may never come back from a URL.
+            # The author's own pattern may backtrack without end.
             with marked(lease):
-                drafts = list(self._drafts(some, host, lease.task, sifted))
+                drafts = list(self._drafts(some, host, lease.task, links))
             new = self._gate.seeds(drafts, lease.leased_at)
             new.tasks = [task for task in new.tasks if task.fingerprint not in seen]
             seen |= {task.fingerprint for task in new.tasks}
-            sifted.add(new)
+            links.add(new)
             await asyncio.sleep(0)
 
-    def _drafts(self, urls: Iterable[str], host: str, parent: Task, sifted: Sifted) -> Iterator[Task]:
+    def _drafts(self, urls: Iterable[str], host: str, parent: Task, links: GateResult) -> Iterator[Task]:
         own = tuple(f"{scheme}://{www}{host}/" for scheme in ("https", "http") for www in ("", "www."))
         for url in urls:
             if not url.startswith(own) and bare_host(url) != host:
-                sifted.refuse(OTHER_HOST)
-                sifted.examples.setdefault(OTHER_HOST, url)
+                links.refuse(OTHER_HOST, example=url)
             elif not self._wants(url):
-                sifted.refuse(NOT_WANTED)
+                links.refuse(NOT_WANTED)
             else:
                 yield msgspec.structs.replace(self._route.task(url), parent=parent.url, site=parent.site)
 
 
-def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> Sitemap:
+def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> SitemapFile:
     if seed.robots:
         found = named_in_robots(answer.body, answer.url, limits)
         if any(note.startswith(CUT_SHORT) for note in answer.notes):
@@ -192,13 +184,11 @@ def _parsed(seed: SitemapSeed, answer: Answer, limits: Limits) -> Sitemap:
     return found
 
 
-def _report(sifted: Sifted, found: Sitemap, url: str) -> None:
+def _report(links: GateResult, found: SitemapFile, url: str) -> None:
     for what, cut in found.cuts.items():
-        sifted.refuse(what, cut.count)
-        sifted.examples.setdefault(what, cut.example or url)
+        links.refuse(what, cut.count, cut.example or url)
     if found.dropped:
-        sifted.refuse(NOT_WEB, found.dropped)
-        sifted.examples.setdefault(NOT_WEB, url)
+        links.refuse(NOT_WEB, found.dropped, url)
 
 
 def _wants(seed: SitemapSeed) -> Callable[[str], bool]:
@@ -209,6 +199,6 @@ def _wants(seed: SitemapSeed) -> Callable[[str], bool]:
 
 
 def bare_host(url: str) -> str:
-    """www.shop.example and shop.example are one site to everybody but DNS."""
+    """The host without "www."."""
     address = read(url)
     return address.host.removeprefix("www.") if isinstance(address, Address) else ""

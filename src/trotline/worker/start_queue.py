@@ -1,4 +1,4 @@
-"""Leases that wait for their moment."""
+"""A queue of leases that wait for their reserved start time."""
 
 import asyncio
 import heapq
@@ -9,11 +9,12 @@ from trotline.model.lease import Lease
 from trotline.model.time import Seconds
 
 _REPLIES = 64
-"""Replies of which the quickest is the measure; not all of them, or a frontier whose clock was set would look late."""
+"""The quickest of this many replies is the baseline of the delay; older ones are dropped, as the frontier's clock may
+have been set."""
 
 
-class Starts:
-    """Hands leases to slots when their moment has come. A lease that waits blocks no slot."""
+class StartQueue:
+    """Gives leases to slots at their start time. A waiting lease blocks no slot."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -24,9 +25,9 @@ class Starts:
         self._offsets: deque[Seconds] = deque(maxlen=_REPLIES)
 
     def add(self, leases: list[Lease]) -> None:
-        """Leases that arrived just now: moments count from here; how long they were under way goes off their slack."""
+        """Leases that arrived just now: start times count from here; the delay of the reply reduces their slack."""
         now = self._loop.time()
-        late = self._under_way(leases, now)
+        late = self._delays(leases, now)
         for lease in leases:
             latest = now + lease.start_in + lease.slack - late[lease.asked_at]
             if lease.start_in <= 0:
@@ -37,14 +38,14 @@ class Starts:
         self._wind()
 
     async def next(self) -> tuple[Lease, Seconds]:
-        """The next lease that may start, and the latest moment at which it may."""
+        """The next lease that may start, and the latest time at which it may."""
         return await self._ready.get()
 
     def __len__(self) -> int:
         return len(self._heap) + self._ready.qsize()
 
     def clear(self) -> list[Lease]:
-        """Those that did not start; they never will here."""
+        """Remove and return all leases that did not start."""
         waiting = [lease for _, _, lease, _ in sorted(self._heap)]
         self._heap.clear()
         ready = []
@@ -56,7 +57,7 @@ class Starts:
         return ready + waiting
 
     def take(self, lane: str) -> list[Lease]:
-        """Those of a lane that did not start; they never will here."""
+        """Remove and return the leases of a lane that did not start."""
         taken = [lease for _, _, lease, _ in self._heap if lease.task.lane == lane]
         if taken:
             self._heap = [entry for entry in self._heap if entry[2].task.lane != lane]
@@ -70,14 +71,14 @@ class Starts:
                 self._ready.put_nowait(entry)
         return taken
 
-    def _under_way(self, leases: list[Lease], now: Seconds) -> dict[Seconds, Seconds]:
-        """How long the replies took, by when they were asked for. A process that was frozen finds replies that are long
-        out of date: its moments have passed. The frontier's clock and ours need not agree: the quickest of the replies
-        before these is what one takes, and none took longer than since it was asked for."""
+    def _delays(self, leases: list[Lease], now: Seconds) -> dict[Seconds, Seconds]:
+        """Request time -> how long the reply took. A process that was suspended finds outdated replies, whose start
+        times have passed. The frontier's clock and ours may differ: delays are relative to the quickest earlier reply,
+        and at most the time since the request."""
         replies = {lease.asked_at: lease for lease in leases}
         quickest = min(self._offsets, default=-inf)
         for asked_at, lease in replies.items():
-            # A reply that took longer than the slack is no measure for others.
+            # A reply that took longer than the slack does not count as a baseline.
             self._offsets.append(min(now, asked_at + lease.slack) - lease.leased_at)
         return {
             asked_at: max(0.0, min(now - lease.leased_at - quickest, now - asked_at))

@@ -1,11 +1,10 @@
-"""A worker is a supervisor and its children: page content is hostile, and native parsers do crash.
+"""The supervisor of a worker's child processes: page content is hostile, and native parsers do crash.
 
-The supervisor keeps the children's heartbeat, so a busy event loop never loses its leases. It kills a child that
-reads one page for longer than the parse budget, restarts whatever dies, and gives the dead child's leases
-back at once: none of its other pages pays for the guilty one. Without a suspect, every lease of a hung child counts a
-death, so that the crash loop ends. Where a page has hung, the next child that reads one for
-long is relieved: another takes its place before it is known whether it hangs. A child that has slowly grown towards
-its memory cap is asked to finish, and replaced.
+It sends the children's heartbeats, so a busy event loop never loses its leases. It kills a child that parses one page
+for longer than the parse budget, restarts children that die, and returns their leases at once: only the suspected page
+counts a kill. Without a suspect every lease of a hung child counts a death, so that a crash loop ends. Once a page has
+hung, a child that parses slowly is relieved: a replacement starts before it is known whether it hangs. A child that has
+grown close to its memory limit is stopped gracefully and replaced.
 """
 
 import asyncio
@@ -24,23 +23,23 @@ from trotline.model.time import Seconds
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.rules import kill_reasons
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
-from trotline.worker.awake_clock import Waking
+from trotline.worker.awake_clock import AwakeClock
 from trotline.worker.marker import Marker
 
 log = logging.getLogger("trotline.supervisor")
 
 WATCH: Seconds = 0.5
-"""How often the children's markers are looked at."""
+"""Interval at which the children's markers are read."""
 LOOP_SILENCE: Seconds = 5.0
-"""Beyond the parse budget: a child whose event loop has not turned for that much longer hangs outside of any page."""
+"""A child whose event loop has been blocked for the parse budget and this hangs outside of any page."""
 RELIEF: Seconds = 1.0
-"""Once a page has hung: a child that reads one page for so long (or for half of the parse budget) is relieved."""
+"""Once a page has hung: a child that parses one page for this long (or half of the parse budget) is relieved."""
 GROWN = 0.75
-"""Share of its memory cap from which on a child is replaced when it has finished what it is at."""
+"""Share of its memory limit at which a child is replaced."""
 GROWN_UP: Seconds = 60.0
-"""A child that is large from its first minute on is a large spider, and another would be no smaller."""
+"""Younger children are not replaced: a child that is large at once has a large spider, and so would its replacement."""
 CRASHES = 8
-"""That many deaths within CRASH_WINDOW with no page to blame: something else is wrong, and restarts do not mend it."""
+"""Circuit breaker: after this many deaths within CRASH_WINDOW without a suspected page the supervisor gives up."""
 CRASH_WINDOW: Seconds = 30.0
 
 
@@ -50,12 +49,12 @@ class Child(Protocol):
     name: str
     marker: Marker
     status: str
-    """What it said last: why it is held back, or nothing."""
+    """Its last status line: why it is held back, or empty."""
 
     async def wait(self) -> int: ...
 
     def resident(self) -> int:
-        """Bytes of memory it uses now; 0 if nobody can tell."""
+        """Resident memory in bytes; 0 if unknown."""
         ...
 
     def stop(self) -> None:
@@ -65,17 +64,17 @@ class Child(Protocol):
     def kill(self) -> None: ...
 
 
-class Deaths(msgspec.Struct):
-    """What the supervisor had to do."""
+class SupervisorStats(msgspec.Struct):
+    """Counters."""
 
     restarts: int = 0
     unexplained: int = 0
-    """Children that died with no suspect in their marker."""
+    """Children that died without a suspected page."""
     hung: int = 0
     grown: int = 0
-    """Children that were replaced because they had grown large."""
+    """Children replaced for their memory."""
     relieved: int = 0
-    """Children whose place was taken while they were reading a page."""
+    """Children replaced while they parsed a page."""
 
 
 class Supervisor:
@@ -102,11 +101,11 @@ class Supervisor:
         self._grace = grace
         self._memory = memory
         self._evidence = evidence
-        """The pattern of a kept body's path, with {} for its name."""
+        """Path of a saved body, with {} for its name."""
         self._about = about
-        """What operators are told of a child."""
+        """Details of a child for operators, sent with its heartbeat."""
         self._relieve = relieve
-        """May there be another child in a place while the last one is still there?"""
+        """May a replacement start before the old child has ended?"""
         self._children: dict[str, Child] = {}
         self._endings: set[asyncio.Task[int]] = set()
         self._relieved: dict[str, asyncio.Event] = {}
@@ -115,13 +114,13 @@ class Supervisor:
         self._hung: set[str] = set()
         self._born: dict[str, Seconds] = {}
         self._asked: set[str] = set()
-        """Who was asked to finish. A child that is asked twice ends at once."""
+        """Children that were asked to finish. A second SIGTERM would end them at once."""
         self._crashes: deque[Seconds] = deque(maxlen=CRASHES)
-        self.deaths = Deaths()
+        self.stats = SupervisorStats()
         self.failure = ""
         """Why the supervisor gave up; empty if it did not."""
         self.advice = ""
-        """What to do next, unless the failure says it."""
+        """What to do next, unless `failure` says it."""
 
     @property
     def children(self) -> list[Child]:
@@ -151,7 +150,7 @@ class Supervisor:
             await asyncio.gather(*rest, return_exceptions=True)
 
     async def _keep(self, place: int) -> None:
-        """One place, and the children that live in it one after another. One that is relieved goes a little later."""
+        """Keep one child running. A relieved child may still run while its replacement does."""
         while not self._stopping.is_set():
             child = await self._spawn(place)
             self._children[child.name] = child
@@ -160,7 +159,7 @@ class Supervisor:
             if self._stopping.is_set():
                 self._ask_to_finish(child)
             await self._beat_for(child)
-            ending = asyncio.create_task(self._see_out(child))
+            ending = asyncio.create_task(self._wait_for(child))
             self._endings.add(ending)
             ending.add_done_callback(self._endings.discard)
             waiting = asyncio.ensure_future(relieved.wait())
@@ -169,15 +168,15 @@ class Supervisor:
             if ending.done() and ending.result() == FINISHED:
                 return
 
-    async def _see_out(self, child: Child) -> int:
-        code = await self._outlast(child)
+    async def _wait_for(self, child: Child) -> int:
+        code = await self._exit_code(child)
         del self._children[child.name], self._born[child.name], self._relieved[child.name]
         if code not in (FINISHED, STOPPED):
-            await self._bury_child(child, code)
+            await self._handle_death(child, code)
         return code
 
-    async def _outlast(self, child: Child) -> int:
-        """The child's exit code; after a stop it has the grace time, and a little more to say goodbye."""
+    async def _exit_code(self, child: Child) -> int:
+        """The child's exit code; after a stop it is killed when the grace time and 5 s more have passed."""
         waiting = asyncio.ensure_future(child.wait())
         stopping = asyncio.ensure_future(self._stopping.wait())
         await asyncio.wait([waiting, stopping], return_when=asyncio.FIRST_COMPLETED)
@@ -188,12 +187,12 @@ class Supervisor:
                 child.kill()
         return await waiting
 
-    async def _bury_child(self, child: Child, code: int) -> None:
-        # Whoever stops us twice kills whatever page is just being read: that page did nothing.
+    async def _handle_death(self, child: Child, code: int) -> None:
+        # A second stop kills children while they parse: those pages are not suspects.
         guilty = None if self._hurried else child.marker.suspect
         if not self._stopping.is_set() and code not in (GAVE_UP, FAILED):
             log.warning("a worker process ended (%s) and was replaced", kill_reasons.ending(code))
-        self.deaths.restarts += 1
+        self.stats.restarts += 1
         mute = guilty is None and code not in (FAILED, GAVE_UP)
         if mute and not self._stopping.is_set() and self._may_come_again(child):
             # No leave(): the missing heartbeat returns its leases after DEAD_AFTER and counts a death for each (F5), so
@@ -214,8 +213,8 @@ class Supervisor:
     def _may_come_again(self, child: Child) -> bool:
         """Is one of its leases the likely cause, although no suspect is marked? A single crash may be an operator's
         `kill`; a blocked event loop, or a second crash, will repeat as long as its task is leased again."""
-        self.deaths.unexplained += 1
-        return child.name in self._hung or self.deaths.unexplained > 1
+        self.stats.unexplained += 1
+        return child.name in self._hung or self.stats.unexplained > 1
 
     async def _give_back(self, child: Child, code: int, guilty: int | None) -> None:
         robots, kept = child.marker.suspects_robots, child.marker.evidence
@@ -226,10 +225,10 @@ class Supervisor:
         try:
             await self._frontier.leave(child.name, guilty, why, detail)
         except FrontierError as error:
-            # Nothing is lost: without a heartbeat its leases go back a little later.
+            # Nothing is lost: without a heartbeat its leases are returned a little later.
             log.warning("leave.failed name=%s %s", child.name, error.what)
 
-    def _give_up(self, why: str, advice: str = "What is stored is stored; the same command goes on.") -> None:
+    def _give_up(self, why: str, advice: str = "Stored rows are safe; run the same command to continue.") -> None:
         if not self.failure:
             self.failure, self.advice = why, advice
         if not self._stopping.is_set():
@@ -250,18 +249,18 @@ class Supervisor:
             self._outage.hear("")
 
     async def _watch(self) -> None:
-        """Kill children that hang: one page for too long, or a loop that does not turn at all. Replace the grown."""
-        # A child's loop and ours read the same clock of this host.
-        waking = Waking(_now(), 1.5 * WATCH)
+        """Kill children that hang: in one page, or with a blocked event loop. Replace those that have grown."""
+        # A child's loop and ours use the same clock of this host.
+        awake = AwakeClock(_now(), 1.5 * WATCH)
         while True:
             await asyncio.sleep(WATCH)
-            waking.look(_now())
+            awake.tick(_now())
             for child in self.children:
                 if child.name in self._hung:
                     continue
                 since, alive_at = child.marker.reading_since, child.marker.alive_at
-                reading = waking.lasts(f"{child.name} reads", since) if since is not None else 0.0
-                silent = waking.lasts(f"{child.name} is silent", alive_at) if alive_at else 0.0
+                reading = awake.lasts(f"{child.name} reads", since) if since is not None else 0.0
+                silent = awake.lasts(f"{child.name} is silent", alive_at) if alive_at else 0.0
                 if reading > self._parse:
                     log.warning("child.hangs name=%s reading one page for %.0f s", child.name, reading)
                 elif silent > self._parse + LOOP_SILENCE:
@@ -271,30 +270,30 @@ class Supervisor:
                     self._replace_if_grown(child)
                     continue
                 self._hung.add(child.name)
-                self.deaths.hung += 1
+                self.stats.hung += 1
                 child.kill()
 
     def _replace_if_grown(self, child: Child) -> None:
-        """Handlers that remember too much grow page by page. None of these pages is to blame, so none is killed."""
+        """Handlers that leak memory grow page by page: no page is the suspect, so the child is stopped gracefully."""
         if child.name in self._asked or self._stopping.is_set() or _now() - self._born[child.name] < GROWN_UP:
             return
         if child.resident() < GROWN * self._memory:
             return
         log.warning("child.grown name=%s uses %d MiB and is replaced", child.name, child.resident() // MIB)
-        self.deaths.grown += 1
+        self.stats.grown += 1
         self._ask_to_finish(child)
 
     def _relieve_if_slow(self, child: Child, reading: Seconds) -> None:
-        """It may hang. Its place is taken now, and not when its budget is used up: until then the crawl would stand.
+        """It may hang: start a replacement before its parse budget is used up, or the crawl would stall until then.
 
-        Only where a page has hung before: pages that take seconds to read are nothing unusual for some spiders.
+        Only if a page has hung before: some spiders need seconds for every page.
         """
-        if not (self._relieve and self.deaths.hung) or reading < min(RELIEF, self._parse / 2):
+        if not (self._relieve and self.stats.hung) or reading < min(RELIEF, self._parse / 2):
             return
         if child.name in self._asked or len(self._children) >= 2 * self._count:
             return
         log.warning("child.relieved name=%s has been reading one page for %.1f s", child.name, reading)
-        self.deaths.relieved += 1
+        self.stats.relieved += 1
         self._ask_to_finish(child)
         self._relieved[child.name].set()
 

@@ -1,4 +1,4 @@
-"""A worker: leases, slots that visit pages, and a committer behind them."""
+"""A worker: leases tasks, visits pages in concurrent slots, and commits the results."""
 
 import asyncio
 import contextlib
@@ -15,38 +15,45 @@ from trotline.model.verdict import Kind
 from trotline.rules import redaction, storage_patience
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
-from trotline.worker.finished_visit import Visit, buried_for_defect
-from trotline.worker.last_failure import Setbacks
-from trotline.worker.policy import Policy
-from trotline.worker.start_queue import Starts
-from trotline.worker.tools import Tools
+from trotline.worker.finished_visit import (
+    MISSED_START,
+    RATE_LIMITED,
+    STOPPING,
+    FinishedVisit,
+    buried_for_defect,
+    returned,
+)
+from trotline.worker.last_failure import RetryStatus
+from trotline.worker.parts import WorkerParts
+from trotline.worker.policy import WorkerPolicy
+from trotline.worker.start_queue import StartQueue
 from trotline.worker.visit import Visitor
 
 log = logging.getLogger("trotline.worker")
 
 LEASE_WAIT: Seconds = 1.0
-"""How long one call for leases may wait for work."""
+"""How long one `lease` call may wait for work (long polling)."""
 GATHER: Seconds = 0.005
-"""A free slot waits this long for others, so that one call brings work for all of them."""
+"""A free slot waits this long for others, so that one call leases for all of them."""
 HOLDS_EVERY: Seconds = 10.0
-"""How often the frontier is told which leases we know of."""
+"""Interval at which the frontier gets the list of our leases."""
 AHEAD: Seconds = 0.1
-"""Leases are fetched this much ahead of the slots that will take them."""
+"""Prefetch: leases are requested this long before slots become free."""
 
 
 class Worker:
     """Visits pages of one job until it is finished, `stop` is called, or `max_pages` is reached."""
 
-    def __init__(self, name: str, spider: Spider, tools: Tools, policy: Policy) -> None:
+    def __init__(self, name: str, spider: Spider, parts: WorkerParts, policy: WorkerPolicy) -> None:
         self.name = name
-        self._tools = tools
+        self._parts = parts
         self._policy = policy
-        self._visitor = Visitor(spider, tools)
+        self._visitor = Visitor(spider, parts)
         self._held: set[int] = set()
-        """Tokens of the leases that are not settled yet."""
+        """Tokens of unsettled leases."""
         self._generation = 0
         self._told_held_at = float("-inf")
-        self._committer = Committer(name, tools, policy, self._held)
+        self._committer = Committer(name, parts, policy, self._held)
         self._stopping = asyncio.Event()
         self._slot_free = asyncio.Event()
         self._busy = 0
@@ -55,36 +62,36 @@ class Worker:
         self._rate = 0.0
         self._away = ""
         self._outage = OutageLog(log)
-        self._patience = storage_patience.Patience(policy.storage_patience)
-        self._setbacks = Setbacks()
+        self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
+        self._retry_status = RetryStatus()
 
     @property
     def held_back(self) -> str:
         return self._committer.held_back or self._away or self._waits_for()
 
     def _waits_for(self) -> str:
-        """The next try: of anything if nothing else is under way, of a seed in any case."""
-        if not self._setbacks:
+        """The next retry: of any task if the worker is idle, of a seed in any case."""
+        if not self._retry_status:
             return ""
-        idle = not self._busy and not len(self._starts)
-        return self._setbacks.told(asyncio.get_running_loop().time(), idle=idle)
+        idle = not self._busy and not len(self._start_queue)
+        return self._retry_status.text(asyncio.get_running_loop().time(), idle=idle)
 
     @property
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
     def stop(self) -> None:
-        """Lease no more; finish what is in flight within the grace time; give back the rest."""
+        """Graceful shutdown: stop leasing, finish visits in flight within the grace time, return the other leases."""
         self._stopping.set()
 
     async def run(self) -> None:
-        self._starts = Starts()
+        self._start_queue = StartQueue()
         committing = asyncio.create_task(self._committer.run())
         feeding = asyncio.create_task(self._feed())
         helpers = [asyncio.create_task(self._slot()) for _ in range(self._policy.slots)]
         helpers += [feeding, asyncio.create_task(self._measure()), asyncio.create_task(self._stop_feeding(feeding))]
         try:
-            # A committer that ends before it was closed has met a defect: nothing could be stored any more.
+            # A committer that ends before it was closed has failed: nothing can be stored any more.
             await asyncio.wait([feeding, committing], return_when=asyncio.FIRST_COMPLETED)
             if committing.done():
                 committing.result()
@@ -96,40 +103,40 @@ class Worker:
             await committing
         finally:
             await _end([*helpers, committing])
-        # A server that cannot be told takes back what we still hold when it hears nothing more of us.
+        # If the server is unreachable, it returns our leases when our heartbeat stops.
         with contextlib.suppress(FrontierUnreachable):
-            await self._tools.frontier.leave(self.name)
+            await self._parts.frontier.leave(self.name)
 
     async def _stop_feeding(self, feeding: "asyncio.Task[None]") -> None:
         await self._stopping.wait()
         feeding.cancel()
 
     async def _finish(self) -> None:
-        """Let the visits in flight end; after a stop only those that do so in time."""
+        """Wait for the visits in flight; after a stop for at most the grace time."""
         idle = asyncio.create_task(self._idle())
         stopping = asyncio.create_task(self._stopping.wait())
         await asyncio.wait([idle, stopping], return_when=asyncio.FIRST_COMPLETED)
         if self._stopping.is_set():
-            for lease in self._starts.clear():
-                # At once, and not when we leave: what is in flight may take as long as the grace time.
-                self._committer.add(self._visitor.handed_back(lease))
+            for lease in self._start_queue.clear():
+                # At once, and not at the end: visits in flight may take the whole grace time.
+                self._committer.add(returned(lease, STOPPING))
             self._slot_free.set()
             await asyncio.wait([idle], timeout=self._policy.grace)
         await _end([idle, stopping])
 
     async def _idle(self) -> None:
-        while self._busy or len(self._starts):
+        while self._busy or len(self._start_queue):
             self._slot_free.clear()
             await self._slot_free.wait()
 
     # Leasing
 
     async def _feed(self) -> None:
-        while not self.stopping and ((budget := self._budget()) > 0 or self._busy or len(self._starts)):
+        while not self.stopping and ((budget := self._budget()) > 0 or self._busy or len(self._start_queue)):
             await self._committer.room.wait()
             room = min(budget, self._room())
             if room <= 0:
-                # Also at the limit: a lease that misses its moment was no page, and another takes its place.
+                # Also at `max_pages`: a lease that misses its start time does not count, and is replaced.
                 self._slot_free.clear()
                 await self._slot_free.wait()
                 continue
@@ -142,7 +149,7 @@ class Worker:
                 return
             self._leased += len(leases)
             self._held.update(lease.token for lease in leases)
-            self._starts.add(leases)
+            self._start_queue.add(leases)
 
     async def _lease_or_starve(self, limit: int) -> list[Lease]:
         leases = await self._lease(limit, 0.0)
@@ -156,47 +163,47 @@ class Worker:
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
-            leases = await self._tools.frontier.lease(self.name, limit, wait)
+            leases = await self._parts.frontier.lease(self.name, limit, wait)
         except FrontierGone:
             raise
         except FrontierError as error:
             self._outage.hear(error.what)
             self._away = f"frontier is away: {error.what}{self._ends_in(error)}"
-            await asyncio.sleep(1.0 + self._tools.chance.random())
+            await asyncio.sleep(1.0 + self._parts.chance.random())
             return []
         self._away = ""
         self._outage.hear("")
-        self._patience.renew()
-        if self._generation != self._tools.frontier.generation:
-            # Before any of these is visited: what leads to what the frontier forgot is among them, sooner or later.
-            self._generation = self._tools.frontier.generation
-            self._tools.gate.forget()
+        self._deadline.renew()
+        if self._generation != self._parts.frontier.generation:
+            # The server may have lost tasks: pages that link to them must not be filtered by the old cache.
+            self._generation = self._parts.frontier.generation
+            self._parts.gate.forget()
         return leases
 
     def _ends_in(self, error: FrontierError) -> str:
-        """When the run ends because of it, for the progress line; the error itself if that is now."""
+        """The time until the run ends for this error, for the progress line; raises it when the time is up."""
         if not isinstance(error, FrontierFileFails):
             return ""
-        left = self._patience.left(asyncio.get_running_loop().time())
+        left = self._deadline.left(asyncio.get_running_loop().time())
         if not left:
             raise FrontierFileFails(
-                storage_patience.used_up(error.what, self._patience.longest), hint=error.hint
+                storage_patience.expired(error.what, self._deadline.longest), hint=error.hint
             ) from error
-        return f"; {storage_patience.told(left)}"
+        return f"; {storage_patience.countdown(left)}"
 
     async def _tell_held(self) -> None:
-        """A server that lost its last second, or its primary, may think that we hold what we have settled long ago."""
+        """After a failover the server may have lost our last settles, and believe that we still hold those leases."""
         now = asyncio.get_running_loop().time()
         if now - self._told_held_at < HOLDS_EVERY:
             return
         self._told_held_at = now
-        # Whoever cannot be reached now is asked for leases next, and that says what is wrong.
+        # The `lease` call that follows reports the error.
         with contextlib.suppress(FrontierUnreachable):
-            await self._tools.frontier.holds(self.name, self._held)
+            await self._parts.frontier.holds(self.name, self._held)
 
     async def _finished(self) -> bool:
         try:
-            return await self._tools.frontier.finished()
+            return await self._parts.frontier.finished()
         except FrontierError:
             return False
 
@@ -206,14 +213,14 @@ class Worker:
         return self._policy.max_pages - self._leased
 
     def _room(self) -> int:
-        """Slots that are free, and those that will be by the time the leases are here."""
+        """Free slots, and slots that will be free when the leases arrive."""
         ahead = self._policy.prefetch
         if ahead is None:
             ahead = min(self._policy.slots // 2, int(self._rate * AHEAD))
-        return self._policy.slots + ahead - self._busy - len(self._starts)
+        return self._policy.slots + ahead - self._busy - len(self._start_queue)
 
     async def _measure(self) -> None:
-        """How many visits a slot-second brings: what decides how far ahead to lease."""
+        """Visits per second, for the prefetch."""
         while True:
             before = self._finished_visits
             await asyncio.sleep(0.5)
@@ -224,15 +231,15 @@ class Worker:
     async def _slot(self) -> None:
         clock = asyncio.get_running_loop().time
         while True:
-            lease, latest = await self._starts.next()
+            lease, latest = await self._start_queue.next()
             self._busy += 1
             try:
                 if clock() > latest:
                     self._leased -= 1
-                    visit = self._visitor.late(lease)
+                    visit = returned(lease, MISSED_START)
                 else:
                     visit = await self._visit(lease)
-                self._setbacks.note(visit, clock())
+                self._retry_status.note(visit, clock())
                 self._committer.add(visit)
                 if visit.news is not None and visit.news.kind is Kind.THROTTLED:
                     self._let_rest(lease.task.lane)
@@ -242,18 +249,21 @@ class Worker:
                 self._slot_free.set()
 
     def _let_rest(self, lane: str) -> None:
-        """What we have of this lane and have not begun goes back: the frontier lets it rest, and so do we, at once."""
-        for lease in self._starts.take(lane):
+        """Rate limited (429): return the lane's leases that did not start."""
+        for lease in self._start_queue.take(lane):
             self._leased -= 1
-            self._committer.add(self._visitor.resting(lease))
+            self._committer.add(returned(lease, RATE_LIMITED))
 
-    async def _visit(self, lease: Lease) -> Visit:
+    async def _visit(self, lease: Lease) -> FinishedVisit:
         try:
             return await self._visitor.visit(lease)
         except Exception as error:
-            # A defect of ours: it must not take the slot down, nor the page's fate with it.
-            story = redaction.text(traceback.format_exc(), about=lease.task)
-            log.error("visit.failed %s\n%s", redaction.url(lease.task.url), story)
+            # A bug in Trotline: the slot goes on, and the page is buried.
+            log.error(
+                "visit.failed %s\n%s",
+                redaction.url(lease.task.url),
+                redaction.text(traceback.format_exc(), about=lease.task),
+            )
             return buried_for_defect(lease, error)
 
 

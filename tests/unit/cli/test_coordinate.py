@@ -6,7 +6,7 @@ import pytest
 
 from trotline.cli.coordinate import _teller
 from trotline.cli.main import CANNOT_START, call
-from trotline.coordinator.tools import News
+from trotline.coordinator.parts import CoordinatorEvent
 
 SPIDER = 'from trotline import Spider\nshop = Spider("shop", schedule="0 3 * * *")\n'
 
@@ -33,7 +33,9 @@ def test_what_cannot_work_is_said_before_anything_begins(words, what, capsys):
 
 
 def test_news_are_one_line_each(capsys):
-    _teller(quiet=False, json=False)(News(event="coordinator.leads", spider="shop", text="leading\x1b[2J (term 1)"))
+    _teller(quiet=False, json=False)(
+        CoordinatorEvent(event="coordinator.leads", spider="shop", text="leading\x1b[2J (term 1)")
+    )
 
     told = capsys.readouterr().out
     assert told.count("\n") == 1
@@ -42,7 +44,9 @@ def test_news_are_one_line_each(capsys):
 
 
 def test_news_for_machines_have_a_name_a_time_and_their_figures(capsys):
-    news = News(event="alert.raised", spider="shop", text="it stalls", job="shop-3", data={"alert": "stalled job"})
+    news = CoordinatorEvent(
+        event="alert.raised", spider="shop", text="it stalls", job="shop-3", data={"alert": "stalled job"}
+    )
     _teller(quiet=False, json=True)(news)
 
     facts = json.loads(capsys.readouterr().out)
@@ -54,18 +58,22 @@ def test_news_for_machines_have_a_name_a_time_and_their_figures(capsys):
 
 def test_quiet_is_quiet_until_something_is_wrong(capsys):
     tell = _teller(quiet=True, json=False)
-    tell(News(event="tick.started", spider="shop", text="started shop-1"))
-    tell(News(event="alert.raised", spider="shop", text="it stalls"))
+    tell(CoordinatorEvent(event="tick.started", spider="shop", text="started shop-1"))
+    tell(CoordinatorEvent(event="alert.raised", spider="shop", text="it stalls"))
 
     assert "it stalls" in (told := capsys.readouterr().out)
     assert "started" not in told
 
-    tell(News(event="coordinator.recovered", spider="shop", text="recovered from: it hangs"))
+    tell(CoordinatorEvent(event="coordinator.recovered", spider="shop", text="recovered from: it hangs"))
     assert "recovered" in capsys.readouterr().out, "the last line must not be trouble that is over"
 
 
 def test_no_news_shows_a_secret(capsys):
     tell = _teller(quiet=False, json=True)
-    tell(News(event="coordinator.trouble", spider="shop", text="cannot reach redis://user:geheim@host:6379/0"))
+    tell(
+        CoordinatorEvent(
+            event="coordinator.trouble", spider="shop", text="cannot reach redis://user:geheim@host:6379/0"
+        )
+    )
 
     assert "geheim" not in capsys.readouterr().out

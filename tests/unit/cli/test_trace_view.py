@@ -129,10 +129,10 @@ def test_a_death_and_a_second_life_are_told():
 
 
 def test_a_visit_without_a_request_says_why():
-    late = visit(outcome="snooze", verdict="", status=0, took=0.0, size=0, why="missed its moment")
+    late = visit(outcome="snooze", verdict="", status=0, took=0.0, size=0, why="missed its start time")
     robots = visit(verdict="refused", status=0, took=0.0, size=0, why="refused: robots.txt")
 
-    assert "snooze  missed its moment" in told(late, state="waiting")
+    assert "snooze  missed its start time" in told(late, state="waiting")
     assert "yours to answer for" in told(robots, state="ended")
 
 

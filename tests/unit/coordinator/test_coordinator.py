@@ -12,7 +12,7 @@ import pytest
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
 from trotline.coordinator.coordinator import Coordinator
-from trotline.coordinator.tools import Charge, News, Policy, Tools
+from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
 from trotline.errors import FrontierUnreachable, SinkUnreachable, SpiderRefused
 from trotline.model.job import Job, State
 from trotline.model.leadership import Term
@@ -41,7 +41,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.path = str(folder / "frontier.db")
-        self.said: list[News] = []
+        self.said: list[CoordinatorEvent] = []
         self.trouble: list[Exception] = []
         """What the next deeds of the author's seeds or of the sink raise."""
         self.concluded: list[str] = []
@@ -69,30 +69,30 @@ class World:
         self,
         name: str = "ann",
         schedule: Schedule | None = MINUTELY,
-        beside: str = "",
+        during: str = "",
         leadership: Any = None,
         **policy: Any,
     ) -> "asyncio.Task[None]":
         async def open_frontier(job: Job) -> OpenJob:
             return sqlite_client(self.path, job, now=self.now, inline=True).opened
 
-        tools = Tools(
+        parts = CoordinatorParts(
             leadership=leadership or self.open(SqliteLeadership),
             jobs=self.jobs,
             open_frontier=open_frontier,
-            duties=self,
+            hooks=self,
             clock=LoopClock(),
             chance=random.Random(1),
-            tell=self.said.append,
+            emit=self.said.append,
         )
-        charge = Charge(spider="shop", rules=BRISK, version="v1", schedule=schedule, beside=beside)
-        task = asyncio.create_task(Coordinator(name, [charge], tools, Policy(**policy)).run())
+        config = SpiderConfig(spider="shop", rules=BRISK, version="v1", schedule=schedule, during=during)
+        task = asyncio.create_task(Coordinator(name, [config], parts, CoordinatorPolicy(**policy)).run())
         self._running.append(task)
         return task
 
     # What the coordinator does through us
 
-    async def seed(self, job: Job, opened: OpenJob, leads: Any, say: Any) -> None:
+    async def seed(self, job: Job, opened: OpenJob, is_leader: Any, report: Any) -> None:
         if self.trouble:
             raise self.trouble.pop(0)
         await opened.frontier.put(tasks(self.seeds))
@@ -207,7 +207,7 @@ def test_a_run_is_left_out_with_a_line_while_the_job_before_is_unfinished(play):
 
     assert [job.id for job in world.all] == ["shop-1"]
     assert world.events("tick.skipped") == ["tick.skipped"] * 2
-    assert world.text("tick.skipped").endswith("shop-1 is unfinished")
+    assert world.text("tick.skipped").endswith("shop-1 is not finished")
 
 
 def test_a_run_that_waits_starts_when_the_job_before_is_finished(play):
@@ -351,7 +351,7 @@ def test_old_jobs_are_forgotten_and_the_sink_is_maintained(play):
     async def scene(world):
         for _ in range(3):
             await world.frontier(await world.jobs.start("shop", BRISK)).seal()
-        world.coordinate(schedule=None, keep=500.0, tidy=600.0)
+        world.coordinate(schedule=None, keep=500.0, retire_every=600.0)
         await asyncio.sleep(2 * 600 + 60)
         world.all = await world.jobs.all()
 
@@ -380,7 +380,7 @@ def test_an_alert_is_told_once_and_once_when_it_is_over(play):
 
 def test_who_only_looks_after_jobs_leaves_the_schedule_to_its_leader(play):
     async def scene(world):
-        world.coordinate("start", schedule=None, beside="start")
+        world.coordinate("start", schedule=None, during="start")
         await asyncio.sleep(1)
         world.coordinate("ann")
         await soon(world)
@@ -394,7 +394,7 @@ def test_who_only_looks_after_jobs_leaves_the_schedule_to_its_leader(play):
 
 def test_who_only_looks_after_jobs_tells_their_end(play):
     async def scene(world):
-        world.coordinate("start", schedule=None, beside="start")
+        world.coordinate("start", schedule=None, during="start")
         await world.frontier(await world.jobs.start("shop", BRISK)).seal()
         await asyncio.sleep(10)
 
@@ -446,4 +446,4 @@ def test_trouble_that_is_over_is_told_once(play, other):
     world = play(scene)
 
     told = [news.text for news in world.said if news.event in ("coordinator.trouble", "coordinator.recovered")]
-    assert told == ["cannot reach the server; trying again", "recovered from: cannot reach the server"]
+    assert told == ["cannot reach the server; retrying", "recovered from: cannot reach the server"]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from trotline.coordinator.seed_feed import Feed
+from trotline.coordinator.seed_feed import SeedFeed
 from trotline.errors import TermOver
 from trotline.model.job import Progress
 from trotline.model.lease import Admission
@@ -47,7 +47,7 @@ class Clock:
 
 
 async def fed(place: Place, count: int, high_water: int, batch: int = 50, said: list[str] | None = None) -> None:
-    feed = Feed(place, Clock(), high_water, say=(said if said is not None else []).append)
+    feed = SeedFeed(place, Clock(), high_water, report=(said if said is not None else []).append)
     working = asyncio.create_task(place.work())
     every = tasks(count)
     for first in range(0, count, batch):
@@ -62,7 +62,7 @@ def test_feeding_stops_at_the_high_water_and_goes_on_below_three_quarters_of_it(
 
     assert place.most <= 200
     assert len(place.put_at) == 20
-    assert said[:2] == ["200 tasks wait already; feeding goes on below 150", ""]
+    assert said[:2] == ["200 tasks are waiting; seeding resumes below 150", ""]
     # It waits for a whole quarter to be gone, not for each single task.
     pauses = [
         later - sooner for sooner, later in zip(place.put_at, place.put_at[1:], strict=False) if later > sooner + 0.5
@@ -123,7 +123,7 @@ def test_who_does_not_lead_any_more_puts_nothing():
     async def feed():
         place = Place(pace=0)
         with pytest.raises(TermOver):
-            await Feed(place, Clock(), leads=lambda: False).put(tasks(3))
+            await SeedFeed(place, Clock(), is_leader=lambda: False).put(tasks(3))
         return place
 
     assert run_virtual(feed()).put_at == []

@@ -21,7 +21,7 @@ from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.secret import SecretMissing, without_secrets
 from trotline.model.task import Task
-from trotline.rules.secret_scope import Reach
+from trotline.rules.secret_scope import SecretScope
 from trotline.spider.seeds import FileSeeds
 from trotline.testing import visit
 
@@ -102,7 +102,7 @@ def test_a_file_that_others_can_open_holds_no_secret(tmp_path: Path, mode: int) 
 def test_something_else_than_a_file_is_refused_and_does_not_hang(tmp_path: Path) -> None:
     with pytest.raises(SecretMissing):
         Secret.file(tmp_path)
-    with pytest.raises(SecretMissing, match="no plain file"):
+    with pytest.raises(SecretMissing, match="not a regular file"):
         Secret.file("/dev/null")
 
 
@@ -145,7 +145,7 @@ def test_secrets_for_nobody_knows_which_hosts_are_refused(settings: dict[str, An
     def page(page: Page) -> None: ...
 
     with pytest.raises(SpiderRefused, match="does not say for which hosts") as caught:
-        _ = spider.reach
+        _ = spider.secret_scope
     assert "hosts=[" in caught.value.hint
     assert CANARY not in str(caught.value)
 
@@ -156,7 +156,7 @@ def test_without_hosts_secrets_belong_to_the_seeds_and_stay_on_https_if_those_do
     @spider.page(seeds=["https://shop.example:8443/", "https://api.example/"])
     def page(page: Page) -> None: ...
 
-    assert spider.reach == Reach(frozenset({"shop.example:8443", "api.example"}), secure=True)
+    assert spider.secret_scope == SecretScope(frozenset({"shop.example:8443", "api.example"}), secure=True)
 
 
 @pytest.mark.parametrize(
@@ -174,11 +174,11 @@ def test_without_hosts_secrets_belong_to_the_seeds_and_stay_on_https_if_those_do
     ],
 )
 def test_secrets_go_to_own_hosts_alone(origin: str, may: bool) -> None:
-    assert Reach(frozenset({"shop.example", "api.example:8443"}), secure=True).admits(origin) is may
+    assert SecretScope(frozenset({"shop.example", "api.example:8443"}), secure=True).admits(origin) is may
 
 
 def test_who_owns_no_host_gives_no_secret_to_anybody() -> None:
-    assert not Reach().admits("https://shop.example")
+    assert not SecretScope().admits("https://shop.example")
 
 
 def test_no_message_about_a_header_shows_its_value() -> None:
@@ -197,7 +197,7 @@ async def test_the_fetcher_adds_secret_headers_for_own_hosts_and_the_tasks_own_w
         user_agent="x",
         spider="s",
         secret_headers={"Authorization": Secret(CANARY)},
-        reach=Reach(frozenset({"shop.example"})),
+        secret_scope=SecretScope(frozenset({"shop.example"})),
     )
     own, other = "https://shop.example/a", "https://other.example/a"
     assert fetcher._own_headers(Task(url=own, route="r")) == {"Authorization": CANARY}

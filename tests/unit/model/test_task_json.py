@@ -78,7 +78,7 @@ def test_defaults_cost_no_bytes():
 def test_an_unknown_version_says_so(version):
     damaged = bytes([version]) + task_json.encode(Task(url="u", route="r"))[1:]
 
-    with pytest.raises(task_json.UnknownVersion, match=f"task form {version} is not known .* knows 1"):
+    with pytest.raises(task_json.UnknownVersion, match=f"task format {version} is not supported .*only 1"):
         task_json.decode(damaged)
 
 

@@ -12,7 +12,7 @@ from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.time import from_iso
 from trotline.rules.scope import Scope
-from trotline.rules.traps import TrapRules, TrapWatch
+from trotline.rules.traps import TrapDetector, TrapRules
 from trotline.rules.urls import UrlRules
 from trotline.spider.page import Page, pictures, visible_text
 
@@ -60,7 +60,7 @@ class Crawled(msgspec.Struct):
 
 def crawl(site: Site, start: str = "/", *, most: int = 30_000, rules: TrapRules | None = None) -> Crawled:
     """Visit what the gate admits, breadth first, until nothing is left or `most` pages were visited."""
-    gate = Gate(Scope(hosts=["site.example"]), UrlRules(), TrapWatch(rules), site="s", retries=0, limits=Limits())
+    gate = Gate(Scope(hosts=["site.example"]), UrlRules(), TrapDetector(rules), site="s", retries=0, limits=Limits())
     waiting = deque(gate.seeds([Task(url=HOST + start, route="page")], NOW).tasks)
     gate.confirm(waiting)
     crawled = Crawled()
@@ -84,15 +84,15 @@ def _visit(gate: Gate, task: Task, html: str, crawled: Crawled) -> list[Task]:
     )
     page = Page(task, answer)
     follows = [Follow(route="page", urls=page.links())]
-    likeness = gate.recognise(task.lane, page.url, lambda: visible_text(page), lambda: pictures(page))
+    likeness = gate.find_near_duplicate(task.lane, page.url, lambda: visible_text(page), lambda: pictures(page))
     if likeness is None:
-        sifted = gate.sift([], follows, task, page.url, NOW)
+        result = gate.filter([], follows, task, page.url, NOW)
     else:
-        sifted = gate.sift_alike(likeness, [], follows, task, page.url, NOW)
-    gate.confirm(sifted.tasks)
-    for why, count in sifted.refused.items():
+        result = gate.filter_alike(likeness, [], follows, task, page.url, NOW)
+    gate.confirm(result.tasks)
+    for why, count in result.refused.items():
         crawled.refused[why] = crawled.refused.get(why, 0) + count
-    return sifted.tasks
+    return result.tasks
 
 
 def html(text: str, *links: str, more: str = "") -> str:

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.model.secret import HIDDEN, Secret
-from trotline.rules.child_output import BURST, LONGEST_LINE, PER_SECOND, Printed
+from trotline.rules.child_output import BURST, LONGEST_LINE, PER_SECOND, ChildOutput
 
 
 def shown(*pieces: bytes, at: float = 0.0) -> str:
-    printed = Printed(at)
+    printed = ChildOutput(at)
     return "".join([*(printed.feed(piece, at) for piece in pieces), printed.end(at)])
 
 
@@ -21,7 +21,7 @@ def test_plain_lines_come_out_as_they_went_in_however_they_are_cut_into_pieces(l
 
 
 def test_lines_are_shown_as_soon_as_they_are_complete_and_the_last_one_at_the_end() -> None:
-    printed = Printed(0.0)
+    printed = ChildOutput(0.0)
 
     assert printed.feed(b"one\ntw", 0.0) == "one\n"
     assert printed.feed(b"o", 0.0) == ""
@@ -56,7 +56,7 @@ def test_control_characters_are_visible_and_move_nothing() -> None:
 
 
 def test_output_beyond_the_rate_is_dropped_and_counted() -> None:
-    printed = Printed(0.0)
+    printed = ChildOutput(0.0)
     line = b"x" * 999 + b"\n"
     chunk = line * 65
     at_once = "".join(printed.feed(chunk, 0.0) for _ in range(100))
@@ -73,7 +73,7 @@ def test_output_beyond_the_rate_is_dropped_and_counted() -> None:
 
 
 def test_what_was_dropped_is_counted_also_when_nothing_follows() -> None:
-    printed = Printed(0.0)
+    printed = ChildOutput(0.0)
     for _ in range(200):
         printed.feed(b"x\n" * 30_000, 0.0)
 

@@ -9,9 +9,9 @@ from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.rules.addresses import allowed, is_number, why_not_address, why_not_name, why_not_port
-from trotline.rules.near_duplicates import Likeness
+from trotline.rules.near_duplicates import Similarity
 from trotline.rules.scope import Scope
-from trotline.rules.traps import TrapWatch
+from trotline.rules.traps import TrapDetector
 from trotline.rules.urls import Address, Refusal, UrlRules, fingerprint, join_all, read, resolve
 
 HERE = "https://shop.example/a/list?x=1"
@@ -20,7 +20,7 @@ PARENT = Task(url=HERE, route="listing", depth=1)
 
 
 def gate(limits: Limits | None = None, scope: Scope | None = None) -> Gate:
-    return Gate(scope or Scope(), UrlRules(), TrapWatch(), site="s", retries=0, limits=limits or Limits())
+    return Gate(scope or Scope(), UrlRules(), TrapDetector(), site="s", retries=0, limits=limits or Limits())
 
 
 def address(url: str) -> Address:
@@ -45,8 +45,8 @@ SCHEMES = [
 @pytest.mark.parametrize("url", SCHEMES)
 def test_b1_only_http_and_https_are_read(url: str) -> None:
     assert refusal(url) == "scheme"
-    sifted = gate().sift([], [Follow(route="r", urls=[url])], PARENT, HERE, 0.0)
-    assert sifted.tasks == []
+    result = gate().filter([], [Follow(route="r", urls=[url])], PARENT, HERE, 0.0)
+    assert result.tasks == []
 
 
 @pytest.mark.parametrize("name", ["metadata.google.internal", "METADATA", "instance-data.", "metadata.tencentyun.com"])
@@ -118,8 +118,8 @@ def test_b8_what_stands_before_an_at_sign_is_no_host(url: str) -> None:
 @pytest.mark.parametrize("url", ["http://a:b@ok.example/", "http://a@ok.example/", "http://:b@ok.example/"])
 def test_b10_credentials_in_a_url_never_become_a_task(url: str) -> None:
     assert refusal(url) == "user-info"
-    sifted = gate().sift([], [Follow(route="r", urls=[url])], PARENT, HERE, NOW)
-    assert (sifted.tasks, sifted.refused) == ([], {"user-info": 1})
+    result = gate().filter([], [Follow(route="r", urls=[url])], PARENT, HERE, NOW)
+    assert (result.tasks, result.refused) == ([], {"user-info": 1})
 
 
 @pytest.mark.parametrize("url", ["http://ex\tample.test/", " \n http://example.test/ ", "ht\ntp://exam\rple.test/"])
@@ -147,8 +147,8 @@ def test_b11_ports_of_other_protocols_are_not_dialled(port: int) -> None:
 def test_b12_long_urls_are_dropped_and_counted(size: int) -> None:
     long = "https://shop.example/" + "a" * size
     assert refusal(long) == "too long"
-    sifted = gate().sift([], [Follow(route="r", urls=[long])], PARENT, HERE, 0.0)
-    assert (sifted.tasks, sifted.refused) == ([], {"too long": 1})
+    result = gate().filter([], [Follow(route="r", urls=[long])], PARENT, HERE, 0.0)
+    assert (result.tasks, result.refused) == ([], {"too long": 1})
 
 
 def test_b12_five_thousand_parameters_have_one_identity_in_any_order() -> None:
@@ -223,13 +223,13 @@ def test_b17_traps_are_refused_and_counted() -> None:
     calendar = [f"https://shop.example/calendar?date={year}-01-01" for year in range(2027, 2100)]
     sessions = [f"https://shop.example/p?jsessionid={number}" for number in range(40)]
     ours = gate()
-    repeating = Likeness("pages alike: same text but for digits", "trap: same text", alike=True, repeats=True)
+    repeating = Similarity("pages alike: same text but for digits", "trap: same text", alike=True, repeats=True)
     follow = Follow(route="r", urls=[*deep, *calendar, *sessions])
-    sifted = ours.sift_alike(repeating, [], [follow], PARENT, HERE, NOW)
+    result = ours.filter_alike(repeating, [], [follow], PARENT, HERE, NOW)
 
-    assert {"trap: repeated segments", "trap: far future date"} <= set(sifted.refused)
-    assert sifted.known == 39, "a session id makes no other page"
-    assert len(sifted.tasks) < 20
+    assert {"trap: repeated segments", "trap: far future date"} <= set(result.refused)
+    assert result.known == 39, "a session id makes no other page"
+    assert len(result.tasks) < 20
     assert all(example for _, example in ours.traps.caught.values())
 
 
@@ -255,12 +255,12 @@ def test_b19_no_text_makes_reading_raise(text: str) -> None:
 
 def test_b20_of_a_million_links_the_first_are_taken_and_the_rest_counted() -> None:
     links = [f"https://shop.example/p/{number}" for number in range(1_000_000)]
-    sifted = gate(limits=Limits(links=5_000)).sift([], [Follow(route="r", urls=links)], PARENT, HERE, 0.0)
-    assert len(sifted.tasks) == 5_000
-    assert sifted.tasks[-1].url == "https://shop.example/p/4999"
-    assert sifted.refused == {TOO_MANY: 995_000}
-    assert sifted.examples == {TOO_MANY: HERE}
-    assert len(sifted.cut) == CUTS_OF_A_PAGE
+    result = gate(limits=Limits(links=5_000)).filter([], [Follow(route="r", urls=links)], PARENT, HERE, 0.0)
+    assert len(result.tasks) == 5_000
+    assert result.tasks[-1].url == "https://shop.example/p/4999"
+    assert result.refused == {TOO_MANY: 995_000}
+    assert result.examples == {TOO_MANY: HERE}
+    assert len(result.cut) == CUTS_OF_A_PAGE
 
 
 # What may be allowed all the same

@@ -9,8 +9,8 @@ from trotline.model.job import Progress
 from trotline.model.limits import Limits
 from trotline.rules import near_duplicates, scope, sitemaps, traps, urls
 from trotline.rules.limit_cuts import cut_by, cuts, is_cut, own_limits, unwanted
-from trotline.rules.sitemaps import Sitemap, parse
-from trotline.rules.traps import TrapRules, TrapWatch
+from trotline.rules.sitemaps import SitemapFile, parse
+from trotline.rules.traps import TrapDetector, TrapRules
 
 NOW = 1_790_000_000.0
 """In 2026."""
@@ -89,7 +89,7 @@ def test_pages_refused_by_a_limit_are_cuts_while_they_are_dead(why: str, what: s
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_trap_names_the_rule_that_refused(rules: TrapRules, paths: list[str], setting: str):
-    watch, own = TrapWatch(rules), own_limits(None, None, rules)
+    watch, own = TrapDetector(rules), own_limits(None, None, rules)
     reasons = [watch.why(_at(path), NOW, alike=True) for path in paths]
 
     [last] = {reason for reason in reasons if reason is not None} or {""}
@@ -154,7 +154,7 @@ BOUNDS = [
 @pytest.mark.parametrize(("body", "told"), BOUNDS, ids=[told[:20] for _, told in BOUNDS])
 def test_every_bound_of_a_sitemap_is_a_cut_that_says_what_was_not_read(body: bytes, told: str):
     own: dict[str, float] = {"sitemap_urls": 10}
-    found: Sitemap = parse(body, Limits(sitemap_urls=10))
+    found: SitemapFile = parse(body, Limits(sitemap_urls=10))
 
     [name] = found.cuts
     assert found.entries, "what came before the bound counts"

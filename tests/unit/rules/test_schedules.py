@@ -145,8 +145,8 @@ def test_the_upcoming_tick_is_the_next_that_will_be_due(cron, zone, now):
 @pytest.mark.parametrize(
     ("cron", "zone", "words"),
     [
-        ("0 3 * *", "UTC", "five parts"),
-        ("0 0 3 * * *", "UTC", "five parts"),
+        ("0 3 * *", "UTC", "five fields"),
+        ("0 0 3 * * *", "UTC", "five fields"),
         ("0 25 * * *", "UTC", "bad hour"),
         ("x 3 * * *", "UTC", "bad minute"),
         ("0 3 30 2 *", "UTC", "bad day-of-month"),
@@ -170,7 +170,7 @@ def test_a_spider_has_a_schedule():
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"schedule": "0 3 * *"}, "schedule: '0 3 \\* \\*' has not five parts"),
+        ({"schedule": "0 3 * *"}, "schedule: '0 3 \\* \\*' does not have five fields"),
         ({"schedule": 3}, "schedule is 3"),
         ({"schedule": "0 3 * * *", "timezone": "Berlin"}, "time zone 'Berlin'"),
         ({"schedule": "0 3 * * *", "overlap": "queue"}, "overlap is 'queue'"),

@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.model.limits import Limits
-from trotline.rules.sitemaps import Entry, Sitemap, named_in_robots, parse
+from trotline.rules.sitemaps import SitemapEntry, SitemapFile, named_in_robots, parse
 
 SPACE = (
     'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"'
 )
 
 
-def read(text: str | bytes, **limits: int) -> Sitemap:
+def read(text: str | bytes, **limits: int) -> SitemapFile:
     return parse(text.encode() if isinstance(text, str) else text, Limits(**limits))
 
 
-def urls(found: Sitemap) -> list[str]:
+def urls(found: SitemapFile) -> list[str]:
     return [entry.url for entry in found.entries]
 
 
@@ -33,8 +33,8 @@ def test_pages_and_their_dates() -> None:
         </urlset>"""
     )
     assert [
-        Entry("https://a.example/1?x=1&y=2", "2026-01-02"),
-        Entry("https://a.example/2", "2026-01-03T00:00:00Z"),
+        SitemapEntry("https://a.example/1?x=1&y=2", "2026-01-02"),
+        SitemapEntry("https://a.example/2", "2026-01-03T00:00:00Z"),
     ] == found.entries
     assert (found.children, found.dropped, found.notes) == ([], 0, [])
 

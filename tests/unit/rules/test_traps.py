@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from trotline.model.time import from_iso
 from trotline.rules.session_ids import without_session
-from trotline.rules.traps import TrapRules, TrapWatch, cycles
+from trotline.rules.traps import TrapDetector, TrapRules, cycles
 from trotline.rules.urls import Address, UrlRules, read
-from trotline.rules.variant_counts import Shares
+from trotline.rules.variant_counts import VariantCounter
 
 NOW = from_iso("2026-03-01T00:00:00Z")
 
@@ -22,7 +22,7 @@ def at(path: str) -> Address:
 
 
 def passed(paths: list[str], rules: TrapRules | None = None, now: float = NOW, **page: bool) -> int:
-    watch = TrapWatch(rules)
+    watch = TrapDetector(rules)
     return sum(watch.why(at(path), now, **page) is None for path in paths)
 
 
@@ -42,7 +42,7 @@ def passed(paths: list[str], rules: TrapRules | None = None, now: float = NOW, *
     ],
 )
 def test_these_are_traps_on_a_page_that_repeats_others(path: str, why: str) -> None:
-    watch = TrapWatch()
+    watch = TrapDetector()
 
     assert watch.why(at(path), NOW, alike=True, repeats=True) == why
     assert watch.caught == {why: (1, f"http://a.example{path}")}
@@ -52,14 +52,14 @@ def test_these_are_traps_on_a_page_that_repeats_others(path: str, why: str) -> N
     "path", ["/a/b/a/b/a/b/", "/a/a/a/a", "/calendar/2040/05/", "/events/1510/05", "/?year=2040&month=5"]
 )
 def test_an_address_alone_proves_nothing(path: str) -> None:
-    assert TrapWatch().why(at(path), NOW) is None
+    assert TrapDetector().why(at(path), NOW) is None
 
 
 @pytest.mark.parametrize(
     ("path", "why"), [("/a" * 10, "trap: repeated segments"), ("/a/b" * 7, "trap: repeated groups")]
 )
 def test_a_path_that_repeats_itself_without_end_needs_no_other_proof(path: str, why: str) -> None:
-    assert TrapWatch().why(at(path), NOW) == why
+    assert TrapDetector().why(at(path), NOW) == why
 
 
 @pytest.mark.parametrize(
@@ -84,12 +84,12 @@ def test_a_path_that_repeats_itself_without_end_needs_no_other_proof(path: str, 
     ],
 )
 def test_these_are_ordinary(path: str) -> None:
-    assert TrapWatch().why(at(path), NOW, alike=True, repeats=True) is None
+    assert TrapDetector().why(at(path), NOW, alike=True, repeats=True) is None
 
 
 def test_without_a_real_clock_no_date_is_far() -> None:
-    assert TrapWatch().why(at("/calendar/2040/05/"), alike=True) is None
-    assert TrapWatch().why(at("/calendar/2040/05/"), now=12.0, alike=True) is None
+    assert TrapDetector().why(at("/calendar/2040/05/"), alike=True) is None
+    assert TrapDetector().why(at("/calendar/2040/05/"), now=12.0, alike=True) is None
 
 
 def test_a_thousand_pages_of_a_list_pass() -> None:
@@ -133,7 +133,7 @@ def test_even_one_parameter_ends_somewhere_if_the_spider_says_so() -> None:
 
 def test_the_same_address_again_uses_up_nothing() -> None:
     rules = TrapRules(query_variants=5)
-    watch = TrapWatch(rules)
+    watch = TrapDetector(rules)
     for _ in range(50):
         assert watch.why(at("/list?a=1&b=2")) is None
     assert watch.why(at("/list?a=2&b=3")) is None
@@ -141,7 +141,7 @@ def test_the_same_address_again_uses_up_nothing() -> None:
 
 def test_one_path_does_not_use_up_the_share_of_another() -> None:
     rules = TrapRules(query_variants=2, query_values=2)
-    watch = TrapWatch(rules)
+    watch = TrapDetector(rules)
     for number in range(50):
         watch.why(at(f"/a?x={number}&y={number}"))
     assert watch.why(at("/a?x=99&y=99")) == "trap: query values"
@@ -162,7 +162,7 @@ FORMS = ["/a?sid={}", "/a?x=1&session_id={}", "/a;sessionid={}?x=1", "/(S({}))/a
 IDS = [f"{number:032x}" for number in range(100)]
 
 
-def read_under(watch: TrapWatch, paths: list[str], texts: list[int]) -> None:
+def read_under(watch: TrapDetector, paths: list[str], texts: list[int]) -> None:
     for path, text in zip(paths, texts, strict=True):
         pattern = without_session(at(path).identity)
         assert pattern is not None, path
@@ -171,7 +171,7 @@ def read_under(watch: TrapWatch, paths: list[str], texts: list[int]) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_one_page_under_many_session_ids_is_visited_a_few_times_once_pages_have_confirmed_it(form: str) -> None:
-    watch, paths = TrapWatch(), [form.format(text) for text in IDS]
+    watch, paths = TrapDetector(), [form.format(text) for text in IDS]
     assert all(watch.why(at(path)) is None for path in paths[:50]), "it may be an id of the site's own"
 
     read_under(watch, paths[:20], [7] * 20)
@@ -182,7 +182,7 @@ def test_one_page_under_many_session_ids_is_visited_a_few_times_once_pages_have_
 
 @pytest.mark.parametrize("form", FORMS)
 def test_an_id_under_which_every_page_is_another_is_no_session(form: str) -> None:
-    watch, paths = TrapWatch(), [form.format(text) for text in IDS]
+    watch, paths = TrapDetector(), [form.format(text) for text in IDS]
     read_under(watch, paths[:20], list(range(20)))
     read_under(watch, ["/other?sid=" + text for text in IDS[:20]], [7] * 20)
 
@@ -207,7 +207,7 @@ def test_every_rule_can_be_switched_off() -> None:
 
 
 def test_asking_what_it_would_say_changes_nothing() -> None:
-    watch = TrapWatch(TrapRules(query_variants=1, query_values=1))
+    watch = TrapDetector(TrapRules(query_variants=1, query_values=1))
     for number in range(10):
         assert watch.would(at(f"/a?x={number}&y={number}&z=1"), NOW) is None
     assert watch.would(at("/a" * 10), NOW) == "trap: repeated segments"
@@ -217,7 +217,7 @@ def test_asking_what_it_would_say_changes_nothing() -> None:
 
 
 def test_caught_counts_and_keeps_the_first_example() -> None:
-    watch = TrapWatch()
+    watch = TrapDetector()
     for number in range(3):
         watch.why(at(f"/a/a/a/a/{number}"), repeats=True)
     assert watch.caught == {"trap: repeated segments": (3, "http://a.example/a/a/a/a/0")}
@@ -225,7 +225,7 @@ def test_caught_counts_and_keeps_the_first_example() -> None:
 
 @pytest.mark.slow("tracemalloc looks at every allocation")
 def test_memory_stays_bounded_whatever_comes() -> None:
-    watch = TrapWatch()
+    watch = TrapDetector()
     session = "0123456789abcdef"
     tracemalloc.start()
     for number in range(9_000):
@@ -251,14 +251,14 @@ def test_cycles_counts_what_a_slow_count_counts(segments: list[str]) -> None:
 
 @given(st.integers(1, 50), st.lists(st.text(), unique=True, max_size=60))
 def test_a_share_is_never_smaller_than_promised(size: int, items: list[str]) -> None:
-    shares = Shares(size, keys=2, why="x")
+    shares = VariantCounter(size, keys=2, why="x")
     for item in items[:size]:
-        assert not shares.used_up("p")
-        shares.take("p", item)
+        assert not shares.is_full("p")
+        shares.add("p", item)
 
 
 @given(st.text())
 def test_no_path_upsets_the_watch(path: str) -> None:
     address = read("http://a.example/" + path)
     if isinstance(address, Address):
-        TrapWatch().why(address, NOW)
+        TrapDetector().why(address, NOW)

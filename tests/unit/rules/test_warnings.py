@@ -13,7 +13,7 @@ from trotline.model.harvest import Follow
 from trotline.model.job import Job, LaneRules
 from trotline.model.record import Record
 from trotline.rules.warnings import FIELD_FILLED, warnings
-from trotline.worker.field_stats import MOST_FIELDS, Noticing
+from trotline.worker.field_stats import MOST_FIELDS, FieldStats
 
 
 def thing(**data: Any) -> Record:
@@ -28,11 +28,11 @@ class Fleet:
     """Workers whose settlements are all accepted, and what was counted."""
 
     def __init__(self, workers: int = 1) -> None:
-        self.workers = [Noticing() for _ in range(workers)]
+        self.workers = [FieldStats() for _ in range(workers)]
         self.tallies: Counter[str] = Counter()
 
     def page(self, *records: Record, follows: tuple[Follow, ...] = (), worker: int = 0) -> None:
-        facts = self.workers[worker].look("listing", records, follows)
+        facts = self.workers[worker].facts("listing", records, follows)
         self.tallies.update(facts)
         self.workers[worker].confirm(facts)
 
@@ -67,12 +67,12 @@ def test_a_selector_that_matches_on_no_page_is_named() -> None:
 
 
 def test_each_fact_is_told_once_and_again_if_its_settlement_was_lost() -> None:
-    noticing = Noticing()
-    first = noticing.look("listing", [thing(sku="T1")], [])
-    assert first == noticing.look("listing", [thing(sku="T1")], []) == (f"{FIELD_FILLED}product / sku",)
+    field_stats = FieldStats()
+    first = field_stats.facts("listing", [thing(sku="T1")], [])
+    assert first == field_stats.facts("listing", [thing(sku="T1")], []) == (f"{FIELD_FILLED}product / sku",)
 
-    noticing.confirm(first)
-    assert noticing.look("listing", [thing(sku="T2")], []) == ()
+    field_stats.confirm(first)
+    assert field_stats.facts("listing", [thing(sku="T2")], []) == ()
 
 
 def test_pages_that_name_their_fields_do_not_become_as_many_counters() -> None:
@@ -83,12 +83,12 @@ def test_pages_that_name_their_fields_do_not_become_as_many_counters() -> None:
 
 
 def test_a_pool_that_a_task_names_is_told_once() -> None:
-    noticing = Noticing()
-    facts = noticing.look("page", [], [], "residential")
-    assert facts == noticing.look("page", [], [], "residential"), "the settlement may be lost"
-    noticing.confirm(facts)
+    field_stats = FieldStats()
+    facts = field_stats.facts("page", [], [], "residential")
+    assert facts == field_stats.facts("page", [], [], "residential"), "the settlement may be lost"
+    field_stats.confirm(facts)
 
-    assert noticing.look("page", [], [], "mobile") == ()
+    assert field_stats.facts("page", [], [], "mobile") == ()
     [told] = warnings(dict.fromkeys(facts, 1))
     assert "proxy pool 'residential', which does not exist" in told
 

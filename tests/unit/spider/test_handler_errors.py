@@ -3,7 +3,7 @@
 import pytest
 
 from trotline import Page, Spider
-from trotline.spider.code_location import story
+from trotline.spider.code_location import traceback_text
 from trotline.spider.harvest import HandlerFailed
 from trotline.testing import visit
 
@@ -35,7 +35,7 @@ def test_pages_that_fail_at_the_same_line_are_one_group() -> None:
 
 
 def test_the_story_has_the_message_and_every_line_of_the_author_and_none_of_ours() -> None:
-    told = failure("<p>ask us</p>").story
+    told = failure("<p>ask us</p>").traceback_text
 
     assert told.splitlines()[0] == "ValueError: could not convert string to float: 'ask us'"
     assert "in product" in told
@@ -46,7 +46,7 @@ def test_the_story_has_the_message_and_every_line_of_the_author_and_none_of_ours
 
 def test_a_story_has_a_limit_and_keeps_its_end() -> None:
     error = ValueError("x" * 100_000 + " the end")
-    told = story(error)
+    told = traceback_text(error)
 
     assert len(told) < 7_000
     assert told.endswith("the end")
@@ -60,4 +60,4 @@ def test_an_error_that_cannot_be_shown_has_a_story_too() -> None:
     try:
         raise Rude
     except Rude as error:
-        assert "Rude" in story(error)
+        assert "Rude" in traceback_text(error)

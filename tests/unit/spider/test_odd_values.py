@@ -11,7 +11,7 @@ from trotline.model.answer import Answer
 from trotline.model.outcome import Bury, Done
 from trotline.model.row import Unstorable, row_of
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.finished_visit import Visit
+from trotline.worker.finished_visit import FinishedVisit
 from trotline.worker.visit import Visitor
 
 
@@ -20,7 +20,7 @@ class Once:
         return Answer(url=task.url, status=200, headers=HTML, body=b'<h1>page</h1><a href="/child">child</a>')
 
 
-def visited(handler) -> Visit:
+def visited(handler) -> FinishedVisit:
     """What becomes of a page that is read by this handler."""
     spider = Spider("s", robots=False, hosts=["h.test"])
     spider.page(key="name", name="page")(handler)
@@ -64,9 +64,9 @@ def test_whatever_a_handler_gives_ends_in_something_that_can_be_kept():
     [
         (
             lambda page: page.follow("a", priority="20"),
-            "priority of follow is '20'; give a whole number from -1,000,000 to 1,000,000",
+            "priority of follow is '20'; give an integer from -1,000,000 to 1,000,000",
         ),
-        (lambda page: page.task("/b", priority=2**63), "a task's priority is 9223372036854775808; give a whole number"),
+        (lambda page: page.task("/b", priority=2**63), "a task's priority is 9223372036854775808; give an integer"),
         (lambda page: page.task("/b", lane=7), "a task's lane is 7; give text in one line, at most 1,000 characters"),
         (lambda page: page.task("/b", meta={1: 2}), "a task's meta is {1: 2}; give a dict of plain values"),
         (lambda page: page.task("/b", body=10**12), "a task's body is 1000000000000; give bytes, or text"),

@@ -156,7 +156,7 @@ def test_a_task_of_a_page_is_relative_to_it():
     assert (task.route, task.retries, task.pool, task.priority) == ("product", 1, "mobile", SOON)
     assert (task.method, task.body) == ("POST", b"q=tea+pot&n=2")
     assert task.headers == (("content-type", "application/x-www-form-urlencoded"),)
-    with pytest.raises(ValueError, match="no link"):
+    with pytest.raises(ValueError, match="not a link"):
         page.task("javascript:void(0)")
     with pytest.raises(ValueError, match="absolute"):
         page.task("ftp://shop.example/")

@@ -24,7 +24,7 @@ from trotline import (
 )
 from trotline.errors import SpiderRefused
 from trotline.model.answer import Answer
-from trotline.rules.scope import why_out
+from trotline.rules.scope import out_of_scope
 from trotline.rules.urls import Address, read
 from trotline.spider.harvest import HandlerFailed
 
@@ -226,7 +226,7 @@ def test_a_task_refuses_what_it_does_not_know():
 
     with pytest.raises(TypeError, match="'prio'"):
         product.task("https://shop.example/", prio=1)
-    with pytest.raises(TypeError, match=r"priority is .soon.; give a whole number from -1,000,000 to 1,000,000"):
+    with pytest.raises(TypeError, match=r"priority is .soon.; give an integer from -1,000,000 to 1,000,000"):
         product.task("https://shop.example/", priority="soon")
     assert product.task("https://shop.example/", priority=None, key=None) == product.task("https://shop.example/")
     with pytest.raises(ValueError, match="line breaks"):
@@ -371,7 +371,7 @@ def test_without_hosts_the_seeds_hosts_are_the_scope():
     def listing(page: Page): ...
 
     def why(url: str, depth: int = 0) -> str | None:
-        return why_out(spider.scope, address(url), depth)
+        return out_of_scope(spider.scope, address(url), depth)
 
     assert why("https://shop.example/x") is None
     assert why("https://maps.example/x") is None

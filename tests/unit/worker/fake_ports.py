@@ -16,9 +16,9 @@ from trotline.model.outcome import Done
 from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
+from trotline.worker.finished_visit import FinishedVisit
 from trotline.worker.marker import Marker
-from trotline.worker.tools import Tools
-from trotline.worker.visit import Visit
+from trotline.worker.parts import WorkerParts
 
 HTML = (("content-type", "text/html; charset=utf-8"),)
 Diary = list[tuple[str, Any]]
@@ -46,9 +46,9 @@ def record(key: str) -> Record:
     return Record(kind="page", key=key, data={"key": key}, url="http://h.test/", site="s", seen_at=1000.0)
 
 
-def visit(token: int, records: Sequence[str] = (), children: Sequence[Task] = ()) -> Visit:
-    done = Visit(lease=lease(token), outcome=Done(), records=[record(key) for key in records])
-    done.sifted.tasks.extend(children)
+def visit(token: int, records: Sequence[str] = (), children: Sequence[Task] = ()) -> FinishedVisit:
+    done = FinishedVisit(lease=lease(token), outcome=Done(), records=[record(key) for key in records])
+    done.links.tasks.extend(children)
     return done
 
 
@@ -202,8 +202,8 @@ def one_page_spider() -> Spider:
     return spider
 
 
-def tools(frontier: Any, sink: Any, fetcher: Any = None, *, spider: Spider | None = None, **more: Any) -> Tools:
-    return Tools(
+def tools(frontier: Any, sink: Any, fetcher: Any = None, *, spider: Spider | None = None, **more: Any) -> WorkerParts:
+    return WorkerParts(
         frontier=frontier,
         fetcher=fetcher or SlowFetcher(),
         sink=sink,

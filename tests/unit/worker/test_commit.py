@@ -13,9 +13,9 @@ from trotline.model.validator import Validator
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import MOST_DEFECTS, Committer
 from trotline.worker.finished_visit import without
-from trotline.worker.policy import Policy
+from trotline.worker.policy import WorkerPolicy
 
-POLICY = Policy(batch=4, backlog=8, commit_every=0.05)
+POLICY = WorkerPolicy(batch=4, backlog=8, commit_every=0.05)
 
 
 class Bench:

@@ -18,8 +18,9 @@ from trotline.rules.conditional_requests import page_of
 from trotline.testing.clients import sqlite_client
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
-from trotline.worker.policy import Policy
-from trotline.worker.visit import Visit, Visitor
+from trotline.worker.finished_visit import FinishedVisit
+from trotline.worker.policy import WorkerPolicy
+from trotline.worker.visit import Visitor
 
 ETAG = '"v1"'
 LEASE = lease(1)
@@ -63,7 +64,7 @@ def shop(task: Task) -> Answer:
     return Answer(url=task.url, status=200, headers=(*HTML, ("etag", ETAG)), body=b"<h1>tea</h1>")
 
 
-def visited(made: Spider, validators, *, answer=shop, one=LEASE) -> tuple[Visit, SlowFetcher]:
+def visited(made: Spider, validators, *, answer=shop, one=LEASE) -> tuple[FinishedVisit, SlowFetcher]:
     fetcher = SlowFetcher(0.1, answer)
     ports = tools(DiaryFrontier([]), DiarySink([]), fetcher, spider=made, validators=validators)
     return run_virtual(Visitor(made, ports).visit(one)), fetcher
@@ -173,14 +174,14 @@ def test_the_word_is_true_or_false(given):
 # Remembering
 
 
-def committed(*visits: Visit, stale=(), frontier_away=0, validators_away=False) -> tuple[Diary, Committer]:
+def committed(*visits: FinishedVisit, stale=(), frontier_away=0, validators_away=False) -> tuple[Diary, Committer]:
     diary: Diary = []
     frontier = DiaryFrontier(diary, stale=stale, away=frontier_away)
     validators = DiaryValidators(diary, away=validators_away)
     ports = tools(frontier, DiarySink(diary), validators=validators)
 
     async def story():
-        committer = Committer("w", ports, Policy(batch=4), set())
+        committer = Committer("w", ports, WorkerPolicy(batch=4), set())
         running = asyncio.create_task(committer.run())
         for one in visits:
             committer.add(one)
@@ -195,8 +196,8 @@ def committed(*visits: Visit, stale=(), frontier_away=0, validators_away=False) 
     return (before if frontier_away else diary), committer
 
 
-def seen(token: int) -> Visit:
-    return Visit(lease=lease(token), outcome=Done(), seen=(token, Validator(ETAG)))
+def seen(token: int) -> FinishedVisit:
+    return FinishedVisit(lease=lease(token), outcome=Done(), seen=(token, Validator(ETAG)))
 
 
 def test_pages_are_remembered_after_their_settle():
@@ -240,9 +241,9 @@ def test_a_task_that_cannot_be_kept_buries_the_page_that_made_it(meta):
     visit, _ = visited(spider(gives=gives), None)
 
     assert isinstance(visit.outcome, Bury)
-    assert visit.outcome.why.startswith("handler: OddValue at test_conditional_visits.py:")
-    assert visit.outcome.detail.startswith("OddValue: a task's meta is {'x': ")
-    assert visit.sifted.tasks == []
+    assert visit.outcome.why.startswith("handler: InvalidValue at test_conditional_visits.py:")
+    assert visit.outcome.detail.startswith("InvalidValue: a task's meta is {'x': ")
+    assert visit.links.tasks == []
 
 
 @pytest.mark.parametrize(

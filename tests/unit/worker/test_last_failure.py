@@ -6,17 +6,17 @@ import pytest
 from tests.unit.worker.fake_ports import lease
 from trotline.model.lease import Lease
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
-from trotline.worker.finished_visit import Visit
-from trotline.worker.last_failure import MOST_SEEDS, Setbacks
+from trotline.worker.finished_visit import FinishedVisit
+from trotline.worker.last_failure import MOST_SEEDS, RetryStatus
 
 REFUSED = Retry(wait=14.2, why="unreachable: no connection: Connection refused")
 
 
 def after(*outcomes: Outcome, at: float = 100.0) -> str:
-    setbacks = Setbacks()
+    status = RetryStatus()
     for outcome in outcomes:
-        setbacks.note(Visit(lease=lease(1), outcome=outcome), 100.0)
-    return setbacks.told(at)
+        status.note(FinishedVisit(lease=lease(1), outcome=outcome), 100.0)
+    return status.text(at)
 
 
 @pytest.mark.parametrize(
@@ -52,19 +52,19 @@ def page(number: int, parent: str) -> Lease:
 
 
 def test_a_seed_that_waits_is_said_while_other_pages_are_read() -> None:
-    setbacks = Setbacks()
-    setbacks.note(Visit(lease=page(1, ""), outcome=REFUSED), 100.0)
-    setbacks.note(Visit(lease=page(2, "http://h.test/"), outcome=Done()), 100.0)
-    setbacks.note(Visit(lease=page(3, "http://h.test/"), outcome=Retry(wait=5, why="broken: 503")), 100.0)
+    status = RetryStatus()
+    status.note(FinishedVisit(lease=page(1, ""), outcome=REFUSED), 100.0)
+    status.note(FinishedVisit(lease=page(2, "http://h.test/"), outcome=Done()), 100.0)
+    status.note(FinishedVisit(lease=page(3, "http://h.test/"), outcome=Retry(wait=5, why="broken: 503")), 100.0)
 
-    assert setbacks.told(100.0, idle=False) == "h.test: no connection: Connection refused, again in 14 s"
-    setbacks.note(Visit(lease=page(1, ""), outcome=Done()), 101.0)
-    assert setbacks.told(101.0, idle=False) == ""
+    assert status.text(100.0, idle=False) == "h.test: no connection: Connection refused, again in 14 s"
+    status.note(FinishedVisit(lease=page(1, ""), outcome=Done()), 101.0)
+    assert status.text(101.0, idle=False) == ""
 
 
 def test_seeds_that_wait_are_remembered_within_bounds() -> None:
-    setbacks = Setbacks()
+    status = RetryStatus()
     for number in range(MOST_SEEDS + 10):
-        setbacks.note(Visit(lease=page(number, ""), outcome=Retry(wait=1 + number, why="broken: 503")), 100.0)
+        status.note(FinishedVisit(lease=page(number, ""), outcome=Retry(wait=1 + number, why="broken: 503")), 100.0)
 
-    assert setbacks.told(100.0, idle=False).endswith("again in 11 s"), "the oldest are forgotten"
+    assert status.text(100.0, idle=False).endswith("again in 11 s"), "the oldest are forgotten"

@@ -4,13 +4,13 @@ from tests.unit.worker.fake_ports import HTML, DiaryFrontier, DiarySink, SlowFet
 from trotline.model.answer import Answer, Failure, Trouble
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.finished_visit import Visit
+from trotline.worker.finished_visit import FinishedVisit
 from trotline.worker.visit import Visitor
 
 PROXY = "proxy.example:3128"
 
 
-def visited(answer: Answer | Failure) -> Visit:
+def visited(answer: Answer | Failure) -> FinishedVisit:
     spider = one_page_spider()
     ports = tools(DiaryFrontier([]), DiarySink([]), SlowFetcher(0.1, lambda _: answer), spider=spider)
     return run_virtual(Visitor(spider, ports).visit(lease(3)))

@@ -8,23 +8,23 @@ import pytest
 
 from tests.unit.worker.fake_ports import lease, now
 from trotline.testing.virtual_time import run_virtual
-from trotline.worker.start_queue import Starts
+from trotline.worker.start_queue import StartQueue
 
 
-async def arrivals(starts: Starts, count: int) -> list[tuple[int, float]]:
+async def arrivals(queue: StartQueue, count: int) -> list[tuple[int, float]]:
     came = []
     for _ in range(count):
-        one, _ = await starts.next()
+        one, _ = await queue.next()
         came.append((one.token, now()))
     return came
 
 
 def test_a_lease_starts_at_its_moment_and_not_before():
     async def story():
-        starts = Starts()
+        queue = StartQueue()
         began = now()
-        starts.add([lease(1, start_in=0.7), lease(2, start_in=0.2), lease(3)])
-        return [(token, at - began) for token, at in await arrivals(starts, 3)]
+        queue.add([lease(1, start_in=0.7), lease(2, start_in=0.2), lease(3)])
+        return [(token, at - began) for token, at in await arrivals(queue, 3)]
 
     came = run_virtual(story())
 
@@ -35,11 +35,11 @@ def test_a_lease_starts_at_its_moment_and_not_before():
 
 def test_a_sooner_lease_that_arrives_later_goes_first():
     async def story():
-        starts = Starts()
-        starts.add([lease(1, start_in=0.9)])
+        queue = StartQueue()
+        queue.add([lease(1, start_in=0.9)])
         await asyncio.sleep(0.1)
-        starts.add([lease(2, start_in=0.3)])
-        return [token for token, _ in await arrivals(starts, 2)]
+        queue.add([lease(2, start_in=0.3)])
+        return [token for token, _ in await arrivals(queue, 2)]
 
     assert run_virtual(story()) == [2, 1]
 
@@ -47,9 +47,9 @@ def test_a_sooner_lease_that_arrives_later_goes_first():
 def test_moments_count_from_the_arrival_of_the_lease():
     async def story():
         await asyncio.sleep(5.0)
-        starts = Starts()
-        starts.add([lease(1, start_in=0.5, slack=0.25)])
-        _, latest = await starts.next()
+        queue = StartQueue()
+        queue.add([lease(1, start_in=0.5, slack=0.25)])
+        _, latest = await queue.next()
         return now(), latest
 
     at, latest = run_virtual(story())
@@ -60,9 +60,9 @@ def test_moments_count_from_the_arrival_of_the_lease():
 
 def test_leases_of_one_moment_keep_their_order():
     async def story():
-        starts = Starts()
-        starts.add([lease(token, start_in=0.5) for token in range(1, 20)])
-        return [token for token, _ in await arrivals(starts, 19)]
+        queue = StartQueue()
+        queue.add([lease(token, start_in=0.5) for token in range(1, 20)])
+        return [token for token, _ in await arrivals(queue, 19)]
 
     assert run_virtual(story()) == list(range(1, 20))
 
@@ -72,20 +72,20 @@ def test_whatever_arrives_when_nothing_is_lost_and_nothing_is_early(seed):
     chance = random.Random(seed)
 
     async def story():
-        starts = Starts()
+        queue = StartQueue()
         due: dict[int, float] = {}
         came: dict[int, float] = {}
 
         async def take() -> None:
             while True:
-                one, _ = await starts.next()
+                one, _ = await queue.next()
                 came[one.token] = now()
 
         taking = asyncio.create_task(take())
         for token in range(1, 60):
             start_in = chance.choice([0.0, chance.uniform(0, 1)])
             due[token] = now() + start_in
-            starts.add([lease(token, start_in=start_in)])
+            queue.add([lease(token, start_in=start_in)])
             await asyncio.sleep(chance.choice([0.0, chance.uniform(0, 0.3)]))
         await asyncio.sleep(2)
         taking.cancel()
@@ -99,22 +99,22 @@ def test_whatever_arrives_when_nothing_is_lost_and_nothing_is_early(seed):
 
 def test_the_length_counts_those_that_wait_and_those_that_are_ready():
     async def story():
-        starts = Starts()
-        starts.add([lease(1), lease(2, start_in=1.0)])
-        return len(starts)
+        queue = StartQueue()
+        queue.add([lease(1), lease(2, start_in=1.0)])
+        return len(queue)
 
     assert run_virtual(story()) == 2
 
 
 def test_cleared_leases_never_start():
     async def story():
-        starts = Starts()
-        starts.add([lease(1), lease(2, start_in=0.2)])
-        forgotten = starts.clear()
+        queue = StartQueue()
+        queue.add([lease(1), lease(2, start_in=0.2)])
+        forgotten = queue.clear()
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(starts.next(), 10)
-        starts.add([lease(3, start_in=0.1)])
-        return [each.token for each in forgotten], len(starts), (await starts.next())[0].token
+            await asyncio.wait_for(queue.next(), 10)
+        queue.add([lease(3, start_in=0.1)])
+        return [each.token for each in forgotten], len(queue), (await queue.next())[0].token
 
     assert run_virtual(story()) == ([1, 2], 1, 3)
 
@@ -127,12 +127,12 @@ def latest_after(*replies: tuple[float, ...], start_in: float = 0.0) -> float:
     and when it was asked for: at 0, unless it says so. The frontier's clock is 5000 s ahead of ours."""
 
     async def story():
-        starts = Starts()
+        queue = StartQueue()
         for token, (leased, arrived, *asked) in enumerate(replies, 1):
             await asyncio.sleep(arrived - now())
             one = lease(token, start_in=start_in, slack=0.25)
-            starts.add([msgspec.structs.replace(one, leased_at=5000.0 + leased, asked_at=sum(asked))])
-            _, latest = await starts.next()
+            queue.add([msgspec.structs.replace(one, leased_at=5000.0 + leased, asked_at=sum(asked))])
+            _, latest = await queue.next()
             left = latest - now()
         return left
 
@@ -166,10 +166,10 @@ def test_servers_whose_clocks_differ_are_no_later_than_their_replies_were_under_
 def test_leases_of_several_replies_each_have_their_own_measure():
     async def story():
         await asyncio.sleep(10)
-        starts = Starts()
+        queue = StartQueue()
         fresh = msgspec.structs.replace(lease(1), asked_at=10.0)
-        starts.add([fresh, msgspec.structs.replace(lease(2), asked_at=1.0, leased_at=fresh.leased_at - 9)])
-        return [latest - now() for _, latest in (await starts.next(), await starts.next())]
+        queue.add([fresh, msgspec.structs.replace(lease(2), asked_at=1.0, leased_at=fresh.leased_at - 9)])
+        return [latest - now() for _, latest in (await queue.next(), await queue.next())]
 
     fresh, stale = run_virtual(story())
     assert fresh == pytest.approx(0.25, abs=0.001)
@@ -179,10 +179,10 @@ def test_leases_of_several_replies_each_have_their_own_measure():
 def test_all_replies_of_one_batch_are_late_when_the_process_was_frozen_before_it_had_any_measure():
     async def story():
         await asyncio.sleep(14)
-        starts = Starts()
+        queue = StartQueue()
         asked = [0.0, 0.02, 0.04]
-        starts.add([msgspec.structs.replace(lease(1), asked_at=each, leased_at=5000.0 + each) for each in asked])
-        return [(await starts.next())[1] - now() for _ in asked]
+        queue.add([msgspec.structs.replace(lease(1), asked_at=each, leased_at=5000.0 + each) for each in asked])
+        return [(await queue.next())[1] - now() for _ in asked]
 
     assert max(run_virtual(story())) < -13
 
@@ -210,9 +210,9 @@ def test_leases_of_a_lane_that_did_not_start_can_be_taken_back():
         return msgspec.structs.replace(one, task=msgspec.structs.replace(one.task, lane=lane))
 
     async def story():
-        starts = Starts()
-        starts.add([of("a", 1, 0.0), of("b", 2, 0.0), of("a", 3, 0.4), of("b", 4, 0.5), of("a", 5, 0.6)])
-        taken = sorted(one.token for one in starts.take("a"))
-        return taken, len(starts), [token for token, _ in await arrivals(starts, 2)]
+        queue = StartQueue()
+        queue.add([of("a", 1, 0.0), of("b", 2, 0.0), of("a", 3, 0.4), of("b", 4, 0.5), of("a", 5, 0.6)])
+        taken = sorted(one.token for one in queue.take("a"))
+        return taken, len(queue), [token for token, _ in await arrivals(queue, 2)]
 
     assert run_virtual(story()) == ([1, 3, 5], 2, [2, 4])

@@ -32,7 +32,7 @@ def test_a_child_that_reads_one_page_for_too_long_is_killed_and_the_page_blamed(
 
     assert PARSE < took < PARSE + 1
     assert bench.frontier.left == [("w0-0", 4711)]
-    assert bench.supervisor.deaths.hung == 1
+    assert bench.supervisor.stats.hung == 1
 
 
 def test_a_child_that_reads_many_pages_quickly_is_left_alone():
@@ -145,7 +145,7 @@ def test_one_hanging_child_is_killed_and_counted_once():
     bench.run(story)
 
     assert bench.born[0].kills == 1
-    assert bench.supervisor.deaths.hung == 1
+    assert bench.supervisor.stats.hung == 1
 
 
 def test_a_page_that_hangs_is_told_from_one_that_crashes():
@@ -196,7 +196,7 @@ def test_a_child_that_was_relieved_and_reads_its_page_in_time_goes_without_harm(
     bench.run(story)
 
     assert bench.frontier.left == [("w0-0", 1)]
-    assert (bench.supervisor.deaths.restarts, bench.supervisor.deaths.relieved) == (1, 1)
+    assert (bench.supervisor.stats.restarts, bench.supervisor.stats.relieved) == (1, 1)
 
 
 def test_the_end_waits_for_those_who_were_relieved():

@@ -26,7 +26,7 @@ def test_children_that_finish_are_not_restarted():
 
     assert sorted(bench.places) == [0, 1, 2]
     assert bench.frontier.left == []
-    assert bench.supervisor.deaths.restarts == 0
+    assert bench.supervisor.stats.restarts == 0
     assert bench.supervisor.failure == ""
 
 
@@ -57,7 +57,7 @@ def test_a_child_that_dies_is_replaced_in_its_place_and_its_leases_go_back_at_on
 
     assert bench.run(story) == [("w1-1", None)]
     assert bench.places == [0, 1, 1]
-    assert bench.supervisor.deaths.restarts == 1
+    assert bench.supervisor.stats.restarts == 1
 
 
 def test_the_page_that_was_being_read_is_named_as_the_guilty_one():
@@ -85,7 +85,7 @@ def test_a_frontier_that_is_away_when_a_child_dies_does_not_take_the_supervisor_
 
     bench.run(story)
 
-    assert bench.supervisor.deaths.restarts == 1
+    assert bench.supervisor.stats.restarts == 1
 
 
 def test_children_that_die_quickly_and_for_no_page_make_it_give_up():
@@ -114,7 +114,7 @@ def test_deaths_that_are_far_apart_are_outlived():
     bench.run(story)
 
     assert bench.supervisor.failure == ""
-    assert bench.supervisor.deaths.restarts == 3 * CRASHES
+    assert bench.supervisor.stats.restarts == 3 * CRASHES
 
 
 def test_guilty_pages_do_not_make_it_give_up():
@@ -179,7 +179,7 @@ def test_one_crash_for_no_page_costs_nobody_anything_and_those_after_it_count_de
     bench.run(story)
 
     assert bench.frontier.left == [("w0-0", None)]
-    assert bench.supervisor.deaths.unexplained == 3
+    assert bench.supervisor.stats.unexplained == 3
 
 
 def test_the_grave_is_told_what_the_page_did_and_where_its_body_is():
@@ -215,8 +215,8 @@ def test_a_child_that_has_grown_is_asked_to_finish_and_replaced_and_no_page_is_b
         return stops
 
     assert bench.run(story) == 1, "asked once"
-    assert bench.supervisor.deaths.grown == 1
-    assert bench.supervisor.deaths.restarts == 0
+    assert bench.supervisor.stats.grown == 1
+    assert bench.supervisor.stats.restarts == 0
     assert bench.frontier.left == [], "it said goodbye itself"
 
 

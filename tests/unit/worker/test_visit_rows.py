@@ -25,10 +25,11 @@ from trotline.model.visit_row import VisitRow
 from trotline.ports.robots import UNMARKED, Marked, Permission
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import Committer
-from trotline.worker.policy import Policy
+from trotline.worker.finished_visit import MISSED_START, returned
+from trotline.worker.policy import WorkerPolicy
 from trotline.worker.visit import Visitor
 
-_POLICY = Policy(batch=4)
+_POLICY = WorkerPolicy(batch=4)
 
 
 class LedgerSink(DiarySink):
@@ -144,13 +145,10 @@ def test_a_page_that_robots_txt_forbids_is_a_visit_without_a_request():
     assert (got.status, got.took, got.size) == (0, 0.0, 0)
 
 
-def test_a_visit_that_missed_its_moment_is_a_line_too():
-    spider = one_page_spider()
-    visitor = Visitor(spider, tools(DiaryFrontier([]), DiarySink([]), spider=spider))
+def test_a_visit_that_missed_its_start_time_is_a_row_too():
+    got = returned(lease(4), MISSED_START).line("shop-1", "w1")
 
-    got = visitor.late(lease(4)).line("shop-1", "w1")
-
-    assert (got.token, got.outcome, got.verdict, got.why) == (4, "snooze", "", "missed its moment")
+    assert (got.token, got.outcome, got.verdict, got.why) == (4, "snooze", "", "missed its start time")
 
 
 def test_secrets_of_a_url_are_not_in_its_line():
@@ -168,7 +166,7 @@ def test_secrets_of_a_url_are_not_in_its_line():
 # The committer
 
 
-def commit(sink: Any, *visits: Any, policy: Policy = _POLICY) -> DiaryFrontier:
+def commit(sink: Any, *visits: Any, policy: WorkerPolicy = _POLICY) -> DiaryFrontier:
     frontier = DiaryFrontier([])
 
     async def story() -> None:
@@ -226,7 +224,7 @@ def test_a_sink_that_knows_nothing_of_visits_is_handed_none():
 def test_a_policy_without_visits_leaves_the_ledger_alone():
     sink = LedgerSink()
 
-    commit(sink, visit(1, records=["a"]), visit(2), policy=Policy(batch=4, visits=False))
+    commit(sink, visit(1, records=["a"]), visit(2), policy=WorkerPolicy(batch=4, visits=False))
 
     assert sink.lines == {}
     assert sink.rows == {"a"}

@@ -20,7 +20,7 @@ from trotline.model.answer import Answer
 from trotline.model.outcome import Done, Snooze
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.commit import MOST_DEFECTS
-from trotline.worker.policy import Policy
+from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
 
@@ -32,7 +32,7 @@ class Bench:
         self.sink = sink or DiarySink(self.diary)
         self.frontier = DiaryFrontier(self.diary, leases)
         self.fetcher = fetcher or SlowFetcher()
-        self.policy = policy or Policy(slots=4, batch=8, grace=30.0)
+        self.policy = policy or WorkerPolicy(slots=4, batch=8, grace=30.0)
         self.spider = one_page_spider()
         self.tools = tools(self.frontier, self.sink, self.fetcher, spider=self.spider)
 
@@ -65,7 +65,7 @@ def test_a_worker_ends_when_the_job_is_finished_and_leaves():
 
 @pytest.mark.parametrize("max_pages", [1, 3, 7, 8, 9, 20])
 def test_max_pages_is_exact(max_pages):
-    bench = Bench([lease(token) for token in range(1, 100)], policy=Policy(slots=4, batch=8, max_pages=max_pages))
+    bench = Bench([lease(token) for token in range(1, 100)], policy=WorkerPolicy(slots=4, batch=8, max_pages=max_pages))
 
     bench.run()
 
@@ -76,7 +76,7 @@ def test_max_pages_is_exact(max_pages):
 
 def test_pages_of_a_limited_run_may_take_their_time():
     """Nobody is in a hurry: the grace time is for those who asked us to stop."""
-    policy = Policy(slots=4, batch=8, max_pages=2, grace=5.0)
+    policy = WorkerPolicy(slots=4, batch=8, max_pages=2, grace=5.0)
     bench = Bench([lease(token) for token in range(1, 9)], SlowFetcher(55.0), policy=policy)
 
     bench.run()
@@ -103,12 +103,12 @@ def test_a_worker_holds_hardly_more_leases_than_it_can_start():
 
 
 def test_a_lease_that_waits_for_its_moment_blocks_no_slot():
-    bench = Bench([], policy=Policy(slots=1, batch=8))
+    bench = Bench([], policy=WorkerPolicy(slots=1, batch=8))
 
     async def story(worker):
         await asyncio.sleep(0.01)
-        worker._starts.add([lease(token, start_in=0.9, slack=60) for token in (1, 2, 3)])
-        worker._starts.add([lease(4)])
+        worker._start_queue.add([lease(token, start_in=0.9, slack=60) for token in (1, 2, 3)])
+        worker._start_queue.add([lease(4)])
         await asyncio.sleep(0.5)
         return [task.fingerprint for task in bench.fetcher.asked]
 
@@ -117,29 +117,29 @@ def test_a_lease_that_waits_for_its_moment_blocks_no_slot():
 
 
 def test_a_late_lease_is_not_fetched_but_queues_again():
-    """One slot, each visit takes 1 s, a slack of 0.25 s: whoever waits for the slot has missed its moment."""
-    bench = Bench([lease(token) for token in (1, 2)], SlowFetcher(1.0), policy=Policy(slots=1, batch=8))
+    """One slot, each visit takes 1 s, a slack of 0.25 s: whoever waits for the slot has missed its start time."""
+    bench = Bench([lease(token) for token in (1, 2)], SlowFetcher(1.0), policy=WorkerPolicy(slots=1, batch=8))
     bench.run()
     assert {type(one.outcome) for one in bench.frontier.settled.values()} == {Done}
 
-    bench = Bench([], SlowFetcher(1.0), policy=Policy(slots=1, batch=8))
+    bench = Bench([], SlowFetcher(1.0), policy=WorkerPolicy(slots=1, batch=8))
 
     async def story(worker):
         await asyncio.sleep(0.01)
         # More than there are slots, as when a loop was busy for long.
-        worker._starts.add([lease(1), lease(2)])
+        worker._start_queue.add([lease(1), lease(2)])
         await asyncio.sleep(5)
 
     bench.run(story)
 
     assert [task.fingerprint for task in bench.fetcher.asked] == [1]
-    assert bench.frontier.settled[2].outcome == Snooze(wait=0.0, why="missed its moment")
+    assert bench.frontier.settled[2].outcome == Snooze(wait=0.0, why="missed its start time")
     assert bench.frontier.settled[2].news is None, "it says nothing about the lane"
 
 
 def test_stopping_finishes_what_is_in_flight_and_gives_back_the_rest():
     leases = [lease(token) for token in range(1, 5)] + [lease(9, start_in=0.9)] + [lease(50)]
-    bench = Bench(leases, SlowFetcher(10.0), policy=Policy(slots=4, batch=8, grace=30.0))
+    bench = Bench(leases, SlowFetcher(10.0), policy=WorkerPolicy(slots=4, batch=8, grace=30.0))
 
     async def story(worker):
         await asyncio.sleep(0.5)
@@ -155,7 +155,7 @@ def test_stopping_finishes_what_is_in_flight_and_gives_back_the_rest():
 
 def test_a_visit_that_outlasts_the_grace_time_is_given_back():
     bench = Bench([lease(1), lease(2)], SlowFetcher(lambda task: 3.0 if task.fingerprint == 1 else 1000.0))
-    bench.policy = Policy(slots=4, batch=8, grace=10.0)
+    bench.policy = WorkerPolicy(slots=4, batch=8, grace=10.0)
 
     async def story(worker):
         await asyncio.sleep(1)
@@ -169,7 +169,7 @@ def test_a_visit_that_outlasts_the_grace_time_is_given_back():
 
 
 def test_stopping_a_limited_run_that_waits_for_its_last_pages_ends_it_in_time():
-    bench = Bench([lease(1)], SlowFetcher(1000.0), policy=Policy(slots=4, batch=8, grace=10.0, max_pages=1))
+    bench = Bench([lease(1)], SlowFetcher(1000.0), policy=WorkerPolicy(slots=4, batch=8, grace=10.0, max_pages=1))
 
     async def story(worker):
         await asyncio.sleep(5)
@@ -254,7 +254,7 @@ def test_a_frontier_that_is_back_is_not_called_away_though_it_has_no_work():
 
 
 def test_a_slow_sink_stops_leasing():
-    bench = Bench([lease(token) for token in range(1, 300)], policy=Policy(slots=4, batch=4, backlog=8))
+    bench = Bench([lease(token) for token in range(1, 300)], policy=WorkerPolicy(slots=4, batch=4, backlog=8))
     bench.sink.slow = 100.0
 
     async def story(worker):
@@ -279,7 +279,9 @@ def test_a_sink_with_a_defect_ends_the_worker_instead_of_leaving_it_to_wait_for_
         async def close(self):
             return
 
-    bench = Bench([lease(token) for token in range(1, 300)], policy=Policy(slots=4, batch=4, backlog=8), sink=Broken())
+    bench = Bench(
+        [lease(token) for token in range(1, 300)], policy=WorkerPolicy(slots=4, batch=4, backlog=8), sink=Broken()
+    )
 
     with pytest.raises(TypeError, match="a sink with a defect"):
         bench.run()
@@ -289,7 +291,7 @@ def test_a_sink_with_a_defect_ends_the_worker_instead_of_leaving_it_to_wait_for_
 def test_a_lease_that_missed_its_moment_does_not_count_as_a_page():
     """Slack of nothing and one slot: of each batch only the first is in time."""
     leases = [lease(token, slack=-1.0 if token % 3 else 0.25) for token in range(1, 100)]
-    bench = Bench(leases, policy=Policy(slots=4, batch=8, max_pages=10))
+    bench = Bench(leases, policy=WorkerPolicy(slots=4, batch=8, max_pages=10))
 
     bench.run()
 
@@ -309,5 +311,10 @@ def test_what_has_not_begun_goes_back_when_its_lane_says_that_we_are_too_fast():
     bench.run()
 
     whys = {token: one.outcome.why for token, one in bench.frontier.settled.items()}
-    assert whys == {1: "throttled: 429", 2: "its lane rests", 3: "its lane rests", 4: "its lane rests"}
+    assert whys == {
+        1: "throttled: 429",
+        2: "lane was rate limited",
+        3: "lane was rate limited",
+        4: "lane was rate limited",
+    }
     assert len(bench.fetcher.asked) == 1

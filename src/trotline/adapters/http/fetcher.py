@@ -31,7 +31,7 @@ from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret
 from trotline.model.task import Task
 from trotline.rules import content_types
-from trotline.rules.secret_scope import Reach
+from trotline.rules.secret_scope import SecretScope
 from trotline.rules.session_pinning import name_of
 
 log = logging.getLogger("trotline.fetch")
@@ -70,7 +70,7 @@ class HttpFetcher:
         secret_headers: Mapping[str, Secret] = {},
         cookies: Mapping[str, str | Secret] = {},
         cookie_hosts: Collection[str] = (),
-        reach: Reach | None = None,
+        secret_scope: SecretScope | None = None,
         allow_private: bool = False,
         allow: Collection[str] = (),
         slots: int = 64,
@@ -93,7 +93,7 @@ class HttpFetcher:
         except Forbidden as error:
             raise SettingsError(error.why, hint="headers are single lines of printable characters") from error
         self._secret_headers = dict(secret_headers)
-        self._reach = reach or Reach()
+        self._secret_scope = secret_scope or SecretScope()
         self._reached: dict[str, bool] = {}
         """Origin -> may it have the secrets? Judged once."""
         self._cookies = dict(cookies)
@@ -260,7 +260,7 @@ class HttpFetcher:
         if known is None:
             if len(self._reached) >= _KNOWN_ORIGINS:
                 self._reached.clear()
-            known = self._reached[origin] = self._reach.admits(origin)
+            known = self._reached[origin] = self._secret_scope.admits(origin)
         return known
 
     def _check_type(self, response: response_reader.Response) -> None:
@@ -287,7 +287,7 @@ class HttpFetcher:
     def _new_session(self) -> aiohttp.ClientSession:
         jar = Jar()
         if self._cookies:
-            jar.give(self._cookies, self._cookie_hosts, secure=self._reach.secure)
+            jar.give(self._cookies, self._cookie_hosts, secure=self._secret_scope.secure)
         session = aiohttp.ClientSession(
             connector=self._connections(),
             connector_owner=False,

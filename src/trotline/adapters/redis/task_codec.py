@@ -177,7 +177,7 @@ class TaskCodec:
             body += tail
         wire = HEAD.pack(VERSION, task.fingerprint, attempt, 0, 0, depth, template, created, flags) + body
         if len(wire) > LARGEST:
-            raise ValueError(f"a task of {len(wire):,} bytes is too large; {LARGEST:,} can be kept")
+            raise ValueError(f"a task of {len(wire):,} bytes is too large; the limit is {LARGEST:,}")
         return wire
 
     def _created(self, moment: Moment) -> int:
@@ -212,7 +212,7 @@ class TaskCodec:
         if len(wire) > LARGEST:
             raise Undecodable(f"larger than {LARGEST:,} bytes")
         if wire[0] != VERSION:
-            raise UnknownVersion(f"task form {wire[0]} is not known to this version of Trotline (it knows {VERSION})")
+            raise UnknownVersion(f"task format {wire[0]} is not supported by this version of Trotline (only {VERSION})")
         _, fingerprint, attempt, _, kills, depth, number, created, flags = HEAD.unpack_from(wire)
         shared = template(number)
         start = f"{_SCHEMES[shared.scheme]}{lane}"

@@ -283,7 +283,7 @@ class HeedPromises:
         assert sorted(lease.task.lane for lease in first) == ["other.example", SHOP]
         assert await other.lease("v", 10) == []
         [shop] = [lease for lease in first if lease.task.lane == SHOP]
-        await end(frontier, "w", shop, Snooze(0, "missed its moment"))
+        await end(frontier, "w", shop, Snooze(0, "missed its start time"))
         bench.jump(1.0)
         [again] = await lease_all(frontier, "w")
         assert again.task.lane == SHOP, "nobody has told yet"

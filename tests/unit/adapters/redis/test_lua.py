@@ -6,7 +6,16 @@ from types import ModuleType
 
 import pytest
 
-from tests.unit.adapters.redis.lua_text import COMMANDS, FILES, HELPERS, PRIVATE_NUMBERS, code_of, declared_in, most_locals, names_in
+from tests.unit.adapters.redis.lua_text import (
+    COMMANDS,
+    FILES,
+    HELPERS,
+    PRIVATE_NUMBERS,
+    code_of,
+    declared_in,
+    most_locals,
+    names_in,
+)
 from trotline.adapters.redis.layouts import Books
 from trotline.adapters.redis.lua_constants import CONSTANTS
 from trotline.adapters.redis.scripts import assembled, helper_text, script

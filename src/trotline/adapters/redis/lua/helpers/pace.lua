@@ -68,7 +68,7 @@ function given_up(lane, patience)
     return string.format("unreachable: lane given up after %.0f s of failures only", patience)
   end
   if lane[RESTS] >= BREAKER then
-    return string.format("throttled: lane given up after %.0f s in which it answered nothing but: too fast", patience)
+    return string.format("throttled: lane given up after %.0f s of rate limiting only", patience)
   end
   return nil
 end

@@ -1,4 +1,4 @@
-"""What a worker is handed."""
+"""What a worker is given: ports and limits."""
 
 import random
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from trotline.ports.frontier import Frontier
 from trotline.ports.robots import Robots
 from trotline.ports.sink import Sink
 from trotline.ports.validators import Validators
-from trotline.worker.field_stats import Noticing
+from trotline.worker.field_stats import FieldStats
 from trotline.worker.marker import Marker
 
 
-class Tools(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     job: str = ""
     """The job's id, for the ledger."""
     frontier: Frontier
@@ -27,12 +27,12 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     robots: Robots | None = None
     """None: the spider does not ask robots.txt."""
     validators: Validators | None = None
-    """None: no route asks conditionally."""
+    """None: no route makes conditional requests."""
     marker: Marker
-    noticing: Noticing = msgspec.field(default_factory=Noticing)
-    """Fields and selectors that authors are warned of."""
+    field_stats: FieldStats = msgspec.field(default_factory=FieldStats)
+    """For warnings about fields and selectors."""
     chance: random.Random
     evidence: Evidence | None = None
-    """None: bodies of pages that brought a worker down are not kept."""
+    """None: bodies of pages that crashed a worker are not saved."""
     out_of_memory: Callable[[], NoReturn] | None = None
-    """How to end the process when a page has used up its memory. None: the page's handler has failed, no more."""
+    """Ends the process when a page exhausts its memory. None: only the page's handler fails."""
