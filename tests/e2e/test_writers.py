@@ -145,7 +145,7 @@ async def test_what_cannot_work_is_said_at_once(way: Way, tmp_path: Path):
     for words, said in (
         (("--from", "redis://127.0.0.1:1/0"), "outbox=results"),
         (("--from", "redis://127.0.0.1:1/0?outbox=r", "--sink", "rows.db"), "cannot reach outbox r"),
-        (("--from", "rows.db", "--sink", "other.db"), "no outbox"),
+        (("--from", "rows.db", "--sink", "other.db"), "not an outbox"),
         (("--from", "redis://127.0.0.1:1/0?outbox=r"), "--sink URL"),
     ):
         ended = await call(tmp_path, "write", *words)
