@@ -146,7 +146,7 @@ class Gate:
     def confirm(self, tasks: Iterable[Task]) -> None:
         """The frontier has accepted these tasks: add them to the cache.
 
-        Not sooner. If they were marked when result and the commit then failed, the page would be visited again,
+        Not sooner. If they were marked when filtered and the commit then failed, the page would be visited again,
         its links would be dropped as duplicates, and they would be lost.
         """
         for task in tasks:

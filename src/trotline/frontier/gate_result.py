@@ -30,7 +30,7 @@ class GateResult(msgspec.Struct):
     alike: str = ""
     """The counter of a near-duplicate page; empty if the page is not one."""
     known: int = 0
-    """KnownLinks to this gate, or twice on the page. What it does not know the frontier still may."""
+    """Known to this gate, or twice on the page. What it does not know the frontier still may."""
 
     def refuse(self, why: str, count: int = 1, example: str = "") -> None:
         """`example`: a URL, for limits and traps, which are always reported."""
