@@ -212,8 +212,8 @@ def at_work(worker: Running) -> list[int]:
     for pid in worker.children():
         with suppress(OSError, IndexError):
             parent = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-            nursery = b"nursery" in Path(f"/proc/{pid}/cmdline").read_bytes() and parent == worker.process.pid
-            if not nursery:
+            fork_server = b"fork_server" in Path(f"/proc/{pid}/cmdline").read_bytes() and parent == worker.process.pid
+            if not fork_server:
                 found.append(pid)
     return found
 

@@ -27,7 +27,7 @@ from trotline.testing.shop import DemoShop
 PRODUCTS = 36
 PER_PAGE = 12
 CHILD, FORKED, SUPERVISOR, EVERYTHING = "child", "forked", "supervisor", "everything"
-"""A forked child comes from the nursery, which is there once others have died."""
+"""A forked child comes from the fork server, which is there once others have died."""
 ANY_MOMENT = "any moment"
 AND_AGAIN = "and again"
 """At any moment, and the next run again, and the one after that."""

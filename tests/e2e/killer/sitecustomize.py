@@ -1,7 +1,7 @@
 """Python imports this file when it starts, if its folder is on PYTHONPATH. Without our variables it does nothing.
 
 E2E_DOOM=STEP:TARGET:NTH:FILE   the NTH time that a process passes STEP, TARGET gets a SIGKILL, once; FILE then exists.
-                                TARGET "forked" is a child of the nursery: two others die before there is one.
+                                TARGET "forked" is a child of the fork server: two others die before there is one.
 E2E_DEAD_AFTER=SECONDS          how long a silent worker is waited for, instead of 15 s.
 E2E_BEAT=SECONDS                how often a supervisor says that its children live, instead of every 5 s.
 E2E_TERM=SECONDS                how long a coordinator that is not heard of stays in office, instead of 15 s.
@@ -102,7 +102,7 @@ class Doom:
             self._strike()
 
     def _is_first(self) -> bool:
-        """A child that is started again must not die again; but two must, before the nursery has one of its own."""
+        """A child that is started again must not die again; but two must, before the fork server has one of its own."""
         if self._target == "forked" and not _is_forked():
             return True
         try:
@@ -121,7 +121,7 @@ class Doom:
 
 
 _PARENT = os.getppid()
-"""The supervisor, of a child and of a nursery; what the nursery forks remembers it."""
+"""The supervisor, of a child and of a fork server; what that forks remembers it."""
 
 
 def _is_child() -> bool:
