@@ -4,27 +4,34 @@ Trotline's own are the folders of `adapters/` that declare a `BACKEND`; other pa
 point group `trotline.backends`.
 """
 
+from __future__ import annotations
+
 import importlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from trotline.errors import FrontierError, SettingsError, SinkError
-from trotline.model.job import Job
-from trotline.model.row import Row
-from trotline.model.time import Moment
-from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
-from trotline.ports.jobs import Jobs
-from trotline.ports.leadership import Leadership
-from trotline.ports.ledger import Ledger
-from trotline.ports.outbox import Outbox
-from trotline.ports.shared_cache import SharedCache
-from trotline.ports.sink import Sink
+from trotline.ports.backend import Backend
 from trotline.rules import redaction
 from trotline.rules.backend_urls import path_of, split
+
+if TYPE_CHECKING:
+    # For annotations only: every command knows the backends before it does anything else.
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from trotline.model.job import Job
+    from trotline.model.row import Row
+    from trotline.model.time import Moment
+    from trotline.ports.backend import FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
+    from trotline.ports.jobs import Jobs
+    from trotline.ports.leadership import Leadership
+    from trotline.ports.ledger import Ledger
+    from trotline.ports.outbox import Outbox
+    from trotline.ports.shared_cache import SharedCache
+    from trotline.ports.sink import Sink
 
 OWN = ("sqlite", "files", "redis", "postgres")
 """Folders of `adapters/`."""
@@ -39,6 +46,8 @@ def _own() -> tuple[Backend, ...]:
 @cache
 def _registered() -> tuple[Backend, ...]:
     """Of other packages. Read only when a URL is none of ours: looking through all that is installed takes time."""
+    from importlib.metadata import entry_points
+
     return tuple(_loaded(point.name, point.load()) for point in sorted(entry_points(group=GROUP)))
 
 

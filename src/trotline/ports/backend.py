@@ -4,23 +4,28 @@ Every offer is a function that imports what it needs when it is called: to know 
 A package of its own declares one through the entry point group `trotline.backends`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from __future__ import annotations
 
-from trotline.model.job import Job
-from trotline.model.row import Row
-from trotline.model.schema import SchemaStatus, SchemaUpgrade
-from trotline.model.time import Moment
-from trotline.ports.console import Console
-from trotline.ports.frontier import Frontier
-from trotline.ports.jobs import Jobs
-from trotline.ports.leadership import Leadership
-from trotline.ports.ledger import Ledger
-from trotline.ports.outbox import Outbox
-from trotline.ports.shared_cache import SharedCache
-from trotline.ports.sink import Sink
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    # For annotations only: every command knows the backends before it does anything else.
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+    from contextlib import AbstractContextManager
+
+    from trotline.model.job import Job
+    from trotline.model.row import Row
+    from trotline.model.schema import SchemaStatus, SchemaUpgrade
+    from trotline.model.time import Moment
+    from trotline.ports.console import Console
+    from trotline.ports.frontier import Frontier
+    from trotline.ports.jobs import Jobs
+    from trotline.ports.leadership import Leadership
+    from trotline.ports.ledger import Ledger
+    from trotline.ports.outbox import Outbox
+    from trotline.ports.shared_cache import SharedCache
+    from trotline.ports.sink import Sink
 
 
 class OpenJob(NamedTuple):
@@ -70,13 +75,13 @@ class SinkOffer:
     """A shell command that shows some rows. Gets the number of rows by kind, the most first."""
     ledger: Callable[[str], Ledger] | None = None
     """The visits that it keeps, for reading. None: it keeps none."""
-    rows: "RowReader | None" = None
+    rows: RowReader | None = None
     """None: the rows are in a file that is read as it is, or somewhere else."""
     check: Callable[[str], Awaitable[object]] | None = None
     """Can it be used? Raises SinkError; creates nothing. None: opening an existing one creates nothing either."""
     no_rows: str = ""
     """Why there is no reader, and what to do: "text|hint"."""
-    schema: "SchemaAdmin | None" = None
+    schema: SchemaAdmin | None = None
     """None: there is nothing to upgrade."""
 
 
