@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from trotline.cli.fleet_options import note_what_is_missing
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
@@ -20,14 +19,14 @@ from trotline.cli.options import (
     visits_option,
     wait_for,
 )
-from trotline.cli.plain_views import View, choose
-from trotline.cli.suggested_commands import typed
-from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import LONGEST_OF_ERRORS, json_line, safe_text
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.rlimits import check_descriptors
 
 if TYPE_CHECKING:
+    # Views and the summary are imported once the children have been launched: they take longer to be ready.
+    from trotline.cli.plain_views import View
+    from trotline.cli.summary import Summary
     from trotline.commands.run import Report, RunPlan
     from trotline.spider.spider import Spider
 
@@ -91,6 +90,8 @@ def command(
     # First of all: they take longer to be ready than what we do meanwhile.
     launched = [WaitingChild() for _ in range(settings.processes)]
     try:
+        from trotline.cli.fleet_options import note_what_is_missing
+        from trotline.cli.plain_views import choose
         from trotline.commands.run import RunPlan
 
         found = _load(spider)
@@ -110,8 +111,10 @@ def _load(ref: str) -> "Spider":
 
 
 def _run(
-    plan: "RunPlan", spider: "Spider", view: View, launched: list[WaitingChild], *, quiet: bool, json: bool
+    plan: "RunPlan", spider: "Spider", view: "View", launched: list[WaitingChild], *, quiet: bool, json: bool
 ) -> int:
+    from trotline.cli.suggested_commands import typed
+    from trotline.cli.summary import summarise
     from trotline.commands.run import run
 
     ended_before: list[int] = []
@@ -139,8 +142,10 @@ def code_of(ending: str, report: "Report") -> int:
     return FINISHED_WITH_DEAD if code == FINISHED and report.bad_seeds else code
 
 
-def _tell(summary: Summary, *, quiet: bool, json: bool) -> None:
+def _tell(summary: "Summary", *, quiet: bool, json: bool) -> None:
     if json:
         click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary)}))
     elif not quiet:
+        from trotline.cli.summary import lines
+
         click.echo("\n".join(lines(summary)))
