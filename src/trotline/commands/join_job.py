@@ -26,6 +26,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     upgraded: bool = False
     """It was let in just now, by us."""
     others: tuple[Job, ...] = ()
+    missed: Job | None = None
+    """A job that was started after the first look, and was cancelled or at its limit before we could take part."""
     unreadable: tuple[str, ...] = ()
     """Jobs of any spider that were left out: their entries are damaged."""
 
@@ -40,6 +42,8 @@ class Search:
         self._upgrade = upgrade
         self._jobs: Jobs | None = None
         self._looked_back: Seconds | None = None
+        self._first: str | None = None
+        """The newest job at the first look."""
 
     def look_back(self) -> None:
         """A job has ended: next time the older ones are looked at as well."""
@@ -48,15 +52,18 @@ class Search:
     async def look(self) -> Found:
         # Looking makes no file: whoever starts the job makes it.
         if backends.is_missing(self._frontier):
+            self._first = self._first or ""
             return Found()
         # The file may have been replaced since we last looked.
         version = code_version(self._ref)
         others: list[Job] = []
+        missed: Job | None = None
         async with self._opened() as jobs:
             for job in await self._unfinished(jobs):
                 welcome = job.accepts(version)
                 opened = await self._taken_up(job)
                 if opened is None:
+                    missed = missed or job
                     continue
                 if welcome or self._upgrade:
                     if not welcome:
@@ -64,7 +71,11 @@ class Search:
                     return Found(opened=opened, version=version, upgraded=not welcome, unreadable=jobs.unreadable())
                 await opened.close()
                 others.append(job)
-            return Found(version=version, others=tuple(others), unreadable=jobs.unreadable())
+            return Found(version=version, others=tuple(others), missed=self._new(missed), unreadable=jobs.unreadable())
+
+    def _new(self, job: Job | None) -> Job | None:
+        """The job, if it was not there at the first look."""
+        return job if job is not None and job.id != self._first else None
 
     async def close(self) -> None:
         if self._jobs is not None:
@@ -75,6 +86,8 @@ class Search:
         """The newest first. A server may know a thousand old ones: they are not asked for at every look."""
         now = asyncio.get_running_loop().time()
         latest = await jobs.latest(self._spider)
+        if self._first is None:
+            self._first = latest.id if latest is not None else ""
         found = [latest] if latest is not None and not latest.announced else []
         if self._looked_back is None or now - self._looked_back >= LOOK_BACK:
             self._looked_back = now

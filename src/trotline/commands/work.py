@@ -181,6 +181,8 @@ class _Member:
         self._hear_frontier("")
         if found.unreadable:
             self._tell(News(what=What.UNREADABLE, reason="; ".join(map(in_a_line, found.unreadable[:_NAMED]))))
+        if found.missed is not None:
+            self._left = found.missed
         for job in found.others:
             self._left = job
             self._tell(News(what=What.OTHER_VERSION, job=job, version=found.version))
