@@ -58,7 +58,7 @@ async def _check(target: Target) -> None:
     except FrontierUnreachable:
         raise
     except FrontierError:
-        # Nobody can work on a job that cannot be read.
+        # No worker can join a job that cannot be read.
         return
     if target.job.finished_at is None and progress.state is not State.CANCELLED:
         left = progress.waiting + progress.leased

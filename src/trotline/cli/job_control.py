@@ -44,11 +44,11 @@ def pause(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
     What is in flight ends as usual, and tasks can still be added. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def deed(console: "Console", target: Target) -> str:
+    async def action(console: "Console", target: Target) -> str:
         await console.steer(State.PAUSED, lane)
         return f"paused; visits in flight end as usual. Go on: {_again('resume', target, lane, frontier)}"
 
-    _steer("paused", job, lane, frontier, deed, json=as_json)
+    _steer("paused", job, lane, frontier, action, json=as_json)
 
 
 @click.command(
@@ -65,7 +65,7 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     `trotline dead JOB --why cancelled --revive`. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def deed(console: "Console", target: Target) -> str:
+    async def action(console: "Console", target: Target) -> str:
         before = await console.progress()
         lifted = before.spent if lane is None else ""
         if lifted:
@@ -79,7 +79,7 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
             return f"goes on{without}; workers that wait for a job join it by themselves; {more}"
         return "goes on"
 
-    _steer("resumed", job, lane, frontier, deed, json=as_json, known_lane=False)
+    _steer("resumed", job, lane, frontier, action, json=as_json, known_lane=False)
 
 
 @click.command(
@@ -97,12 +97,12 @@ def drain(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
     file, or a job's id.
     """
 
-    async def deed(console: "Console", target: Target) -> str:
+    async def action(console: "Console", target: Target) -> str:
         await console.steer(State.DRAINING, lane)
         undo = _again("resume", target, lane, frontier)
         return f"draining; what waits is visited, nothing new is admitted. Undo: {undo}"
 
-    _steer("draining", job, lane, frontier, deed, json=as_json)
+    _steer("draining", job, lane, frontier, action, json=as_json)
 
 
 @click.command(
@@ -119,21 +119,28 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     buried ("cancelled"), and can be revived. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def deed(console: "Console", target: Target) -> str:
+    async def action(console: "Console", target: Target) -> str:
         buried = await console.steer(State.CANCELLED, lane)
         if lane is None:
             return f"cancelled; what waits is kept. Take it up again: {_again('resume', target, None, frontier)}"
         undo = shlex.join(["trotline", "dead", target.name, "--why", "cancelled", "--revive"])
         return f"{count(buried, 'task')} buried. Undo: {undo}{where(frontier)}"
 
-    _steer("cancelled", job, lane, frontier, deed, json=as_json)
+    _steer("cancelled", job, lane, frontier, action, json=as_json)
 
 
-_Deed = Callable[["Console", Target], Awaitable[str]]
+_Action = Callable[["Console", Target], Awaitable[str]]
 
 
 def _steer(
-    event: str, job: str, lane: str | None, frontier: str | None, deed: _Deed, *, json: bool, known_lane: bool = True
+    event: str,
+    job: str,
+    lane: str | None,
+    frontier: str | None,
+    action: _Action,
+    *,
+    json: bool,
+    known_lane: bool = True,
 ) -> None:
     settings = settings_of(frontier=frontier)
 
@@ -144,7 +151,7 @@ def _steer(
                 raise SettingsError(f"{target.job.id} is finished", hint="See which jobs are not: trotline jobs")
             if lane is not None and known_lane:
                 await _check_lane(console, target, lane)
-            said = await deed(console, target)
+            said = await action(console, target)
         if json:
             click.echo(json_line({"event": event, "job": target.job.id, "lane": lane}))
         else:

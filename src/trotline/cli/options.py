@@ -95,8 +95,8 @@ def settings_of(**flags: Any) -> Settings:
     return narrowed(context.info_name or "", found) if context is not None else found
 
 
-def wait_for(deed: Coroutine[Any, Any, T]) -> T:
+def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, for commands that ask one question."""
     import asyncio
 
-    return asyncio.run(deed)
+    return asyncio.run(coroutine)

@@ -47,7 +47,7 @@ class _Patient:
     def __init__(self, opened: OpenJob, url: str, say: Callable[[str], None]) -> None:
         self._opened = opened
         self._say = say
-        # A file that cannot be written stays so until somebody does something about it.
+        # A file that cannot be written stays so until a person acts.
         self._patience = 0.0 if backends.is_local(url) else PATIENCE
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:

@@ -23,7 +23,7 @@ async def open_job(
 ) -> JobFound:
     """The unfinished job of this spider, or one whose end was never told; else a new one.
 
-    Whoever goes on with a job by name wants it done with the code that is here now: its version is let in.
+    A command that resumes a job by name runs the code that is here now: its version is accepted.
     """
     jobs = await backends.open_jobs(frontier)
     try:

@@ -47,7 +47,7 @@ async def run(
     """
     settings = plan.settings
     if backends.in_memory(settings.frontier):
-        # Children are processes of their own, so a frontier "in memory" is a file that nobody keeps.
+        # Children are processes of their own, so a frontier "in memory" is a temporary file.
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
             kept = msgspec.structs.replace(settings, frontier=f"sqlite:{folder}/frontier.db")
             return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)

@@ -131,7 +131,7 @@ def _sink(url: str) -> SinkOffer:
 
 @contextmanager
 def _installed(url: str) -> Iterator[None]:
-    """Not everybody has installed the library that an adapter needs."""
+    """A missing library is answered with the extra that brings it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -248,7 +248,7 @@ def schema_admin(sink: str) -> SchemaAdmin:
 
 
 def open_table(url: str, table: str) -> AsyncIterator[dict[str, Any]]:
-    """The rows of somebody's own table."""
+    """The rows of a table of another program."""
     offer = backend_of(url).table
     if offer is None:
         raise SettingsError(

@@ -22,7 +22,7 @@ class WriterSink:
         self._writer = writer
 
     async def open(self) -> None:
-        """Whoever made the writer has opened it."""
+        """The caller has opened the writer."""
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
         await self._writer.write(batch)

@@ -120,4 +120,4 @@ class Backend:
     sink: SinkOffer | None = None
     outbox: OutboxOffer | None = None
     table: Callable[[str, str], AsyncIterator[dict[str, Any]]] | None = None
-    """URL and name: the rows of a table that belongs to somebody else."""
+    """URL and name: the rows of a table of another program."""

@@ -118,7 +118,7 @@ def start_child(config: ChildConfig, launched: WaitingChild | None = None) -> Su
     config = msgspec.structs.replace(config, marker=launched.cell, status=launched.status_there)
     stdin = launched.process.stdin
     assert stdin is not None  # noqa: S101 - a pipe was asked for
-    # A child that died meanwhile (somebody pressed Ctrl-C) reads no config; its exit code says why.
+    # A child that died meanwhile (Ctrl-C) reads no config; its exit code says why.
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         stdin.write(msgspec.json.encode(config) + b"\n")
         stdin.flush()

@@ -53,7 +53,7 @@ def url(text: str, keys: Collection[str] = ()) -> str:
 
 
 def place(text: str, keys: Collection[str] = ()) -> str:
-    """The redacted address of a frontier or sink, also one that is no valid URL because of a typing error: what is
+    """The redacted address of a frontier or sink, also one that is not a valid URL because of a typo: what is
     before an @ may be a password."""
     start, at, rest = text.rpartition("@")
     if not at:

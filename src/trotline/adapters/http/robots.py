@@ -1,6 +1,6 @@
 """robots.txt, obeyed: read once per origin and day, by whoever asks first.
 
-With a cache, once for a whole fleet: what the site said (status and text) is shared, and everybody makes rules of it.
+With a cache, once for a whole fleet: what the site said (status and text) is shared, and each process parses it.
 What may be our own trouble (no answer, no such name, the proxy) is not: other workers may have more luck.
 """
 

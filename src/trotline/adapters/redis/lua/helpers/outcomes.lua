@@ -28,7 +28,7 @@ local function snooze(lane, level, blob, more, names)
   wait_again(lane, level, blob, more[MORE_WAIT])
 end
 
--- A handler that is wrong about every page must not fill the memory that everybody's tasks are in: what does not fit is
+-- A handler that is wrong about every page must not fill the memory that all tasks share: what does not fit is
 -- counted.
 function keep_rare(examples, rejects, parcel)
   for i = 1, #examples, 2 do
