@@ -44,13 +44,14 @@ class Search:
         self._looked_back: Seconds | None = None
         self._first: str | None = None
         """The newest job at the first look."""
+        self._newest = ""
 
     def look_back(self) -> None:
         """A job has ended: next time the older ones are looked at as well."""
         self._looked_back = None
 
     async def look(self) -> Found:
-        # Looking makes no file: whoever starts the job makes it.
+        # Looking makes no file: the command that starts the job makes it.
         if backends.is_missing(self._frontier):
             self._first = self._first or ""
             return Found()
@@ -74,8 +75,8 @@ class Search:
             return Found(version=version, others=tuple(others), missed=self._new(missed), unreadable=jobs.unreadable())
 
     def _new(self, job: Job | None) -> Job | None:
-        """The job, if it was not there at the first look."""
-        return job if job is not None and job.id != self._first else None
+        """The job, if it is the newest, and was not at the first look: older ones were cancelled for other reasons."""
+        return job if job is not None and job.id == self._newest != self._first else None
 
     async def close(self) -> None:
         if self._jobs is not None:
@@ -86,8 +87,9 @@ class Search:
         """The newest first. A server may know a thousand old ones: they are not asked for at every look."""
         now = asyncio.get_running_loop().time()
         latest = await jobs.latest(self._spider)
+        self._newest = latest.id if latest is not None else ""
         if self._first is None:
-            self._first = latest.id if latest is not None else ""
+            self._first = self._newest
         found = [latest] if latest is not None and not latest.announced else []
         if self._looked_back is None or now - self._looked_back >= LOOK_BACK:
             self._looked_back = now
