@@ -53,6 +53,8 @@ SLOW = (SCRAPY_PLAIN, CRAWLEE, SCRAPY_REDIS, SNIPPET)
 
 def main() -> int:
     options = arguments()
+    # Where it is set, every process that is measured would compile its modules anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     WORK.mkdir(exist_ok=True)
     with (WORK / "lock").open("w") as lock:
         alone(lock.fileno())

@@ -8,7 +8,6 @@ defaults       the fields of Settings
 
 import difflib
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -171,6 +170,8 @@ def _from_file(folder: Path) -> _Source:
 
 
 def _toml(path: Path) -> dict[str, Any]:
+    import tomllib  # most runs have no file
+
     try:
         return tomllib.loads(_bytes(path).decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

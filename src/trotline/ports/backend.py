@@ -6,8 +6,9 @@ A package of its own declares one through the entry point group `trotline.backen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
 
 if TYPE_CHECKING:
     # For annotations only: every command knows the backends before it does anything else.
@@ -46,8 +47,7 @@ class Notice(NamedTuple):
     advice: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class FrontierOffer:
+class FrontierOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A place for tasks. Every function takes the URL as `parse` returned it."""
 
     forms: tuple[str, ...]
@@ -63,8 +63,7 @@ class FrontierOffer:
     notices: Callable[[str], Awaitable[list[Notice]]] | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class SinkOffer:
+class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
     """A place for records."""
 
     forms: tuple[str, ...]
@@ -85,36 +84,32 @@ class SinkOffer:
     """None: there is nothing to upgrade."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowReader:
+class RowReader(msgspec.Struct, frozen=True, kw_only=True):
     snapshot: Callable[[str, str | None, str | None], AbstractContextManager[Iterable[Row]]]
     """URL, kind, site: the rows at one moment; they can be iterated more than once."""
     count: Callable[[str], dict[str, int]]
     """How many rows of each kind."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class SchemaAdmin:
+class SchemaAdmin(msgspec.Struct, frozen=True, kw_only=True):
     status: Callable[[str], Awaitable[SchemaStatus]]
     upgrade: Callable[[str], Awaitable[SchemaUpgrade]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class OutboxOffer:
+class OutboxOffer(msgspec.Struct, frozen=True, kw_only=True):
     open: Callable[[str], Outbox]
     unwritten: Callable[[str], Awaitable[dict[str, int]]]
     """Of a frontier's server: job -> parcels of its results that wait for a writer."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Backend:
+class Backend(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     schemes: tuple[str, ...]
     local: bool
     """Files, or the memory of one process; else a server that other machines can reach, and that may be away."""
     extra: str = ""
     """The extra of the package that brings its library: `trotline[redis]`."""
-    endings: Mapping[str, str] = field(default_factory=dict)
+    endings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Ending of a file name -> scheme, for sinks that are given as a plain file name."""
     frontier: FrontierOffer | None = None
     sink: SinkOffer | None = None

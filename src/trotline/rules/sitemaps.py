@@ -8,17 +8,18 @@ A small file must not take much memory or time: expansion, nesting, and the numb
 What a limit drops is counted in `SitemapFile.cuts`.
 """
 
-import html
 import re
 import zlib
-from typing import TypeVar
-from xml.parsers import expat
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from trotline.model.limits import MIB, Limits
 from trotline.rules.charset import decode
 from trotline.rules.urls import resolve
+
+if TYPE_CHECKING:
+    from xml.parsers.expat import XMLParserType
 
 T = TypeVar("T")
 
@@ -148,7 +149,7 @@ class _Stop(Exception):
 class _Reader:
     """Collects <loc> and <lastmod> of <url> and <sitemap>; elements of other vocabularies are ignored."""
 
-    def __init__(self, parser: expat.XMLParserType, body: bytes, found: SitemapFile, limits: Limits) -> None:
+    def __init__(self, parser: "XMLParserType", body: bytes, found: SitemapFile, limits: Limits) -> None:
         self.parser = parser
         self.body = body
         self.found = found
@@ -227,6 +228,8 @@ def _parse_xml(body: bytes, found: SitemapFile, limits: Limits) -> None:
         found.cut(BLOCK)
         _search(body, found, limits)
         return
+    from xml.parsers import expat  # most crawls have no sitemap
+
     parser = expat.ParserCreate()
     reader = _Reader(parser, body, found, limits)
     parser.buffer_text = True
@@ -247,6 +250,8 @@ def _parse_xml(body: bytes, found: SitemapFile, limits: Limits) -> None:
 def _search(body: bytes, found: SitemapFile, limits: Limits) -> None:
     """The URLs after an XML error. Without structure an index looks like a list of pages, so they count as what was
     found before."""
+    import html
+
     text = decode(body, None)[0]
     index = bool(found.children) or "<sitemapindex" in text[:2000].lower()
     for match in _LOC.finditer(text):
