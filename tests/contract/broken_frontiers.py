@@ -16,6 +16,7 @@ from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
+from trotline.ports.frontier import DIRECT
 from trotline.testing.frontier_contract import BRISK, Client
 
 
@@ -62,8 +63,8 @@ class AnswersBeforeWriting(Broken):
 class LeasesTwice(Broken):
     """F3: what somebody leased a moment ago is handed out once more."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
-        fresh = await self.healthy.lease(worker, limit, wait)
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        fresh = await self.healthy.lease(worker, limit, wait, pools)
         again, self.common["last"] = self.common.get("last", []), fresh
         return fresh or again
 
@@ -78,16 +79,16 @@ class IgnoresDueTimes(Broken):
 class CountsNoAttempts(Broken):
     """F5: a rescued task looks as if nothing had happened."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait)
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools)
         return [replace(lease, task=replace(lease.task, attempt=0)) for lease in leases]
 
 
 class DoesNotFence(Broken):
     """F6: whoever settles a task settles it, whatever the token says."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait)
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools)
         self.common.update((lease.task.fingerprint, lease) for lease in leases)
         return leases
 
@@ -132,7 +133,7 @@ class HidesLeasedTasks(Broken):
 class NeverWaits(Broken):
     """F11: leasing returns at once."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
         return await self.healthy.lease(worker, limit)
 
 
@@ -204,8 +205,8 @@ class CountsStaleSettles(Broken):
 class StartsAtOnce(Broken):
     """F13: the reserved moments are thrown away."""
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
-        return [replace(lease, start_in=0.0) for lease in await self.healthy.lease(worker, limit, wait)]
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        return [replace(lease, start_in=0.0) for lease in await self.healthy.lease(worker, limit, wait, pools)]
 
 
 class AnnouncesToEverybody(Broken):
@@ -221,8 +222,8 @@ class OneQueueForAll(Broken):
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         return await self.healthy.put([replace(task, lane="all", meta={"lane": task.lane}) for task in tasks])
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait)
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools)
         return [replace(lease, task=replace(lease.task, lane=lease.task.meta["lane"], meta={})) for lease in leases]
 
 
@@ -240,8 +241,8 @@ class KeepsLanesByJob(Broken):
         own = f"#{self.healthy.job.id}"
         return await self.healthy.put([replace(task, lane=task.lane + own) for task in tasks])
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
-        leases = await self.healthy.lease(worker, limit, wait)
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        leases = await self.healthy.lease(worker, limit, wait, pools)
         return [replace(lease, task=replace(lease.task, lane=lease.task.lane.split("#")[0])) for lease in leases]
 
 

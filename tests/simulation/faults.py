@@ -15,6 +15,7 @@ from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
+from trotline.ports.frontier import DIRECT
 
 T = TypeVar("T")
 
@@ -85,8 +86,8 @@ class CutFrontier:
 
     generation = 0
 
-    async def lease(self, worker: str, limit: int, wait: float = 0.0) -> list[Lease]:
-        return await self._node.call("lease", lambda: self._frontier.lease(worker, limit, wait), None)
+    async def lease(self, worker: str, limit: int, wait: float = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        return await self._node.call("lease", lambda: self._frontier.lease(worker, limit, wait, pools), None)
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self._node.call("settle", lambda: self._frontier.settle(worker, settlements), _frontier_away)

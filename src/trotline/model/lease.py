@@ -5,6 +5,7 @@ from enum import StrEnum
 import msgspec
 
 from trotline.model.outcome import Outcome
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind
@@ -33,6 +34,10 @@ class Lease(msgspec.Struct, frozen=True):
     """Time of the request, by the clock of the worker's event loop: a lower bound of the reply's age."""
     kills: int = 0
     """Workers that its page has crashed so far."""
+    member: int = 0
+    """The member of the lane's proxy pool to go out through; 0: a direct connection."""
+    site_blocked: bool = False
+    """The site blocks every member of the pool at the moment: this visit is a probe."""
 
 
 class LaneNews(msgspec.Struct, frozen=True):
@@ -70,6 +75,10 @@ class Settlement(msgspec.Struct, frozen=True):
     """Counters to increment: "records", "links known", "links refused: host"."""
     examples: dict[str, str] = {}
     """A URL for some of them; the first one of a job is kept."""
+    member: MemberResult = MemberResult.UNUSED
+    """The result for the lease's member of a proxy pool."""
+    lift: tuple[int, ...] = ()
+    """Members whose ban was the page's fault, as other pages are answered: their quarantine ends."""
 
 
 class Settled(StrEnum):

@@ -55,3 +55,5 @@ class Pace(msgspec.Struct, frozen=True):
     """Concurrent visits of one lane, over all workers."""
     slowest: Rate = Rate(1 / 60)
     """The lower bound of adaptation."""
+    per_proxy: bool = False
+    """`rate` is that of each member of the lane's proxy pool: the lane's total follows the number of healthy ones."""

@@ -58,6 +58,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Redirects followed so far."""
     throttled: int = msgspec.field(default=0, name="g")
     """Visits that cost no attempt: rate limited (429), or an idle connection was closed."""
+    blocked_by: tuple[int, ...] = msgspec.field(default=(), name="w")
+    """Members of its proxy pool through which it was blocked."""
     meta: dict[str, Any] = msgspec.field(default_factory=dict, name="t")
 
     @property

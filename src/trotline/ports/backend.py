@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
     from trotline.ports.outbox import Outbox
+    from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
     from trotline.ports.sink import Sink
 
@@ -58,6 +59,8 @@ class FrontierOffer(msgspec.Struct, frozen=True, kw_only=True):
     job: Callable[[str, Job, str], Awaitable[OpenJob]]
     """URL, job, and the process that returns our leases if we die (`process_name`); servers need no such process."""
     leadership: Callable[[str], Awaitable[Leadership]]
+    proxy_pools: Callable[[str], Awaitable[ProxyPools]] | None = None
+    """None: spiders with a proxy pool are refused."""
     shared_cache: Callable[[str, str], SharedCache] | None = None
     """URL and kind: what workers fetch once for all of them. None: each process keeps its own."""
     notices: Callable[[str], Awaitable[list[Notice]]] | None = None

@@ -18,6 +18,8 @@ KILLS = 2
 """Workers a page may bring down before it is buried."""
 DEATHS = 10
 """Dead workers a task may have been with, guilty or not, before it is buried."""
+DIRECT = ("",)
+"""The worker serves no proxy pool."""
 HIGH_WATER = 1_000_000
 """Waiting tasks above which no more are fed, and the last come are served first: a frontier in memory is finite."""
 
@@ -68,8 +70,10 @@ class Frontier(Protocol):
         """Admit what is new; answers in the order given. When it returns, what is "new" is durable."""
         ...
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
         """Up to `limit` tasks that may start within HORIZON; waits up to `wait` if there are none.
+
+        `pools`: only tasks that go out through these proxy pools ("": without one); see `ports.proxy_pools`.
 
         Also rescues, now and then, what dead workers held: no worker depends on a coordinator for that.
         """

@@ -171,6 +171,15 @@ def body(value: Any) -> bytes:
     return bytes(value)
 
 
+def members(value: Any) -> tuple[int, ...]:
+    """Ids of members of a proxy pool."""
+    if type(value) is not tuple or len(value) > MOST_RETRIES:
+        raise InvalidValue("a tuple of ids")
+    return tuple(_member(each) for each in value)
+
+
+_member = whole(1, 2**48 - 1)
+
 PLAIN: dict[str, Check] = {
     "priority": whole(LEAST_PRIORITY, MOST_PRIORITY),
     "key": key,
@@ -198,6 +207,7 @@ _TASK: dict[str, Check] = {
     "body": body,
     "hops": whole(0, MOST_RETRIES),
     "throttled": whole(0, MOST_RETRIES),
+    "blocked_by": members,
 }
 
 
@@ -247,5 +257,5 @@ def _plainly_right(given: Task) -> bool:
         and given.method == _EMPTY.method
         and 0 <= given.created_at <= LAST_MOMENT
         and not (given.meta or given.headers or given.body or given.not_before or given.attempt or given.hops)
-        and not given.throttled
+        and not (given.throttled or given.blocked_by)
     )

@@ -16,6 +16,7 @@ from trotline.model.outcome import Done
 from trotline.model.record import Record
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
+from trotline.ports.frontier import DIRECT
 from trotline.worker.finished_visit import FinishedVisit
 from trotline.worker.marker import Marker
 from trotline.worker.parts import WorkerParts
@@ -102,7 +103,7 @@ class DiaryFrontier:
         self.endless = False
         """Never finished: more could come."""
 
-    async def lease(self, worker: str, limit: int, wait: float = 0.0) -> list[Lease]:
+    async def lease(self, worker: str, limit: int, wait: float = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
         if self.lease_away > 0:
             self.lease_away -= 1
             raise FrontierUnreachable("locked")

@@ -19,6 +19,7 @@ from trotline.model.job import About, State
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Seconds
+from trotline.ports.frontier import DIRECT
 
 LOOK: Seconds = 1.0
 """A waiting worker polls again after this at the latest."""
@@ -58,7 +59,7 @@ class RedisFrontier:
         }
         return [by_place[place] for place in range(len(tasks))]
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
         if limit <= 0:
             return []
         loop = asyncio.get_running_loop()

@@ -17,6 +17,7 @@ from trotline.model.job import About
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
+from trotline.ports.frontier import DIRECT
 
 POLL: Seconds = 0.1
 """How often a waiting worker looks whether another process changed the file."""
@@ -44,7 +45,7 @@ class SqliteFrontier:
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
         return await self._file.change(lambda turn: put_tasks.admit(turn, tasks))
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
         while True:

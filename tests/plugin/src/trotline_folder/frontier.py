@@ -11,7 +11,7 @@ from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
-from trotline.ports.frontier import Frontier
+from trotline.ports.frontier import DIRECT, Frontier
 
 
 def open_job(path: str, job: Job, **options: Any) -> OpenJob:
@@ -33,8 +33,8 @@ class JournalFrontier:
         self._note("put", new=answers.count(Admission.NEW), of=len(answers))
         return answers
 
-    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0) -> list[Lease]:
-        leases = await self._real.lease(worker, limit, wait)
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        leases = await self._real.lease(worker, limit, wait, pools)
         self._note("lease", worker=worker, tokens=[lease.token for lease in leases])
         return leases
 

@@ -1,0 +1,250 @@
+"""Which member of a proxy pool visits a lane next, and what the result of a visit means for it.
+
+The members of a pool stand in a ring per lane: the first one that is due goes out, and comes back at the tail. A member
+that is out is in no ring, so one visit at a time goes through it to a lane, and no other visit can follow a ban that
+has not been reported yet. A banned member rests (quarantine) for this lane only. Every function takes values and
+returns new ones; `adapters/redis/lua/helpers/proxy_ring.lua` is this module word for word.
+"""
+
+from enum import IntEnum
+from math import log
+from typing import NamedTuple
+
+import msgspec
+
+from trotline.model.proxy_pool import MemberResult, PoolRules
+from trotline.model.time import Moment, Seconds
+
+UNIT: Seconds = 0.01
+"""Due times are kept in these units."""
+BEST = 63
+NEW = 45
+"""Quality of a member without history, and the quality from which on it has all its turns."""
+LEARN = 8
+"""Quality moves by 1/LEARN of the distance with each visit."""
+LEAST_SHARE = 0.05
+"""A bad member still gets this share of its turns, or it could never recover."""
+PROBATION = 0.3
+"""Share of turns after a quarantine, until CLEARED good visits."""
+CLEARED = 3
+MOST_STRIKES = 15
+SLOWER = 32
+"""Added to `slow` by a 429; 32 steps are a doubling of the interval, and each good visit takes one back."""
+MOST_SLOW = 255
+SLOW_BASE: Seconds = 0.5
+"""The interval that a 429 doubles where none was set."""
+PARKED: Seconds = 5.0
+"""A member that is due later than this waits beside the ring, in order of time: it would hold up those behind it."""
+JITTER = 0.1
+"""Quarantines are longer by up to this share, so that members do not come back all at once."""
+FAULTS = 3
+"""Failures of its own in a row after which a member rests for all lanes."""
+FIRST_DOWN: Seconds = 10.0
+LONGEST_DOWN: Seconds = 600.0
+
+_DOUBLINGS = 20
+SHARE_WEIGHT = 1 / 64
+"""Moving average of the share of blocked visits of a lane."""
+USUAL_SHARE = 0.2
+"""Lanes are expected to block up to this share of visits; or 1.5 times their own share, up to MOST_SHARE."""
+MOST_SHARE = 0.6
+SUSPICION = 6.9
+"""Wald's sequential test: evidence (ln of the likelihood ratio) from which on the site blocks us, and not single
+members. With USUAL_SHARE these are five blocked members in a row."""
+BLOCKED_IF_SITE = 0.95
+"""Share of blocked visits while the site blocks us."""
+
+
+class Identity(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """A member in one lane."""
+
+    member: int
+    due: Moment = 0.0
+    banned_at: Moment = 0.0
+    """0: it is not in quarantine."""
+    quality: int = NEW
+    uses: int = 0
+    """Of this hold."""
+    good: int = 0
+    """Good visits since the last strike, up to CLEARED."""
+    strikes: int = 0
+    slow: int = 0
+    weight: int = 255
+
+
+class LaneRing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
+    """What is known of a lane's ring as a whole."""
+
+    dealt: int = 0
+    """Members of the pool's list that have been in this ring."""
+    evidence: float = 0.0
+    share: float = 0.0
+    """Moving average of the share of blocked visits."""
+    suspected_at: Moment = 0.0
+    """The first block of those that are the evidence; 0: none."""
+    site_blocked: bool = False
+    gap: Seconds = 0.0
+    """The longest interval per member that a job wants."""
+    gap_at: Moment = 0.0
+
+
+class Place(IntEnum):
+    """Where a member goes after a visit."""
+
+    TAIL = 0
+    HEAD = 1
+    RESTING = 2
+
+
+class Returned(NamedTuple):
+    identity: Identity
+    place: Place
+    ring: LaneRing
+    lift: bool
+    """The site blocks us no longer: quarantines since `suspected_at` of the old ring are lifted."""
+
+
+def ceil_unit(moment: Moment) -> Moment:
+    """The moment in whole units, never earlier."""
+    return -(-moment // UNIT) * UNIT
+
+
+def interval(identity: Identity, wanted: Seconds) -> Seconds:
+    """Between two starts through this member, after its 429s."""
+    if identity.slow == 0:
+        return wanted
+    return float(max(wanted, SLOW_BASE) * 2 ** (identity.slow / SLOWER))
+
+
+def taken(identity: Identity, start: Moment, wanted: Seconds) -> Identity:
+    """It goes out at `start`; the next visit is due an interval later, however long this one takes."""
+    return msgspec.structs.replace(identity, due=ceil_unit(start + interval(identity, wanted)))
+
+
+def share_of_turns(identity: Identity) -> float:
+    share = min(1.0, identity.quality / NEW) * (identity.weight / 255)
+    if identity.strikes > 0:
+        share = min(share, PROBATION)
+    return max(LEAST_SHARE, share)
+
+
+def loses_turn(identity: Identity, chance: float) -> bool:
+    return chance >= share_of_turns(identity)
+
+
+def returned(
+    identity: Identity,
+    ring: LaneRing,
+    result: MemberResult,
+    now: Moment,
+    rules: PoolRules,
+    *,
+    retry_after: Seconds = 0.0,
+    chance: float = 0.0,
+) -> Returned:
+    """The member and the ring after a visit. `chance` in [0, 1)."""
+    if result is MemberResult.UNUSED:
+        return Returned(identity, Place.HEAD, ring, False)
+    if result is MemberResult.BLOCKED:
+        return _blocked(identity, ring, now, rules, chance)
+    if result is MemberResult.THROTTLED:
+        slow = min(MOST_SLOW, identity.slow + SLOWER)
+        due = max(identity.due, ceil_unit(now + max(retry_after, interval(identity, rules.interval))))
+        return _placed(msgspec.structs.replace(identity, slow=slow, due=due, uses=0), ring, now)
+    if result is MemberResult.FAULT:
+        due = max(identity.due, ceil_unit(now + FIRST_DOWN * (1 + JITTER * chance)))
+        worse = msgspec.structs.replace(identity, quality=identity.quality - identity.quality // LEARN, due=due, uses=0)
+        return _placed(worse, ring, now)
+    return _good(identity, ring, now, rules)
+
+
+def _good(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules) -> Returned:
+    good = min(CLEARED, identity.good + 1)
+    uses = identity.uses + 1
+    held = uses < rules.hold
+    better = msgspec.structs.replace(
+        identity,
+        quality=identity.quality + -(-(BEST - identity.quality) // LEARN),
+        uses=uses if held else 0,
+        good=good,
+        strikes=0 if good >= CLEARED else identity.strikes,
+        slow=max(0, identity.slow - 1),
+    )
+    known = _evidence(ring, now, blocked=False)
+    place = Place.HEAD if held and better.due <= now + PARKED else _place(better, now)
+    return Returned(better, place, known, ring.site_blocked)
+
+
+def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, chance: float) -> Returned:
+    known = _evidence(ring, now, blocked=True)
+    strikes = identity.strikes if ring.site_blocked else min(MOST_STRIKES, identity.strikes + 1)
+    rest = min(rules.longest_rest, rules.rest * 2.0 ** (max(strikes, 1) - 1)) * (1 + JITTER * chance)
+    banned = msgspec.structs.replace(
+        identity,
+        quality=identity.quality - -(-identity.quality // LEARN),
+        due=ceil_unit(now + rest),
+        banned_at=now,
+        uses=0,
+        good=0,
+        strikes=strikes,
+    )
+    return Returned(banned, Place.RESTING, known, False)
+
+
+def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:
+    """Wald's test: does the site block everybody, or single members?"""
+    usual = min(MOST_SHARE, max(USUAL_SHARE, 1.5 * ring.share))
+    share = ring.share + SHARE_WEIGHT * ((1.0 if blocked else 0.0) - ring.share)
+    if not blocked:
+        evidence = ring.evidence + log((1 - BLOCKED_IF_SITE) / (1 - usual))
+        calm = ring.site_blocked or evidence <= 0
+        return msgspec.structs.replace(
+            ring,
+            evidence=0.0 if calm else evidence,
+            share=share,
+            suspected_at=0.0 if calm else ring.suspected_at,
+            site_blocked=False,
+        )
+    evidence = min(SUSPICION, ring.evidence + log(BLOCKED_IF_SITE / usual))
+    return msgspec.structs.replace(
+        ring,
+        evidence=evidence,
+        # While the site blocks us, its share says nothing about single members.
+        share=ring.share if ring.site_blocked else share,
+        suspected_at=ring.suspected_at or now,
+        site_blocked=ring.site_blocked or evidence >= SUSPICION,
+    )
+
+
+def _placed(identity: Identity, ring: LaneRing, now: Moment) -> Returned:
+    return Returned(identity, _place(identity, now), ring, False)
+
+
+def _place(identity: Identity, now: Moment) -> Place:
+    return Place.RESTING if identity.due > now + PARKED else Place.TAIL
+
+
+def back(identity: Identity) -> Identity:
+    """Its rest is over: on probation if it was banned."""
+    return msgspec.structs.replace(identity, banned_at=0.0)
+
+
+def lifted(identity: Identity, now: Moment) -> Identity:
+    """The ban was not its own: the quarantine and its strike are taken back."""
+    return msgspec.structs.replace(
+        identity, banned_at=0.0, due=ceil_unit(now), strikes=max(0, identity.strikes - 1), good=0
+    )
+
+
+def wanted_gap(ring: LaneRing, own: Seconds, now: Moment, in_force: Seconds) -> LaneRing:
+    """The longest interval per member of the jobs that use the lane: a job's own holds while it asks."""
+    if own >= ring.gap or now > ring.gap_at + in_force:
+        return msgspec.structs.replace(ring, gap=own, gap_at=now)
+    return ring
+
+
+def down_for(faults: int, chance: float) -> Seconds:
+    """How long a member with so many failures of its own in a row rests for all lanes."""
+    if faults < FAULTS:
+        return 0.0
+    return float(min(LONGEST_DOWN, FIRST_DOWN * 2.0 ** min(faults - FAULTS, _DOUBLINGS)) * (1 + JITTER * chance))
