@@ -35,7 +35,7 @@ class Lease(msgspec.Struct, frozen=True):
     """Workers that its page has crashed so far."""
 
 
-class LaneNews(msgspec.Struct, frozen=True):
+class LaneFeedback(msgspec.Struct, frozen=True):
     """Feedback of a visit for the rate limit of its lane."""
 
     kind: Kind
@@ -65,7 +65,7 @@ class Settlement(msgspec.Struct, frozen=True):
     outcome: Outcome
     children: tuple[Task, ...] = ()
     rejects: tuple[Reject, ...] = ()
-    news: LaneNews | None = None
+    news: LaneFeedback | None = None
     tallies: dict[str, int] = {}
     """Counters to increment: "records", "links known", "links refused: host"."""
     examples: dict[str, str] = {}

@@ -25,7 +25,7 @@ from trotline.adapters.http.proxy import ProxyConnector, WayOut
 from trotline.adapters.http.request_checks import checked, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
-from trotline.model.answer import Answer, Failure, Timing, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind, Timing
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret
@@ -205,13 +205,13 @@ class HttpFetcher:
             raise self._way_out.trouble("wants another login (407)")
         return response
 
-    def _explain(self, error: Exception, task: Task, phase: str) -> tuple[Trouble, str]:
+    def _explain(self, error: Exception, task: Task, phase: str) -> tuple[FailureKind, str]:
         if isinstance(error, HungUp):
             url = URL(task.url, encoded=True)
             self._connections().doubt(url.raw_host or "", url.port)
             if task.method not in _SAFE:
                 # It may have been read, and done: to send it again is the author's decision (`retries`).
-                return Trouble.PROTOCOL, "closed without an answer"
+                return FailureKind.PROTOCOL, "closed without an answer"
         return explain(error, phase, self.limits)
 
     def _checks_certificate(self, url: URL) -> bool:
@@ -267,7 +267,7 @@ class HttpFetcher:
         if 200 <= response.status < 300:
             kind = content_types.unwanted(response.headers.get("Content-Type", ""), self._types)
             if kind:
-                raise Cut(Trouble.TYPE, f"content type {kind!r} is not wanted")
+                raise Cut(FailureKind.TYPE, f"content type {kind!r} is not wanted")
 
     def _session(self, name: str) -> aiohttp.ClientSession:
         """The session of that name: its own cookies, everybody's connections."""

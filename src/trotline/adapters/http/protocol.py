@@ -18,7 +18,7 @@ from aiohttp.http_parser import HttpParser
 from aiohttp.streams import StreamReader
 
 from trotline.adapters.http.failures import Cut, HungUp
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 from trotline.model.time import Seconds
 
@@ -118,12 +118,12 @@ class Line(ResponseHandler):
             # The page itself may take its time now, as it may without an interim answer.
             self._silent_since, self._received = self._clock(), 0
             if self._interim > INTERIM:
-                self.cut(Cut(Trouble.PROTOCOL, f"more than {INTERIM} interim answers (1xx)"))
+                self.cut(Cut(FailureKind.PROTOCOL, f"more than {INTERIM} interim answers (1xx)"))
         elif self._answered:
             self._should_close = True
         elif code < 100 or message.version not in (HttpVersion11, HttpVersion10):
             version = f"HTTP/{message.version.major}.{message.version.minor}"
-            self.cut(Cut(Trouble.PROTOCOL, f"not HTTP: {version} with status {code:03d}"))
+            self.cut(Cut(FailureKind.PROTOCOL, f"not HTTP: {version} with status {code:03d}"))
         else:
             self._answered = True
             super().feed_data(data, size)
@@ -161,11 +161,11 @@ class Line(ResponseHandler):
         self._silent_since += late
         if now - self._asked > limits.total:
             what = "body not complete" if self._answered else "no answer"
-            self.cut(Cut(Trouble.TIMEOUT, f"{what} within {limits.total:g} s"))
+            self.cut(Cut(FailureKind.TIMEOUT, f"{what} within {limits.total:g} s"))
             return
         if not self._received:
             if now - self._silent_since > limits.first_byte:
-                self.cut(Cut(Trouble.TIMEOUT, f"no answer within {limits.first_byte:g} s"))
+                self.cut(Cut(FailureKind.TIMEOUT, f"no answer within {limits.first_byte:g} s"))
             return
         since, before = self._mark
         since = now if self._reading_paused else since + late
@@ -175,7 +175,7 @@ class Line(ResponseHandler):
             return
         if self._received - before < elapsed * limits.slowest:
             what = "body" if self._answered else "head"
-            self.cut(Cut(Trouble.TOO_SLOW, f"{what} under {limits.slowest} bytes a second for {elapsed:.2g} s"))
+            self.cut(Cut(FailureKind.TOO_SLOW, f"{what} under {limits.slowest} bytes a second for {elapsed:.2g} s"))
         self._mark = (now, self._received)
 
     def _complete(self) -> bool:
@@ -184,11 +184,13 @@ class Line(ResponseHandler):
     def _judge_size(self) -> None:
         limits = self._limits
         if not self._answered:
-            self.cut(Cut(Trouble.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes"))
+            self.cut(Cut(FailureKind.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes"))
         elif self._received > self._judge_beyond and self._payload is not None:
             body = self._payload.total_bytes
             if self._received - body > self._judge_beyond + _FRAMING * body:
-                self.cut(Cut(Trouble.TOO_LARGE, f"trailers and framing over the limit of {limits.header_bytes} bytes"))
+                self.cut(
+                    Cut(FailureKind.TOO_LARGE, f"trailers and framing over the limit of {limits.header_bytes} bytes")
+                )
 
     def _whole_before_it_broke(self, begun: bytes) -> bool:
         """Did nonsense follow a complete answer? Then the answer counts, and the connection goes."""

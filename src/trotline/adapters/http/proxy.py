@@ -19,7 +19,7 @@ from trotline.adapters.http.failures import NoWay, no_name, reason
 from trotline.adapters.http.guard import BoundedConnector, Guard
 from trotline.adapters.http.protocol import Line
 from trotline.adapters.http.resolver import GuardedResolver
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.time import Seconds
@@ -72,7 +72,7 @@ class WayOut:
                 return await self._tunnel(host, infos)
         except TimeoutError:
             within = f"within {self._limits.connect * _FOR_ALL:.2g} s"
-            raise NoWay(Trouble.TIMEOUT, f"proxy {self.proxy.public} did not reach {host} {within}") from None
+            raise NoWay(FailureKind.TIMEOUT, f"proxy {self.proxy.public} did not reach {host} {within}") from None
 
     async def _tunnel(self, host: str, infos: Sequence[AddrInfo]) -> tuple[socket.socket, str]:
         refused: NoWay | None = None
@@ -85,7 +85,7 @@ class WayOut:
                 await self._connect(sock, _authority(told, port), host)
             except NoWay as error:
                 sock.close()
-                if error.trouble is Trouble.PROXY or told == host:
+                if error.trouble is FailureKind.PROXY or told == host:
                     raise
                 refused = error
             except BaseException:
@@ -113,14 +113,14 @@ class WayOut:
         raise self.trouble(f"cannot be reached: {last}")
 
     def trouble(self, what: str) -> NoWay:
-        """Trouble of the proxy itself: told to the operator, and to no lane."""
+        """FailureKind of the proxy itself: told to the operator, and to no lane."""
         why = f"proxy {self.proxy.public} {what}"
         said, again = self._said
         now = asyncio.get_running_loop().time()
         if said != why or now >= again:
             self._said = (why, now + SAY_AGAIN)
             log.warning("proxy.trouble %s; pages wait for it", why)
-        return NoWay(Trouble.PROXY, why)
+        return NoWay(FailureKind.PROXY, why)
 
     async def _connect(self, sock: socket.socket, target: str, host: str) -> None:
         """Ask the proxy for a tunnel, and hear what it says."""
@@ -154,11 +154,13 @@ class WayOut:
             raise self.trouble(f"{_OF_THE_PROXY[status]} ({status})")
         for_whom = host if target.startswith(host) else f"{host} ({target})"
         if status >= 500:
-            raise NoWay(Trouble.CONNECT, f"proxy {self.proxy.public} could not reach {for_whom}: {status}")
+            raise NoWay(FailureKind.CONNECT, f"proxy {self.proxy.public} could not reach {for_whom}: {status}")
         hint = (
             "" if self.proxy.mode is ProxyMode.NAME else "; does it want names, or no tunnels to port 80? --proxy-mode"
         )
-        raise NoWay(Trouble.PROXY_REFUSED, f"proxy {self.proxy.public} refused the way to {for_whom}: {status}{hint}")
+        raise NoWay(
+            FailureKind.PROXY_REFUSED, f"proxy {self.proxy.public} refused the way to {for_whom}: {status}{hint}"
+        )
 
     async def _addresses(self) -> list[tuple[int, str]]:
         if _is_address(self.proxy.host):

@@ -11,7 +11,7 @@ from aiohttp import hdrs
 from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, room_for, undo
 from trotline.adapters.http.failures import Cut
 from trotline.adapters.http.fast_path import Reply
-from trotline.model.answer import CUT_SHORT, Trouble
+from trotline.model.answer import CUT_SHORT, FailureKind
 from trotline.model.limits import MIB, Limits
 
 REDIRECT_BODY = 64 * 1024
@@ -33,7 +33,7 @@ def head(response: Response, limits: Limits) -> tuple[Pairs, tuple[str, ...]]:
     pairs = tuple([(_lower(name), value) for name, value in response.headers.items()])
     size = sum([len(name) + len(value) for name, value in pairs])
     if size > limits.header_bytes:
-        raise Cut(Trouble.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes")
+        raise Cut(FailureKind.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes")
     values = "".join([value for _, value in pairs])
     return (pairs, ()) if values.isascii() and values.isprintable() else _cleaned(pairs)
 
@@ -74,7 +74,7 @@ async def body(
         start = error.start(room if cut_at else 0)
         if cut_at is None:
             # Without its frames: they hold the decoder and all that came out of it.
-            raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(room, limits)) from error.with_traceback(None)
+            raise Cut(FailureKind.TOO_LARGE, error.why or _named_limit(room, limits)) from error.with_traceback(None)
         return start, len(wire), (f"{CUT_SHORT} at {room} bytes",)
     return plain, len(wire), notes + odd
 
@@ -107,7 +107,7 @@ async def _look(chain: list[str], limits: Limits, turn: asyncio.Lock, start: byt
         await _undo_large(start, chain, limits.decoded_body, turn, keep=False)
     except OverLimit as error:
         error.start(0)
-        raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(limits.decoded_body, limits)) from error
+        raise Cut(FailureKind.TOO_LARGE, error.why or _named_limit(limits.decoded_body, limits)) from error
     except BadEncoding:
         # Judged when the body is whole: then it is known whether it is plain.
         return
@@ -137,7 +137,7 @@ async def _wire(
     """
     length = response.headers.get(hdrs.CONTENT_LENGTH)
     if length is not None and not cut and response.method != hdrs.METH_HEAD and int(length) > most:
-        raise Cut(Trouble.TOO_LARGE, f"body over {_size(most)} (announced)")
+        raise Cut(FailureKind.TOO_LARGE, f"body over {_size(most)} (announced)")
     content = response.content
     chunk = await content.readany()
     size = len(chunk)
@@ -148,7 +148,7 @@ async def _wire(
         chunks.append(chunk)
         if size > most:
             if not cut:
-                raise Cut(Trouble.TOO_LARGE, f"body over {_size(most)}")
+                raise Cut(FailureKind.TOO_LARGE, f"body over {_size(most)}")
             response.close()
             break
         if look is not None and size > _LARGE:

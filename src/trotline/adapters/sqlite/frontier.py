@@ -13,7 +13,7 @@ from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.schema import CANCELLED
 from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.errors import FrontierError
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
@@ -61,7 +61,7 @@ class SqliteFrontier:
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self._file.change(lambda turn: settle_leases.settle(turn, worker, settlements, self._chance))
 
-    async def beat(self, worker: str, about: About | None = None) -> None:
+    async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         await self._file.db.write(
             lambda db: workers.hear(db, self._number, worker, self._file.now(), about=about), durable=False
         )

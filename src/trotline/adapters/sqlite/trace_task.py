@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from trotline.adapters.sqlite.schema import DEAD, DELAYED, LEASED, WAITING
 from trotline.model import task_json
-from trotline.model.job import Whereabouts
+from trotline.model.job import TaskStatus
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules import redaction
@@ -13,7 +13,7 @@ from trotline.rules import redaction
 _STATES = {WAITING: "waiting", DELAYED: "delayed", LEASED: "leased", DEAD: "dead"}
 
 
-def whereabouts(db: sqlite3.Connection, job: int, task: Task, now: Moment, redact: Sequence[str]) -> Whereabouts:
+def whereabouts(db: sqlite3.Connection, job: int, task: Task, now: Moment, redact: Sequence[str]) -> TaskStatus:
     """By its fingerprint, in whatever lane it is now. No index serves this: it would cost every task for a question
     that few of them are asked."""
     found = db.execute(
@@ -27,7 +27,7 @@ def whereabouts(db: sqlite3.Connection, job: int, task: Task, now: Moment, redac
         # Its time has come; the next lease moves it over.
         state = WAITING
     parent, created_at = _origin(body)
-    return Whereabouts(
+    return TaskStatus(
         state=_STATES[state],
         due_in=due - now if state == DELAYED else 0.0,
         attempt=attempt,
@@ -38,9 +38,9 @@ def whereabouts(db: sqlite3.Connection, job: int, task: Task, now: Moment, redac
     )
 
 
-def _without_a_row(db: sqlite3.Connection, job: int, task: Task) -> Whereabouts:
+def _without_a_row(db: sqlite3.Connection, job: int, task: Task) -> TaskStatus:
     seen = db.execute("SELECT 1 FROM seen WHERE job = ? AND fingerprint = ?", (job, task.fingerprint)).fetchone()
-    return Whereabouts(state="ended" if seen else "unknown")
+    return TaskStatus(state="ended" if seen else "unknown")
 
 
 def _origin(body: bytes) -> tuple[str, Moment]:

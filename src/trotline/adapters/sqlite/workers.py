@@ -9,11 +9,11 @@ from trotline.adapters import host_process
 from trotline.adapters.sqlite.lease_tasks import TOKEN_BITS
 from trotline.adapters.sqlite.schema import LEASED
 from trotline.adapters.sqlite.transaction import Held, Turn
-from trotline.model.job import About, LaneRules, WorkerView
+from trotline.model.job import LaneRules, WorkerInfo, WorkerView
 from trotline.model.time import Moment
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, KILLS
 
-_decode_about = msgspec.msgpack.Decoder(About).decode
+_decode_about = msgspec.msgpack.Decoder(WorkerInfo).decode
 KEPT_BY = " kept by "
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
 
@@ -25,7 +25,7 @@ def hear(
     now: Moment,
     *,
     process: str | None = None,
-    about: About | None = None,
+    about: WorkerInfo | None = None,
 ) -> None:
     """The worker lives. `process` is named by the process that does the work; a supervisor's beat names none."""
     told = None if about is None else msgspec.msgpack.encode(about)
@@ -50,7 +50,7 @@ def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
             leased=leased.get(name, 0),
             done=done,
             failed=failed,
-            about=_decode_about(about) if about else About(),
+            about=_decode_about(about) if about else WorkerInfo(),
         )
         for name, seen_at, done, failed, about in known
     ]

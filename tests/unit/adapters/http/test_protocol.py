@@ -7,7 +7,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from trotline.adapters.http.failures import Cut
 from trotline.adapters.http.protocol import Line, Watch
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 
 LIMITS = Limits()
@@ -29,7 +29,7 @@ async def test_b27_time_in_which_our_own_loop_stood_still_is_not_the_sites() -> 
     line.judge_rate(now + 31, late=0)
     error = line.exception()
     assert isinstance(error, Cut)
-    assert (error.trouble, error.why) == (Trouble.TOO_SLOW, "body under 1024 bytes a second for 11 s")
+    assert (error.trouble, error.why) == (FailureKind.TOO_SLOW, "body under 1024 bytes a second for 11 s")
 
 
 async def test_b27_a_line_that_we_do_not_read_is_not_slow() -> None:
@@ -51,7 +51,7 @@ async def test_b27_silence_after_the_question_ends_at_the_first_byte_limit() -> 
     line.judge_rate(now + LIMITS.first_byte + 1, late=0)
     error = line.exception()
     assert isinstance(error, Cut)
-    assert (error.trouble, error.why) == (Trouble.TIMEOUT, "no answer within 30 s")
+    assert (error.trouble, error.why) == (FailureKind.TIMEOUT, "no answer within 30 s")
 
 
 async def test_b27_a_page_may_take_its_time_after_an_interim_answer_too() -> None:
@@ -65,7 +65,7 @@ async def test_b27_a_page_may_take_its_time_after_an_interim_answer_too() -> Non
     line.judge_rate(now + LIMITS.first_byte + 1, late=0)
     error = line.exception()
     assert isinstance(error, Cut)
-    assert (error.trouble, error.why) == (Trouble.TIMEOUT, "no answer within 30 s")
+    assert (error.trouble, error.why) == (FailureKind.TIMEOUT, "no answer within 30 s")
 
 
 HINT = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
