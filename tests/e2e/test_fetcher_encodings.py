@@ -59,7 +59,7 @@ async def test_what_is_declared_compressed_but_is_neither_that_nor_plain_is_a_pr
     name: str, body: bytes
 ) -> None:
     failure = await failure_of(ok(body, f"Content-Encoding: {name}"))
-    assert (failure.trouble, failure.why) == (FailureKind.PROTOCOL, "declared gzip, was something else")
+    assert (failure.trouble, failure.why) == (FailureKind.PROTOCOL, "declared gzip, but is not gzip")
 
 
 @pytest.mark.parametrize(

@@ -137,15 +137,15 @@ async def test_robots_files_and_sitemaps_go_the_same_way() -> None:
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 OF_THE_PROXY = {
-    "407": (b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n", "wants another login (407)"),
-    "402": (b"HTTP/1.1 402 Pay\r\n\r\n", "is not paid (402)"),
-    "429": (b"HTTP/1.1 429 Slow down\r\n\r\n", "has had enough of us (429)"),
-    "a page at once": (PAGE + b"\r\n<h1>Log in to our network</h1>", "a page of its own instead of a tunnel"),
-    "a page announced": (PAGE + b"Content-Length: 10\r\n\r\n", "a page of its own instead of a tunnel"),
+    "407": (b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n", "authentication failed (407)"),
+    "402": (b"HTTP/1.1 402 Pay\r\n\r\n", "payment required (402)"),
+    "429": (b"HTTP/1.1 429 Slow down\r\n\r\n", "rate limit reached (429)"),
+    "a page at once": (PAGE + b"\r\n<h1>Log in to our network</h1>", "a page of its own instead of opening a tunnel"),
+    "a page announced": (PAGE + b"Content-Length: 10\r\n\r\n", "a page of its own instead of opening a tunnel"),
     "closes": (b"", "closed the connection"),
     "half a head": (b"HTTP/1.1 200 Conn", "closed the connection"),
-    "another protocol": (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP"),
-    "an endless head": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 40_000, "answers without end"),
+    "another protocol": (b"SSH-2.0-OpenSSH\r\n\r\n", "reply is not HTTP"),
+    "an endless head": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 40_000, "reply head too long"),
 }
 
 
@@ -164,13 +164,13 @@ async def test_b35_f50_trouble_of_the_proxy_costs_the_target_nothing(
 
     assert isinstance(first, Failure) and isinstance(second, Failure)
     assert (first.trouble, first.proxy) == (FailureKind.PROXY, proxy.public)
-    assert first.why.startswith(f"proxy {proxy.public} ") and why in first.why
+    assert first.why.startswith(f"proxy {proxy.public}: ") and why in first.why
     verdict = judge(asked, first, limits=Limits(), now=0.0)
     assert (verdict.kind, verdict.of_proxy) == (Kind.UNREACHABLE, True)
     outcome = plan(asked, verdict, random.Random(1))
     assert isinstance(outcome, Snooze) and outcome.why.startswith("unreachable: proxy ")
     # Told once, not for every page.
-    assert [record.levelname for record in caplog.records if "proxy.trouble" in record.message] == ["WARNING"]
+    assert [record.levelname for record in caplog.records if "proxy.failed" in record.message] == ["WARNING"]
     assert PASSWORD not in caplog.text
     assert shop.connections == 0
 
@@ -192,7 +192,7 @@ async def test_f50_a_proxy_that_is_away_is_waited_for() -> None:
             outcome = await fetch.fetch(task("http://127.0.0.1:8080/"))
         assert isinstance(outcome, Failure)
         assert (outcome.trouble, outcome.why) == (
-            FailureKind.PROXY, f"proxy 127.0.0.1:{port} cannot be reached: Connection refused",
+            FailureKind.PROXY, f"proxy 127.0.0.1:{port}: unreachable: Connection refused",
         )  # fmt: skip
 
 
@@ -212,7 +212,7 @@ async def test_a_target_that_the_proxy_refuses_is_given_up_and_its_lane_hears_no
         outcome = await fetch.fetch(asked)
 
     assert isinstance(outcome, Failure) and outcome.trouble is FailureKind.PROXY_REFUSED
-    assert f"refused the way to localhost (127.0.0.1:{shop.port}): 403" in outcome.why
+    assert f"refused to connect to localhost (127.0.0.1:{shop.port}): 403" in outcome.why
     assert "--proxy-mode" in outcome.why
     verdict = judge(asked, outcome, limits=Limits(), now=0.0)
     assert verdict.of_proxy

@@ -120,8 +120,8 @@ async def test_b33_a_spider_may_name_hosts_whose_certificates_are_not_checked(
     # For nobody else, and told once.
     assert isinstance(other, Failure)
     assert other.trouble is FailureKind.TLS
-    assert [record.getMessage() for record in caplog.records if "tls.unchecked" in record.getMessage()] == [
-        "tls.unchecked localhost: its certificate is not looked at, as the spider says"
+    assert [record.getMessage() for record in caplog.records if "tls.unverified" in record.getMessage()] == [
+        "tls.unverified localhost: certificate not verified (insecure_hosts)"
     ]
 
 

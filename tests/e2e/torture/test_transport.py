@@ -95,7 +95,9 @@ async def test_b25_a_wrong_length_is_a_protocol_failure(rack: Rack, path: str) -
 
 
 async def test_b25_a_short_body_says_how_short(rack: Rack) -> None:
-    (await rack.visit("/length/too-long")).failed(FailureKind.PROTOCOL, Kind.BROKEN, "half a body", "received 5 of 100")
+    (await rack.visit("/length/too-long")).failed(
+        FailureKind.PROTOCOL, Kind.BROKEN, "incomplete body", "received 5 of 100"
+    )
 
 
 @pytest.mark.parametrize("path", ["/length/too-short", "/chunk/junk-after"])
@@ -180,7 +182,7 @@ async def test_b29_a_head_request_with_a_body_is_ignored_with_its_connection(rac
 @pytest.mark.parametrize("path", ["/body/reset", "/body/closed", "/chunk/unfinished", "/chunk/no-end"])
 async def test_b30_a_line_that_breaks_in_the_body_is_half_a_page_and_tried_again(rack: Rack, path: str) -> None:
     seen = await rack.visit(path)
-    seen.failed(FailureKind.PROTOCOL, Kind.BROKEN, "half a body")
+    seen.failed(FailureKind.PROTOCOL, Kind.BROKEN, "incomplete body")
     assert not seen.verdict.final
 
 
