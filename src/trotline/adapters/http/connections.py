@@ -2,6 +2,7 @@
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -43,7 +44,6 @@ def connector(
         if dialer is None
         else ProxyConnector(dialer, guard, **options)
     )
-
-    factory: partial[ResponseHandler] = partial(WatchedProtocol, asyncio.get_running_loop(), limits, Watch(limits))
-    made._factory = factory
+    protocol: Callable[..., ResponseHandler] = WatchedProtocol
+    made._factory = partial(protocol, asyncio.get_running_loop(), limits, Watch(limits))
     return made

@@ -221,7 +221,7 @@ class SqliteConsole:
 
 
 def _fingerprint(name: str) -> int:
-    """The number behind a task's id; one that no task has if `name` is no id."""
+    """The fingerprint of a task's id; 0, which no task has, if `name` is not an id."""
     try:
         number = int(name, 16)
     except ValueError:

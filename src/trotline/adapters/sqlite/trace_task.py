@@ -1,4 +1,4 @@
-"""Where a task is."""
+"""The status of a task."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -14,8 +14,7 @@ _STATES = {WAITING: "waiting", DELAYED: "delayed", LEASED: "leased", DEAD: "dead
 
 
 def whereabouts(db: sqlite3.Connection, job: int, task: Task, now: Moment, redact: Sequence[str]) -> TaskStatus:
-    """By its fingerprint, in whatever lane it is now. No index serves this: it would cost every task for a question
-    that few of them are asked."""
+    """By its fingerprint, in any lane. A table scan: an index would cost every task, for a rare query."""
     found = db.execute(
         "SELECT state, due, attempt, worker, why, body FROM task WHERE job = ? AND fingerprint = ?",
         (job, task.fingerprint),
@@ -24,7 +23,7 @@ def whereabouts(db: sqlite3.Connection, job: int, task: Task, now: Moment, redac
         return _without_a_row(db, job, task)
     state, due, attempt, worker, why, body = found
     if state == DELAYED and due <= now:
-        # Its time has come; the next lease moves it over.
+        # Due; the next lease promotes it.
         state = WAITING
     parent, created_at = _origin(body)
     return TaskStatus(
