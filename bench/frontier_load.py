@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import xxhash
 
 from trotline.model.job import LaneRules
-from trotline.model.lease import LaneNews, Settlement
+from trotline.model.lease import LaneFeedback, Settlement
 from trotline.model.outcome import Done
 from trotline.model.pace import Pace, Rate
 from trotline.model.task import LATER, NORMAL, SOON, Task
@@ -96,7 +96,7 @@ async def measure(frontier: Any, meter: Meter, ready: Iterable[list[Task]], lane
 async def _work(frontier: Any, meter: Meter, workers: list[str]) -> tuple[float, float]:
     """CPU of leasing and of settling, by workers in turn. The meter is read seldom: looking at a server costs as much
     as a lease."""
-    good = LaneNews(Kind.OK, took=0.1)
+    good = LaneFeedback(Kind.OK, took=0.1)
     leasing = settling = 0.0
     started = meter.cpu()
     while leases := await frontier.lease(workers[0], BATCH, wait=5.0):

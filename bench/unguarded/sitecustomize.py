@@ -22,7 +22,7 @@ def _take_off() -> None:
     from aiohttp.client_proto import ResponseHandler
 
     from trotline.adapters.http import fetcher, response_reader
-    from trotline.adapters.http.protocol import Line, Watch
+    from trotline.adapters.http.protocol import Watch, WatchedProtocol
     from trotline.config import components
     from trotline.rules import redaction, verdicts
     from trotline.rules.traps import TrapDetector, TrapRules
@@ -32,7 +32,7 @@ def _take_off() -> None:
         found = await response.content.read()
         return found, len(found), ()
 
-    class Unwatched(Line):
+    class Unwatched(WatchedProtocol):
         """A connection as aiohttp makes it; the short way is no guard, and stays."""
 
         connection_made = ResponseHandler.connection_made

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
 from trotline.model.job import Job, LaneRules, Progress, State, WorkerView
-from trotline.model.lease import Admission, LaneNews, Lease, Settled, Settlement
+from trotline.model.lease import Admission, LaneFeedback, Lease, Settled, Settlement
 from trotline.model.outcome import Bury, Retry, Snooze
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -252,7 +252,7 @@ class DoesNotWaitForRobots(Broken):
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         answers = await self.healthy.put(tasks)
         first = await self.healthy.lease("nobody", 1)
-        known = LaneNews(Kind.REFUSED, robots=True)
+        known = LaneFeedback(Kind.REFUSED, robots=True)
         await self.healthy.settle("nobody", [Settlement(lease, Snooze(0, "seen"), news=known) for lease in first])
         return answers
 

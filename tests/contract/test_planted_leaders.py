@@ -26,7 +26,7 @@ class FencedByEpochAlone(SqliteLeadership):
     """A term lives until somebody else takes the office."""
 
     def _fence(self, db: sqlite3.Connection, term: Term) -> None:
-        [epoch] = db.execute("SELECT epoch FROM office WHERE name = ?", (term.office,)).fetchone()
+        [epoch] = db.execute("SELECT epoch FROM office WHERE name = ?", (term.election,)).fetchone()
         if epoch > term.epoch:
             super()._fence(db, term)
 
@@ -34,26 +34,26 @@ class FencedByEpochAlone(SqliteLeadership):
 class Greedy(SqliteLeadership):
     """Everybody who asks gets the office."""
 
-    def _campaign(self, db: sqlite3.Connection, office: str, candidate: str) -> Term:
-        db.execute("UPDATE office SET ends = 0 WHERE name = ? AND holder != ?", (office, candidate))
-        return super()._campaign(db, office, candidate)
+    def _campaign(self, db: sqlite3.Connection, election: str, candidate: str) -> Term:
+        db.execute("UPDATE office SET ends = 0 WHERE name = ? AND holder != ?", (election, candidate))
+        return super()._campaign(db, election, candidate)
 
 
 class Undying(SqliteLeadership):
     """Who comes back late goes on as if nothing had happened."""
 
-    def _campaign(self, db: sqlite3.Connection, office: str, candidate: str) -> Term:
-        late = (self._db.now() + TERM, office, candidate)
+    def _campaign(self, db: sqlite3.Connection, election: str, candidate: str) -> Term:
+        late = (self._db.now() + TERM, election, candidate)
         db.execute("UPDATE office SET ends = ? WHERE name = ? AND holder = ?", late)
-        return super()._campaign(db, office, candidate)
+        return super()._campaign(db, election, candidate)
 
 
 class EndlessTerm(SqliteLeadership):
     """Campaigning makes the other one's term longer."""
 
-    def _campaign(self, db: sqlite3.Connection, office: str, candidate: str) -> Term:
-        term = super()._campaign(db, office, candidate)
-        db.execute("UPDATE office SET ends = ? WHERE name = ?", (term.now + TERM, office))
+    def _campaign(self, db: sqlite3.Connection, election: str, candidate: str) -> Term:
+        term = super()._campaign(db, election, candidate)
+        db.execute("UPDATE office SET ends = ? WHERE name = ?", (term.now + TERM, election))
         return term
 
 
@@ -77,7 +77,7 @@ class ForgetsTheJob(SqliteLeadership):
 class ResignsForOthers(SqliteLeadership):
     async def resign(self, term: Term) -> None:
         await self._make()
-        await self._db.write(lambda db: db.execute("UPDATE office SET ends = 0 WHERE name = ?", (term.office,)))
+        await self._db.write(lambda db: db.execute("UPDATE office SET ends = 0 WHERE name = ?", (term.election,)))
 
 
 class Tidy(SqliteLeadership):

@@ -12,7 +12,7 @@ from tests.contract.redis_servers import server
 
 from trotline.adapters.redis.batch_codec import bounds
 from trotline.adapters.redis.scripts import assembled
-from trotline.model.lease import LaneNews
+from trotline.model.lease import LaneFeedback
 from trotline.model.pace import Pace, Rate
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
@@ -102,7 +102,7 @@ def in_python(opened: Pace, history: list[tuple[Any, ...]]) -> list[list[bytes]]
         found: list[Any] = []
         if verb == "learn":
             kind, took, quiet, interval, chance, robots = rest
-            lane = adaptive_pace.learn(lane, LaneNews(kind, took, quiet, interval, robots), now, chance)
+            lane = adaptive_pace.learn(lane, LaneFeedback(kind, took, quiet, interval, robots), now, chance)
         elif verb == "rebound":
             lane = lane_sharing.rebound(lane, pace.Bounds(*rest[0]), now, HORIZON, forget=rest[1])
         elif verb == "forgive" and pace.given_up(lane, now, rest[0]):

@@ -8,7 +8,7 @@ import pytest
 from tests.contract.redis_servers import RedisBench
 
 from trotline.adapters.redis.scripts import _FOLDER
-from trotline.model.lease import LaneNews, Settlement
+from trotline.model.lease import LaneFeedback, Settlement
 from trotline.model.outcome import Done, Outcome, Retry, Snooze
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
@@ -17,7 +17,7 @@ from trotline.testing.frontier_contract.bench import task
 pytestmark = pytest.mark.xdist_group("redis")
 
 SCRIPTS = sorted(path.name for path in _FOLDER.iterdir() if path.name.endswith(".lua"))
-OK = LaneNews(Kind.OK)
+OK = LaneFeedback(Kind.OK)
 
 
 def text_of(name: str) -> str:

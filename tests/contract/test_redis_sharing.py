@@ -13,7 +13,7 @@ from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.scripts import script
 from trotline.model.job import Job
-from trotline.model.lease import LaneNews, Settlement
+from trotline.model.lease import LaneFeedback, Settlement
 from trotline.model.outcome import Done
 from trotline.model.pace import START_SLACK, Pace, Rate
 from trotline.model.verdict import Kind
@@ -154,7 +154,7 @@ async def test_every_visit_can_tell_what_robots_txt_says(kind: Kind) -> None:
     bench = RedisBench()
     frontier = await bench.open(steady(robots=True))
     await frontier.put(tasks(3))
-    await end(frontier, "w", await lease_one(frontier, "w"), Done(), LaneNews(kind, interval=0.5, robots=True))
+    await end(frontier, "w", await lease_one(frontier, "w"), Done(), LaneFeedback(kind, interval=0.5, robots=True))
     told = await frontier.lane_pace(SHOP)
     await bench.close()
 
@@ -179,7 +179,10 @@ async def test_a_lane_is_two_short_strings_when_all_goes_well() -> None:
     await frontier.put(tasks(3))
     await frontier.settle(
         "w",
-        [Settlement(lease, Done(), news=LaneNews(Kind.OK, 0.1, robots=True)) for lease in await frontier.lease("w", 1)],
+        [
+            Settlement(lease, Done(), news=LaneFeedback(Kind.OK, 0.1, robots=True))
+            for lease in await frontier.lease("w", 1)
+        ],
     )
     home = frontier._parts.home(SHOP)
     own = await home.server.ask("HGET", f"{home.prefix}lanes", SHOP)

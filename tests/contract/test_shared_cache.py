@@ -164,7 +164,7 @@ async def test_what_others_were_told_is_as_old_as_it_is(shelves: Open) -> None:
         clock.jump(GOOD_FOR / 2)
         second = RobotsTxt(ours, agent="test", limits=Limits(), cache=shelves(now=clock))
         await second.ask(there.url("/"))
-        [word] = second._words.values()
+        [word] = second._cached.values()
         assert word.until - second._now() == pytest.approx(GOOD_FOR / 2, abs=60)
         assert len(there.requests) == 1
 

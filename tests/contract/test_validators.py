@@ -96,7 +96,7 @@ def test_a_file_of_a_newer_trotline_is_left_alone(path):
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA user_version = 9")
 
-    with pytest.raises(ValidatorsTooNew, match=r"newer Trotline \(form 9; this one knows 1\)") as refused:
+    with pytest.raises(ValidatorsTooNew, match=r"newer Trotline \(format 9; this one knows 1\)") as refused:
         SqliteValidators(path, "shop")
     assert "delete that file" in refused.value.hint
 

@@ -35,7 +35,7 @@ QUOTED = {
         "never entered",
         "never seen by this job",
     ],
-    "how-to/use-a-proxy.md": ["wants another login", "refused the way"],
+    "how-to/use-a-proxy.md": ["authentication failed", "refused to connect"],
     "reference/cli.md": ["no estimate yet: still finding new pages", "this job was forgotten", "has no such job"],
     "reference/exit-codes.md": ["finished, but cut by limits"],
     "reference/settings.md": ["the run ends in"],

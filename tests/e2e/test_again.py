@@ -12,7 +12,7 @@ import pytest
 from tests.e2e.raw_site import Site, fetcher, ok, site, task
 
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.secret import Secret
 
@@ -110,7 +110,7 @@ async def test_a_server_that_has_hung_up_meanwhile_is_not_asked_again_behind_the
         assert await body_of(ours, there, "/a") == b"/a"
         failed = await ours.fetch(task(there.url("/b")))
         assert isinstance(failed, Failure)
-        assert failed.trouble is Trouble.HUNG_UP
+        assert failed.trouble is FailureKind.HUNG_UP
         assert await body_of(ours, there, "/b") == b"/b"
     assert in_full == ["a", "b"]
     assert there.connections == 2
@@ -128,7 +128,7 @@ async def test_no_page_takes_longer_than_all_of_its_time(in_full: list[str], sai
             failed = await ours.fetch(task(there.url("/b")))
     assert isinstance(failed, Failure)
     what = "body not complete" if said else "no answer"
-    assert (failed.trouble, failed.why) == (Trouble.TIMEOUT, f"{what} within 0.4 s")
+    assert (failed.trouble, failed.why) == (FailureKind.TIMEOUT, f"{what} within 0.4 s")
     assert in_full == ["a"]
 
 

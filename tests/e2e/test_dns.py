@@ -16,7 +16,7 @@ from tests.e2e.raw_site import fetcher, ok, site, task
 
 from trotline.adapters.http import resolver
 from trotline.adapters.http.guard import Guard
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.rules.verdicts import judge
 from trotline.testing.dns import CNAME, NXDOMAIN, REFUSED, SERVFAIL, TYPE_A, TYPE_AAAA, A, DnsServer, Silence, Turns
@@ -136,12 +136,12 @@ async def test_f47_bad_names_are_typed_and_only_those_that_may_heal_are_tried_ag
     told = await here.fetch(tmp_path, [f"http://{name}.test/" for name in expected])
 
     assert {name: told[f"http://{name}.test/"].get("trouble") for name in expected} == expected
-    final = {trouble: _is_final(trouble) for trouble in (Trouble.NO_SUCH_HOST, Trouble.DNS)}
-    assert final == {Trouble.NO_SUCH_HOST: True, Trouble.DNS: False}
+    final = {trouble: _is_final(trouble) for trouble in (FailureKind.NO_SUCH_HOST, FailureKind.DNS)}
+    assert final == {FailureKind.NO_SUCH_HOST: True, FailureKind.DNS: False}
     assert sum(name == "gone.test" for name, _, _ in here.look().questions) == 2, "once for A, once for AAAA"
 
 
-def _is_final(trouble: Trouble) -> bool:
+def _is_final(trouble: FailureKind) -> bool:
     asked = task("http://x.test/")
     failure = Failure(url=asked.url, trouble=trouble, why="")
     return judge(asked, failure, limits=Limits(), now=0.0).final
@@ -207,7 +207,7 @@ async def test_a_lookup_that_hangs_is_given_up_in_its_own_time_and_called_what_i
     finally:
         hanging.set()
     assert isinstance(outcome, Failure)
-    assert outcome.trouble is Trouble.DNS
+    assert outcome.trouble is FailureKind.DNS
     assert "no answer within 0.4 s" in outcome.why
 
 
@@ -257,7 +257,7 @@ async def test_a_lookup_without_a_thread_is_a_failure_like_any_other(monkeypatch
     monkeypatch.setattr(threading.Thread, "start", refuse)
     guarded = resolver.GuardedResolver(Guard(), at_once=1, within=5)
     for _ in range(2):
-        with pytest.raises(socket.gaierror, match="no thread is left"):
+        with pytest.raises(socket.gaierror, match="cannot start a thread"):
             await guarded.resolve("h.test")
 
 

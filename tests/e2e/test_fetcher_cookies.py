@@ -5,7 +5,7 @@ from tests.e2e.raw_site import fetcher, ok, site, task
 
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.errors import SettingsError
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 
 
@@ -14,7 +14,7 @@ async def test_a_header_with_a_line_break_is_never_sent(value: str) -> None:
     async with site(ok()) as there, fetcher() as ours:
         outcome = await ours.fetch(task(there.url(), headers=(("X-A", value),)))
     assert isinstance(outcome, Failure)
-    assert outcome.trouble is Trouble.GUARD
+    assert outcome.trouble is FailureKind.GUARD
     assert there.requests == []
     with pytest.raises(SettingsError):
         HttpFetcher(Limits(), user_agent=value, spider="s")

@@ -10,7 +10,7 @@ import zstandard
 from tests.e2e.fetch_once import answered, failure_of
 from tests.e2e.raw_site import ok
 
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.limits import MIB, Limits
 
 PAGE = b"<html>" + b"some text, again and again. " * 500
@@ -59,7 +59,7 @@ async def test_what_is_declared_compressed_but_is_neither_that_nor_plain_is_a_pr
     name: str, body: bytes
 ) -> None:
     failure = await failure_of(ok(body, f"Content-Encoding: {name}"))
-    assert (failure.trouble, failure.why) == (Trouble.PROTOCOL, "declared gzip, was something else")
+    assert (failure.trouble, failure.why) == (FailureKind.PROTOCOL, "declared gzip, but is not gzip")
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ async def test_a_compressed_body_cut_short_is_kept_and_noted(name: str, whole: b
 async def test_a_compressed_body_with_a_wrong_sum_is_a_protocol_failure() -> None:
     damaged = gzip.compress(PAGE)[:-8] + b"\1" * 8
     failure = await failure_of(ok(damaged, "Content-Encoding: gzip"))
-    assert failure.trouble is Trouble.PROTOCOL
+    assert failure.trouble is FailureKind.PROTOCOL
     assert "gzip" in failure.why
 
 
@@ -99,7 +99,7 @@ BOMB = b"\0" * 40 * MIB
 )
 async def test_a_bomb_stops_at_the_limit_that_is_named(name: str, body: bytes) -> None:
     failure = await failure_of(ok(body, f"Content-Encoding: {name}"))
-    assert failure.trouble is Trouble.TOO_LARGE
+    assert failure.trouble is FailureKind.TOO_LARGE
     assert "100:1" in failure.why
     failure = await failure_of(ok(body, f"Content-Encoding: {name}"), Limits(expansion=10**9, decoded_body=2 * MIB))
     assert failure.why == "decoded body over 2 MiB"
@@ -112,13 +112,13 @@ async def test_a_page_that_expands_a_lot_but_stays_small_is_fine() -> None:
 
 async def test_a_long_chain_of_encodings_is_refused() -> None:
     failure = await failure_of(ok(PAGE, "Content-Encoding: gzip, gzip, gzip"))
-    assert failure.trouble is Trouble.TOO_LARGE
+    assert failure.trouble is FailureKind.TOO_LARGE
     assert "content-encodings: 3" in failure.why
 
 
 async def test_a_thousand_members_are_refused() -> None:
     failure = await failure_of(ok(gzip.compress(b"x") * 1000, "Content-Encoding: gzip"))
-    assert (failure.trouble, failure.why) == (Trouble.TOO_LARGE, "more than 64 gzip members")
+    assert (failure.trouble, failure.why) == (FailureKind.TOO_LARGE, "more than 64 gzip members")
 
 
 async def test_a_zstd_window_beyond_reason_is_refused() -> None:
@@ -127,7 +127,7 @@ async def test_a_zstd_window_beyond_reason_is_refused() -> None:
     ).compressobj()
     body = wide.compress(b"abc" * 99_999) + wide.flush()
     failure = await failure_of(ok(body, "Content-Encoding: zstd"))
-    assert (failure.trouble, failure.why) == (Trouble.TOO_LARGE, "zstd window over 8 MiB")
+    assert (failure.trouble, failure.why) == (FailureKind.TOO_LARGE, "zstd window over 8 MiB")
 
 
 async def test_a_large_body_is_undone_like_a_small_one() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.fetch_once import failure_of
 from tests.e2e.raw_site import fetcher, ok, site, task
 
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ async def test_half_an_answer_or_none_is_a_protocol_failure(reply: bytes) -> Non
         writer.close()
 
     failure = await failure_of(cut)
-    assert failure.trouble is Trouble.PROTOCOL
+    assert failure.trouble is FailureKind.PROTOCOL
     assert failure.why.isprintable()
     assert len(failure.why) <= 200
 
@@ -48,7 +48,7 @@ async def test_a_reset_in_the_body_is_a_failure() -> None:
         writer.transport.abort()
 
     failure = await failure_of(reset)
-    assert failure.trouble is Trouble.PROTOCOL
+    assert failure.trouble is FailureKind.PROTOCOL
 
 
 async def test_bytes_that_nobody_asked_for_are_not_taken_for_the_next_answer() -> None:
@@ -67,7 +67,7 @@ async def test_nobody_listening_is_a_connect_failure() -> None:
     async with fetcher() as ours:
         outcome = await ours.fetch(task(url))
     assert isinstance(outcome, Failure)
-    assert outcome.trouble is Trouble.CONNECT
+    assert outcome.trouble is FailureKind.CONNECT
     assert "refused" in outcome.why.lower()
 
 
@@ -80,21 +80,21 @@ async def test_plain_http_where_tls_was_asked_for_is_a_tls_failure() -> None:
         there.serve = no_tls
         outcome = await ours.fetch(task(there.url().replace("http:", "https:")))
     assert isinstance(outcome, Failure)
-    assert outcome.trouble is Trouble.TLS, outcome
+    assert outcome.trouble is FailureKind.TLS, outcome
 
 
 async def test_a_name_that_cannot_exist_is_no_such_host() -> None:
     async with fetcher() as ours:
         outcome = await ours.fetch(task(f"http://{'x' * 64}.example/"))
     assert isinstance(outcome, Failure)
-    assert outcome.trouble is Trouble.NO_SUCH_HOST
+    assert outcome.trouble is FailureKind.NO_SUCH_HOST
 
 
 @pytest.mark.parametrize(
-    ("number", "trouble"), [(socket.EAI_NONAME, Trouble.NO_SUCH_HOST), (socket.EAI_AGAIN, Trouble.DNS)]
+    ("number", "trouble"), [(socket.EAI_NONAME, FailureKind.NO_SUCH_HOST), (socket.EAI_AGAIN, FailureKind.DNS)]
 )
 async def test_a_name_that_does_not_exist_differs_from_one_that_does_not_resolve_now(
-    monkeypatch: pytest.MonkeyPatch, number: int, trouble: Trouble
+    monkeypatch: pytest.MonkeyPatch, number: int, trouble: FailureKind
 ) -> None:
     def fail(*_args: object, **_options: object) -> None:
         raise socket.gaierror(number, "as the resolver says")

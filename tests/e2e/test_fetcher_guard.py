@@ -5,7 +5,7 @@ import socket
 import pytest
 from tests.e2e.raw_site import fetcher, ok, site, task
 
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 
 GUARDED = [
@@ -33,7 +33,7 @@ async def test_private_addresses_are_never_dialled(url: str) -> None:
     async with site(ok()) as there, fetcher(allow_private=False) as ours:
         outcome = await ours.fetch(task(url.format(port=there.port)))
     assert isinstance(outcome, Failure), outcome
-    assert outcome.trouble is Trouble.GUARD, outcome
+    assert outcome.trouble is FailureKind.GUARD, outcome
     assert there.connections == 0
     assert "secret" not in outcome.why
 
@@ -44,7 +44,7 @@ async def test_an_origin_is_not_judged_by_another_that_is_spelt_nearly_the_same(
         blocked = await ours.fetch(task("http://127.0.0.1:22"))
     assert isinstance(near, Failure)
     assert isinstance(blocked, Failure)
-    assert (near.trouble, blocked.trouble) == (Trouble.CONNECT, Trouble.GUARD)
+    assert (near.trouble, blocked.trouble) == (FailureKind.CONNECT, FailureKind.GUARD)
 
 
 async def test_the_guard_says_how_to_open_it() -> None:
@@ -62,7 +62,7 @@ async def test_one_private_address_refuses_the_whole_name(monkeypatch: pytest.Mo
     async with fetcher(allow_private=False) as ours:
         outcome = await ours.fetch(task("http://mixed.example/"))
     assert isinstance(outcome, Failure)
-    assert outcome.trouble is Trouble.GUARD
+    assert outcome.trouble is FailureKind.GUARD
     assert "10.0.0.1" in outcome.why
 
 
@@ -72,7 +72,7 @@ async def test_an_allowed_host_may_be_private_and_only_by_its_name() -> None:
         by_number = await ours.fetch(task(there.url()))
     assert isinstance(by_name, Answer), by_name
     assert isinstance(by_number, Failure)
-    assert by_number.trouble is Trouble.GUARD
+    assert by_number.trouble is FailureKind.GUARD
 
 
 @pytest.mark.parametrize(
@@ -98,4 +98,4 @@ async def test_what_is_not_a_web_address_is_never_dialled(url: str) -> None:
     async with fetcher() as ours:
         outcome = await ours.fetch(task(url))
     assert isinstance(outcome, Failure)
-    assert outcome.trouble is Trouble.GUARD, outcome
+    assert outcome.trouble is FailureKind.GUARD, outcome

@@ -7,7 +7,7 @@ import pytest
 from tests.e2e.fetch_once import failure_of
 from tests.e2e.raw_site import fetcher, ok, site, task
 
-from trotline.model.answer import Answer, Trouble
+from trotline.model.answer import Answer, FailureKind
 from trotline.model.limits import MIB, Limits
 
 PAGE = b"<html>" + b"some text, again and again. " * 500
@@ -15,7 +15,7 @@ PAGE = b"<html>" + b"some text, again and again. " * 500
 
 async def test_an_announced_body_over_the_limit_is_not_read() -> None:
     failure = await failure_of(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nx")
-    assert failure.trouble is Trouble.TOO_LARGE
+    assert failure.trouble is FailureKind.TOO_LARGE
     assert failure.why == "body over 10 MiB (announced)"
 
 
@@ -27,7 +27,7 @@ async def test_an_endless_body_is_cut_at_the_limit() -> None:
             await writer.drain()
 
     failure = await failure_of(endless, Limits(wire_body=MIB))
-    assert (failure.trouble, failure.why) == (Trouble.TOO_LARGE, "body over 1 MiB")
+    assert (failure.trouble, failure.why) == (FailureKind.TOO_LARGE, "body over 1 MiB")
 
 
 async def test_the_start_of_a_long_body_can_be_enough() -> None:
@@ -53,7 +53,7 @@ async def test_the_start_of_a_long_body_can_be_enough() -> None:
 )
 async def test_a_head_over_the_limit_is_refused(head: bytes) -> None:
     failure = await failure_of(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n" + head + b"\r\n")
-    assert failure.trouble is Trouble.TOO_LARGE
+    assert failure.trouble is FailureKind.TOO_LARGE
     assert failure.why.startswith(("head over the limit", "head with more than"))
 
 
@@ -62,7 +62,7 @@ async def test_a_head_that_never_comes_is_a_timeout() -> None:
         await asyncio.Event().wait()
 
     failure = await failure_of(silence, Limits(total=0.2))
-    assert (failure.trouble, failure.why) == (Trouble.TIMEOUT, "no answer within 0.2 s")
+    assert (failure.trouble, failure.why) == (FailureKind.TIMEOUT, "no answer within 0.2 s")
 
 
 async def test_a_body_that_stops_coming_is_a_timeout() -> None:
@@ -71,7 +71,7 @@ async def test_a_body_that_stops_coming_is_a_timeout() -> None:
         await asyncio.Event().wait()
 
     failure = await failure_of(half, Limits(total=0.2))
-    assert (failure.trouble, failure.why) == (Trouble.TIMEOUT, "body not complete within 0.2 s")
+    assert (failure.trouble, failure.why) == (FailureKind.TIMEOUT, "body not complete within 0.2 s")
 
 
 async def test_a_dripping_body_is_too_slow() -> None:
@@ -83,11 +83,11 @@ async def test_a_dripping_body_is_too_slow() -> None:
             await asyncio.sleep(0.01)
 
     failure = await failure_of(drip, Limits(slow_after=0.05))
-    assert failure.trouble is Trouble.TOO_SLOW
+    assert failure.trouble is FailureKind.TOO_SLOW
     assert "1024 bytes a second" in failure.why
 
 
 async def test_unwanted_types_are_dropped_before_their_body() -> None:
     reply = b"HTTP/1.1 200 OK\r\nContent-Type: video/mp4\r\nContent-Length: 1000000\r\n\r\n"
     failure = await failure_of(reply, types=("text/*", "application/json"))
-    assert (failure.trouble, failure.why) == (Trouble.TYPE, "content type 'video/mp4' is not wanted")
+    assert (failure.trouble, failure.why) == (FailureKind.TYPE, "content type 'video/mp4' is not wanted")

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 from tests.e2e.raw_site import fetcher, ok, site, task
 
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.testing.servers import missing
 
 
@@ -49,7 +49,7 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(self_signed: ssl
     async with site(ok(), tls=self_signed) as there, fetcher() as ours:
         outcome = await ours.fetch(task(there.url(host="localhost").replace("http:", "https:")))
     assert isinstance(outcome, Failure)
-    assert outcome.trouble is Trouble.TLS
+    assert outcome.trouble is FailureKind.TLS
     assert "self-signed" in outcome.why.replace("self signed", "self-signed")
     assert there.requests == []
 
@@ -68,7 +68,7 @@ async def test_b31_http_2_is_not_spoken_and_its_frames_are_no_answer(frames: byt
         answer = await client.fetch(task(server.url()))
 
     assert isinstance(answer, Failure)
-    assert answer.trouble is Trouble.PROTOCOL
+    assert answer.trouble is FailureKind.PROTOCOL
 
 
 async def test_b31_http_2_is_not_offered(self_signed: ssl.SSLContext):

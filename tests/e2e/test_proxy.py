@@ -12,7 +12,7 @@ from tests.e2e.sitemap_crawl import SitemapCrawl
 
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.adapters.http.robots import RobotsTxt
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Retry, Snooze
 from trotline.model.proxy import Proxy, ProxyMode
@@ -71,7 +71,7 @@ async def test_https_is_verified_at_the_far_end_of_the_tunnel(authority: Authori
             stranger = await fetch.fetch(task(url))
 
     assert isinstance(good, Answer)
-    assert isinstance(stranger, Failure) and stranger.trouble is Trouble.TLS
+    assert isinstance(stranger, Failure) and stranger.trouble is FailureKind.TLS
     assert {asked.target for asked in proxy.asked} == {f"127.0.0.1:{shop.port}"}
 
 
@@ -114,7 +114,7 @@ async def test_b2_private_targets_are_refused_before_the_proxy_hears_of_them(mod
     async with ForwardProxy() as proxy, through(proxy, mode, allow_private=False) as fetch:
         for host in ("127.0.0.1:8080", "localhost:8080", "[::1]:8080", "169.254.169.254", "metadata.google.internal"):
             refused = await fetch.fetch(task(f"{scheme}://{host}/"))
-            assert isinstance(refused, Failure) and refused.trouble is Trouble.GUARD, refused
+            assert isinstance(refused, Failure) and refused.trouble is FailureKind.GUARD, refused
             assert refused.proxy == proxy.public
     assert proxy.connections == 0
 
@@ -137,15 +137,15 @@ async def test_robots_files_and_sitemaps_go_the_same_way() -> None:
 
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 OF_THE_PROXY = {
-    "407": (b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n", "wants another login (407)"),
-    "402": (b"HTTP/1.1 402 Pay\r\n\r\n", "is not paid (402)"),
-    "429": (b"HTTP/1.1 429 Slow down\r\n\r\n", "has had enough of us (429)"),
-    "a page at once": (PAGE + b"\r\n<h1>Log in to our network</h1>", "a page of its own instead of a tunnel"),
-    "a page announced": (PAGE + b"Content-Length: 10\r\n\r\n", "a page of its own instead of a tunnel"),
+    "407": (b"HTTP/1.1 407 Who?\r\nContent-Length: 0\r\n\r\n", "authentication failed (407)"),
+    "402": (b"HTTP/1.1 402 Pay\r\n\r\n", "payment required (402)"),
+    "429": (b"HTTP/1.1 429 Slow down\r\n\r\n", "rate limit reached (429)"),
+    "a page at once": (PAGE + b"\r\n<h1>Log in to our network</h1>", "a page of its own instead of opening a tunnel"),
+    "a page announced": (PAGE + b"Content-Length: 10\r\n\r\n", "a page of its own instead of opening a tunnel"),
     "closes": (b"", "closed the connection"),
     "half a head": (b"HTTP/1.1 200 Conn", "closed the connection"),
-    "another protocol": (b"SSH-2.0-OpenSSH\r\n\r\n", "does not speak HTTP"),
-    "an endless head": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 40_000, "answers without end"),
+    "another protocol": (b"SSH-2.0-OpenSSH\r\n\r\n", "reply is not HTTP"),
+    "an endless head": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 40_000, "reply head too long"),
 }
 
 
@@ -163,14 +163,14 @@ async def test_b35_f50_trouble_of_the_proxy_costs_the_target_nothing(
         first, second = await fetch.fetch(asked), await fetch.fetch(asked)
 
     assert isinstance(first, Failure) and isinstance(second, Failure)
-    assert (first.trouble, first.proxy) == (Trouble.PROXY, proxy.public)
-    assert first.why.startswith(f"proxy {proxy.public} ") and why in first.why
+    assert (first.trouble, first.proxy) == (FailureKind.PROXY, proxy.public)
+    assert first.why.startswith(f"proxy {proxy.public}: ") and why in first.why
     verdict = judge(asked, first, limits=Limits(), now=0.0)
     assert (verdict.kind, verdict.of_proxy) == (Kind.UNREACHABLE, True)
     outcome = plan(asked, verdict, random.Random(1))
     assert isinstance(outcome, Snooze) and outcome.why.startswith("unreachable: proxy ")
     # Told once, not for every page.
-    assert [record.levelname for record in caplog.records if "proxy.trouble" in record.message] == ["WARNING"]
+    assert [record.levelname for record in caplog.records if "proxy.failed" in record.message] == ["WARNING"]
     assert PASSWORD not in caplog.text
     assert shop.connections == 0
 
@@ -180,7 +180,7 @@ async def test_b35_a_proxy_that_forwards_and_wants_another_login_is_trouble_of_t
         wrong = Proxy.parse(proxy.url.replace("right", "wrong"), ProxyMode.FORWARD)
         async with fetcher(proxy=wrong) as fetch:
             outcome = await fetch.fetch(task(shop.url()))
-    assert isinstance(outcome, Failure) and outcome.trouble is Trouble.PROXY
+    assert isinstance(outcome, Failure) and outcome.trouble is FailureKind.PROXY
     assert shop.connections == 0
 
 
@@ -192,14 +192,14 @@ async def test_f50_a_proxy_that_is_away_is_waited_for() -> None:
             outcome = await fetch.fetch(task("http://127.0.0.1:8080/"))
         assert isinstance(outcome, Failure)
         assert (outcome.trouble, outcome.why) == (
-            Trouble.PROXY, f"proxy 127.0.0.1:{port} cannot be reached: Connection refused",
+            FailureKind.PROXY, f"proxy 127.0.0.1:{port}: unreachable: Connection refused",
         )  # fmt: skip
 
 
 async def test_a_proxy_whose_name_nobody_knows_is_trouble_of_the_proxy() -> None:
     async with fetcher(proxy=Proxy(host="proxy.invalid", port=3128)) as fetch:
         outcome = await fetch.fetch(task("http://127.0.0.1:8080/"))
-    assert isinstance(outcome, Failure) and outcome.trouble is Trouble.PROXY, outcome
+    assert isinstance(outcome, Failure) and outcome.trouble is FailureKind.PROXY, outcome
     assert "its name does not resolve" in outcome.why
 
 
@@ -211,8 +211,8 @@ async def test_a_target_that_the_proxy_refuses_is_given_up_and_its_lane_hears_no
         asked = task(f"http://localhost:{shop.port}/", retries=1)
         outcome = await fetch.fetch(asked)
 
-    assert isinstance(outcome, Failure) and outcome.trouble is Trouble.PROXY_REFUSED
-    assert f"refused the way to localhost (127.0.0.1:{shop.port}): 403" in outcome.why
+    assert isinstance(outcome, Failure) and outcome.trouble is FailureKind.PROXY_REFUSED
+    assert f"refused to connect to localhost (127.0.0.1:{shop.port}): 403" in outcome.why
     assert "--proxy-mode" in outcome.why
     verdict = judge(asked, outcome, limits=Limits(), now=0.0)
     assert verdict.of_proxy
@@ -225,7 +225,7 @@ async def test_a_target_that_the_proxy_cannot_reach_is_unreachable_like_any_othe
         port = listening.getsockname()[1]
     async with ForwardProxy() as proxy, through(proxy) as fetch:
         outcome = await fetch.fetch(task(f"http://127.0.0.1:{port}/"))
-    assert isinstance(outcome, Failure) and outcome.trouble is Trouble.CONNECT
+    assert isinstance(outcome, Failure) and outcome.trouble is FailureKind.CONNECT
     verdict = judge(task("http://x.test/"), outcome, limits=Limits(), now=0.0)
     assert (verdict.kind, verdict.of_proxy, verdict.free) == (Kind.UNREACHABLE, False, False)
 
@@ -236,7 +236,7 @@ async def test_a_proxy_that_says_nothing_is_cut_in_time() -> None:
 
     async with site(silent) as mute, fetcher(Limits(connect=0.4), proxy=_proxy(mute)) as fetch:
         outcome = await fetch.fetch(task("http://127.0.0.1:8080/"))
-    assert isinstance(outcome, Failure) and outcome.trouble is Trouble.TIMEOUT
+    assert isinstance(outcome, Failure) and outcome.trouble is FailureKind.TIMEOUT
     assert outcome.why.startswith(f"proxy 127.0.0.1:{mute.port} did not reach 127.0.0.1 within")
 
 

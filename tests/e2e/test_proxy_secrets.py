@@ -50,14 +50,14 @@ async def test_what_goes_wrong_with_a_proxy_is_told_without_its_password(shop: S
         running.signal_all(signal.SIGTERM)
         folder.said.append(told.decode())
         folder.heard(await running.end())
-        assert f"proxy {proxy.public} wants another login (407)" in folder.said[0]
+        assert f"proxy {proxy.public}: authentication failed (407)" in folder.said[0]
         proxy.password, proxy.refuse = CANARY, lambda _: 403
         ended = await folder.call(*RUN, "--fresh", "--json")
         assert (ended.code, ended.summary["dead"]) == (3, 1), ended
         [grave] = (await folder.call("dead", "shop", "--json")).events
-        assert f"unreachable: proxy {proxy.public} refused the way to {OWN}" in grave["why"]
+        assert f"unreachable: proxy {proxy.public} refused to connect to {OWN}" in grave["why"]
     ended = await folder.call("try", "shop.py", "--allow-private", "--json")
-    assert f"proxy {proxy.public} cannot be reached" in ended.err + ended.out
+    assert f"proxy {proxy.public}: unreachable" in ended.err + ended.out
     assert folder.leaks() == []
 
 

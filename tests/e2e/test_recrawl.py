@@ -134,7 +134,7 @@ async def test_validators_of_a_newer_trotline_stop_a_run_before_its_first_page(s
     ended = await call(tmp_path, "run", "shop.py", "--allow-private")
 
     assert ended.code != 0
-    assert "written by a newer Trotline (form 99; this one knows 1)" in ended.err
+    assert "written by a newer Trotline (format 99; this one knows 1)" in ended.err
     assert shop.visits == []
 
 

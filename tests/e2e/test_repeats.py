@@ -9,7 +9,7 @@ import pytest
 from tests.e2e.raw_site import Site, fetcher, ok, site, task
 
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.outcome import Retry, Snooze
 from trotline.rules.retries import plan
@@ -58,7 +58,7 @@ async def test_a_dropped_request_is_sent_once(
         # Only a safe request whose idle connection brought nothing may be sent again for nothing: the server may
         # have closed it before it came.
         free = reused and not said and fields.get("method", "GET") in ("GET", "HEAD")
-        assert (failed.trouble is Trouble.HUNG_UP) is free, failed
+        assert (failed.trouble is FailureKind.HUNG_UP) is free, failed
         verdict = judge(task(there.url("/drop")), failed, limits=Limits(), now=0.0)
         outcome = plan(task(there.url("/drop")), verdict, random.Random(1))
         if free:
@@ -81,7 +81,7 @@ async def test_what_is_sent_again_goes_on_a_new_connection_and_then_counts(field
         again = await ours.fetch(task(there.url("/drop"), **fields))
         assert isinstance(first, Failure)
         assert isinstance(again, Failure)
-        assert (first.trouble, again.trouble) == (Trouble.HUNG_UP, Trouble.PROTOCOL)
+        assert (first.trouble, again.trouble) == (FailureKind.HUNG_UP, FailureKind.PROTOCOL)
         assert (there.connections, asked(there, "/drop")) == (3, 2)
 
 

@@ -117,7 +117,7 @@ async def test_a_frontier_that_vanishes_in_the_middle_of_a_run_is_named(site: He
     ended = await running.end()
 
     assert ended.code == 2, ended
-    assert "site.frontier.db was deleted or moved away" in ended.err
+    assert "site.frontier.db was deleted or moved" in ended.err
 
 
 @pytest.mark.parametrize("file", ["rows.db", "rows.jsonl"])

@@ -51,7 +51,7 @@ def _look_twice() -> None:
 def _proxied_unvetted() -> None:
     """What a proxy is told is the proxy's affair: the bug that hides behind every proxy setting."""
 
-    async def told_by_name(self: proxy.WayOut, host: str, infos: Any) -> Any:
+    async def connect_by_name(self: proxy.ProxyDialer, host: str, infos: Any) -> Any:
         sock = await self.reach()
         await self._connect(sock, f"{host}:{infos[0][4][1]}", host)
         return sock, ""
@@ -62,7 +62,7 @@ def _proxied_unvetted() -> None:
     guard.Guard.admit = lambda *_: None  # type: ignore[method-assign]
     guard.Guard.admit_name = lambda *_: None  # type: ignore[method-assign]
     guard.Guard.look = lambda *_: None  # type: ignore[method-assign]
-    proxy.WayOut.tunnel = told_by_name  # type: ignore[method-assign]
+    proxy.ProxyDialer.tunnel = connect_by_name  # type: ignore[method-assign]
     proxy.ProxyConnector.vet = unvetted  # type: ignore[method-assign]
 
 

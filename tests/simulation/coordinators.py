@@ -231,8 +231,8 @@ class _Watched:
         self._night = night
         self._real = night.leadership
 
-    async def campaign(self, office: str, candidate: str) -> Term:
-        term = await self._real.campaign(office, candidate)
+    async def campaign(self, election: str, candidate: str) -> Term:
+        term = await self._real.campaign(election, candidate)
         if (term.epoch, term.holder) not in self._night.epochs:
             self._night.epochs.append((term.epoch, term.holder))
         return term
@@ -327,7 +327,7 @@ def start_in_two_steps(night: _Night) -> None:
     real, watched = night.leadership, night.watched
 
     async def start(term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job:
-        job = await night.jobs.start(term.office, rules, version)
+        job = await night.jobs.start(term.election, rules, version)
         watched.note_start(tick, job)
         await asyncio.sleep(0.1)
         await real.skip(term, msgspec.structs.replace(tick, job=job.id))

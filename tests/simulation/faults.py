@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trotline.errors import FrontierUnreachable, SinkUnreachable, ValidatorsUnreachable
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.record import Record
 from trotline.model.task import Task
@@ -95,7 +95,7 @@ class CutFrontier:
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         return await self._node.call("put", lambda: self._frontier.put(tasks), _frontier_away)
 
-    async def beat(self, worker: str, about: About | None = None) -> None:
+    async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         await self._node.alive()
         await self._frontier.beat(worker, about)
 

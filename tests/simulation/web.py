@@ -4,7 +4,7 @@ import asyncio
 import random
 
 from trotline import Page, Spider
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.pace import START_SLACK
 from trotline.model.task import Task
 
@@ -58,7 +58,7 @@ class Web:
     def _bad_answer(self, task: Task) -> Answer | Failure | None:
         fate = self._chance.random()
         if fate < 0.03:
-            return Failure(url=task.url, trouble=Trouble.TIMEOUT, why="total time of 60 s is over")
+            return Failure(url=task.url, trouble=FailureKind.TIMEOUT, why="total time of 60 s is over")
         if fate < 0.08:
             return Answer(url=task.url, status=503)
         if fate < 0.10:

@@ -16,7 +16,7 @@ from yarl import URL
 
 from tests.unit.cost_growth import SOURCE, against, growth, patterns, pumps
 from trotline.adapters.http.cookies import Jar
-from trotline.adapters.http.protocol import Line, Watch
+from trotline.adapters.http.protocol import Watch, WatchedProtocol
 from trotline.model.answer import Answer
 from trotline.model.limits import MIB, Limits
 from trotline.model.task import Task
@@ -38,7 +38,7 @@ AUTHOR = "author"
 PATTERNS = {
     "adapters/files/table_cells.py:_FORMULA": "match",
     "adapters/files/table_cells.py:_NUMBER": "fullmatch",
-    "adapters/http/fast_path.py:_OURS": AUTHOR,
+    "adapters/http/fast_path.py:_NOT_PLAIN": AUTHOR,
     "adapters/http/failures.py:_UNPRINTABLE": "sub",
     "adapters/http/fetcher.py:_NOT_NORMALISED": "search",
     "adapters/http/request_checks.py:_BREAKS_A_HEADER": "search",
@@ -209,7 +209,7 @@ def declared_attributes(size: int) -> bytes:
 
 def head_in_bytes(size: int) -> None:
     async def receive() -> None:
-        line = Line(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
+        line = WatchedProtocol(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
         line.set_response_params(max_line_size=HEADER, max_field_size=HEADER)
         line.data_received(b"HTTP/1.1 200 OK\r\nX: ")
         for _ in range(size):

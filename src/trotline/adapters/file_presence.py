@@ -1,15 +1,15 @@
-"""Is a file still there? A process can write for hours to a file that has no name any more, and nobody reads it."""
+"""Detects that an open file was deleted or replaced: a process could write to it for hours, and the data be lost."""
 
 from collections.abc import Callable
 from pathlib import Path
 
 from trotline.errors import FrontierGone, SinkGone, TrotlineError
 
-_ANEW = "Put it back and run the same command again; or visit all pages again: run or start with --fresh."
+_RESTORE = "Put it back and run the same command again; or visit all pages again: run or start with --fresh."
 
 
 class Presence:
-    """The file at `path`, as it was first met. `check` costs one look at its name, some ten microseconds."""
+    """The file at `path`, identified by its inode. `check` costs one `stat`, some ten microseconds."""
 
     def __init__(self, path: str | Path, gone: Callable[[Path], TrotlineError]) -> None:
         self._path = Path(path)
@@ -17,7 +17,7 @@ class Presence:
         self._met: tuple[int, int] | None = None
 
     def check(self) -> None:
-        """Raises if the file that was met is not there under its name. A file that never was is no loss."""
+        """Raises if the file of the first check is no longer at its path."""
         try:
             found = self._path.stat()
         except (FileNotFoundError, NotADirectoryError):
@@ -31,8 +31,8 @@ class Presence:
 
 
 def rows_gone(path: Path) -> SinkGone:
-    return SinkGone(f"{path} was deleted or moved away during the run, and what was stored in it with it", hint=_ANEW)
+    return SinkGone(f"{path} was deleted or moved during the run, with all rows in it", hint=_RESTORE)
 
 
 def frontier_gone(path: Path) -> FrontierGone:
-    return FrontierGone(f"the frontier {path} was deleted or moved away during the run", hint=_ANEW)
+    return FrontierGone(f"the frontier {path} was deleted or moved during the run", hint=_RESTORE)

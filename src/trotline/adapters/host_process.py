@@ -1,4 +1,4 @@
-"""What the host tells: a clock that does not jump, and whether a process still lives."""
+"""The host's monotonic clock, and whether a process is alive."""
 
 import os
 import time
@@ -10,27 +10,27 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 def uptime() -> Seconds:
-    """Seconds on a clock that all processes of this host share and nobody can set."""
+    """A monotonic clock that all processes of this host share."""
     if hasattr(time, "CLOCK_BOOTTIME"):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return time.monotonic()
 
 
 def boot() -> str:
-    """Which start of the host `uptime` counts from."""
+    """The id of the boot that `uptime` counts from."""
     if _BOOT_ID.exists():
         return _BOOT_ID.read_text().strip()
     return "unknown"
 
 
 def process_name(pid: int | None = None) -> str:
-    """Names this process for ever: a later process with the same id has another start time."""
+    """Unique for ever: a later process with the same pid has another start time."""
     pid = os.getpid() if pid is None else pid
     return f"{boot()}/{pid}/{_started(pid)}"
 
 
 def lives(process: str) -> bool | None:
-    """Does the named process still run on this host? None: cannot tell."""
+    """Does the named process still run on this host? None: unknown."""
     where, pid, started = process.split("/")
     if not _BOOT_ID.exists():
         return None

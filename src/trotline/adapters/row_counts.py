@@ -9,14 +9,14 @@ import sqlite3
 from trotline.model.row_counts import Stored
 from trotline.model.time import Moment
 
-# started_at belongs to the name of a job: whoever removes the frontier's file and keeps the rows has a second `shop-1`.
+# started_at is part of the key: a new frontier file for the same rows has a second job `shop-1`.
 TABLE = """
     CREATE TABLE IF NOT EXISTS row_counts (
         job TEXT NOT NULL, started_at REAL NOT NULL,
         new INTEGER NOT NULL, changed INTEGER NOT NULL, again INTEGER NOT NULL,
         PRIMARY KEY (job, started_at)) WITHOUT ROWID
 """
-"""Made whenever a file is opened to be written: files of older programs lack it."""
+"""Created whenever a file is opened for writing: files of older versions lack it."""
 
 
 def add(connection: sqlite3.Connection, job: str, started_at: Moment, counts: Stored) -> None:

@@ -1,4 +1,4 @@
-"""SQLite files that several processes share: those who read wait for nobody."""
+"""WAL mode for SQLite files that several processes share: readers do not wait for writers."""
 
 import sqlite3
 import time
@@ -9,10 +9,10 @@ AGAIN: Seconds = 0.01
 
 
 def write_ahead(connection: sqlite3.Connection, patience: Seconds) -> None:
-    """Use a write-ahead log from now on, as whoever has the file open does.
+    """Switch the file to a write-ahead log.
 
-    A connection's own timeout does not help here: while one process switches a new file over, SQLite tells the others
-    that it is locked, at once.
+    Retried here, as a connection's timeout does not apply: while one process switches a new file, SQLite raises
+    "locked" in the others at once.
     """
     until = time.monotonic() + patience
     while True:
@@ -21,7 +21,7 @@ def write_ahead(connection: sqlite3.Connection, patience: Seconds) -> None:
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                 raise
-            # The holder is another process, for milliseconds: it needs no loop of ours to come to its end.
+            # Blocking is fine: another process holds the lock for milliseconds.
             time.sleep(AGAIN)
         else:
             return

@@ -7,7 +7,7 @@ import msgspec
 
 from trotline.commands.dead_reasons import BAD_RECORD, REJECTED
 from trotline.config import backends, components
-from trotline.model.job import Grave, LaneView, Progress, Whereabouts
+from trotline.model.job import Grave, LaneView, Progress, TaskStatus
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
 from trotline.ports.console import Console
@@ -103,7 +103,7 @@ def _names(known: Sequence[int], spider: Spider | None, visits: Sequence[VisitRo
     return names | {visit.fingerprint: visit.route for visit in visits}
 
 
-async def _whereabouts(console: Console, number: int, address: Address, visits: Sequence[VisitRow]) -> Whereabouts:
+async def _whereabouts(console: Console, number: int, address: Address, visits: Sequence[VisitRow]) -> TaskStatus:
     """A task is looked for in every lane that it may be in: a redirect takes it to another one."""
     lanes = {address.lane: None}
     for visit in visits:

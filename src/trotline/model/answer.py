@@ -50,7 +50,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-class Trouble(StrEnum):
+class FailureKind(StrEnum):
     """The kind of a failure."""
 
     DNS = "dns"
@@ -81,7 +81,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     """No answer, and why."""
 
     url: str
-    trouble: Trouble
+    trouble: FailureKind
     why: str
     """One line that names the limit or the phase; never a secret."""
     proxy: str = ""

@@ -198,7 +198,7 @@ class LanePace(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class About(msgspec.Struct, frozen=True, kw_only=True):
+class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Details of a worker, sent with its heartbeat."""
 
     host: str = ""
@@ -221,10 +221,10 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     done: int = 0
     """Leases that it settled as done; `failed`: as buried, retried or snoozed. Consistent with the job's counters."""
     failed: int = 0
-    about: About = About()
+    about: WorkerInfo = WorkerInfo()
 
 
-class Whereabouts(msgspec.Struct, frozen=True, kw_only=True):
+class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The current state of a task, for `trotline trace`."""
 
     state: str

@@ -8,7 +8,7 @@ from trotline.model.time import Moment, Seconds
 class Term(msgspec.Struct, frozen=True, kw_only=True):
     """The leadership of one coordinator until `ends`. `epoch` is the fencing token of its writes."""
 
-    office: str
+    election: str
     """The election: a spider's name."""
     holder: str
     """The leading coordinator; unique among all processes, past and present."""

@@ -40,7 +40,7 @@ class Lease(msgspec.Struct, frozen=True):
     """The site blocks every member of the pool at the moment: this visit is a probe."""
 
 
-class LaneNews(msgspec.Struct, frozen=True):
+class LaneFeedback(msgspec.Struct, frozen=True):
     """Feedback of a visit for the rate limit of its lane."""
 
     kind: Kind
@@ -70,7 +70,7 @@ class Settlement(msgspec.Struct, frozen=True):
     outcome: Outcome
     children: tuple[Task, ...] = ()
     rejects: tuple[Reject, ...] = ()
-    news: LaneNews | None = None
+    news: LaneFeedback | None = None
     tallies: dict[str, int] = {}
     """Counters to increment: "records", "links known", "links refused: host"."""
     examples: dict[str, str] = {}

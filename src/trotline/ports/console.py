@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 
@@ -48,7 +48,7 @@ class Console(Protocol):
         """Everybody who lives, and who died but is not rescued yet."""
         ...
 
-    async def whereabouts(self, task: Task) -> Whereabouts:
+    async def whereabouts(self, task: Task) -> TaskStatus:
         """Where the task with this fingerprint and lane is. May be slow: it is an operator's question."""
         ...
 

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Seconds
@@ -83,7 +83,7 @@ class Frontier(Protocol):
         """End leases: admit children, apply the outcome, learn the lane's news; each whole or not at all."""
         ...
 
-    async def beat(self, worker: str, about: About | None = None) -> None:
+    async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         """The worker lives. Without a beat for DEAD_AFTER its leases go back, one attempt counted.
 
         `about` is what operators are shown of it; the last one is kept.

@@ -1,4 +1,4 @@
-"""Who leads an office, and the deeds that only its leader may do."""
+"""Leader election, and the operations that only the leader may perform."""
 
 from typing import Protocol
 
@@ -13,46 +13,45 @@ RENEW: Seconds = 5.0
 
 
 class Leadership(Protocol):
-    """The offices of a frontier's place (a file, a server): one per spider. Time is the server's.
+    """The elections of a frontier (a file, a server): one per spider. Time is the server's.
 
-    L1   an office has at most one holder at any moment
-    L2   every new term of an office has a larger epoch than all terms before it
-    L3   renewing keeps the epoch; a term that is not renewed ends after TERM, and the office is free
-    L4   a term that has ended never lives again: its holder gets a new epoch, or hears who leads now
-    L5   a deed under a term that has ended raises TermOver and changes nothing: check and deed are one atomic step
-    L6   a tick starts one job, however often and by whomever it is asked: a repeat answers with the same job
-    L7   a tick starts nothing once it, or a later one, was dealt with
-    L8   resigning ends the own term at once, and nobody else's
-    L9   offices do not disturb each other
+    L1   an election has at most one leader at any moment
+    L2   every new term of an election has a larger epoch than all terms before it
+    L3   renewing keeps the epoch; a term that is not renewed ends after TERM, and another candidate may win
+    L4   a term that has ended is never resumed: its holder gets a new epoch, or the term of the new leader
+    L5   an operation under a term that has ended raises TermOver and changes nothing: check and operation are atomic
+    L6   a tick starts one job, however often it is requested: a repeat returns the same job
+    L7   a tick starts nothing once it, or a later one, was started or skipped
+    L8   resigning ends the own term at once, and no other
+    L9   elections are independent of each other
     L10  only jobs that ended before the given moment are retired, never the newest one of a spider
     """
 
-    async def campaign(self, office: str, candidate: str) -> Term:
-        """Take the office if it is free, renew if it is ours; the term that runs now, ours or another's.
+    async def campaign(self, election: str, candidate: str) -> Term:
+        """Win the election if it has no leader, renew if we lead; the current term, ours or another's.
 
-        Asking again is harmless: an answer that was lost is given again.
+        May be repeated after a lost reply.
         """
         ...
 
     async def resign(self, term: Term) -> None:
-        """The office is free at once, if the term is still ours."""
+        """End the term at once, if it is still ours."""
         ...
 
-    async def tick(self, office: str) -> Tick | None:
-        """The last tick that was dealt with; None if there was none yet."""
+    async def tick(self, election: str) -> Tick | None:
+        """The last tick that was started or skipped; None if there was none yet."""
         ...
 
     async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
-        """Start the tick's job and remember the tick, in one step. None: it was dealt with, without a job."""
+        """Start the tick's job and record the tick, atomically. None: it was skipped before."""
         ...
 
     async def skip(self, term: Term, tick: Tick) -> None:
-        """Remember the tick without a job. One that is not later than the last is left alone, unless the schedule is
-        another one."""
+        """Record the tick without a job. Ignored if it is not later than the last, unless the schedule changed."""
         ...
 
     async def retire(self, term: Term, before: Moment) -> list[str]:
-        """Forget the office's jobs that ended before this; which they were."""
+        """Delete the spider's jobs that ended before this; returns their ids."""
         ...
 
     async def close(self) -> None: ...

@@ -8,7 +8,7 @@ from trotline.adapters.host_process import process_name
 from trotline.config import components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.model.limits import Limits
 from trotline.ports.backend import OpenJob
 from trotline.processes.child_config import ChildConfig
@@ -131,8 +131,8 @@ class WorkerPool:
             self._fork_server = ForkServer()
         return None
 
-    def _about(self, child: Child) -> About:
-        return About(
+    def _about(self, child: Child) -> WorkerInfo:
+        return WorkerInfo(
             host=socket.gethostname(),
             process=os.getpid(),
             version=self._version,

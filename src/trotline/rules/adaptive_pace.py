@@ -8,7 +8,7 @@ rests with exponential backoff (circuit breaker), and is probed in the same way.
 
 import msgspec
 
-from trotline.model.lease import LaneNews
+from trotline.model.lease import LaneFeedback
 from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind
 from trotline.rules.pace import BREAKER, RETRY_ALLOWANCE, ROBOTS_GOOD_FOR, Lane, failing, robots_known, shortest
@@ -64,7 +64,7 @@ ROBOTS_AGAIN: Seconds = ROBOTS_GOOD_FOR / 24
 """Interval at which the time of the last robots.txt is updated."""
 
 
-def learn(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
+def learn(lane: Lane, news: LaneFeedback, now: Moment, chance: float) -> Lane:
     """The lane after a visit's feedback. `chance` in [0, 1) adds jitter to rests."""
     if news.robots or news.interval > 0:
         lane = _robots_known(lane, news.interval, now)
@@ -91,7 +91,7 @@ def _robots_known(lane: Lane, asked: Seconds, now: Moment) -> Lane:
     return msgspec.structs.replace(lane, interval=interval, next_start=start)
 
 
-def _answered(lane: Lane, news: LaneNews, now: Moment) -> Lane:
+def _answered(lane: Lane, news: LaneFeedback, now: Moment) -> Lane:
     latency = news.took if lane.latency == 0 else lane.latency + (news.took - lane.latency) * LATENCY_WEIGHT
     usual = news.took if lane.usual == 0 else lane.usual + (news.took - lane.usual) * USUAL_WEIGHT
     if (lane.failures > 0 or lane.rests > 0) and now >= lane.rest_until:
@@ -143,7 +143,7 @@ def _calm(lane: Lane, now: Moment) -> float:
     return min((now - lane.phase_at) / way, CALMEST)
 
 
-def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
+def _throttled(lane: Lane, news: LaneFeedback, now: Moment, chance: float) -> Lane:
     why = f"rate limited: Retry-After {news.rest:.0f} s" if news.rest else "rate limited"
     if now < lane.rest_until:
         # A request from before the rest.
@@ -167,7 +167,7 @@ def _throttled(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
     )
 
 
-def _failed(lane: Lane, news: LaneNews, now: Moment, chance: float) -> Lane:
+def _failed(lane: Lane, news: LaneFeedback, now: Moment, chance: float) -> Lane:
     interval, slowed_at = lane.interval, lane.slowed_at
     if news.kind is not Kind.BLOCKED:
         interval, slowed_at = _slower(lane, SLOWER_BY_FAILURE, now)

@@ -6,13 +6,13 @@ from enum import StrEnum
 
 import msgspec
 
-from trotline.model.job import Grave, LaneView, Progress, Whereabouts
+from trotline.model.job import Grave, LaneView, Progress, TaskStatus
 from trotline.model.row import Row
 from trotline.model.time import Moment
 from trotline.model.visit_row import REFUSED, VisitRow
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED, Scope
 
-UNKNOWN = Whereabouts(state="unknown")
+UNKNOWN = TaskStatus(state="unknown")
 _LIVING = ("leased", "waiting", "delayed", "dead")
 """States of tasks that the frontier still has; they precede others if a URL has several identities."""
 
@@ -22,7 +22,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
     route: str
     fingerprint: int
-    whereabouts: Whereabouts = UNKNOWN
+    whereabouts: TaskStatus = UNKNOWN
 
     @property
     def id(self) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from email.utils import parsedate_to_datetime
 
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
@@ -26,20 +26,20 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _DENIALS = frozenset({401, 403, 407, 451})
 _PASSING = frozenset({408, 421, 425})
 
-_FAILURES: dict[Trouble, tuple[Kind, bool]] = {
-    Trouble.DNS: (Kind.UNREACHABLE, False),
-    Trouble.NO_SUCH_HOST: (Kind.UNREACHABLE, True),
-    Trouble.CONNECT: (Kind.UNREACHABLE, False),
-    Trouble.HUNG_UP: (Kind.UNREACHABLE, False),
-    Trouble.TLS: (Kind.UNREACHABLE, True),
-    Trouble.TIMEOUT: (Kind.UNREACHABLE, False),
-    Trouble.TOO_SLOW: (Kind.UNREACHABLE, False),
-    Trouble.PROTOCOL: (Kind.BROKEN, False),
-    Trouble.TOO_LARGE: (Kind.REFUSED, True),
-    Trouble.GUARD: (Kind.REFUSED, True),
-    Trouble.TYPE: (Kind.UNWANTED, True),
-    Trouble.PROXY: (Kind.UNREACHABLE, False),
-    Trouble.PROXY_REFUSED: (Kind.UNREACHABLE, False),
+_FAILURES: dict[FailureKind, tuple[Kind, bool]] = {
+    FailureKind.DNS: (Kind.UNREACHABLE, False),
+    FailureKind.NO_SUCH_HOST: (Kind.UNREACHABLE, True),
+    FailureKind.CONNECT: (Kind.UNREACHABLE, False),
+    FailureKind.HUNG_UP: (Kind.UNREACHABLE, False),
+    FailureKind.TLS: (Kind.UNREACHABLE, True),
+    FailureKind.TIMEOUT: (Kind.UNREACHABLE, False),
+    FailureKind.TOO_SLOW: (Kind.UNREACHABLE, False),
+    FailureKind.PROTOCOL: (Kind.BROKEN, False),
+    FailureKind.TOO_LARGE: (Kind.REFUSED, True),
+    FailureKind.GUARD: (Kind.REFUSED, True),
+    FailureKind.TYPE: (Kind.UNWANTED, True),
+    FailureKind.PROXY: (Kind.UNREACHABLE, False),
+    FailureKind.PROXY_REFUSED: (Kind.UNREACHABLE, False),
 }
 PROXY_REST: Seconds = 15.0
 """Wait between two attempts while a proxy fails."""
@@ -86,13 +86,13 @@ def retry_after(value: str | None, now: Moment) -> Seconds | None:
 
 def _failure(failure: Failure) -> Verdict:
     kind, final = _FAILURES[failure.trouble]
-    if failure.trouble is Trouble.PROXY:
+    if failure.trouble is FailureKind.PROXY:
         # The target got no request: no attempt is counted, and no feedback for its lane.
         return Verdict(kind, failure.why, retry_after=PROXY_REST, of_proxy=True, free=True)
-    if failure.trouble is Trouble.HUNG_UP:
+    if failure.trouble is FailureKind.HUNG_UP:
         # Retried at the lane's next start, once: other processes may have idle connections, too.
         return Verdict(kind, failure.why, retry_after=0.0, of_proxy=True, free=True, once=True)
-    return Verdict(kind, failure.why, final=final, of_proxy=failure.trouble is Trouble.PROXY_REFUSED)
+    return Verdict(kind, failure.why, final=final, of_proxy=failure.trouble is FailureKind.PROXY_REFUSED)
 
 
 def _redirect(task: Task, answer: Answer, limits: Limits) -> Verdict:

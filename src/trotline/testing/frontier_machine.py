@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from trotline.model.job import State
-from trotline.model.lease import Admission, LaneNews, Lease, Settled, Settlement
+from trotline.model.lease import Admission, LaneFeedback, Lease, Settled, Settlement
 from trotline.model.outcome import Bury, Done
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract.bench import Bench
@@ -93,7 +93,7 @@ class FrontierMachine(Operators):
         outcome = self._outcome(end, wait, why, lease.task)
         offspring = tuple(self._task(*child) for child in children) if isinstance(outcome, Done) else ()
         rest = 30.0 if news is Kind.THROTTLED else 0.0
-        learned = LaneNews(news, rest=rest) if news is not None else None
+        learned = LaneFeedback(news, rest=rest) if news is not None else None
 
         answers = self.run(self._client(client).settle(worker, [Settlement(lease, outcome, offspring, news=learned)]))
 
@@ -128,7 +128,7 @@ class FrontierMachine(Operators):
             lease,
             self._outcome(end, wait, why, lease.task),
             children=(never,),
-            news=LaneNews(Kind.THROTTLED, rest=10_000),
+            news=LaneFeedback(Kind.THROTTLED, rest=10_000),
         )
 
         assert self.run(self._client(client).settle(worker, [late])) == [Settled.STALE]
@@ -216,7 +216,7 @@ class FrontierMachine(Operators):
                 break
             leases = self.run(client.lease("last", 100))
             self.model.leased("last", leases, self.bench.now())
-            good = LaneNews(Kind.OK)
+            good = LaneFeedback(Kind.OK)
             settled = self.run(client.settle("last", [Settlement(lease, Done(), news=good) for lease in leases]))
             assert settled == [Settled.OK] * len(leases)
             for lease in leases:

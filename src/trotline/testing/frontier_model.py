@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from trotline.model.job import State
-from trotline.model.lease import Admission, LaneNews, Lease
+from trotline.model.lease import Admission, LaneFeedback, Lease
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.task import Task
 from trotline.model.time import Moment
@@ -142,7 +142,7 @@ class Model:
                     assert other.place > known.place, f"{other} came before {known}"
 
     def settled(
-        self, lease: Lease, outcome: Outcome, children: Sequence[Task], news: LaneNews | None, now: Moment
+        self, lease: Lease, outcome: Outcome, children: Sequence[Task], news: LaneFeedback | None, now: Moment
     ) -> None:
         known = self.tasks[lease.task.fingerprint]
         lane = known.task.lane

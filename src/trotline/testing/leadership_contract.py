@@ -42,9 +42,9 @@ def tick(at: Moment, schedule: str = NIGHTLY) -> Tick:
     return Tick(at=at, schedule=schedule)
 
 
-async def lead(leadership: Leadership, candidate: str = "ann", office: str = "shop") -> Term:
-    """A term; the office must be free, or the candidate's."""
-    term = await leadership.campaign(office, candidate)
+async def lead(leadership: Leadership, candidate: str = "ann", election: str = "shop") -> Term:
+    """A term; the election must have no leader, or the candidate as leader."""
+    term = await leadership.campaign(election, candidate)
     assert term.holder == candidate, f"{candidate} should lead, but {term.holder} does"
     return term
 

@@ -10,7 +10,7 @@ import msgspec
 from trotline.frontier.gate_result import CutLink, GateResult
 from trotline.model.answer import Answer, Failure
 from trotline.model.job import BYTES
-from trotline.model.lease import LaneNews, Lease, Reject, Settlement
+from trotline.model.lease import LaneFeedback, Lease, Reject, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.record import Record
 from trotline.model.row import whole
@@ -62,7 +62,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     rejects: list[Reject] = []
     field_facts: tuple[str, ...] = ()
     """New facts about fields and selectors; see `field_stats`."""
-    news: LaneNews | None = None
+    news: LaneFeedback | None = None
     seen: tuple[int, Validator] | None = None
     """ETag or Last-Modified of the page, for conditional requests; stored after the settle was accepted."""
     request: Request = _NOT_SENT
@@ -215,12 +215,12 @@ def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Req
     )
 
 
-def lane_news(verdict: Verdict, took: Seconds, *, delay: Seconds, robots: bool) -> LaneNews | None:
+def lane_news(verdict: Verdict, took: Seconds, *, delay: Seconds, robots: bool) -> LaneFeedback | None:
     """Feedback for the lane's rate limit; None after an unknown host name or a failure of the proxy, which say nothing
     about its load. `delay`: the Crawl-delay, if `robots` is known."""
     if verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final):
         return None
-    return LaneNews(verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay, robots=robots)
+    return LaneFeedback(verdict.kind, took=took, rest=verdict.retry_after or 0.0, interval=delay, robots=robots)
 
 
 def _redacted(value: _Texts, task: Task) -> _Texts:

@@ -17,7 +17,7 @@ import msgspec
 
 from trotline.errors import FrontierError
 from trotline.frontier.outage_log import OutageLog
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.model.limits import MIB
 from trotline.model.time import Seconds
 from trotline.ports.frontier import BEAT, Frontier
@@ -90,7 +90,7 @@ class Supervisor:
         grace: Seconds,
         memory: int = 1024 * MIB,
         evidence: str = "",
-        about: Callable[[Child], About | None] = lambda child: None,
+        about: Callable[[Child], WorkerInfo | None] = lambda child: None,
         relieve: bool = True,
     ) -> None:
         self._spawn = spawn

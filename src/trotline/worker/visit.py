@@ -12,7 +12,7 @@ from trotline.frontier.reconnect import until_reachable
 from trotline.model import task_json
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
-from trotline.model.lease import LaneNews, Lease
+from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.task import Task
@@ -114,7 +114,7 @@ class Visitor:
         return msgspec.structs.replace(visit, request=request_of(answer, verdict, took))
 
     async def _judged(
-        self, lease: Lease, route: Route | None, answer: Answer | Failure, verdict: Verdict, news: LaneNews | None
+        self, lease: Lease, route: Route | None, answer: Answer | Failure, verdict: Verdict, news: LaneFeedback | None
     ) -> FinishedVisit:
         if verdict.kind is Kind.OK:
             return await self._read(lease, route, answer, news)
@@ -127,7 +127,7 @@ class Visitor:
         if permission.ask_again:
             return self._unreadable(lease, permission)
         why = f"refused: {permission.why or 'robots.txt'}"
-        news = LaneNews(Kind.REFUSED, interval=permission.delay, robots=True)
+        news = LaneFeedback(Kind.REFUSED, interval=permission.delay, robots=True)
         return FinishedVisit(lease=lease, outcome=Done(why=why), news=news, request=Request(verdict=Kind.REFUSED.value))
 
     def _unreadable(self, lease: Lease, permission: Permission) -> FinishedVisit:
@@ -137,10 +137,10 @@ class Visitor:
         kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
         outcome = retries.plan(lease.task, Verdict(kind, why, retry_after=permission.ask_again), self._parts.chance)
         rest = permission.ask_again if permission.throttled else 0.0
-        return FinishedVisit(lease=lease, outcome=outcome, news=LaneNews(kind=kind, rest=rest))
+        return FinishedVisit(lease=lease, outcome=outcome, news=LaneFeedback(kind=kind, rest=rest))
 
     async def _read(
-        self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneNews | None
+        self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneFeedback | None
     ) -> FinishedVisit:
         if route is None or isinstance(answer, Failure):
             known = ", ".join(self._spider.routes)
@@ -203,7 +203,7 @@ class Visitor:
             return task
         return task if validator is None else conditional_requests.asking(task, validator)
 
-    def _blocked(self, lease: Lease, why: str, news: LaneNews | None) -> FinishedVisit:
+    def _blocked(self, lease: Lease, why: str, news: LaneFeedback | None) -> FinishedVisit:
         outcome = retries.plan(lease.task, Verdict(kind=Kind.BLOCKED, why=why), self._parts.chance)
         return FinishedVisit(
             lease=lease, outcome=outcome, news=news and msgspec.structs.replace(news, kind=Kind.BLOCKED)
@@ -253,7 +253,7 @@ class Visitor:
         return Snooze(wait=0.0, why="moved", task=moved)
 
 
-def _failed(lease: Lease, failed: harvest.HandlerFailed, news: LaneNews | None) -> FinishedVisit:
+def _failed(lease: Lease, failed: harvest.HandlerFailed, news: LaneFeedback | None) -> FinishedVisit:
     """Grouped by the line that failed: messages that quote the page would give every page its own group."""
     return FinishedVisit(
         lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), news=news

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
@@ -26,7 +26,7 @@ class Seen(NamedTuple):
     answer: Answer | Failure
     verdict: Verdict
 
-    def failed(self, trouble: Trouble, kind: Kind, *words: str) -> None:
+    def failed(self, trouble: FailureKind, kind: Kind, *words: str) -> None:
         """There is no answer, for this reason, with these words."""
         assert isinstance(self.answer, Failure), self.answer
         assert (self.answer.trouble, self.verdict.kind) == (trouble, kind), self.answer

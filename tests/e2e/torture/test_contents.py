@@ -3,7 +3,7 @@
 import pytest
 from tests.e2e.torture.conftest import Rack
 
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.limits import MIB, Limits
 from trotline.model.row import whole
 from trotline.model.verdict import Kind
@@ -20,23 +20,23 @@ async def test_b34_a_challenge_page_with_200_is_a_block(rack: Rack, name: str) -
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "zstd-window"])
 async def test_b45_a_bomb_stops_at_a_limit_that_is_named(rack: Rack, kind: str) -> None:
     seen = await rack.visit(f"/bomb/{kind}/200")
-    seen.failed(Trouble.TOO_LARGE, Kind.REFUSED)
+    seen.failed(FailureKind.TOO_LARGE, Kind.REFUSED)
     assert "100:1" in seen.answer.why or "members" in seen.answer.why or "frames" in seen.answer.why
 
 
 @pytest.mark.parametrize("kind", ["gzip", "br", "zstd", "gzip-gzip"])
 async def test_b45_ten_gibibytes_stop_at_32_mebibytes(rack: Rack, kind: str) -> None:
     rack.limits = Limits(wire_body=64 * MIB, expansion=10**9)
-    (await rack.visit(f"/bomb/{kind}/10240")).failed(Trouble.TOO_LARGE, Kind.REFUSED, "decoded body over 32 MiB")
+    (await rack.visit(f"/bomb/{kind}/10240")).failed(FailureKind.TOO_LARGE, Kind.REFUSED, "decoded body over 32 MiB")
 
 
 async def test_b46_a_chain_of_fifty_encodings_is_refused(rack: Rack) -> None:
     seen = await rack.visit("/packed/chain")
-    seen.failed(Trouble.TOO_LARGE, Kind.REFUSED, "content-encodings: 50, the limit is 2")
+    seen.failed(FailureKind.TOO_LARGE, Kind.REFUSED, "content-encodings: 50, the limit is 2")
 
 
 async def test_b46_a_thousand_members_are_refused(rack: Rack) -> None:
-    (await rack.visit("/packed/members")).failed(Trouble.TOO_LARGE, Kind.REFUSED, "more than 64 gzip members")
+    (await rack.visit("/packed/members")).failed(FailureKind.TOO_LARGE, Kind.REFUSED, "more than 64 gzip members")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ async def test_b47_an_encoding_that_is_harmlessly_wrong_is_read_with_a_note(rack
 @pytest.mark.parametrize("name", ["bad-crc", "damaged", "other"])
 async def test_b47_an_encoding_that_is_broken_is_tried_again(rack: Rack, name: str) -> None:
     seen = await rack.visit(f"/packed/{name}")
-    seen.failed(Trouble.PROTOCOL, Kind.BROKEN, "gzip")
+    seen.failed(FailureKind.PROTOCOL, Kind.BROKEN, "gzip")
     assert not seen.verdict.final
 
 
@@ -68,7 +68,7 @@ async def test_b47_gzip_that_nobody_declared_is_left_alone(rack: Rack) -> None:
 
 
 async def test_b48_a_zstd_window_of_8_gib_is_refused(rack: Rack) -> None:
-    (await rack.visit("/bomb/zstd-window/1")).failed(Trouble.TOO_LARGE, Kind.REFUSED, "zstd window over 8 MiB")
+    (await rack.visit("/bomb/zstd-window/1")).failed(FailureKind.TOO_LARGE, Kind.REFUSED, "zstd window over 8 MiB")
 
 
 async def test_b48_a_zstd_frame_without_a_size_is_read_within_the_limits(rack: Rack) -> None:
@@ -115,7 +115,7 @@ async def test_b50_nul_bytes_come_through_and_what_is_stored_is_whole_text(rack:
 )
 async def test_b51_what_is_not_a_page_is_dropped_before_its_body(rack: Rack, name: str, kind: str) -> None:
     seen = await rack.visit(f"/type/{name}")
-    seen.failed(Trouble.TYPE, Kind.UNWANTED, f"content type '{kind}' is not wanted")
+    seen.failed(FailureKind.TYPE, Kind.UNWANTED, f"content type '{kind}' is not wanted")
     assert seen.verdict.final
 
 
@@ -126,7 +126,7 @@ async def test_b51_a_page_and_what_names_no_type_is_read(rack: Rack, name: str) 
 
 async def test_b51_a_spider_may_read_something_else(rack: Rack) -> None:
     assert (await rack.visit("/type/pdf", types=("application/pdf",))).page.body.startswith(b"%PDF")
-    (await rack.visit("/body/whole", types=("application/pdf",))).failed(Trouble.TYPE, Kind.UNWANTED, "text/html")
+    (await rack.visit("/body/whole", types=("application/pdf",))).failed(FailureKind.TYPE, Kind.UNWANTED, "text/html")
 
 
 async def test_b52_an_empty_200_is_no_success(rack: Rack) -> None:

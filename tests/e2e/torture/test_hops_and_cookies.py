@@ -3,7 +3,7 @@
 import pytest
 from tests.e2e.torture.conftest import Rack
 
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.verdict import Kind
 
 SECRETS = (("Authorization", "Bearer canary"), ("Cookie", "sid=canary"), ("Proxy-Authorization", "Basic canary"))
@@ -110,7 +110,7 @@ async def test_b39_a_redirect_to_what_is_not_the_web_is_refused(rack: Rack, name
 
 async def test_b39_a_redirect_to_another_services_port_is_refused(rack: Rack) -> None:
     _, seen = await rack.follow("/redirect/ssh-port")
-    seen.failed(Trouble.GUARD, Kind.REFUSED, "22")
+    seen.failed(FailureKind.GUARD, Kind.REFUSED, "22")
 
 
 async def test_b40_the_body_of_a_redirect_is_not_undone(rack: Rack) -> None:
@@ -136,7 +136,7 @@ async def test_b41_cookies_that_reach_too_far_or_make_no_sense_are_ignored(rack:
 
 @pytest.mark.parametrize("name", ["large", "ten-thousand"])
 async def test_b41_an_answer_that_is_all_cookies_is_refused(rack: Rack, name: str) -> None:
-    (await rack.visit(f"/cookie/{name}")).failed(Trouble.TOO_LARGE, Kind.REFUSED, "head ")
+    (await rack.visit(f"/cookie/{name}")).failed(FailureKind.TOO_LARGE, Kind.REFUSED, "head ")
 
 
 async def test_b41_fifty_cookies_of_a_host_are_kept(rack: Rack) -> None:
@@ -167,5 +167,5 @@ async def test_b43_headers_with_hostile_values_are_data(rack: Rack) -> None:
 @pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nX-Evil: 1", "a\rX-Evil: 1", "a\0", "a\ud800", "\udfff"])
 async def test_b44_a_line_break_in_a_header_is_refused_before_anything_is_sent(rack: Rack, value: str) -> None:
     seen = await rack.visit(rack.task("/body/echo", headers=(("X-Scraped", value),)))
-    seen.failed(Trouble.GUARD, Kind.REFUSED, "X-Scraped")
+    seen.failed(FailureKind.GUARD, Kind.REFUSED, "X-Scraped")
     assert rack.server.requests == []

@@ -8,7 +8,7 @@ from tests.e2e.torture.conftest import FAST, Seen
 
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.errors import SpiderRefused
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
@@ -38,7 +38,7 @@ async def visit(url: str, tls: ssl.SSLContext | None = None, limits: Limits = FA
 async def test_b32_a_line_that_is_taken_and_then_silent_is_a_timeout_of_its_phase() -> None:
     async with TortureServer() as server:
         seen = await visit(server.url("/line/silence"))
-        seen.failed(Trouble.TIMEOUT, Kind.UNREACHABLE, "no answer within 0.3 s")
+        seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, "no answer within 0.3 s")
         await server.quiet()
     assert not seen.verdict.final
 
@@ -49,7 +49,7 @@ async def test_b32_a_port_that_nobody_answers_is_a_timeout_of_its_phase() -> Non
     with deaf:
         url = f"https://127.0.0.1:{deaf.getsockname()[1]}/"
         seen = await visit(url, limits=Limits(connect=0.3))
-    seen.failed(Trouble.TIMEOUT, Kind.UNREACHABLE, "no connection within 0.3 s")
+    seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, "no connection within 0.3 s")
 
 
 async def test_b32_a_tls_hello_that_is_followed_by_silence_is_a_timeout_of_its_phase() -> None:
@@ -67,7 +67,7 @@ async def test_b32_a_tls_hello_that_is_followed_by_silence_is_a_timeout_of_its_p
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
         seen = await visit(url, limits=Limits(connect=0.3))
         await gone.wait()
-    seen.failed(Trouble.TIMEOUT, Kind.UNREACHABLE, "no connection within 0.3 s")
+    seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, "no connection within 0.3 s")
 
 
 async def test_b33_a_good_certificate_is_believed(authority: Authority) -> None:
@@ -91,7 +91,7 @@ async def test_b33_a_certificate_that_does_not_hold_is_refused_before_a_word_is_
     async with TortureServer(tls=authority.server(kind)) as server:
         seen = await visit(server.url("/body/echo", "localhost"), trust)
         assert server.requests == []
-    seen.failed(Trouble.TLS, Kind.UNREACHABLE, "certificate refused", words)
+    seen.failed(FailureKind.TLS, Kind.UNREACHABLE, "certificate refused", words)
     assert seen.verdict.final
 
 
@@ -119,9 +119,9 @@ async def test_b33_a_spider_may_name_hosts_whose_certificates_are_not_checked(
     assert [isinstance(answer, Answer) and answer.status for answer in named] == [200, 200]
     # For nobody else, and told once.
     assert isinstance(other, Failure)
-    assert other.trouble is Trouble.TLS
-    assert [record.getMessage() for record in caplog.records if "tls.unchecked" in record.getMessage()] == [
-        "tls.unchecked localhost: its certificate is not looked at, as the spider says"
+    assert other.trouble is FailureKind.TLS
+    assert [record.getMessage() for record in caplog.records if "tls.unverified" in record.getMessage()] == [
+        "tls.unverified localhost: certificate not verified (insecure_hosts)"
     ]
 
 
@@ -136,7 +136,7 @@ async def test_b33_weak_tls_is_refused(authority: Authority) -> None:
         seen = await visit(server.url("/body/echo", "localhost"), authority.trust())
         assert server.requests == []
     assert isinstance(seen.answer, Failure)
-    assert seen.answer.trouble in (Trouble.TLS, Trouble.CONNECT)
+    assert seen.answer.trouble in (FailureKind.TLS, FailureKind.CONNECT)
 
 
 async def test_b33_a_server_that_says_it_cannot_speak_our_tls_is_not_asked_again() -> None:
@@ -147,14 +147,14 @@ async def test_b33_a_server_that_says_it_cannot_speak_our_tls_is_not_asked_again
 
     async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
         seen = await visit(f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/")
-    seen.failed(Trouble.TLS, Kind.UNREACHABLE, "no TLS")
+    seen.failed(FailureKind.TLS, Kind.UNREACHABLE, "no TLS")
     assert seen.verdict.final
 
 
 async def test_b33_without_a_word_about_it_certificates_are_verified(authority: Authority) -> None:
     async with TortureServer(tls=authority.server("self-signed")) as server:
         (await visit(server.url("/body/echo", "localhost"))).failed(
-            Trouble.TLS, Kind.UNREACHABLE, "certificate refused"
+            FailureKind.TLS, Kind.UNREACHABLE, "certificate refused"
         )
 
 
@@ -164,7 +164,7 @@ async def test_b30_tls_that_ends_in_the_middle_of_a_page_is_tried_again(authorit
         seen = await visit(server.url(f"/body/{name}", "localhost"), authority.trust())
     assert isinstance(seen.answer, Failure)
     # A reset takes back what is still on its way, so it may be the head that is missing.
-    assert seen.answer.trouble in (Trouble.PROTOCOL, Trouble.CONNECT)
+    assert seen.answer.trouble in (FailureKind.PROTOCOL, FailureKind.CONNECT)
     assert not seen.verdict.final
 
 
@@ -185,5 +185,5 @@ async def test_f48_a_slot_is_free_again_when_its_phase_is_over() -> None:
         answers = await asyncio.gather(*map(fetcher.fetch, tasks))
         await fetcher.close()
         await server.quiet()
-    assert {answer.trouble for answer in answers if isinstance(answer, Failure)} == {Trouble.TIMEOUT}
+    assert {answer.trouble for answer in answers if isinstance(answer, Failure)} == {FailureKind.TIMEOUT}
     assert max(answer.timing.total for answer in answers) < FAST.total

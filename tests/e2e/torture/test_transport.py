@@ -3,7 +3,7 @@
 import pytest
 from tests.e2e.torture.conftest import Rack
 
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.limits import MIB, Limits
 from trotline.model.verdict import Kind
 
@@ -13,13 +13,13 @@ from trotline.model.verdict import Kind
 )
 async def test_b21_what_is_not_http_is_a_protocol_failure_that_may_be_tried_again(rack: Rack, name: str) -> None:
     seen = await rack.visit(f"/head/{name}")
-    seen.failed(Trouble.PROTOCOL, Kind.BROKEN)
+    seen.failed(FailureKind.PROTOCOL, Kind.BROKEN)
     assert not seen.verdict.final
 
 
 @pytest.mark.parametrize("name", ["status-000", "status-99", "status-1000", "status-word"])
 async def test_b21_a_status_that_is_none_is_a_protocol_failure(rack: Rack, name: str) -> None:
-    (await rack.visit(f"/head/{name}")).failed(Trouble.PROTOCOL, Kind.BROKEN)
+    (await rack.visit(f"/head/{name}")).failed(FailureKind.PROTOCOL, Kind.BROKEN)
 
 
 async def test_b21_another_protocol_is_not_a_page(rack: Rack) -> None:
@@ -43,13 +43,15 @@ async def test_b21_another_protocol_is_not_a_page(rack: Rack) -> None:
 async def test_b22_headers_and_trailers_without_end_are_cut_at_the_limit(rack: Rack, path: str) -> None:
     seen = await rack.visit(path)
     many = path in ("/head/many", "/head/endless", "/chunk/many-trailers")
-    seen.failed(Trouble.TOO_LARGE, Kind.REFUSED, "more than 128 fields" if many else "over the limit of 65536 bytes")
+    seen.failed(
+        FailureKind.TOO_LARGE, Kind.REFUSED, "more than 128 fields" if many else "over the limit of 65536 bytes"
+    )
     assert seen.verdict.final
 
 
 async def test_b23_nul_in_a_header_spoils_the_answer(rack: Rack) -> None:
-    (await rack.visit("/head/nul")).failed(Trouble.PROTOCOL, Kind.BROKEN)
-    (await rack.visit("/head/control-name")).failed(Trouble.PROTOCOL, Kind.BROKEN)
+    (await rack.visit("/head/nul")).failed(FailureKind.PROTOCOL, Kind.BROKEN)
+    (await rack.visit("/head/control-name")).failed(FailureKind.PROTOCOL, Kind.BROKEN)
 
 
 async def test_b23_a_header_with_control_characters_is_dropped_and_noted(rack: Rack) -> None:
@@ -61,7 +63,7 @@ async def test_b23_a_header_with_control_characters_is_dropped_and_noted(rack: R
 
 async def test_b23_a_lone_carriage_return_makes_no_second_header(rack: Rack) -> None:
     seen = await rack.visit("/head/injection")
-    seen.failed(Trouble.PROTOCOL, Kind.BROKEN)
+    seen.failed(FailureKind.PROTOCOL, Kind.BROKEN)
     await rack.visit("/body/echo")
     assert rack.server.asked("/body/echo")[0].header("cookie") is None
 
@@ -80,7 +82,7 @@ async def test_b23_a_lone_carriage_return_makes_no_second_header(rack: Rack) -> 
     ],
 )
 async def test_b24_two_opinions_about_where_a_body_ends_are_a_protocol_failure(rack: Rack, path: str) -> None:
-    (await rack.visit(path)).failed(Trouble.PROTOCOL, Kind.BROKEN)
+    (await rack.visit(path)).failed(FailureKind.PROTOCOL, Kind.BROKEN)
     assert (await rack.visit("/body/whole")).verdict.kind is Kind.OK
     assert rack.server.connections == 2
 
@@ -89,11 +91,13 @@ async def test_b24_two_opinions_about_where_a_body_ends_are_a_protocol_failure(r
     "path", ["/length/too-long", "/length/negative", "/length/huge", "/length/word", "/length/plus"]
 )
 async def test_b25_a_wrong_length_is_a_protocol_failure(rack: Rack, path: str) -> None:
-    (await rack.visit(path)).failed(Trouble.PROTOCOL, Kind.BROKEN)
+    (await rack.visit(path)).failed(FailureKind.PROTOCOL, Kind.BROKEN)
 
 
 async def test_b25_a_short_body_says_how_short(rack: Rack) -> None:
-    (await rack.visit("/length/too-long")).failed(Trouble.PROTOCOL, Kind.BROKEN, "half a body", "received 5 of 100")
+    (await rack.visit("/length/too-long")).failed(
+        FailureKind.PROTOCOL, Kind.BROKEN, "incomplete body", "received 5 of 100"
+    )
 
 
 @pytest.mark.parametrize("path", ["/length/too-short", "/chunk/junk-after"])
@@ -115,24 +119,24 @@ async def test_b25_an_answer_that_nobody_asked_for_is_never_taken_for_the_next_o
 @pytest.mark.parametrize("path", ["/body/endless", "/chunk/endless"])
 async def test_b26_an_endless_body_is_cut_at_the_limit(rack: Rack, path: str) -> None:
     rack.limits = Limits(wire_body=MIB)
-    (await rack.visit(path)).failed(Trouble.TOO_LARGE, Kind.REFUSED, "body over 1 MiB")
+    (await rack.visit(path)).failed(FailureKind.TOO_LARGE, Kind.REFUSED, "body over 1 MiB")
 
 
 async def test_b26_an_announced_body_over_the_limit_is_not_read(rack: Rack) -> None:
-    (await rack.visit("/length/big")).failed(Trouble.TOO_LARGE, Kind.REFUSED, "10 MiB (announced)")
+    (await rack.visit("/length/big")).failed(FailureKind.TOO_LARGE, Kind.REFUSED, "10 MiB (announced)")
 
 
 @pytest.mark.parametrize(("path", "what"), [("/head/drip/0.02", "head"), ("/body/drip/0.02", "body")])
 async def test_b27_a_drip_is_cut_by_the_minimum_rate(rack: Rack, path: str, what: str) -> None:
     seen = await rack.visit(path)
-    seen.failed(Trouble.TOO_SLOW, Kind.UNREACHABLE, f"{what} under 1024 bytes a second")
+    seen.failed(FailureKind.TOO_SLOW, Kind.UNREACHABLE, f"{what} under 1024 bytes a second")
     assert not seen.verdict.final
     assert seen.answer.timing.total < rack.limits.total / 2
 
 
 async def test_b27_a_body_that_came_fast_and_then_stalls_is_cut_too(rack: Rack) -> None:
     seen = await rack.visit("/body/stall/512")
-    seen.failed(Trouble.TOO_SLOW, Kind.UNREACHABLE, "body under")
+    seen.failed(FailureKind.TOO_SLOW, Kind.UNREACHABLE, "body under")
     assert seen.answer.timing.total < rack.limits.total / 2
 
 
@@ -143,7 +147,7 @@ async def test_b27_a_page_that_takes_long_but_comes_whole_is_a_page(rack: Rack) 
 
 @pytest.mark.parametrize("name", ["interim", "early-hints-flood"])
 async def test_b28_interim_answers_without_end_are_cut_after_ten(rack: Rack, name: str) -> None:
-    (await rack.visit(f"/head/{name}")).failed(Trouble.PROTOCOL, Kind.BROKEN, "more than 10 interim answers")
+    (await rack.visit(f"/head/{name}")).failed(FailureKind.PROTOCOL, Kind.BROKEN, "more than 10 interim answers")
 
 
 async def test_b28_a_few_interim_answers_are_fine(rack: Rack) -> None:
@@ -178,7 +182,7 @@ async def test_b29_a_head_request_with_a_body_is_ignored_with_its_connection(rac
 @pytest.mark.parametrize("path", ["/body/reset", "/body/closed", "/chunk/unfinished", "/chunk/no-end"])
 async def test_b30_a_line_that_breaks_in_the_body_is_half_a_page_and_tried_again(rack: Rack, path: str) -> None:
     seen = await rack.visit(path)
-    seen.failed(Trouble.PROTOCOL, Kind.BROKEN, "half a body")
+    seen.failed(FailureKind.PROTOCOL, Kind.BROKEN, "incomplete body")
     assert not seen.verdict.final
 
 

@@ -12,7 +12,7 @@ from trotline.cli.go_on_view import visit_again
 from trotline.cli.job_argument import Target
 from trotline.cli.status import Look, portrait
 from trotline.config.backends import open_frontier, open_jobs
-from trotline.model.job import About, Job, LaneRules, LaneView, Progress, State
+from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerInfo
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Bury
 from trotline.model.pace import Pace, Rate
@@ -71,7 +71,7 @@ async def joined(job: str) -> None:
     await jobs.close()
     frontier = client(await open_frontier(FRONTIER, found))
     for name in ("w1", "w2"):
-        await frontier.beat(name, About(host="tea"))
+        await frontier.beat(name, WorkerInfo(host="tea"))
     await frontier.close()
 
 

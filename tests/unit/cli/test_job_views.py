@@ -8,7 +8,7 @@ from trotline.cli.jobs import facts, outlook, table
 from trotline.cli.status import Look
 from trotline.cli.workers_view import crew_table, remark
 from trotline.commands.report import Report
-from trotline.model.job import About, Job, Progress, State, WorkerView
+from trotline.model.job import Job, Progress, State, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0, version="aaaaaaaaaaaa")
@@ -21,7 +21,9 @@ def books(**more: object) -> Progress:
 
 def worker(name: str = "host-1-0-abc", **more: object) -> WorkerView:
     fields: dict[str, object] = {"name": name, "silent_for": 1.0, "leased": 3, "done": 1234, "failed": 5}
-    about = About(host="host", version=str(more.pop("version", JOB.version)), held_back=str(more.pop("held_back", "")))
+    about = WorkerInfo(
+        host="host", version=str(more.pop("version", JOB.version)), held_back=str(more.pop("held_back", ""))
+    )
     return WorkerView(**(fields | more), about=about)  # type: ignore[arg-type]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from trotline.cli.text import json_line
 from trotline.cli.trace_view import Where, facts_of, lines
-from trotline.model.job import Grave, Job, LaneRules, LaneView, Progress, State, Whereabouts
+from trotline.model.job import Grave, Job, LaneRules, LaneView, Progress, State, TaskStatus
 from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
 from trotline.rules.url_history import Facts, Identity
@@ -27,7 +27,7 @@ def visit(**more):
 
 
 def told(*visits, state="unknown", where=WHERE, has_ledger=True, width=200, there=None, **more):
-    place = there or Whereabouts(state=state)
+    place = there or TaskStatus(state=state)
     known = {
         "job": "shop-3", "asked": URL, "url": URL, "same_as": URL, "lane": "shop.example", "progress": RUNNING,
         "identities": (Identity(route="product", fingerprint=7, whereabouts=place),), "workers": 1,
@@ -106,12 +106,12 @@ def test_where_nobody_works_it_says_how_to_go_on():
 
 
 def test_a_retry_says_when_it_is_due():
-    there = Whereabouts(state="delayed", due_in=12.0, attempt=1)
+    there = TaskStatus(state="delayed", due_in=12.0, attempt=1)
     assert "waiting: due in 12 s" in told(visit(outcome="retry", verdict="broken", status=503), there=there)
 
 
 def test_a_lease_says_who_holds_it():
-    there = Whereabouts(state="leased", worker="host-1-0-abc")
+    there = TaskStatus(state="leased", worker="host-1-0-abc")
     assert "Worker host-1-0-abc holds it." in told(there=there)
 
 
@@ -171,7 +171,7 @@ def test_rejected_records_are_told_where_visits_are_not_known():
 
 
 def test_a_sitemap_is_not_tried_as_a_page():
-    sitemap = Identity(route="sitemap.xml", fingerprint=7, whereabouts=Whereabouts(state="ended"))
+    sitemap = Identity(route="sitemap.xml", fingerprint=7, whereabouts=TaskStatus(state="ended"))
     read = told(visit(route="sitemap.xml", records=0, children=0), identities=(sitemap,))
 
     assert "trotline try" not in read

@@ -19,7 +19,7 @@ from trotline.cli.status import facts as status_facts
 from trotline.cli.status import table as status_table
 from trotline.commands.held_back import held_back_by
 from trotline.commands.report import Report, Reporter
-from trotline.model.job import About, Job, LaneRules, Progress, WorkerView
+from trotline.model.job import Job, LaneRules, Progress, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown
 from trotline.testing.frontier_contract.bench import tasks
 
@@ -30,7 +30,7 @@ PROGRESS = Progress(waiting=100, leased=16, done=600, dead=0, started_at=1.0, no
 
 
 def worker(held_back: str = "", silent_for: float = 1.0, leased: int = 1) -> WorkerView:
-    return WorkerView(name="w", silent_for=silent_for, leased=leased, about=About(host="tea", held_back=held_back))
+    return WorkerView(name="w", silent_for=silent_for, leased=leased, about=WorkerInfo(host="tea", held_back=held_back))
 
 
 def report(elapsed: float = 100.0, **more: Any) -> Report:
@@ -81,7 +81,7 @@ async def test_a_report_of_the_whole_job_says_what_holds_its_workers_back(tmp_pa
     jobs = SqliteJobs(place)
     opened = open_job(place, await jobs.start("shop", LaneRules()))
     await opened.frontier.put(tasks(3))
-    await opened.frontier.beat("w", About(host="tea", held_back=AWAY))
+    await opened.frontier.beat("w", WorkerInfo(host="tea", held_back=AWAY))
     reporter = Reporter(opened, whole=whole)
 
     assert (await reporter.report()).held_back == said

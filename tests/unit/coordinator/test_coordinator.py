@@ -423,10 +423,10 @@ class Away(SqliteLeadership):
 
     away = False
 
-    async def campaign(self, office: str, name: str) -> Term:
+    async def campaign(self, election: str, name: str) -> Term:
         if self.away:
             raise FrontierUnreachable("cannot reach the server")
-        return await super().campaign(office, name)
+        return await super().campaign(election, name)
 
 
 @pytest.mark.parametrize("other", [True, False], ids=["stands by", "leads"])

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
-from trotline.model.lease import LaneNews
+from trotline.model.lease import LaneFeedback
 from trotline.model.pace import Pace
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
@@ -35,18 +35,18 @@ class TokenBucket:
     def __post_init__(self) -> None:
         self.tokens = self.burst
 
-    def answer(self, now: float) -> LaneNews:
+    def answer(self, now: float) -> LaneFeedback:
         self.tokens = min(self.burst, self.tokens + (now - self.at) * self.rate)
         self.at = now
         if now < self.quiet_until:
             self.early.append(now)
         if self.tokens >= 1:
             self.tokens -= 1
-            return LaneNews(Kind.OK, 0.05)
+            return LaneFeedback(Kind.OK, 0.05)
         if now >= self.quiet_until:
             self.told.append(now)
         self.quiet_until = now + self.retry_after
-        return LaneNews(Kind.THROTTLED, 0.05, self.retry_after)
+        return LaneFeedback(Kind.THROTTLED, 0.05, self.retry_after)
 
 
 @dataclass
@@ -58,14 +58,14 @@ class Window:
     served: int = 0
     window: int = -1
 
-    def answer(self, now: float) -> LaneNews:
+    def answer(self, now: float) -> LaneFeedback:
         window = int(now // self.seconds)
         if window != self.window:
             self.window, self.served = window, 0
         if self.served < self.most:
             self.served += 1
-            return LaneNews(Kind.OK, 0.05)
-        return LaneNews(Kind.THROTTLED, 0.05, (window + 1) * self.seconds - now)
+            return LaneFeedback(Kind.OK, 0.05)
+        return LaneFeedback(Kind.THROTTLED, 0.05, (window + 1) * self.seconds - now)
 
 
 @dataclass
@@ -79,9 +79,9 @@ class Banning:
     banned_until: float = 0.0
     bans: list[float] = field(default_factory=list)
 
-    def answer(self, now: float) -> LaneNews:
+    def answer(self, now: float) -> LaneFeedback:
         if now < self.banned_until:
-            return LaneNews(Kind.BLOCKED, 0.05)
+            return LaneFeedback(Kind.BLOCKED, 0.05)
         while self.recent and self.recent[0] <= now - self.window:
             self.recent.popleft()
         self.recent.append(now)
@@ -89,19 +89,19 @@ class Banning:
             self.banned_until = now + self.ban
             self.bans.append(now)
             self.recent.clear()
-            return LaneNews(Kind.BLOCKED, 0.05)
-        return LaneNews(Kind.OK, 0.05)
+            return LaneFeedback(Kind.BLOCKED, 0.05)
+        return LaneFeedback(Kind.OK, 0.05)
 
 
 class Closed:
     """429 and nothing else."""
 
-    def answer(self, now: float) -> LaneNews:
-        return LaneNews(Kind.THROTTLED, 0.05)
+    def answer(self, now: float) -> LaneFeedback:
+        return LaneFeedback(Kind.THROTTLED, 0.05)
 
 
 class Site(Protocol):
-    def answer(self, now: float) -> LaneNews: ...
+    def answer(self, now: float) -> LaneFeedback: ...
 
 
 class Fleet:
@@ -153,7 +153,7 @@ class Fleet:
         news = self.site.answer(now)
         self._at(now + self.latency * self._chance.uniform(0.5, 1.5), partial(self._end, process, news))
 
-    def _end(self, process: int, news: LaneNews, now: float) -> None:
+    def _end(self, process: int, news: LaneFeedback, now: float) -> None:
         self._busy[process] -= 1
         if news.kind is Kind.OK:
             self.good.append(now)

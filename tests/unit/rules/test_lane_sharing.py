@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.lease import LaneNews
+from trotline.model.lease import LaneFeedback
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
 from trotline.rules import adaptive_pace, lane_sharing, pace
@@ -81,7 +81,7 @@ def test_the_pace_of_a_job_that_ended_is_in_force_no_more():
 
 def test_what_a_lane_has_learnt_outlives_another_pace():
     _, known = start(lane(), "a", QUICK, NOW)
-    known = adaptive_pace.learn(known, LaneNews(Kind.BROKEN), NOW, 0.0)
+    known = adaptive_pace.learn(known, LaneFeedback(Kind.BROKEN), NOW, 0.0)
     slowed = known.interval
 
     assert lane_sharing.claimed(known, "b", QUICK, NOW + 1, HORIZON).interval == slowed > QUICK.floor
@@ -99,14 +99,14 @@ def test_the_operators_word_beats_all_until_it_is_taken_back():
 
 
 def test_a_crawl_delay_holds_whatever_the_operator_says():
-    known = adaptive_pace.learn(lane(), LaneNews(Kind.OK, interval=5.0), NOW, 0.0)
+    known = adaptive_pace.learn(lane(), LaneFeedback(Kind.OK, interval=5.0), NOW, 0.0)
 
     assert lane_sharing.ordered(known, QUICK, NOW, HORIZON).interval == 5.0
 
 
 def test_a_lane_that_nobody_used_for_long_forgets_what_it_learnt_but_not_what_it_was_told():
     _, known = start(lane(), "a", QUICK, NOW)
-    known = adaptive_pace.learn(known, LaneNews(Kind.BROKEN, interval=3.0), NOW, 0.0)
+    known = adaptive_pace.learn(known, LaneFeedback(Kind.BROKEN, interval=3.0), NOW, 0.0)
     known = lane_sharing.ordered(known, SLOW, NOW, HORIZON)
 
     later = lane_sharing.claimed(known, "b", QUICK, NOW + FORGETS + 60, HORIZON)

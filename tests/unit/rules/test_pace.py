@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.lease import LaneNews
+from trotline.model.lease import LaneFeedback
 from trotline.model.pace import Pace, Rate
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
@@ -25,11 +25,11 @@ def lane(rate: str = "1/s", *, slowest: str = "1/m", concurrency: int = 8, **sta
     return msgspec.structs.replace(opened, **state) if state else opened
 
 
-def ok(took: float = 0.1, **more: float) -> LaneNews:
-    return LaneNews(Kind.OK, took, **more)
+def ok(took: float = 0.1, **more: float) -> LaneFeedback:
+    return LaneFeedback(Kind.OK, took, **more)
 
 
-BROKEN = LaneNews(Kind.BROKEN, 0.1)
+BROKEN = LaneFeedback(Kind.BROKEN, 0.1)
 
 
 FAILING = {"trouble": 1.0}
@@ -154,7 +154,7 @@ def test_a_site_that_is_always_slow_is_not_slowed_down_for_it():
 
 @pytest.mark.parametrize("kind", [Kind.OK, Kind.GONE, Kind.MOVED, Kind.UNCHANGED])
 def test_any_answer_heals_a_failing_lane(kind):
-    healed = adaptive_pace.learn(failing(lane(), BREAKER), LaneNews(kind, 0.1), NOW + 10, 0.0)
+    healed = adaptive_pace.learn(failing(lane(), BREAKER), LaneFeedback(kind, 0.1), NOW + 10, 0.0)
 
     assert (healed.failures, healed.failing_since, healed.rests, healed.rest_why) == (0, 0.0, 0, "")
     assert pace.allowed(healed, NOW) == 8
@@ -163,14 +163,14 @@ def test_any_answer_heals_a_failing_lane(kind):
 def test_what_we_refused_ourselves_says_nothing_about_the_lane():
     shy = failing(lane(), 3)
 
-    assert adaptive_pace.learn(shy, LaneNews(Kind.REFUSED), NOW, 0.0) is shy
+    assert adaptive_pace.learn(shy, LaneFeedback(Kind.REFUSED), NOW, 0.0) is shy
 
 
 # Learning: throttled
 
 
 def test_a_throttled_lane_slows_down_and_rests():
-    told = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.5)
+    told = adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED), NOW, 0.5)
 
     assert 1.9 < told.interval < 2.1
     assert NOW + THROTTLE_REST <= told.rest_until <= NOW + 2 * THROTTLE_REST
@@ -179,34 +179,34 @@ def test_a_throttled_lane_slows_down_and_rests():
 
 
 def test_a_lane_rests_as_long_as_it_was_asked_to():
-    told = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.9)
+    told = adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED, rest=120), NOW, 0.9)
 
     assert told.rest_until == NOW + 120
     assert told.rest_why == "rate limited: Retry-After 120 s"
 
 
 def test_a_later_shorter_rest_does_not_end_a_longer_one():
-    told = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=120), NOW, 0.0)
+    told = adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED, rest=120), NOW, 0.0)
 
-    assert adaptive_pace.learn(told, LaneNews(Kind.THROTTLED, rest=1), NOW + 5, 0.0).rest_until == NOW + 120
+    assert adaptive_pace.learn(told, LaneFeedback(Kind.THROTTLED, rest=1), NOW + 5, 0.0).rest_until == NOW + 120
 
 
 def test_the_same_bad_news_from_many_visits_in_flight_slows_once():
     told = lane()
     for number in range(50):
-        told = adaptive_pace.learn(told, LaneNews(Kind.THROTTLED), NOW + number / 100, 0.0)
+        told = adaptive_pace.learn(told, LaneFeedback(Kind.THROTTLED), NOW + number / 100, 0.0)
 
-    assert told == adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.0)
+    assert told == adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED), NOW, 0.0)
 
 
 def test_a_lane_with_no_noticeable_interval_slows_noticeably():
-    told = adaptive_pace.learn(lane("100000/s"), LaneNews(Kind.THROTTLED), NOW, 0.0)
+    told = adaptive_pace.learn(lane("100000/s"), LaneFeedback(Kind.THROTTLED), NOW, 0.0)
 
     assert told.interval >= adaptive_pace.SLOWEST_STEP
 
 
 def test_after_a_throttle_one_probe_at_a_time():
-    told = adaptive_pace.learn(lane("10/s"), LaneNews(Kind.THROTTLED, rest=3), NOW, 0.0)
+    told = adaptive_pace.learn(lane("10/s"), LaneFeedback(Kind.THROTTLED, rest=3), NOW, 0.0)
 
     starts, probed = pace.reserve(told, NOW + 3, wanted=8, running=0, horizon=1.0)
 
@@ -217,18 +217,18 @@ def test_after_a_throttle_one_probe_at_a_time():
 
 
 def test_what_was_asked_before_the_rest_proves_nothing():
-    told = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=3), NOW, 0.0)
+    told = adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED, rest=3), NOW, 0.0)
 
     assert pace.allowed(adaptive_pace.learn(told, ok(), NOW + 1, 0.0), NOW + 3) == 1
 
 
 def test_probes_that_are_told_too_fast_again_make_the_rests_longer_and_not_the_interval():
-    told, now, rests = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=1), NOW, 0.0), NOW, []
+    told, now, rests = adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED, rest=1), NOW, 0.0), NOW, []
     interval = told.interval
     for _ in range(12):
         rests.append(told.rest_until - now)
         now = told.rest_until
-        told = adaptive_pace.learn(told, LaneNews(Kind.THROTTLED, rest=1), now, 0.0)
+        told = adaptive_pace.learn(told, LaneFeedback(Kind.THROTTLED, rest=1), now, 0.0)
 
     assert rests[:4] == pytest.approx([1, 4, 8, 16])
     assert max(rests) == pytest.approx(LONGEST_REST)
@@ -236,11 +236,11 @@ def test_probes_that_are_told_too_fast_again_make_the_rests_longer_and_not_the_i
 
 
 def test_a_lane_that_only_says_too_fast_is_given_up_with_a_reason_of_its_own():
-    told, now = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED), NOW, 0.0), NOW
+    told, now = adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED), NOW, 0.0), NOW
     for _ in range(BREAKER):
         assert pace.given_up(told, now, patience=1800) == ""
         now = told.rest_until
-        told = adaptive_pace.learn(told, LaneNews(Kind.THROTTLED), now, 0.0)
+        told = adaptive_pace.learn(told, LaneFeedback(Kind.THROTTLED), now, 0.0)
 
     assert pace.given_up(told, NOW + 1801, patience=1800).startswith("throttled: lane given up after 1800 s")
 
@@ -252,11 +252,11 @@ def test_a_lane_that_only_says_too_fast_is_given_up_with_a_reason_of_its_own():
 def test_failures_in_a_row_open_the_breaker(kind):
     failed = lane()
     for _ in range(BREAKER - 1):
-        failed = adaptive_pace.learn(failed, LaneNews(kind, 0.1), NOW, 0.0)
+        failed = adaptive_pace.learn(failed, LaneFeedback(kind, 0.1), NOW, 0.0)
     assert failed.rest_until == 0.0
     assert pace.allowed(failed, NOW) == 8
 
-    failed = adaptive_pace.learn(failed, LaneNews(kind, 0.1), NOW, 0.0)
+    failed = adaptive_pace.learn(failed, LaneFeedback(kind, 0.1), NOW, 0.0)
 
     assert failed.rest_until == NOW + FIRST_REST
     assert failed.rest_why == f"{BREAKER} failures in a row"
@@ -303,13 +303,13 @@ def test_the_ends_of_rests_are_spread_by_chance():
 
 
 def test_a_broken_answer_that_asks_for_quiet_gets_it_when_the_breaker_opens():
-    asked = adaptive_pace.learn(failing(lane(), BREAKER - 1), LaneNews(Kind.BROKEN, rest=300), NOW, 0.0)
+    asked = adaptive_pace.learn(failing(lane(), BREAKER - 1), LaneFeedback(Kind.BROKEN, rest=300), NOW, 0.0)
 
     assert asked.rest_until == NOW + 300
 
 
 news = st.builds(
-    LaneNews,
+    LaneFeedback,
     st.sampled_from(list(Kind)),
     st.floats(0, 60),
     st.one_of(st.just(0.0), st.floats(0, 3600)),
@@ -472,7 +472,7 @@ def test_a_new_pace_keeps_its_interval_to_what_is_reserved_and_waits_no_longer(o
 
 
 def test_a_new_pace_does_not_end_a_rest_that_a_site_asked_for():
-    resting = adaptive_pace.learn(lane(), LaneNews(Kind.THROTTLED, rest=30.0), NOW, 0.0)
+    resting = adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED, rest=30.0), NOW, 0.0)
 
     repaced = lane_sharing.ordered(resting, Bounds(0.01, 60.0, 8), NOW, HORIZON)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from trotline.adapters.http.robots import _VERSION, MOST_TEXT, _packed, _Told, _unpacked
+from trotline.adapters.http.robots import _VERSION, MOST_TEXT, _packed, _SiteReply, _unpacked
 from trotline.rules.robots import Prefilter, for_agent
 
 PATTERNS = st.text("/ab?=*$.%é", max_size=8)
@@ -102,7 +102,7 @@ def test_a_file_names_any_number_of_agents_and_the_matcher_keeps_two() -> None:
 
 
 def test_a_shared_robots_txt_is_unpacked_only_as_far_as_one_may_be_large() -> None:
-    told = _Told(200, b"User-agent: *")
+    told = _SiteReply(200, b"User-agent: *")
     assert _unpacked(_packed(told)) == told
-    assert _unpacked(_packed(_Told(200, bytes(MOST_TEXT)))) is None
+    assert _unpacked(_packed(_SiteReply(200, bytes(MOST_TEXT)))) is None
     assert _unpacked(_VERSION + zlib.compress(b"nonsense")) is None

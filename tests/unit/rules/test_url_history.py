@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from trotline.model.job import Progress, Whereabouts
+from trotline.model.job import Progress, TaskStatus
 from trotline.model.visit_row import VisitRow
 from trotline.rules.scope import Scope
 from trotline.rules.url_history import Facts, Fate, Identity, What, rule_behind, tell
@@ -21,7 +21,7 @@ def visit(token, outcome="done", *, attempt=0, job="shop-1", fingerprint=7, rout
 
 
 def facts(*visits, states=None, **more):
-    places = {route: Whereabouts(state=state) for route, state in (states or {}).items()}
+    places = {route: TaskStatus(state=state) for route, state in (states or {}).items()}
     identities = tuple(
         Identity(route=route, fingerprint=number, whereabouts=place)
         for number, (route, place) in enumerate(places.items(), 7)
@@ -107,7 +107,7 @@ def test_a_life_begins_where_it_was_found():
 
 
 def test_a_task_that_was_never_visited_is_told_from_the_frontier():
-    there = Whereabouts(state="waiting", created_at=990.0, parent="https://shop.example/c")
+    there = TaskStatus(state="waiting", created_at=990.0, parent="https://shop.example/c")
     story = tell(facts(identities=(Identity(route="product", fingerprint=7, whereabouts=there),)))
 
     assert happened(story) == [("found", 0)]
@@ -164,7 +164,7 @@ def test_jobs_and_routes_are_lives_of_their_own_in_the_order_of_their_beginning(
 
 
 def test_a_task_that_waits_again_in_a_new_job_has_two_lives():
-    there = Whereabouts(state="waiting", created_at=5000.0)
+    there = TaskStatus(state="waiting", created_at=5000.0)
     story = tell(
         facts(visit(1), job="shop-2", identities=(Identity(route="product", fingerprint=7, whereabouts=there),))
     )

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
@@ -71,25 +71,25 @@ def test_a_status_that_the_route_wants_is_ok(status: int) -> None:
 @pytest.mark.parametrize(
     ("trouble", "kind", "final"),
     [
-        (Trouble.NO_SUCH_HOST, Kind.UNREACHABLE, True),
-        (Trouble.DNS, Kind.UNREACHABLE, False),
-        (Trouble.CONNECT, Kind.UNREACHABLE, False),
-        (Trouble.TIMEOUT, Kind.UNREACHABLE, False),
-        (Trouble.TOO_SLOW, Kind.UNREACHABLE, False),
-        (Trouble.TLS, Kind.UNREACHABLE, True),
-        (Trouble.PROTOCOL, Kind.BROKEN, False),
-        (Trouble.TOO_LARGE, Kind.REFUSED, True),
-        (Trouble.TYPE, Kind.UNWANTED, True),
-        (Trouble.GUARD, Kind.REFUSED, True),
+        (FailureKind.NO_SUCH_HOST, Kind.UNREACHABLE, True),
+        (FailureKind.DNS, Kind.UNREACHABLE, False),
+        (FailureKind.CONNECT, Kind.UNREACHABLE, False),
+        (FailureKind.TIMEOUT, Kind.UNREACHABLE, False),
+        (FailureKind.TOO_SLOW, Kind.UNREACHABLE, False),
+        (FailureKind.TLS, Kind.UNREACHABLE, True),
+        (FailureKind.PROTOCOL, Kind.BROKEN, False),
+        (FailureKind.TOO_LARGE, Kind.REFUSED, True),
+        (FailureKind.TYPE, Kind.UNWANTED, True),
+        (FailureKind.GUARD, Kind.REFUSED, True),
     ],
 )
-def test_a_failure_has_one_meaning_and_keeps_its_reason(trouble: Trouble, kind: Kind, final: bool) -> None:
+def test_a_failure_has_one_meaning_and_keeps_its_reason(trouble: FailureKind, kind: Kind, final: bool) -> None:
     failure = Failure(url=TASK.url, trouble=trouble, why="because")
     assert Verdict(kind, "because", final=final) == judge(TASK, failure, limits=Limits(), now=NOW)
 
 
 def test_every_trouble_is_judged() -> None:
-    for trouble in Trouble:
+    for trouble in FailureKind:
         judge(TASK, Failure(url=TASK.url, trouble=trouble, why=""), limits=Limits(), now=NOW)
 
 

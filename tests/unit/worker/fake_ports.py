@@ -10,7 +10,7 @@ from trotline import Page, Spider
 from trotline.config.components import open_gate
 from trotline.errors import FrontierUnreachable, SinkRejects, SinkUnreachable
 from trotline.model.answer import Answer, Failure
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.outcome import Done
 from trotline.model.record import Record
@@ -98,7 +98,7 @@ class DiaryFrontier:
         self.left: list[tuple[str, int | None]] = []
         self.graves: list[tuple[str, str]] = []
         self.beats: list[str] = []
-        self.abouts: dict[str, About] = {}
+        self.abouts: dict[str, WorkerInfo] = {}
         self.homes: dict[str, str] = {}
         self.endless = False
         """Never finished: more could come."""
@@ -133,7 +133,7 @@ class DiaryFrontier:
 
     generation = 0
 
-    async def beat(self, worker: str, about: About | None = None) -> None:
+    async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         if self.beat_away > 0:
             self.beat_away -= 1
             raise FrontierUnreachable("locked")

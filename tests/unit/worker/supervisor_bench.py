@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 
 from tests.unit.worker.fake_ports import DiaryFrontier, now, until
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.rules.kill_reasons import FINISHED
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
@@ -62,7 +62,7 @@ class Bench:
         self.count = count
         self.child = child
         self.on_birth: Callable[[HandmadeChild], None] = lambda child: None
-        self.about: Callable[[HandmadeChild], About | None] = lambda child: None
+        self.about: Callable[[HandmadeChild], WorkerInfo | None] = lambda child: None
 
     async def spawn(self, place: int) -> HandmadeChild:
         self.places.append(place)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.worker.fake_ports import now, until
 from tests.unit.worker.supervisor_bench import GRACE, KILLED, SEGFAULT, Bench, HandmadeChild
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.model.limits import MIB
 from trotline.ports.frontier import BEAT
 from trotline.rules.kill_reasons import FINISHED
@@ -28,7 +28,7 @@ def test_every_living_child_has_its_heartbeat_kept():
 
 def test_the_frontier_is_told_of_a_child_at_once_and_of_what_holds_it_back_with_the_next_beat():
     bench = Bench()
-    bench.about = lambda child: About(host="tea", slots=16, memory=child.resident(), held_back=child.status)
+    bench.about = lambda child: WorkerInfo(host="tea", slots=16, memory=child.resident(), held_back=child.status)
     told = []
 
     async def story(supervisor):
@@ -42,8 +42,8 @@ def test_the_frontier_is_told_of_a_child_at_once_and_of_what_holds_it_back_with_
     bench.run(story)
 
     assert told == [
-        About(host="tea", slots=16),
-        About(host="tea", slots=16, memory=64 * MIB, held_back="the disk is full"),
+        WorkerInfo(host="tea", slots=16),
+        WorkerInfo(host="tea", slots=16, memory=64 * MIB, held_back="the disk is full"),
     ]
 
 

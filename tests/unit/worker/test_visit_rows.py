@@ -18,7 +18,7 @@ from tests.unit.worker.fake_ports import (
     visit,
 )
 from trotline.errors import SinkUnreachable
-from trotline.model.answer import Answer, Failure, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.lease import Lease
 from trotline.model.record import Record
 from trotline.model.visit_row import VisitRow
@@ -106,7 +106,7 @@ def test_a_page_that_was_read_tells_all_there_is_to_tell():
         (says(503), ("retry", 503, "broken", "broken: 503")),
         (says(429), ("snooze", 429, "throttled", "throttled: 429")),
         (
-            lambda task: Failure(url=task.url, trouble=Trouble.NO_SUCH_HOST, why="no such host"),
+            lambda task: Failure(url=task.url, trouble=FailureKind.NO_SUCH_HOST, why="no such host"),
             ("bury", 0, "unreachable", "unreachable: no such host"),
         ),
     ],

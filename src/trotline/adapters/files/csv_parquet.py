@@ -1,4 +1,4 @@
-"""CSV and Parquet: formats that cannot be corrected in place, so rows wait in a spool and the file is written whole."""
+"""CSV and Parquet cannot be updated in place: rows go into a spool, and `finish` writes the whole file."""
 
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -35,7 +35,7 @@ Writer = Callable[["Spool", BinaryIO], int]
 
 
 class Spool:
-    """The rows in the order they were first stored. Can be gone through more than once."""
+    """The rows in the order they were first stored. Can be iterated more than once."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -46,7 +46,7 @@ class Spool:
 
 
 class SpooledSink:
-    """Keeps rows in a spool beside the file at `path`; `finish` writes the file, whole, from all of them."""
+    """Keeps rows in a spool next to the file at `path`; `finish` writes the file from all of them."""
 
     keeps_visits = False
 
@@ -56,7 +56,7 @@ class SpooledSink:
         self._sidecar = Sidecar(self.place, _TABLES, APPLICATION, self._look, job)
 
     async def open(self) -> None:
-        """Open or make the spool now rather than at the first write: its errors show before any page is fetched."""
+        """Open or create the spool before the first write: errors show before any page is fetched."""
         await self._sidecar.do(self._sidecar.opened)
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
@@ -75,7 +75,7 @@ class SpooledSink:
         """Nothing to do: a file of rows needs no housekeeping."""
 
     async def close(self) -> None:
-        """Let go of the file; it is not finished by this. Twice is harmless."""
+        """Close without `finish`. May be repeated."""
         await self._sidecar.close()
 
     def _write(self, batch: Sequence[Record]) -> None:
@@ -105,7 +105,7 @@ class SpooledSink:
 
     def _finish(self) -> None:
         self._sidecar.opened()
-        # Two that finish at once: the one with the older view of the rows must not be the last to write.
+        # Concurrent calls: the one with the older snapshot must not write last.
         with self.place.only_one():
             with self._sidecar.transaction("DEFERRED") as spool:
                 revision, written = spool.execute("SELECT revision, written FROM state").fetchone()
@@ -116,17 +116,17 @@ class SpooledSink:
             self._sidecar.opened().execute("UPDATE state SET written = ?", (revision,))
 
     def _look(self) -> None:
-        """A file without a spool is somebody's own: `finish` would replace it."""
+        """A file without a spool is not ours: `finish` would replace it."""
         if self.place.file.exists() and self.place.file.stat().st_size:
             raise SinkFileFails(
-                f"{self.place.file} exists already, and there is no spool beside it to continue from",
-                hint="Choose another file name, or move that file away.",
+                f"{self.place.file} exists already, without a spool to continue from",
+                hint="Choose another file name, or move that file.",
             )
 
 
 def _known_rows(spool: sqlite3.Connection, rows: Sequence[Row]) -> dict[tuple[str, str, str], tuple[Moment, str]]:
-    """(site, kind, key) -> when it was seen and its data, of those that are there already."""
-    # CROSS JOIN keeps this order: each wanted key is looked up. The other way round reads the whole spool.
+    """(site, kind, key) -> seen_at and data, of the rows that are stored already."""
+    # CROSS JOIN fixes the join order: one lookup per key, instead of a scan of the spool.
     found = spool.execute(
         f"SELECT rows.* FROM (VALUES {groups(len(rows), 3)}) AS wanted CROSS JOIN rows"  # noqa: S608
         " ON site = wanted.column1 AND kind = wanted.column2 AND key = wanted.column3",

@@ -1,4 +1,4 @@
-"""Bodies of pages that brought a worker down, in a folder of bounded size."""
+"""Bodies of pages that crashed a worker, in a folder of bounded size."""
 
 import contextlib
 import hashlib
@@ -16,12 +16,12 @@ ENDING = ".body"
 
 
 def file_name(name: str) -> str:
-    """The file of a kept body: from its content's hash, never from anything the page says."""
+    """The file name of a body, from the hash of its content: never from the page's own data."""
     return name + ENDING
 
 
 class EvidenceFolder:
-    """Keeps the newest bodies, at most so many files and bytes. Implements the Evidence port."""
+    """Keeps the newest bodies, at most `files` and `total` bytes. Implements the Evidence port."""
 
     def __init__(self, folder: Path, *, files: int = FILES, total: int = TOTAL) -> None:
         self._folder = folder
@@ -34,7 +34,7 @@ class EvidenceFolder:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._make_room(len(body), path)
-            # Whole or not at all: the next thing that happens may be our death.
+            # Atomic: the process may crash next.
             part = path.with_suffix(f".{os.getpid()}.part")
             _write_new(part, body)
             part.replace(path)
@@ -61,8 +61,8 @@ class EvidenceFolder:
 
 
 def _write_new(path: Path, body: bytes) -> None:
-    """A file that was not there before. What stands in its place, a link to somewhere else or what a process of our
-    number left behind when it was killed, is taken away and not written through."""
+    """Create a new file. What is at its path (a symlink, or the rest of a killed process of the same pid) is removed,
+    not written through."""
     path.unlink(missing_ok=True)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""Rows to JSON lines, CSV or Parquet: written to an open binary file, with memory that does not grow with the rows."""
+"""Rows to JSON lines, CSV or Parquet, written to an open binary file in constant memory."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ def line_of(row: Row, envelope: bool = False) -> bytes:
 
 
 def to_jsonl(rows: Iterable[Row], out: BinaryIO, *, envelope: bool = False) -> int:
-    """One JSON object per line. Answers the number of rows."""
+    """One JSON object per line. Returns the number of rows."""
     count = 0
     for row in rows:
         out.write(line_of(row, envelope))
@@ -33,7 +33,7 @@ def to_jsonl(rows: Iterable[Row], out: BinaryIO, *, envelope: bool = False) -> i
 
 
 def to_csv(rows: Iterable[Row], out: BinaryIO, *, envelope: bool = False, raw: bool = False) -> int:
-    """A header with every field of every row, then the rows. Goes through `rows` twice.
+    """A header with every field of every row, then the rows. Iterates `rows` twice.
 
     Cells that a spreadsheet would run as a formula get a leading quote, unless `raw`.
     """
@@ -55,7 +55,7 @@ def to_csv(rows: Iterable[Row], out: BinaryIO, *, envelope: bool = False, raw: b
 
 
 def to_parquet(rows: Iterable[Row], out: BinaryIO, *, envelope: bool = False) -> int:
-    """Typed columns, in row groups. A column of mixed or nested values holds text (JSON). Goes through `rows` twice."""
+    """Typed columns, in row groups. A column of mixed or nested values holds text (JSON). Iterates `rows` twice."""
     _repeatable(rows)
     need_pyarrow()
     import pyarrow as pa
@@ -79,7 +79,7 @@ def to_parquet(rows: Iterable[Row], out: BinaryIO, *, envelope: bool = False) ->
 
 
 WRITERS: dict[str, Callable[..., int]] = {"jsonl": to_jsonl, "csv": to_csv, "parquet": to_parquet}
-"""By the name of the format, which is also the usual ending of the file's name."""
+"""By format, which is also the usual file extension."""
 
 
 def need_pyarrow() -> None:
@@ -89,7 +89,7 @@ def need_pyarrow() -> None:
 
 def _repeatable(rows: Iterable[Row]) -> None:
     if iter(rows) is rows:
-        raise TypeError("rows are gone through twice: hand over a snapshot or a list, not a generator")
+        raise TypeError("rows are iterated twice: pass a snapshot or a list, not a generator")
 
 
 def _fields(rows: Iterable[Row], envelope: bool) -> Iterator[dict[str, Any]]:
@@ -98,7 +98,7 @@ def _fields(rows: Iterable[Row], envelope: bool) -> Iterator[dict[str, Any]]:
 
 
 def _chunks(rows: Iterable[Row], envelope: bool, columns: Columns) -> Iterator[list[list[Any]]]:
-    """Rows as lists of values, as many at once as fit a fixed amount of memory."""
+    """Rows as lists of values, in chunks of bounded memory."""
     most = max(1, min(_MOST_ROWS, _MOST_CELLS // max(1, len(columns.kinds))))
     chunk: list[list[Any]] = []
     characters = 0

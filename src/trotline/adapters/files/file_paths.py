@@ -1,4 +1,4 @@
-"""Where a file of rows lives, what stands beside it, and how it is replaced whole."""
+"""The paths of a file of rows and its sidecar files, and atomic replacement."""
 
 import fcntl
 import os
@@ -13,16 +13,16 @@ from trotline.rules.file_errors import explain
 
 
 class Place:
-    """The file that people read, and our notes about it in a hidden folder beside it.
+    """The file that users read, and our sidecar files in a hidden folder next to it.
 
     rows.jsonl
     .trotline/rows.jsonl.index   an SQLite file: what was written (with -wal and -shm while in use)
-    .trotline/rows.jsonl.new     the next form of the file, while it is being written
-    .trotline/rows.jsonl.lock    held by whoever writes the next form
+    .trotline/rows.jsonl.new     the next version of the file, while it is being written
+    .trotline/rows.jsonl.lock    held while the next version is written
     """
 
     def __init__(self, path: str | Path) -> None:
-        # A link is followed once, here: replacing the file must not replace the link.
+        # Symlinks are resolved here: replacing the file must not replace the link.
         self.file = Path(os.path.realpath(path))
         self.folder = self.file.parent / ".trotline"
         self.index = self.folder / f"{self.file.name}.index"
@@ -39,19 +39,19 @@ class Place:
 
     @contextmanager
     def only_one(self) -> Iterator[None]:
-        """One process at a time, also when the one before was killed in the middle."""
+        """One process at a time; released by the kernel if it is killed."""
         with self.lock.open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
     def move_in(self) -> None:
-        """The new form takes the file's place, for good."""
+        """Replace the file with the new version, durably."""
         self.new.replace(self.file)
         sync_folder(self.file.parent)
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename or a new name in `folder` survive a power cut."""
+    """Make a rename or a new file in `folder` survive a power failure."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
@@ -60,7 +60,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_durably(path: Path, write: Callable[[BinaryIO], int]) -> int:
-    """Write a file that nobody else looks at yet; half of it is not left behind."""
+    """Write a temporary file with fsync; it is removed after an error."""
     try:
         with open(path, "wb", opener=_no_follow) as out:
             count = write(out)
@@ -73,12 +73,12 @@ def write_durably(path: Path, write: Callable[[BinaryIO], int]) -> int:
 
 
 def _no_follow(path: str, flags: int) -> int:
-    """The name is ours and can be guessed: a link that waits in its place would have us write where it points."""
+    """The name can be guessed: a symlink at this path would redirect our writes."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def write_whole(path: str | Path, write: Callable[[BinaryIO], int]) -> int:
-    """Write a file so that readers see the old one or the new one, never half of it. Answers the number of rows."""
+    """Write a file atomically. Returns the number of rows."""
     path = Path(os.path.realpath(path))
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     with plain_errors(path):

@@ -1,15 +1,15 @@
 """Rows as lines of JSON, readable while the crawl runs.
 
 Write protocol, under the index's write lock:
-  1 cut the file to the length the index knows (a killed writer's tail goes away)
+  1 truncate the file to the length in the index (removes a killed writer's tail)
   2 append the lines, fsync
   3 commit the keys and the new length
-A kill before 3 leaves a tail that the next writer cuts; a kill after it leaves a finished batch.
+A kill before 3 leaves a tail that the next writer truncates; a kill after it leaves a complete batch.
 
 A newer version of a record is a new line; `finish` rewrites the file without the old ones:
-  1 write the new form beside the file, fsync
-  2 commit the new places of the lines together with the mark "pending"
-  3 rename, then take the mark away; whoever finds the mark does this step
+  1 write the new file next to the old one, fsync
+  2 commit the new offsets of the lines together with the flag "pending"
+  3 rename, then clear the flag; any process that finds the flag set repeats this step
 """
 
 import os
@@ -41,24 +41,24 @@ _TABLES = (
         site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL,
         seen_at REAL NOT NULL, digest BLOB NOT NULL,
         UNIQUE (site, kind, key))""",
-    # length: bytes of the file that count; adopted: bytes at its start that were there before us;
-    # dead: lines that a newer version replaced; pending: the new form is ready to be moved in.
+    # length: committed bytes; adopted: bytes at the start of the file that were there before us;
+    # dead: lines replaced by a newer version; pending: the new file is ready for the rename.
     "CREATE TABLE state (length INTEGER, adopted INTEGER NOT NULL, dead INTEGER NOT NULL, pending INTEGER NOT NULL)",
     "INSERT INTO state VALUES (NULL, 0, 0, 0)",
 )
 ADOPTED = "(lines from before)"
-"""What a count calls the lines that were in the file before the first crawl: their kind is unknown."""
+"""The kind, in counts, of lines that were in the file before the first crawl."""
 _AT_ONCE = 64
 _PAGE = 1000
 _OF_DATA = 8
-"""Bytes of a digest that stand for the data."""
+"""Bytes of a digest that cover only the data."""
 
 Identity = tuple[str, str, str]
 Line = tuple[int, int, str, str, str, float, bytes]
 
 
 class JsonlSink:
-    """Appends to the file at `path`, which several processes may share; a file that is there already is continued.
+    """Appends to the file at `path`, which several processes may share; an existing file is continued.
 
     A line is the record's data and nothing else; `envelope` adds `_site`, `_kind`, `_key`, `_url`, `_seen_at`.
     """
@@ -71,7 +71,7 @@ class JsonlSink:
         self._sidecar = Sidecar(self.place, _TABLES, APPLICATION, self._look, (job, started_at))
 
     async def open(self) -> None:
-        """Open or make the file now rather than at the first write: its errors show before any page is fetched."""
+        """Open or create the file before the first write: errors show before any page is fetched."""
         await self._sidecar.do(lambda: self._settle(opening=True))
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
@@ -83,14 +83,14 @@ class JsonlSink:
         return await self._sidecar.do(lambda: self._count(rows=rows))
 
     async def finish(self) -> None:
-        """One line per record: replaced lines go away. May be called many times."""
+        """Remove replaced lines: one line per record. May be repeated."""
         await self._sidecar.do(self._finish)
 
     async def maintain(self, now: Moment) -> None:
         """Nothing to do: a file of rows needs no housekeeping."""
 
     async def close(self) -> None:
-        """Let go of the file; it is not finished by this. Twice is harmless."""
+        """Close without `finish`. May be repeated."""
         await self._sidecar.close()
 
     def _write(self, batch: Sequence[Record]) -> None:
@@ -105,7 +105,7 @@ class JsonlSink:
             self._sidecar.add(counts + Stored(again=len(batch) - len(rows)))
 
     def _append(self, index: sqlite3.Connection, rows: list[Row], length: int) -> tuple[int, Stored]:
-        """Append what is new in `rows`; answers the file's new length, and what became of the rows."""
+        """Append the new rows; returns the file's new length and the counts."""
         known = _known_lines(index, rows)
         noted: list[Line] = []
         text: list[bytes] = []
@@ -129,7 +129,7 @@ class JsonlSink:
         if text:
             _append_durably(self.place.file, b"".join(text), length)
         if noted:
-            # REPLACE: the note of the older version goes away with its place in the file.
+            # REPLACE also removes the entry of the older version.
             index.execute(
                 f"REPLACE INTO lines VALUES {groups(len(noted), 7)}",  # noqa: S608
                 [value for line_note in noted for value in line_note],
@@ -155,7 +155,7 @@ class JsonlSink:
             self._recovered(index, opening=opening)
 
     def _recovered(self, index: sqlite3.Connection, *, opening: bool = False) -> int:
-        """Bring file and index together; answers the length that counts. Under the lock, before every deed."""
+        """Recover from a killed writer; returns the committed length. Under the lock, before every operation."""
         length, pending = index.execute("SELECT length, pending FROM state").fetchone()
         if pending:
             if self.place.new.exists():
@@ -165,7 +165,7 @@ class JsonlSink:
             size = self.place.file.stat().st_size
         except FileNotFoundError:
             if length is not None and not opening:
-                # Lines that pages were settled for. A run that begins may do without them, a run that goes on may not.
+                # Lines of settled pages are lost: accepted when a run starts, an error while it runs.
                 raise rows_gone(self.place.file) from None
             return self._started_anew(index)
         if length is None:
@@ -173,15 +173,15 @@ class JsonlSink:
             return size
         if size < length:
             raise SinkFileFails(
-                f"{self.place.file} is shorter ({size} bytes) than what was written to it ({length}): somebody cut it",
-                hint=f"Put it back; or remove it together with {self.place.index} to start anew.",
+                f"{self.place.file} was truncated by another program: {size} bytes instead of {length}",
+                hint=f"Restore it; or remove it together with {self.place.index} to start over.",
             )
         if size > length:
             os.truncate(self.place.file, length)
         return int(length)
 
     def _started_anew(self, index: sqlite3.Connection) -> int:
-        """No file: a first run, or somebody took the rows away and wants new ones."""
+        """No file: a first run, or the user removed the rows."""
         self.place.file.touch()
         sync_folder(self.place.file.parent)
         index.execute("DELETE FROM lines")
@@ -189,7 +189,7 @@ class JsonlSink:
         return 0
 
     def _look(self) -> None:
-        """May this file be continued? Only if it ends like a file of JSON lines."""
+        """Raises unless the file looks like JSON lines, and can be continued."""
         if not self.place.file.exists() or not self.place.file.stat().st_size:
             return
         with self.place.file.open("rb") as lines:
@@ -199,7 +199,7 @@ class JsonlSink:
         if first != b"{" or last != b"\n":
             raise SinkFileFails(
                 f"{self.place.file} exists already and does not look like JSON lines",
-                hint="Choose another file name, or move that file away.",
+                hint="Choose another file name, or move that file.",
             )
 
     def _finish(self) -> None:
@@ -213,7 +213,7 @@ class JsonlSink:
         self._settle()
 
     def _compact(self, index: sqlite3.Connection, adopted: int, out: BinaryIO) -> int:
-        """Copy the lines that count, in their order; answers the new length."""
+        """Copy the live lines, in order; returns the new length."""
         with self.place.file.open("rb") as lines:
             _copy(lines, out, adopted)
             at, last = adopted, -1
@@ -226,19 +226,19 @@ class JsonlSink:
                     out.write(lines.read(length))
                     moves.append((at, start))
                     at, last = at + length, start
-                # Lines only move towards the beginning, first line first: no two ever claim one place.
+                # Lines only move towards the start, in order: offsets never collide.
                 index.executemany("UPDATE lines SET start = ? WHERE start = ?", moves)
         return at
 
 
 def _digest_of(line: bytes, row: Row, envelope: bool) -> bytes:
-    """Of the line, and then of its data: in an envelope the time of the sighting is part of the line."""
+    """Digest of the line; with an envelope, which contains the time, also of the data alone."""
     digest = blake2b(line, digest_size=16).digest()
     return digest + blake2b(row.data.encode(), digest_size=_OF_DATA).digest() if envelope else digest
 
 
 def _known_lines(index: sqlite3.Connection, rows: list[Row]) -> dict[Identity, Line]:
-    # CROSS JOIN keeps this order: each wanted key is looked up. The other way round reads the whole index.
+    # CROSS JOIN fixes the join order: one lookup per key, instead of a scan of the index.
     found = index.execute(
         f"SELECT lines.* FROM (VALUES {groups(len(rows), 3)}) AS wanted CROSS JOIN lines"  # noqa: S608
         " ON site = wanted.column1 AND kind = wanted.column2 AND key = wanted.column3",
@@ -248,7 +248,7 @@ def _known_lines(index: sqlite3.Connection, rows: list[Row]) -> dict[Identity, L
 
 
 def _lines_in(path: Path, length: int) -> int:
-    """How many lines the first bytes of the file have."""
+    """The number of lines in the first `length` bytes."""
     found = 0
     with path.open("rb") as lines:
         while length and (piece := lines.read(min(length, 1 << 20))):
@@ -266,7 +266,7 @@ def _append_durably(path: Path, text: bytes, length: int) -> None:
                 view = view[lines.write(view) :]
             os.fsync(lines.fileno())
         except OSError:
-            # Readers should not meet half a line meanwhile; if even this fails, the next writer cuts the tail.
+            # Readers should not see a partial line; if this fails, too, the next writer truncates the tail.
             with suppress(OSError):
                 lines.truncate(length)
             raise

@@ -1,4 +1,4 @@
-"""The SQLite file beside a file of rows, and the one thread that talks to both."""
+"""The SQLite file next to a file of rows, and the one thread that uses both."""
 
 import asyncio
 import sqlite3
@@ -20,15 +20,15 @@ VERSION = 1
 
 
 class Sidecar:
-    """Opened at the first use. `application` marks what the tables are for; `born` may refuse to make them. `job` and
-    its start say whose records are counted."""
+    """Opened at the first use. `application`: the application_id of the file; `before_create` may raise. `job` and its
+    start: the job whose records are counted."""
 
     def __init__(
         self,
         place: Place,
         tables: Sequence[str],
         application: int,
-        born: Callable[[], None],
+        before_create: Callable[[], None],
         job: tuple[str, Moment] = ("", 0.0),
         patience: Seconds = 30.0,
     ) -> None:
@@ -36,19 +36,19 @@ class Sidecar:
         self._job = job
         self._tables = tables
         self._application = application
-        self._born = born
+        self._before_create = before_create
         self._patience = patience
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="trotline-sink")
         self._connection: sqlite3.Connection | None = None
         self._presence = Presence(place.index, lambda _: rows_gone(place.file))
         self._closed = False
 
-    async def do(self, deed: Callable[[], T]) -> T:
-        """Run `deed` in the sidecar's thread: an fsync never stops the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, deed)
+    async def do(self, operation: Callable[[], T]) -> T:
+        """Run in the sidecar's thread: an fsync never blocks the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, operation)
 
     async def close(self) -> None:
-        """Let go of the file. Twice is harmless."""
+        """May be repeated."""
         if self._closed:
             return
         self._closed = True
@@ -57,7 +57,7 @@ class Sidecar:
 
     @contextmanager
     def transaction(self, how: str = "IMMEDIATE") -> Iterator[sqlite3.Connection]:
-        """All or nothing, and no other process writes meanwhile."""
+        """A transaction; IMMEDIATE also locks out other writers."""
         connection = self.opened()
         connection.execute(f"BEGIN {how}")
         try:
@@ -76,7 +76,7 @@ class Sidecar:
         return row_counts.read(self.opened(), *self._job)
 
     def opened(self) -> sqlite3.Connection:
-        # Before a new connection too: it would make the file anew.
+        # Before a new connection, too: it would create the file again.
         self._presence.check()
         if self._connection is None:
             self.place.prepare()
@@ -109,11 +109,11 @@ class Sidecar:
         [application] = connection.execute("PRAGMA application_id").fetchone()
         if version > VERSION:
             raise SinkTooNew(
-                f"{self.place.index} was written by a newer Trotline (form {version}; this one knows {VERSION})",
+                f"{self.place.index} was written by a newer Trotline (format {version}; this one knows {VERSION})",
                 hint="Upgrade Trotline, or choose another file name.",
             )
         if version == 0:
-            self._born()
+            self._before_create()
             for statement in self._tables:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {self._application}")
@@ -123,12 +123,12 @@ class Sidecar:
         connection.execute(row_counts.TABLE)
         connection.execute("COMMIT")
 
-    def _guarded(self, deed: Callable[[], T]) -> T:
+    def _guarded(self, operation: Callable[[], T]) -> T:
         try:
             with plain_errors(self.place.file):
-                return deed()
+                return operation()
         except BaseException:
-            # A connection that met an error may hold half a transaction: the next deed starts with a new one.
+            # The connection may be inside a transaction: the next operation uses a new one.
             self._let_go()
             raise
 
@@ -139,11 +139,11 @@ class Sidecar:
 
     def _damaged(self) -> SinkFileFails:
         return SinkFileFails(
-            f"cannot store rows in {self.place.file}: its notes in {self.place.index} are damaged",
-            hint="Move both files away, or choose another file name. Rows that are in the file stay readable.",
+            f"cannot store rows in {self.place.file}: its index {self.place.index} is damaged",
+            hint="Move both files, or choose another file name. Rows in the file stay readable.",
         )
 
 
 def groups(count: int, columns: int) -> str:
-    """`(?,?),(?,?)`: one statement for many rows lets go of the interpreter's lock once, not once per row."""
+    """`(?,?),(?,?)`: one statement for many rows releases the GIL once, not once per row."""
     return ",".join(["(" + ",".join("?" * columns) + ")"] * count)

@@ -1,4 +1,4 @@
-"""Pure decisions about table cells: which columns, which type, and which text is safe in a spreadsheet."""
+"""Columns and cells of tables: names, types, and text that is safe in a spreadsheet."""
 
 import re
 from collections.abc import Iterable
@@ -7,10 +7,10 @@ from typing import Any
 from trotline.model.row import REPLACEMENT, json_text
 
 MOST_COLUMNS = 1000
-"""Names beyond it share the last column: field names come from pages, and pages are hostile."""
+"""Further fields share the last column: field names come from pages, which may be hostile."""
 OVERFLOW = "_more"
 
-# What a spreadsheet takes for a formula, also behind spaces, quotes and invisible characters.
+# Formulas, also behind spaces, quotes and invisible characters.
 _FORMULA = re.compile("[\\s\\x00-\\x20'\"`\u200b\u2060\ufeff]*[=+\\-@＝＋－＠]|[\\t\\r\\n]")
 _NUMBER = re.compile(r"[-+]?\d+(\.\d+)?([eE][-+]?\d+)?")
 
@@ -23,20 +23,20 @@ def formula_safe(text: str) -> str:
 
 
 def cell(value: Any, raw: bool = False) -> str | int | float:
-    """The value as a CSV cell: nothing is empty, nested values are JSON text, numbers stay numbers."""
+    """The value as a CSV cell: None is empty, nested values are JSON text, numbers stay numbers."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return value
-    # Many readers stop at a NUL, or take it for the end of the file.
+    # Many readers stop at a NUL.
     text = (value if isinstance(value, str) else json_text(value)).replace("\0", REPLACEMENT)
     return text if raw else formula_safe(text)
 
 
 class Columns:
-    """The fields of all rows in the order they were first met, and what kinds of values each holds."""
+    """The fields of all rows in order of appearance, and the kinds of values of each."""
 
     def __init__(self) -> None:
         self.kinds: dict[str, set[str]] = {}
@@ -71,11 +71,11 @@ class Columns:
         return {**kept, OVERFLOW: more or None}
 
     def type_of(self, name: str) -> str:
-        """bool, int, float or text: the narrowest that holds every value as it is."""
+        """bool, int, float or text: the narrowest that holds every value exactly."""
         kinds = self.kinds[name] - {"nothing"}
         if kinds in ({"bool"}, {"int"}, {"float"}):
             return next(iter(kinds))
-        # A whole number beyond 2**53 would change as a float.
+        # Integers beyond 2**53 are not exact as floats.
         if kinds in ({"small", "int"}, {"small"}):
             return "int"
         if kinds == {"small", "float"}:
@@ -84,7 +84,7 @@ class Columns:
 
 
 def typed(value: Any, kind: str) -> Any:
-    """The value as a member of a column of that type."""
+    """The value for a column of that type."""
     if value is None or kind != "text":
         return value
     return value if isinstance(value, str) else json_text(value)

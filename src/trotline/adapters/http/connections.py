@@ -1,15 +1,16 @@
-"""How connections are made: directly or through a proxy, every one of them guarded and watched."""
+"""The aiohttp connector: direct or through a proxy, with guard and limits."""
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from aiohttp.client_proto import ResponseHandler
 
 from trotline.adapters.http.guard import BoundedConnector, Guard
-from trotline.adapters.http.protocol import Line, Watch
-from trotline.adapters.http.proxy import ProxyConnector, WayOut
+from trotline.adapters.http.protocol import Watch, WatchedProtocol
+from trotline.adapters.http.proxy import ProxyConnector, ProxyDialer
 from trotline.adapters.http.resolver import GuardedResolver
 from trotline.model.limits import Limits
 from trotline.model.time import Seconds
@@ -17,21 +18,21 @@ from trotline.model.time import Seconds
 IDLE: Seconds = 15.0
 """An unused connection is kept this long."""
 DNS_CACHE = 30
-"""Seconds for which a name's addresses are believed: the system's resolver tells no TTL (decision 055)."""
+"""Seconds for which DNS answers are cached: the system's resolver has no TTL (decision 055)."""
 DNS_NAMES = 10_000
-"""Names whose addresses are kept; the one unused for longest goes first."""
+"""Cached names; the least recently used is evicted first."""
 _FOR_NAMES = 0.8
-"""Of the time to connect, for the name: enough to ask twice when a packet is lost."""
+"""Share of the connect timeout for DNS: enough for a second query when a packet is lost."""
 
 
 def connector(
-    limits: Limits, guard: Guard, *, slots: int, tls: ssl.SSLContext | None, way_out: WayOut | None
+    limits: Limits, guard: Guard, *, slots: int, tls: ssl.SSLContext | None, dialer: ProxyDialer | None
 ) -> BoundedConnector:
     """Make it inside the event loop that uses it."""
     options: dict[str, Any] = {
         "most_idle": slots,
         "resolver": GuardedResolver(guard, at_once=slots, within=limits.connect * _FOR_NAMES),
-        # No limit here: the slots are the limit, and waiting for a connection would look like a slow site.
+        # The slots are the limit: waiting for a connection would look like a slow site.
         "limit": 0,
         "keepalive_timeout": IDLE,
         "ttl_dns_cache": DNS_CACHE,
@@ -40,14 +41,9 @@ def connector(
     }
     made = (
         BoundedConnector(socket_factory=guard.make_socket, **options)
-        if way_out is None
-        else ProxyConnector(way_out, guard, **options)
+        if dialer is None
+        else ProxyConnector(dialer, guard, **options)
     )
-    watch = Watch(limits)
-    loop = asyncio.get_running_loop()
-
-    def line() -> ResponseHandler:
-        return Line(loop, limits, watch)
-
-    made._factory = partial(line)
+    protocol: Callable[..., ResponseHandler] = WatchedProtocol
+    made._factory = partial(protocol, asyncio.get_running_loop(), limits, Watch(limits))
     return made

@@ -1,4 +1,4 @@
-"""Cookie jars: one per session, and nothing crosses to a host that it is not for."""
+"""Cookie jars, one per session."""
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
@@ -20,13 +20,11 @@ _ANYWHERE = URL()
 
 
 class Jar(CookieJar):
-    """A jar that refuses cookies for whole registries ("com", "co.uk"), with prefixes that they do not live up to, of
-    unreasonable size or in unreasonable number.
+    """A jar that refuses cookies for public suffixes ("com", "co.uk"), with an unmet `__Secure-` or `__Host-` prefix,
+    too large, or too many. IP addresses are hosts like any other (`unsafe`).
 
-    An address is a host like any other (`unsafe`): a shop on 127.0.0.1 can be logged into.
-
-    A jar is finite, and the oldest cookies make room. Those that the author gave lie in a jar of their own: no number
-    of cookies of a site, or of many, puts them out. A site's newer value under the same name is sent instead.
+    The author's cookies are in a jar of their own, so that sites cannot displace them. A site's cookie of the same name
+    is sent instead.
     """
 
     def __init__(self) -> None:
@@ -62,7 +60,7 @@ class Jar(CookieJar):
         return kept
 
     def give(self, cookies: Mapping[str, str | Secret], hosts: Collection[str], *, secure: bool = False) -> None:
-        """Put the author's cookies in: for these hosts and what is under them, or for every host if none is named.
+        """Add the author's cookies: for these hosts and their subdomains, or for every host if none is given.
 
         `secure`: never over plain http.
         """
@@ -90,14 +88,14 @@ def _sound(header: str, url: URL) -> bool:
     if not header.isascii() or not header.isprintable():
         return False
     name = _name(header).lower()
-    said = {
+    attributes = {
         key.strip().lower(): value.strip() for key, _, value in (part.partition("=") for part in header.split(";")[1:])
     }
-    domain = said.get("domain", "").lower().lstrip(".")
+    domain = attributes.get("domain", "").lower().lstrip(".")
     if name.startswith(("__secure-", "__host-")):
-        if url.scheme != "https" or "secure" not in said:
+        if url.scheme != "https" or "secure" not in attributes:
             return False
-        if name.startswith("__host-") and (domain or said.get("path") != "/"):
+        if name.startswith("__host-") and (domain or attributes.get("path") != "/"):
             return False
     return not domain or domain == url.raw_host or not _is_registry(domain)
 
@@ -111,11 +109,11 @@ def _covers(domain: str, host: str) -> bool:
 
 
 def _is_registry(domain: str) -> bool:
-    """Do strangers have names under this one?"""
+    """Is it a public suffix?"""
     return bool(_registries().is_public(domain.rstrip(".")))
 
 
 @cache
 def _registries() -> PublicSuffixList:
-    """Read when the first cookie for a whole domain comes: most crawls never need it."""
+    """Loaded with the first cookie for a domain: most crawls never need it."""
     return PublicSuffixList()

@@ -1,7 +1,7 @@
-"""Undoing Content-Encoding, within limits.
+"""Decoding of Content-Encoding, within limits.
 
-The body is undone in one go once it is there: the wire limit bounds what goes in, and `room` bounds what comes out,
-so a bomb stops at the limit and not at the end of the memory. isal undoes gzip in half the time of zlib.
+The complete body is decoded at once: the wire limit bounds the input, and `room` the output, so decompression bombs
+stop at the limit. isal decodes gzip in half the time of zlib.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,11 @@ from trotline.model.limits import MIB, Limits
 MEMBERS = 64
 """gzip members or zstd frames in one body."""
 _ZSTD_WINDOW = 8 * MIB
-"""What RFC 9659 lets a server ask of us."""
+"""The maximum of RFC 9659."""
 _ZSTD_SLICE = 256
-"""4 bytes of zstd can hold 128 KiB, and its decoder knows no output limit: small bites keep the overshoot at 8 MiB."""
+"""4 bytes of zstd can hold 128 KiB, and its decoder has no output limit: small slices keep the overshoot at 8 MiB."""
 _STEP = 4 * MIB
-"""So much is undone at a time; a page is mostly less."""
+"""Output per step; most pages are smaller."""
 _BROKEN: tuple[type[Exception], ...] = (
     cast(type[Exception], IsalError),
     brotli.error,
@@ -31,14 +31,14 @@ _NO_CODING = frozenset({"", "identity", "none"})
 
 
 class Out:
-    """What has come out so far, within its room.
+    """The output so far, at most `room` bytes.
 
-    One piece is kept as it is. More are gathered in one buffer that grows in place: in a list, the pieces of a bomb
-    would be spread over the heap, which then stays as large.
+    A single piece is kept as it is, more go into one buffer that grows in place: a list of the pieces of a bomb would
+    fragment the heap, which then stays large.
     """
 
     def __init__(self, room: int, *, keep: bool = True) -> None:
-        """Without `keep` it only counts."""
+        """Without `keep` bytes are only counted."""
         self.left = room
         self._keep = keep
         self._first = b""
@@ -49,7 +49,7 @@ class Out:
         if not self._keep:
             piece = b""
         elif self.left < 0:
-            # The last piece of a bomb may be large itself, and what does not fit is wanted by nobody.
+            # The last piece of a bomb may be large itself.
             piece = piece[:room]
         if self._more is not None:
             self._more += piece
@@ -67,7 +67,7 @@ class Out:
 
 
 class OverLimit(Exception):
-    """What comes out is more than there is room for (`why` is empty), or another limit struck (`why` names it)."""
+    """The output is larger than its room (`why` is empty), or another limit was exceeded (`why` names it)."""
 
     def __init__(self, why: str = "", out: Out | None = None) -> None:
         super().__init__(why or "no room")
@@ -75,22 +75,22 @@ class OverLimit(Exception):
         self._out = out
 
     def start(self, room: int) -> bytes:
-        """The first bytes of what came out, once; the rest is let go."""
+        """The first bytes of the output, once; the rest is released."""
         out, self._out = self._out, None
         return b"" if out is None or not room else out.whole()[:room]
 
 
 class BadEncoding(Exception):
-    """The bytes are not what Content-Encoding says."""
+    """The body does not match its Content-Encoding."""
 
 
 def room_for(wire_bytes: int, limits: Limits, most: int | None = None) -> int:
-    """How many bytes a body of that many wire bytes may become; `most` instead of the limit for pages."""
+    """The maximum decoded size of a body; `most` replaces the limit for pages."""
     return min(most or limits.decoded_body, max(MIB, limits.expansion * wire_bytes))
 
 
 def codings(header: str, limits: Limits) -> list[str]:
-    """The codings to undo, first one first; `OverLimit` when there are too many."""
+    """The codings in the order of decoding; `OverLimit` if there are too many."""
     named = [part.strip().lower() for part in header.split(",")]
     chain = [name for name in reversed(named) if name not in _NO_CODING]
     if len(chain) > limits.encodings:
@@ -99,9 +99,9 @@ def codings(header: str, limits: Limits) -> list[str]:
 
 
 def undo(body: bytes, chain: list[str], room: int, *, keep: bool = True) -> tuple[bytes, tuple[str, ...]]:
-    """The body with its codings undone, and what was odd. `OverLimit` knows how it starts.
+    """The decoded body, and notes. `OverLimit` has the start of the output.
 
-    Without `keep`, only whether there is room for it: what comes out is thrown away.
+    Without `keep` the output is discarded: a check of its size.
     """
     notes: list[str] = []
     for number, name in enumerate(chain):
@@ -110,9 +110,9 @@ def undo(body: bytes, chain: list[str], room: int, *, keep: bool = True) -> tupl
             notes.append(f"unknown content-encoding {name[:20]!r}: left as it is")
             continue
         if not _may_be(name, body):
-            # Servers that forget to compress, or undo it on the way, are common. Believe the bytes, once.
+            # Servers that declare a coding but do not compress are common.
             if number or not _is_plain(body):
-                raise BadEncoding(f"declared {name}, was something else")
+                raise BadEncoding(f"declared {name}, but is not {name}")
             notes.append(f"declared {name}, was plain")
             continue
         try:
@@ -152,14 +152,14 @@ def _gunzip(data: bytes, out: Out) -> str:
 
 
 def _undeflate(data: bytes, out: Out) -> str:
-    """ "deflate" should mean zlib; half of those who send it send it without zlib's header."""
+    """ "deflate" should mean zlib; about half of the servers send it without zlib's header."""
     wrapped = len(data) > 1 and data[0] & 0x0F == 8 and (data[0] << 8 | data[1]) % 31 == 0
     return _inflate(data, out, _ZLIB if wrapped else _RAW)
 
 
 def _unbrotli(data: bytes, out: Out) -> str:
     engine = brotli.Decompressor()
-    # In steps: the library doubles its buffer, and would take twice what it gives.
+    # In steps: the library doubles its buffer, and would use twice the memory of its output.
     out.add(engine.process(data, output_buffer_limit=MIB))
     while not engine.is_finished() and not engine.can_accept_more_data():
         out.add(engine.process(b"", output_buffer_limit=MIB))
@@ -192,7 +192,7 @@ _STAGES: dict[str, Callable[[bytes, Out], str]] = {
 
 
 def _may_be(name: str, data: bytes) -> bool:
-    """Does the body start as this coding must? (deflate and br have no sure sign: the decoder finds out.)"""
+    """Does the body have the magic number of this coding? (deflate and br have none.)"""
     if name in ("gzip", "x-gzip"):
         return data[:2] == b"\x1f\x8b"
     if name == "zstd":

@@ -1,9 +1,8 @@
-"""Asking again on a connection that is open: the short way for plain pages.
+"""The fast path: plain requests on an open connection, without aiohttp's session, request and response.
 
-aiohttp's way through session, request and response serves every case, and costs a page of 30 KB a tenth of its CPU.
-Most pages are the plainest case of all: GET, the spider's own headers, no cookies, from a host that we have just asked.
-Those are written to the open connection as they are, and the answer is read from it. Everything else goes aiohttp's
-way: the first page of a host, and a page that has headers or a body of its own. Neither way sends a request twice.
+Those cost a page of 30 KB a tenth of its CPU. Most pages are plain: GET, the spider's own headers, no cookies, and a
+connection to the host is open. They are written to it directly, and the answer is read from it. Everything else (the
+first page of a host, tasks with headers or a body) uses aiohttp's session. Neither path sends a request twice.
 """
 
 import re
@@ -15,24 +14,26 @@ from aiohttp.connector import BaseConnector, Connection
 from aiohttp.http import RawResponseMessage
 from yarl import URL
 
-from trotline.adapters.http.protocol import Line
+from trotline.adapters.http.protocol import WatchedProtocol
 
 _KNOWN = 10_000
-_OURS = re.compile(r"(?i)host|cookie|connection|content-length|transfer-encoding|expect")
-"""Headers that say something about the connection or the request: whoever sets them goes aiohttp's way."""
+_NOT_PLAIN = re.compile(r"(?i)host|cookie|connection|content-length|transfer-encoding|expect")
+"""Headers about the connection or the framing: a spider that sets one does not use the fast path."""
 
 _Place = tuple[ConnectionKey, bytes]
 
 
 class Reply:
-    """The head of an answer, and the body to come: what of aiohttp's response the fetcher uses."""
+    """The part of aiohttp's response that the fetcher uses."""
 
     __slots__ = ("_connection", "content", "dialled", "headers", "status", "version")
     method = "GET"
 
-    def __init__(self, connection: Connection, line: Line, message: RawResponseMessage, content: StreamReader) -> None:
+    def __init__(
+        self, connection: Connection, dialled: str, message: RawResponseMessage, content: StreamReader
+    ) -> None:
         self._connection: Connection | None = connection
-        self.dialled = line.dialled
+        self.dialled = dialled
         self.status = message.code
         self.version = message.version
         self.headers = message.headers
@@ -40,7 +41,7 @@ class Reply:
         content.on_eof(self._release)
 
     def close(self) -> None:
-        """Hang up, if the body is not complete."""
+        """Close the connection, unless the body is complete."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.close()
@@ -51,17 +52,17 @@ class Reply:
             connection.release()
 
 
-class Again:
-    """Knows how plain requests to each origin look. One per fetcher."""
+class FastPath:
+    """Prepared plain requests by origin. One per fetcher."""
 
     def __init__(self, headers: Mapping[str, str]) -> None:
-        self._off = any(_OURS.fullmatch(name) for name in headers)
+        self._off = any(_NOT_PLAIN.fullmatch(name) for name in headers)
         self._lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         self._places: dict[str, _Place] = {}
 
     def learn(self, origin: str, url: URL, *, checks_certificate: bool) -> None:
-        """An origin that was asked aiohttp's way. If aiohttp keeps its connections under another name than this one,
-        none is found, and all that is lost is the short way."""
+        """Prepare for an origin that aiohttp has connected to. Should aiohttp use other connection keys than this, no
+        connection is found, and the fast path is not used."""
         if self._off or origin in self._places:
             return
         if len(self._places) >= _KNOWN:
@@ -85,12 +86,12 @@ class Again:
         connection = None if place is None else await connector._get(place[0], [])
         if place is None or connection is None:
             return None
-        line = connection.protocol
+        protocol = connection.protocol
         try:
-            assert isinstance(line, Line)  # noqa: S101 - for the type checker: the connector makes no other
-            line.ask(b"GET " + target.encode("ascii") + place[1])
-            message, content = await line.read()
+            assert isinstance(protocol, WatchedProtocol)  # noqa: S101 - for the type checker: the connector makes no other
+            protocol.ask(b"GET " + target.encode("ascii") + place[1])
+            message, content = await protocol.read()
         except BaseException:
             connection.close()
             raise
-        return Reply(connection, line, message, content)
+        return Reply(connection, protocol.dialled, message, content)

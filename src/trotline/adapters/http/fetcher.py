@@ -1,7 +1,7 @@
 """The fetcher for plain HTTP, on aiohttp: one task, one hop, finite in every direction.
 
-The path of a page is kept short on purpose: headers are built once per session, the URL is taken as the gate
-wrote it, an origin is judged once and remembered, and nothing is measured by phase unless asked for.
+Optimized for few operations per page: headers are built once per session, the URL is taken as the gate
+wrote it, an origin is checked once and cached, and phases are timed only with `timings`.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from yarl import URL
 from trotline.adapters.http import response_reader
 from trotline.adapters.http.connections import connector
 from trotline.adapters.http.cookies import Jar
-from trotline.adapters.http.failures import WHAT_SITES_DO, Cut, HungUp, explain
-from trotline.adapters.http.fast_path import Again, Reply
+from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
+from trotline.adapters.http.fast_path import FastPath, Reply
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
-from trotline.adapters.http.proxy import ProxyConnector, WayOut
+from trotline.adapters.http.proxy import ProxyConnector, ProxyDialer
 from trotline.adapters.http.request_checks import checked, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
-from trotline.model.answer import Answer, Failure, Timing, Trouble
+from trotline.model.answer import Answer, Failure, FailureKind, Timing
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret
@@ -39,16 +39,16 @@ log = logging.getLogger("trotline.fetch")
 ACCEPT = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 SESSIONS = 1_000
-"""Cookie jars kept; the one unused for longest goes first."""
+"""Cookie jars kept; the least recently used is evicted first."""
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-"""Methods that may be sent again when nobody knows whether the request was read."""
+"""Methods that may be repeated although the server may have processed the first request."""
 _KNOWN_ORIGINS = 10_000
 _NOT_NORMALISED = re.compile(r"[^\x21-\x7e]|\\")
 
 
 class _Response(aiohttp.ClientResponse):
-    """A response that remembers whom it came from: its connection may be given back before anybody looks."""
+    """Keeps the peer's address: the connection may be released before it is read."""
 
     dialled = ""
 
@@ -80,10 +80,9 @@ class HttpFetcher:
         proxy: Proxy | None = None,
         timings: bool = False,
     ) -> None:
-        """`cookies` go to `cookie_hosts` and what is under them (to every host if none is named); `allow` are hosts and
-        networks that may be private; content types that `types` does not name are dropped unread; `tls` says whose
-        certificates are believed, and those of `insecure_hosts` are not looked at; everything goes out through `proxy`
-        if there is one."""
+        """`cookies` go to `cookie_hosts` and their subdomains (to every host if none is given); `allow`: hosts and
+        networks that may be private; content types not in `types` are dropped unread; `tls`: the trusted certificates;
+        certificates are not verified for `insecure_hosts`."""
         self.limits = limits
         self._spider = spider
         try:
@@ -95,7 +94,7 @@ class HttpFetcher:
         self._secret_headers = dict(secret_headers)
         self._secret_scope = secret_scope or SecretScope()
         self._reached: dict[str, bool] = {}
-        """Origin -> may it have the secrets? Judged once."""
+        """Origin -> whether it may get the secrets."""
         self._cookies = dict(cookies)
         self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
         self._guard = Guard(allow_private=allow_private, allow=places(allow))
@@ -103,8 +102,8 @@ class HttpFetcher:
         self._types = content_types.read(types)
         self._tls = tls
         self._insecure = dict.fromkeys((host.lower() for host in insecure_hosts), False)
-        """Hosts whose certificates are not looked at -> has that been told?"""
-        self._way_out = None if proxy is None else WayOut(proxy, limits)
+        """Hosts whose certificates are not verified -> whether that was logged."""
+        self._dialer = None if proxy is None else ProxyDialer(proxy, limits)
         self._proxy = "" if proxy is None else proxy.public
         self._forwarder = _forwarder(proxy)
         self._turn = asyncio.Lock()
@@ -112,20 +111,20 @@ class HttpFetcher:
         self._connector: BoundedConnector | None = None
         self._sessions: OrderedDict[str, aiohttp.ClientSession] = OrderedDict()
         self._origins: dict[str, str] = {}
-        """Origin -> why nothing is asked from there; empty: it may be. Judged once."""
-        self._again = Again(self._headers)
+        """Origin -> why it is refused; empty if it is allowed."""
+        self._fast_path = FastPath(self._headers)
         self._timeout = aiohttp.ClientTimeout(total=limits.total, connect=limits.connect, sock_connect=limits.connect)
 
     async def fetch(self, task: Task) -> Answer | Failure:
-        """One hop. Limits of size refuse the page."""
+        """One hop. A page over the size limits is a Failure."""
         return await self._visit(task, None)
 
     async def fetch_start(self, task: Task, most: int) -> Answer | Failure:
-        """One hop, of whose body the first `most` bytes are enough: a longer one is cut, with a note."""
+        """One hop; a body longer than `most` bytes is truncated, with a note."""
         return await self._visit(task, most)
 
     async def close(self) -> None:
-        """Hang up everywhere. What is still being fetched becomes a Failure; fetching again is an error."""
+        """Close all connections. Fetches in flight become a Failure; fetching again is an error."""
         if self._connector is not None:
             await self._connector.close()
 
@@ -140,14 +139,14 @@ class HttpFetcher:
             if cut_at is None:
                 self._check_type(response)
             body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self._turn)
-        except WHAT_SITES_DO as error:
+        except FETCH_ERRORS as error:
             if response is not None:
                 response.close()
             trouble, why = self._explain(error, task, "body" if response else "head")
             took = watch.timing() if watch else Timing(total=clock() - started)
             return Failure(url=task.url, trouble=trouble, why=why, proxy=self._proxy, timing=took)
         except BaseException:
-            # Cancelled: the connection has half an answer on it and must not be used again.
+            # Cancelled: the connection holds a partial answer and must not be reused.
             if response is not None:
                 response.close()
             raise
@@ -170,7 +169,7 @@ class HttpFetcher:
         session = self._session(name_of(task.session) if task.session else "")
         plain = task.method == "GET" and not (task.headers or task.body or self._secret_headers or watch)
         if plain and target[:1] == "/" and "#" not in target and not len(session.cookie_jar):
-            reply = await self._again.ask(self._connections(), origin, target)
+            reply = await self._fast_path.ask(self._connections(), origin, target)
             if reply is not None:
                 if cookies := reply.headers.getall("Set-Cookie", None):
                     session.cookie_jar.update_cookies_from_headers(cookies, URL(task.url, encoded=True))
@@ -183,9 +182,9 @@ class HttpFetcher:
         url = URL(task.url, encoded=True)
         headers = self._own_headers(task) if task.headers or self._secret_headers else None
         forwarder = self._forwarder if url.scheme == "http" else None
-        if forwarder is not None and self._way_out is not None:
+        if forwarder is not None and self._dialer is not None:
             await self._vet(url)
-            headers = {**(headers or {}), **self._way_out.login}
+            headers = {**(headers or {}), **self._dialer.login}
         checks = self._checks_certificate(url)
         response = await session.request(
             task.method,
@@ -199,37 +198,37 @@ class HttpFetcher:
         )
         assert isinstance(response, _Response)  # noqa: S101 - for the type checker: the session makes no other
         if forwarder is None:
-            self._again.learn(origin, url, checks_certificate=checks)
-        elif response.status == 407 and self._way_out is not None:
+            self._fast_path.learn(origin, url, checks_certificate=checks)
+        elif response.status == 407 and self._dialer is not None:
             response.close()
-            raise self._way_out.trouble("wants another login (407)")
+            raise self._dialer.failed("authentication failed (407)")
         return response
 
-    def _explain(self, error: Exception, task: Task, phase: str) -> tuple[Trouble, str]:
+    def _explain(self, error: Exception, task: Task, phase: str) -> tuple[FailureKind, str]:
         if isinstance(error, HungUp):
             url = URL(task.url, encoded=True)
-            self._connections().doubt(url.raw_host or "", url.port)
+            self._connections().distrust(url.raw_host or "", url.port)
             if task.method not in _SAFE:
-                # It may have been read, and done: to send it again is the author's decision (`retries`).
-                return Trouble.PROTOCOL, "closed without an answer"
+                # It may have been processed: repeating it is the author's decision (`retries`).
+                return FailureKind.PROTOCOL, "closed without an answer"
         return explain(error, phase, self.limits)
 
     def _checks_certificate(self, url: URL) -> bool:
         host = url.raw_host or ""
-        told = self._insecure.get(host) if self._insecure and url.scheme == "https" else True
-        if told is False:
+        logged = self._insecure.get(host) if self._insecure and url.scheme == "https" else True
+        if logged is False:
             self._insecure[host] = True
-            log.warning("tls.unchecked %s: its certificate is not looked at, as the spider says", host)
+            log.warning("tls.unverified %s: certificate not verified (insecure_hosts)", host)
         return host not in self._insecure
 
     async def _vet(self, url: URL) -> None:
-        """A name that the proxy will look up itself is judged before each request."""
+        """Check a name that the proxy will resolve itself, before each request."""
         connections = self._connections()
         if isinstance(connections, ProxyConnector):
             await connections.vet(url)
 
     def _judged(self, text: str) -> tuple[str, str]:
-        """The URL as the gate wrote it: its origin, and what is asked there; `Forbidden` says why not."""
+        """Origin and request target of a URL as the gate wrote it; raises `Forbidden`."""
         if _NOT_NORMALISED.search(text):
             raise Forbidden("the URL has characters that must be encoded")
         end = text.find("/", 8)
@@ -267,10 +266,10 @@ class HttpFetcher:
         if 200 <= response.status < 300:
             kind = content_types.unwanted(response.headers.get("Content-Type", ""), self._types)
             if kind:
-                raise Cut(Trouble.TYPE, f"content type {kind!r} is not wanted")
+                raise Cut(FailureKind.TYPE, f"content type {kind!r} is not wanted")
 
     def _session(self, name: str) -> aiohttp.ClientSession:
-        """The session of that name: its own cookies, everybody's connections."""
+        """The session of that name: cookies of its own, shared connections."""
         session = self._sessions.get(name)
         if session is None:
             session = self._sessions[name] = self._new_session()
@@ -281,7 +280,7 @@ class HttpFetcher:
         return session
 
     def _retire(self, session: aiohttp.ClientSession) -> None:
-        # Not at once: a visit of its may still be on the way, but none is longer than this.
+        # Not at once: one of its visits may still be in flight, for at most this long.
         asyncio.get_running_loop().call_later(self.limits.total + 1, session.detach)
 
     def _new_session(self) -> aiohttp.ClientSession:
@@ -301,18 +300,16 @@ class HttpFetcher:
             max_headers=self.limits.header_fields,
             trace_configs=[trace()] if self._timings else None,
         )
-        # It would send a request again at once, outside of its lane's pace, also one that was answered in part.
+        # aiohttp would repeat a request at once, ignoring the lane's pace, even after a partial answer.
         session._retry_connection = False
         return session
 
     def _connections(self) -> BoundedConnector:
         if self._connector is None:
-            self._connector = connector(
-                self.limits, self._guard, slots=self._slots, tls=self._tls, way_out=self._way_out
-            )
+            self._connector = connector(self.limits, self._guard, slots=self._slots, tls=self._tls, dialer=self._dialer)
         return self._connector
 
 
 def _forwarder(proxy: Proxy | None) -> URL | None:
-    """Whom http pages are asked from instead of their own host; None: they come through a tunnel, or directly."""
+    """The proxy for plain-http requests in absolute form; None: they go through a tunnel, or directly."""
     return None if proxy is None or proxy.mode is ProxyMode.ADDRESS else URL(f"http://{proxy.public}")

@@ -1,9 +1,8 @@
-"""The guard: private addresses and odd ports are never dialled.
+"""The guard: no connections to private addresses and unusual ports.
 
-Names are vetted when they resolve: one forbidden address refuses the name whole, so nobody can mix a public and a
-private answer. What is about to be dialled is judged once more at the socket, which is also where an address
-written into the URL passes: it never sees the resolver. What was vetted is what is dialled, so a name that
-changes its mind between the two (rebinding) gains nothing.
+Names are checked when they resolve: one forbidden address refuses the whole name. Every address is checked again at the
+socket, also address literals in URLs, which do not pass the resolver. The checked address is the one that is connected
+to, so DNS rebinding has no effect.
 """
 
 import socket
@@ -23,11 +22,11 @@ from trotline.rules.addresses import (
     why_not_port,
 )
 
-HINT = "if you mean it, use --allow {place}, or --allow-private for all that is private"
+HINT = "to allow it: --allow {place}, or --allow-private for all private addresses"
 
 
 class Forbidden(Exception):
-    """Not dialled. Deliberately no OSError: those are tried again on the next address."""
+    """Connection not allowed. Not an OSError: after those the next address would be tried."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -35,16 +34,16 @@ class Forbidden(Exception):
 
 
 class Guard:
-    """Which addresses this fetcher dials."""
+    """Decides which addresses the fetcher connects to."""
 
     def __init__(self, *, allow_private: bool = False, allow: Allowed = NOTHING) -> None:
         self._allow_private = allow_private
         self._allow = allow
         self._vetted: set[str] = set()
-        """Forbidden addresses that an allowed name stands for."""
+        """Private addresses of allowed names."""
 
     def admit(self, host: str, port: int) -> None:
-        """Judge a URL's host and port before anything is resolved."""
+        """Check a URL's host and port, before it is resolved."""
         why = why_not_port(port)
         if why:
             raise Forbidden(why)
@@ -54,18 +53,18 @@ class Guard:
             raise Forbidden(f"{host} is {why}; {HINT.format(place=host)}")
 
     def admit_name(self, name: str, addresses: Collection[str]) -> None:
-        """Judge what a name resolved to: all of it, or none."""
+        """Check all addresses of a name."""
         for address in addresses:
             self._judge(name, address)
 
     def make_socket(self, addr_info: tuple[Any, ...]) -> socket.socket:
-        """A socket for what is about to be dialled."""
+        """A socket for an address, after a check of it."""
         family, kind, protocol, _, where = addr_info
         self.look(where[0], where[1])
         return socket.socket(family, kind, protocol)
 
     def look(self, address: str, port: int) -> None:
-        """The last look, at what is about to be dialled, or at what a proxy is about to be told to dial."""
+        """The last check before a connection, direct or through a proxy."""
         why = why_not_port(port)
         if why:
             raise Forbidden(why)
@@ -89,8 +88,8 @@ class Guard:
         raise Forbidden(f"{shown} is not a public address: {why}; {HINT.format(place=name)}")
 
 
-DOUBT: Seconds = 60.0
-"""For so long a place that closed an idle connection under a request is asked on new connections only."""
+DISTRUST: Seconds = 60.0
+"""How long a host that closed an idle connection under a request gets new connections only."""
 
 
 def _plain(name: str) -> str:
@@ -98,22 +97,22 @@ def _plain(name: str) -> str:
 
 
 class BoundedConnector(TCPConnector):
-    """Keeps so many idle connections at most: a broad crawl would otherwise keep thousands of sockets."""
+    """Bounds the number of idle connections: a broad crawl would otherwise keep thousands of sockets."""
 
     def __init__(self, *, most_idle: int, socket_factory: Callable[[Any], socket.socket], **options: Any) -> None:
         super().__init__(socket_factory=socket_factory, **options)
         self._most_idle = most_idle
-        self._doubted: dict[tuple[str, int | None], Seconds] = {}
-        """Host and port -> until when its idle connections are not used."""
+        self._distrusted: dict[tuple[str, int | None], Seconds] = {}
+        """Host and port -> until when idle connections are not reused."""
 
-    def doubt(self, host: str, port: int | None) -> None:
-        """An idle connection to this place was closed under a request: the others may be as old."""
+    def distrust(self, host: str, port: int | None) -> None:
+        """An idle connection to this host was closed under a request: the others may be closed, too."""
         now = self._loop.time()
-        self._doubted = {place: until for place, until in self._doubted.items() if until > now}
-        self._doubted[host, port] = now + DOUBT
+        self._distrusted = {place: until for place, until in self._distrusted.items() if until > now}
+        self._distrusted[host, port] = now + DISTRUST
 
     async def _get(self, key: Any, traces: Any) -> Any:
-        if self._doubted and self._doubted.get((key.host, key.port), 0.0) > self._loop.time():
+        if self._distrusted and self._distrusted.get((key.host, key.port), 0.0) > self._loop.time():
             for protocol, _ in self._conns.pop(key, ()):
                 protocol.close()
             return None
@@ -122,7 +121,7 @@ class BoundedConnector(TCPConnector):
     def _release(self, key: Any, protocol: Any, *, should_close: bool = False) -> None:
         super()._release(key, protocol, should_close=should_close)
         while self._too_many(key):
-            # The first key is the host that was given back longest ago.
+            # The first key is the least recently used host.
             oldest = next(iter(self._conns))
             self._conns[oldest].popleft()[0].close()
             if not self._conns[oldest]:

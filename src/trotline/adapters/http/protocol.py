@@ -1,8 +1,7 @@
-"""One connection, watched while it brings an answer.
+"""A connection that enforces limits while it receives an answer.
 
-The parser bounds single lines; what it does not bound is judged here, where the bytes arrive: a head that never ends, a
-flood of interim answers, trailers, chunks that are all framing, an answer that nobody asked for, and answers that come
-too slowly to be worth their slot. An ordinary page costs a few comparisons.
+aiohttp's parser bounds single lines. The rest is bounded here, where the bytes arrive: heads without end, many interim
+answers, trailers, chunk framing, unsolicited answers, and slow answers. An ordinary page costs a few comparisons.
 """
 
 import asyncio
@@ -18,40 +17,40 @@ from aiohttp.http_parser import HttpParser
 from aiohttp.streams import StreamReader
 
 from trotline.adapters.http.failures import Cut, HungUp
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 from trotline.model.time import Seconds
 
 INTERIM = 10
-"""Answers of the 1xx kind before the real one."""
+"""1xx answers before the final one."""
 _FRAMING = 8
-"""Bytes of chunk framing for each byte of body: a page in chunks of one byte has six."""
+"""Bytes of chunk framing per byte of body; chunks of one byte have six."""
 _NOTHING: BaseException = RuntimeError("no cause")
 
 
-class Line(ResponseHandler):
-    """A connection that cuts itself when a limit strikes; whoever reads from it gets the `Cut`."""
+class WatchedProtocol(ResponseHandler):
+    """A connection that closes itself when a limit is exceeded; its reader gets the `Cut`."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits, watch: "Watch") -> None:
         super().__init__(loop)
         self.far_end: str | None = None
-        """The target's address at the end of a proxy's tunnel; "": only the proxy knows it; None: it is the peer."""
+        """The target's address behind a proxy; "": only the proxy knows it; None: no proxy, the peer is the target."""
         self._peer = ""
         self._limits = limits
         self._watch = watch
         self._clock = loop.time
         self._params: dict[str, Any] = {}
         self._begun: list[bytes] | None = None
-        """The segments of a head that is not complete."""
+        """Segments of an incomplete head."""
         self._requests = 0
         self._touched = False
-        """The request that is under way brought a byte."""
+        """A byte of the answer to the current request was received."""
         self._asked: Seconds = 0.0
-        """When this request was made; 0: none was."""
+        """When the request was sent; 0: none was."""
         self._silent_since: Seconds = 0.0
-        """When it was made, or its last interim answer came."""
+        """When the request was sent, or the last interim answer received."""
         self._mark: tuple[Seconds, int] = (0.0, 0)
-        """A moment, and the bytes received up to it: the rate is judged from here."""
+        """A time, and the bytes received until then: the start of the rate measurement."""
         self._received = 0
         self._interim = 0
         self._answered = False
@@ -84,7 +83,7 @@ class Line(ResponseHandler):
         super().set_response_params(**params)
 
     def ask(self, request: bytes) -> None:
-        """Another request, on the terms of the one before it; `Watch` sees that it ends in time."""
+        """Send another request with the parameters of the last one; `Watch` enforces its timeouts."""
         self.set_response_params(**{**self._params, "timer": None, "skip_payload": False})
         assert self.transport is not None  # noqa: S101 - for the type checker: the connection is open
         self.transport.write(request)
@@ -92,7 +91,7 @@ class Line(ResponseHandler):
     def data_received(self, data: bytes) -> None:
         if data:
             if self._answered and (self._payload is None or self._payload.is_eof()):
-                # Nobody asked for this. Left in the connection, it would be the answer to the next question.
+                # Unsolicited: it would be taken for the answer to the next request.
                 self._hang_up()
                 return
             if not self._received:
@@ -115,15 +114,15 @@ class Line(ResponseHandler):
         code = message.code
         if 100 <= code < 200 and code != 101:
             self._interim += 1
-            # The page itself may take its time now, as it may without an interim answer.
+            # The time limits start anew for the final answer.
             self._silent_since, self._received = self._clock(), 0
             if self._interim > INTERIM:
-                self.cut(Cut(Trouble.PROTOCOL, f"more than {INTERIM} interim answers (1xx)"))
+                self.cut(Cut(FailureKind.PROTOCOL, f"more than {INTERIM} interim answers (1xx)"))
         elif self._answered:
             self._should_close = True
         elif code < 100 or message.version not in (HttpVersion11, HttpVersion10):
             version = f"HTTP/{message.version.major}.{message.version.minor}"
-            self.cut(Cut(Trouble.PROTOCOL, f"not HTTP: {version} with status {code:03d}"))
+            self.cut(Cut(FailureKind.PROTOCOL, f"not HTTP: {version} with status {code:03d}"))
         else:
             self._answered = True
             super().feed_data(data, size)
@@ -138,7 +137,7 @@ class Line(ResponseHandler):
             exc = HungUp()
         payload = self._payload
         if payload is not None and self._answered and not payload.is_eof():
-            # The parser tells only the queue of heads; whoever waits for the body would wait in vain.
+            # The parser notifies only readers of heads, not of bodies.
             set_exception(payload, exc if exc is self._cut else ClientPayloadError("broken body"), exc)
         if exc_cause is _NOTHING:
             super().set_exception(exc)
@@ -146,14 +145,14 @@ class Line(ResponseHandler):
             super().set_exception(exc, exc_cause)
 
     def cut(self, why: Cut) -> None:
-        """Stop here: nothing more is read, and whoever waits hears why."""
+        """Stop reading, close, and raise `why` in the reader."""
         if self._cut is None:
             self._cut = why
             self.set_exception(why)
             self._hang_up()
 
     def judge_rate(self, now: Seconds, late: Seconds) -> None:
-        """Called again and again. `late` is how long the loop could not turn: the site is not to blame for that."""
+        """Called periodically. `late`: how long the event loop was blocked, which does not count against the site."""
         if not self._asked or self._cut is not None or self._complete():
             return
         limits = self._limits
@@ -161,11 +160,11 @@ class Line(ResponseHandler):
         self._silent_since += late
         if now - self._asked > limits.total:
             what = "body not complete" if self._answered else "no answer"
-            self.cut(Cut(Trouble.TIMEOUT, f"{what} within {limits.total:g} s"))
+            self.cut(Cut(FailureKind.TIMEOUT, f"{what} within {limits.total:g} s"))
             return
         if not self._received:
             if now - self._silent_since > limits.first_byte:
-                self.cut(Cut(Trouble.TIMEOUT, f"no answer within {limits.first_byte:g} s"))
+                self.cut(Cut(FailureKind.TIMEOUT, f"no answer within {limits.first_byte:g} s"))
             return
         since, before = self._mark
         since = now if self._reading_paused else since + late
@@ -175,7 +174,7 @@ class Line(ResponseHandler):
             return
         if self._received - before < elapsed * limits.slowest:
             what = "body" if self._answered else "head"
-            self.cut(Cut(Trouble.TOO_SLOW, f"{what} under {limits.slowest} bytes a second for {elapsed:.2g} s"))
+            self.cut(Cut(FailureKind.TOO_SLOW, f"{what} under {limits.slowest} bytes a second for {elapsed:.2g} s"))
         self._mark = (now, self._received)
 
     def _complete(self) -> bool:
@@ -184,14 +183,16 @@ class Line(ResponseHandler):
     def _judge_size(self) -> None:
         limits = self._limits
         if not self._answered:
-            self.cut(Cut(Trouble.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes"))
+            self.cut(Cut(FailureKind.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes"))
         elif self._received > self._judge_beyond and self._payload is not None:
             body = self._payload.total_bytes
             if self._received - body > self._judge_beyond + _FRAMING * body:
-                self.cut(Cut(Trouble.TOO_LARGE, f"trailers and framing over the limit of {limits.header_bytes} bytes"))
+                self.cut(
+                    Cut(FailureKind.TOO_LARGE, f"trailers and framing over the limit of {limits.header_bytes} bytes")
+                )
 
     def _whole_before_it_broke(self, begun: bytes) -> bool:
-        """Did nonsense follow a complete answer? Then the answer counts, and the connection goes."""
+        """Did invalid data follow a complete answer? Then the answer is used, and the connection closed."""
         if self._answered:
             return False
         super().set_response_params(**self._params)
@@ -214,14 +215,14 @@ class Line(ResponseHandler):
 
 
 def _first_answer(parser: HttpParser[Any], begun: bytes) -> tuple[RawResponseMessage, StreamReader] | None:
-    """The answer at the start of `begun`, after its interim ones; head by head, as what follows may be nonsense."""
+    """The answer at the start of `begun`, after interim ones; head by head, as the data behind it may be invalid."""
     for _ in range(INTERIM + 1):
         end = begun.find(b"\r\n\r\n") + 4
         if end < 4:
             return None
         try:
             messages = parser.feed_data(begun[:end])[0]
-        except Exception:  # whatever it is, the first look has named it
+        except Exception:  # the first parse has reported it
             return None
         begun = begun[end:]
         if messages and (messages[-1][0].code == 101 or not 100 <= messages[-1][0].code < 200):
@@ -232,20 +233,20 @@ def _first_answer(parser: HttpParser[Any], begun: bytes) -> tuple[RawResponseMes
 
 
 class Watch:
-    """Looks at every line of a fetcher about once a second, while there are any."""
+    """Checks every connection of a fetcher about once a second, while there are any."""
 
     def __init__(self, limits: Limits) -> None:
         self._every = min(1.0, limits.slow_after / 4, limits.first_byte / 4, limits.total / 4)
-        self._lines: set[Line] = set()
+        self._lines: set[WatchedProtocol] = set()
         self._next: asyncio.TimerHandle | None = None
         self._due: Seconds = 0.0
 
-    def add(self, line: Line) -> None:
+    def add(self, line: WatchedProtocol) -> None:
         self._lines.add(line)
         if self._next is None:
             self._plan()
 
-    def remove(self, line: Line) -> None:
+    def remove(self, line: WatchedProtocol) -> None:
         self._lines.discard(line)
         if not self._lines and self._next is not None:
             self._next.cancel()

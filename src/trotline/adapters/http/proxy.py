@@ -1,8 +1,7 @@
-"""Going out through a proxy: a tunnel to the address that the guard has vetted.
+"""Connections through a proxy: a CONNECT tunnel to the address that the guard has checked.
 
-The proxy is told an address, not a name, for http as for https, so there is nothing left that it could look up and
-that could mean another place to it than it meant to us. Inside the tunnel Host and server name are those of the URL.
-Modes that tell a name (`ProxyMode`) are the operator's choice; the name is vetted all the same before it is told.
+The proxy gets an address, not a name, for http as for https, so it cannot resolve the name to another address. Inside
+the tunnel Host and SNI are those of the URL. With the modes that send a name (`ProxyMode`), the name is still checked.
 """
 
 import asyncio
@@ -15,11 +14,11 @@ from typing import Any
 
 from yarl import URL
 
-from trotline.adapters.http.failures import NoWay, no_name, reason
+from trotline.adapters.http.failures import TunnelFailed, not_resolved, reason
 from trotline.adapters.http.guard import BoundedConnector, Guard
-from trotline.adapters.http.protocol import Line
+from trotline.adapters.http.protocol import WatchedProtocol
 from trotline.adapters.http.resolver import GuardedResolver
-from trotline.model.answer import Trouble
+from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.time import Seconds
@@ -27,103 +26,105 @@ from trotline.model.time import Seconds
 log = logging.getLogger("trotline.proxy")
 
 KNOWN_FOR: Seconds = 30.0
-"""The proxy's own name is looked up again after this."""
+"""The proxy's own addresses are cached this long."""
 TRIES = 3
-"""Addresses of one target that are asked for: a proxy without IPv6 refuses those, and each costs a connection."""
-SAY_AGAIN: Seconds = 60.0
-"""A trouble that lasts is told so often."""
+"""Addresses of one target that are tried: a proxy without IPv6 refuses those, and each costs a connection."""
+LOG_AGAIN: Seconds = 60.0
+"""Interval at which a lasting failure is logged again."""
 
-_FOR_REACHING = 0.5
-"""Of the time to connect: what is over sooner can be told from a target that is slow behind the proxy."""
+_FOR_PROXY = 0.5
+"""Share of the connect timeout for the proxy itself: distinguishes a slow proxy from a slow target behind it."""
 _FOR_ALL = 0.95
 _LONGEST_REPLY = 16 * 1024
 _STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)(?: [^\r\n]*)?\r\n")
 _CARRIES_A_PAGE = re.compile(rb"\r\n(?:content-length: *0*[1-9]|transfer-encoding:)", re.IGNORECASE)
 _OF_THE_PROXY = {
-    401: "wants another login",
-    402: "is not paid",
-    407: "wants another login",
-    429: "has had enough of us",
+    401: "authentication failed",
+    402: "payment required",
+    407: "authentication failed",
+    429: "rate limit reached",
 }
-"""Statuses that say nothing about the target."""
+"""Statuses of the proxy itself, not of the target."""
 
 AddrInfo = tuple[Any, Any, Any, str, tuple[Any, ...]]
 
 
-class WayOut:
+class ProxyDialer:
     """Connections through one proxy."""
 
     def __init__(self, proxy: Proxy, limits: Limits) -> None:
         self.proxy = proxy
         self.login = {"Proxy-Authorization": f"Basic {proxy.credentials}"} if proxy.credentials else {}
-        """The header that says who we are. It goes to the proxy alone."""
+        """Sent to the proxy only."""
         self._limits = limits
-        # The operator's own: it may be anywhere.
+        # The operator chose the proxy: its address may be private.
         open_guard = Guard(allow_private=True)
-        self._names = GuardedResolver(open_guard, at_once=4, within=limits.connect * _FOR_REACHING)
+        self._names = GuardedResolver(open_guard, at_once=4, within=limits.connect * _FOR_PROXY)
         self._found: tuple[Seconds, list[tuple[int, str]]] = (0.0, [])
-        """Until when the proxy's addresses are believed, and these."""
-        self._said: tuple[str, Seconds] = ("", 0.0)
+        """Expiry and addresses of the proxy."""
+        self._logged: tuple[str, Seconds] = ("", 0.0)
 
     async def tunnel(self, host: str, infos: Sequence[AddrInfo]) -> tuple[socket.socket, str]:
-        """A socket whose far end is one of these vetted addresses of `host`, and that address; `NoWay` says why not."""
+        """A tunnel to one of these checked addresses of `host`, and that address; raises `TunnelFailed`."""
         try:
             async with asyncio.timeout(self._limits.connect * _FOR_ALL):
                 return await self._tunnel(host, infos)
         except TimeoutError:
             within = f"within {self._limits.connect * _FOR_ALL:.2g} s"
-            raise NoWay(Trouble.TIMEOUT, f"proxy {self.proxy.public} did not reach {host} {within}") from None
+            raise TunnelFailed(
+                FailureKind.TIMEOUT, f"proxy {self.proxy.public} did not reach {host} {within}"
+            ) from None
 
     async def _tunnel(self, host: str, infos: Sequence[AddrInfo]) -> tuple[socket.socket, str]:
-        refused: NoWay | None = None
-        # IPv4 first: nearly every proxy has it.
+        refused: TunnelFailed | None = None
+        # IPv4 first: nearly every proxy supports it.
         for *_, where in sorted(infos, key=lambda info: info[0] != socket.AF_INET)[:TRIES]:
             address, port = str(where[0]), int(where[1])
-            told = host if self.proxy.mode is ProxyMode.NAME else address
+            target = host if self.proxy.mode is ProxyMode.NAME else address
             sock = await self.reach()
             try:
-                await self._connect(sock, _authority(told, port), host)
-            except NoWay as error:
+                await self._connect(sock, _authority(target, port), host)
+            except TunnelFailed as error:
                 sock.close()
-                if error.trouble is Trouble.PROXY or told == host:
+                if error.trouble is FailureKind.PROXY or target == host:
                     raise
                 refused = error
             except BaseException:
                 sock.close()
                 raise
             else:
-                return sock, address if told == address else ""
+                return sock, address if target == address else ""
         assert refused is not None  # noqa: S101 - a name has at least one address
         raise refused
 
     async def reach(self) -> socket.socket:
-        """A socket to the proxy itself; `NoWay` says why not."""
+        """A socket to the proxy itself; raises `TunnelFailed`."""
         last = "it has no address"
         try:
-            async with asyncio.timeout(self._limits.connect * _FOR_REACHING):
+            async with asyncio.timeout(self._limits.connect * _FOR_PROXY):
                 for family, address in await self._addresses():
                     try:
                         return await _dial(family, address, self.proxy.port)
                     except OSError as error:
                         last = reason(error)
         except TimeoutError:
-            last = f"no connection within {self._limits.connect * _FOR_REACHING:.2g} s"
+            last = f"no connection within {self._limits.connect * _FOR_PROXY:.2g} s"
         except socket.gaierror as error:
             last = f"its name does not resolve ({reason(error)})"
-        raise self.trouble(f"cannot be reached: {last}")
+        raise self.failed(f"unreachable: {last}")
 
-    def trouble(self, what: str) -> NoWay:
-        """Trouble of the proxy itself: told to the operator, and to no lane."""
-        why = f"proxy {self.proxy.public} {what}"
-        said, again = self._said
+    def failed(self, what: str) -> TunnelFailed:
+        """A failure of the proxy itself: logged for the operator, and not counted against the lane."""
+        why = f"proxy {self.proxy.public}: {what}"
+        logged, until = self._logged
         now = asyncio.get_running_loop().time()
-        if said != why or now >= again:
-            self._said = (why, now + SAY_AGAIN)
-            log.warning("proxy.trouble %s; pages wait for it", why)
-        return NoWay(Trouble.PROXY, why)
+        if logged != why or now >= until:
+            self._logged = (why, now + LOG_AGAIN)
+            log.warning("proxy.failed %s; pages wait for it", why)
+        return TunnelFailed(FailureKind.PROXY, why)
 
     async def _connect(self, sock: socket.socket, target: str, host: str) -> None:
-        """Ask the proxy for a tunnel, and hear what it says."""
+        """Send CONNECT, and check the proxy's reply."""
         lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
         lines += [f"{name}: {value}" for name, value in self.login.items()]
         loop = asyncio.get_running_loop()
@@ -133,32 +134,34 @@ class WayOut:
             while b"\r\n\r\n" not in reply:
                 more = await loop.sock_recv(sock, 4096)
                 if not more or len(reply) > _LONGEST_REPLY:
-                    raise self.trouble("closed the connection" if not more else "answers without end")
+                    raise self.failed("closed the connection" if not more else "reply head too long")
                 reply += more
         except OSError as error:
-            raise self.trouble(f"closed the connection: {reason(error)}") from error
+            raise self.failed(f"closed the connection: {reason(error)}") from error
         self._judge(reply, target, host)
 
     def _judge(self, reply: bytes, target: str, host: str) -> None:
         match = _STATUS.match(reply)
         if match is None:
-            raise self.trouble("does not speak HTTP")
+            raise self.failed("reply is not HTTP")
         status = int(match[1])
         if 200 <= status < 300:
             head, _, beyond = reply.partition(b"\r\n\r\n")
             if beyond or _CARRIES_A_PAGE.search(head):
-                # A captive portal, or a server that takes everything for a page. Read on, its page would be the site's.
-                raise self.trouble("answers with a page of its own instead of a tunnel")
+                # A captive portal, for example: its page would be taken for the site's.
+                raise self.failed("sent a page of its own instead of opening a tunnel")
             return
         if status in _OF_THE_PROXY:
-            raise self.trouble(f"{_OF_THE_PROXY[status]} ({status})")
-        for_whom = host if target.startswith(host) else f"{host} ({target})"
+            raise self.failed(f"{_OF_THE_PROXY[status]} ({status})")
+        shown = host if target.startswith(host) else f"{host} ({target})"
         if status >= 500:
-            raise NoWay(Trouble.CONNECT, f"proxy {self.proxy.public} could not reach {for_whom}: {status}")
+            raise TunnelFailed(FailureKind.CONNECT, f"proxy {self.proxy.public} could not reach {shown}: {status}")
         hint = (
             "" if self.proxy.mode is ProxyMode.NAME else "; does it want names, or no tunnels to port 80? --proxy-mode"
         )
-        raise NoWay(Trouble.PROXY_REFUSED, f"proxy {self.proxy.public} refused the way to {for_whom}: {status}{hint}")
+        raise TunnelFailed(
+            FailureKind.PROXY_REFUSED, f"proxy {self.proxy.public} refused to connect to {shown}: {status}{hint}"
+        )
 
     async def _addresses(self) -> list[tuple[int, str]]:
         if _is_address(self.proxy.host):
@@ -172,7 +175,7 @@ class WayOut:
         except OSError:
             if not known:
                 raise
-            # A name server that is away for a moment: the proxy is most likely where it was.
+            # DNS is unavailable for a moment: use the expired addresses.
             return known
         addresses = [(int(one["family"]), one["host"]) for one in found]
         self._found = (now + KNOWN_FOR, addresses)
@@ -180,42 +183,44 @@ class WayOut:
 
 
 class ProxyConnector(BoundedConnector):
-    """Dials nobody but the proxy. Names are resolved and vetted here as without one."""
+    """Connects to the proxy only. Target names are resolved and checked here as without one."""
 
-    def __init__(self, way_out: WayOut, guard: Guard, **options: Any) -> None:
+    def __init__(self, dialer: ProxyDialer, guard: Guard, **options: Any) -> None:
         super().__init__(socket_factory=guard.make_socket, **options)
-        self._way_out = way_out
+        self._dialer = dialer
         self._guard = guard
 
     async def vet(self, url: URL) -> None:
-        """Judge a target that the proxy will be told by name: before every request, for the proxy looks it up anew."""
+        """Check a target that the proxy gets by name: before every request, as the proxy resolves it each time."""
         host, port = url.raw_host or "", url.port or 0
         try:
             found = await self._resolve_host(host, port)
         except OSError as error:
-            raise NoWay(*no_name(host, error)) from error
+            raise TunnelFailed(*not_resolved(host, error)) from error
         for one in found:
             self._guard.look(one["host"], port)
 
     async def _wrap_create_connection(self, *args: Any, addr_infos: Any, req: Any, **options: Any) -> Any:
         for *_, where in addr_infos:
-            # An address written into the URL has not seen the resolver: this is where it is judged.
+            # An address literal in the URL does not pass the resolver: it is checked here.
             self._guard.look(str(where[0]), int(where[1]))
-        sock, far_end = await self._way_out.tunnel(str(req.url.raw_host), addr_infos)
-        return await self._speak(sock, far_end, self._wrap_existing_connection(*args, req=req, sock=sock, **options))
+        sock, far_end = await self._dialer.tunnel(str(req.url.raw_host), addr_infos)
+        return await self._connected(
+            sock, far_end, self._wrap_existing_connection(*args, req=req, sock=sock, **options)
+        )
 
     async def _create_proxy_connection(self, *_: Any) -> Any:
-        """For pages that are forwarded: a plain connection to the proxy."""
-        sock = await self._way_out.reach()
-        return await self._speak(sock, "", self._loop.create_connection(self._factory, sock=sock))
+        """For plain-http requests in absolute form: a connection to the proxy."""
+        sock = await self._dialer.reach()
+        return await self._connected(sock, "", self._loop.create_connection(self._factory, sock=sock))
 
-    async def _speak(self, sock: socket.socket, far_end: str, speaking: Awaitable[Any]) -> Any:
+    async def _connected(self, sock: socket.socket, far_end: str, connecting: Awaitable[Any]) -> Any:
         try:
-            transport, protocol = await speaking
+            transport, protocol = await connecting
         except BaseException:
             sock.close()
             raise
-        if isinstance(protocol, Line):
+        if isinstance(protocol, WatchedProtocol):
             protocol.far_end = far_end
         return transport, protocol
 

@@ -1,4 +1,4 @@
-"""What a request is sent with, checked: headers that stay on their line, places that may be private."""
+"""Checks before a request: headers, allowed hosts, origin."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -14,7 +14,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 def places(allow: Collection[str]) -> Allowed:
-    """Hosts and networks as the settings name them; SettingsError says which is none."""
+    """Hosts and networks of the settings; SettingsError names an invalid one."""
     try:
         return allowed(allow)
     except ValueError as error:
@@ -22,15 +22,15 @@ def places(allow: Collection[str]) -> Allowed:
 
 
 def checked(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers, if none of them can break out of its line."""
+    """The headers; raises Forbidden for one that could inject another."""
     for name, value in headers.items():
         if not _TOKEN.fullmatch(name) or _BREAKS_A_HEADER.search(value):
-            raise Forbidden(f"header {name!r} has a line break or half a character in it, or is no header name")
+            raise Forbidden(f"header {name!r} has a line break or a lone surrogate, or is not a valid header name")
     return headers
 
 
 def why_not_origin(url: URL, guard: Guard) -> str:
-    """Why nothing is asked from there; empty when it may be."""
+    """Why the origin is refused; empty if it is allowed."""
     if url.scheme not in ("http", "https"):
         return f"scheme {url.scheme or 'nothing'!r} is not http or https"
     if url.raw_user is not None or url.raw_password is not None:

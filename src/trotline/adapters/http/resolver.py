@@ -1,4 +1,4 @@
-"""Names become addresses here: looked up by the system, judged by the guard, within a time of their own."""
+"""DNS: the system's resolver with a timeout, and a check of the results by the guard."""
 
 import asyncio
 import socket
@@ -14,24 +14,23 @@ from trotline.model.time import Seconds
 
 NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})
 GONE_FOR: Seconds = 30.0
-"""A name that does not exist is not asked for again so soon: a page can have thousands of links to it."""
+"""How long it is cached that a name does not exist: a page can have thousands of links to it."""
 _MOST_GONE = 10_000
 MOST_THREADS = 256
 MOST_ADDRESSES = 16
-"""All that a name has are judged, so many are dialled: a thousand dead ones would use up the time to connect."""
+"""All addresses of a name are checked, so many are tried: a thousand dead ones would exceed the connect timeout."""
 
 
 _STACK = 1024 * 1024
-"""A thread's usual 8 MiB count as memory in use, and a worker's memory has a cap."""
+"""A thread's default of 8 MiB counts towards the worker's memory limit."""
 
 
 class GuardedResolver(AbstractResolver):
     """The system's resolver, one thread per lookup.
 
-    Threads of our own, so that dead name servers do not fill the loop's shared ones; and daemons, so that a lookup
-    that hangs does not keep a stopping worker alive. A lookup that is given up keeps its thread until the system
-    gives up too, so there are `at_once` threads at most, as many as there are slots: with fewer, names
-    whose servers are slow would make all others wait.
+    Not the loop's shared threads, which dead name servers would fill; daemons, so that a hanging lookup does not keep a
+    stopping worker alive. A lookup that timed out keeps its thread until the system gives up, too. At most `at_once`
+    threads, as many as slots: with fewer, names with slow servers would delay all others.
     """
 
     def __init__(self, guard: Guard, *, at_once: int, within: Seconds) -> None:
@@ -39,19 +38,21 @@ class GuardedResolver(AbstractResolver):
         self._room = asyncio.Semaphore(min(at_once, MOST_THREADS))
         self._within = within
         self._gone: dict[str, Seconds] = {}
-        """Names that do not exist, and until when that is believed."""
+        """Negative cache: name -> expiry."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         now = asyncio.get_running_loop().time()
         if self._gone.get(host, now) > now:
-            raise socket.gaierror(socket.EAI_NONAME, "it did not exist a moment ago")
+            raise socket.gaierror(socket.EAI_NONAME, "not found (cached)")
         try:
             infos = await self._infos(host, port, family)
         except socket.gaierror as error:
             if error.errno in NO_SUCH_NAME:
-                self._bury(host, now)
+                if len(self._gone) >= _MOST_GONE:
+                    self._gone.clear()
+                self._gone[host] = now + GONE_FOR
             raise
         self._guard.admit_name(host, [str(where[0]) for *_, where in infos])
         return [
@@ -72,24 +73,19 @@ class GuardedResolver(AbstractResolver):
                 await self._room.acquire()
                 return await _in_a_thread(lambda: _look_up(host, port, family), self._room.release)
         except TimeoutError:
-            # Sooner than the time to connect ends, so that the failure is called what it is.
+            # Before the connect timeout, so that the failure is reported as one of DNS.
             raise socket.gaierror(socket.EAI_AGAIN, f"no answer within {self._within:g} s") from None
-
-    def _bury(self, host: str, now: Seconds) -> None:
-        if len(self._gone) >= _MOST_GONE:
-            self._gone.clear()
-        self._gone[host] = now + GONE_FOR
 
     async def close(self) -> None:
         """Nothing is held."""
 
 
 async def _in_a_thread(work: Callable[[], list[Any]], ended: Callable[[], None]) -> list[Any]:
-    """What `work` gives. `ended` is called when its thread ends, which may be long after we were cancelled."""
+    """The result of `work`. `ended` is called when its thread ends, possibly long after we were cancelled."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[list[Any]] = loop.create_future()
 
-    def tell(result: list[Any] | None, error: Exception | None) -> None:
+    def deliver(result: list[Any] | None, error: Exception | None) -> None:
         ended()
         if done.done():
             return
@@ -99,21 +95,21 @@ async def _in_a_thread(work: Callable[[], list[Any]], ended: Callable[[], None])
             done.set_result(result or [])
 
     def run() -> None:
-        result, trouble = None, None
+        result, failure = None, None
         try:
             result = work()
         except OSError as error:
-            trouble = error
-        # A loop that was closed while the lookup hung has nobody left to tell.
+            failure = error
+        # The loop may have been closed meanwhile.
         with suppress(RuntimeError):
-            loop.call_soon_threadsafe(tell, result, trouble)
+            loop.call_soon_threadsafe(deliver, result, failure)
 
     usual = threading.stack_size(_STACK)
     try:
         threading.Thread(target=run, name="trotline-dns", daemon=True).start()
     except RuntimeError as error:
         ended()
-        raise socket.gaierror(socket.EAI_MEMORY, "no thread is left to look it up") from error
+        raise socket.gaierror(socket.EAI_MEMORY, "cannot start a thread for the lookup") from error
     finally:
         threading.stack_size(usual)
     return await done

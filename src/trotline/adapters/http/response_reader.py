@@ -11,14 +11,14 @@ from aiohttp import hdrs
 from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, room_for, undo
 from trotline.adapters.http.failures import Cut
 from trotline.adapters.http.fast_path import Reply
-from trotline.model.answer import CUT_SHORT, Trouble
+from trotline.model.answer import CUT_SHORT, FailureKind
 from trotline.model.limits import MIB, Limits
 
 REDIRECT_BODY = 64 * 1024
-"""Nobody reads the body of a redirect. This much is read over, so that the connection can be used again."""
+"""A redirect's body is discarded up to this size, so that the connection can be reused."""
 
 _LARGE = 256 * 1024
-"""Bodies beyond this are decompressed in a thread: tens of MiB would hold up every other visit."""
+"""Larger bodies are decompressed in a thread: tens of MiB would block every other visit."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _NOTES = 5
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
@@ -29,17 +29,17 @@ Response = aiohttp.ClientResponse | Reply
 
 
 def head(response: Response, limits: Limits) -> tuple[Pairs, tuple[str, ...]]:
-    """The headers, names in lower case, and what was odd; `Cut` when all of them together are too much."""
+    """The headers, names in lower case, and notes; `Cut` if their total size is over the limit."""
     pairs = tuple([(_lower(name), value) for name, value in response.headers.items()])
     size = sum([len(name) + len(value) for name, value in pairs])
     if size > limits.header_bytes:
-        raise Cut(Trouble.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes")
+        raise Cut(FailureKind.TOO_LARGE, f"head over the limit of {limits.header_bytes} bytes")
     values = "".join([value for _, value in pairs])
     return (pairs, ()) if values.isascii() and values.isprintable() else _cleaned(pairs)
 
 
 def _cleaned(found: Pairs) -> tuple[Pairs, tuple[str, ...]]:
-    """Odd bytes become text; a header with control characters in it is dropped, so that no log ever shows them."""
+    """Non-ASCII bytes become text; headers with control characters are dropped, so that no log ever shows them."""
     pairs = tuple((name, _text(value.replace("\t", " "))) for name, value in found)
     kept = tuple(pair for pair in pairs if not _CONTROL.search(pair[1]))
     notes = tuple(f"header {name} dropped: control characters" for name, value in pairs if _CONTROL.search(value))
@@ -49,10 +49,10 @@ def _cleaned(found: Pairs) -> tuple[Pairs, tuple[str, ...]]:
 async def body(
     response: Response, limits: Limits, cut_at: int | None, turn: asyncio.Lock
 ) -> tuple[bytes, int, tuple[str, ...]]:
-    """The body, the bytes it had on the wire, and what was odd.
+    """The body, its size on the wire, and notes.
 
-    With `cut_at` a longer body is cut there; without it, a body over the limits is a `Cut`. Large bodies are undone
-    one at a time, in `turn`: a worker with many slots must not hold as many bombs.
+    With `cut_at` a longer body is truncated there; without it, a body over the limits is a `Cut`. Large bodies are
+    decompressed one at a time, in `turn`: a worker with many slots must not hold as many bombs.
     """
     if response.status in _REDIRECTS and hdrs.LOCATION in response.headers:
         wire = await _wire(response, limits, REDIRECT_BODY, cut=True)
@@ -73,14 +73,14 @@ async def body(
     except OverLimit as error:
         start = error.start(room if cut_at else 0)
         if cut_at is None:
-            # Without its frames: they hold the decoder and all that came out of it.
-            raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(room, limits)) from error.with_traceback(None)
+            # Without its frames: they reference the decoder and its output.
+            raise Cut(FailureKind.TOO_LARGE, error.why or _named_limit(room, limits)) from error.with_traceback(None)
         return start, len(wire), (f"{CUT_SHORT} at {room} bytes",)
     return plain, len(wire), notes + odd
 
 
 async def _undo_small(wire: bytes, chain: list[str], room: int, turn: asyncio.Lock) -> tuple[bytes, tuple[str, ...]]:
-    """Here and now; but what may become large waits until the one in the thread is done."""
+    """In the event loop; but output that may be large waits for the thread's turn."""
     if room > MIB and turn.locked():
         async with turn:
             return undo(wire, chain, room)
@@ -96,27 +96,27 @@ async def _undo_large(
         try:
             raise undone
         finally:
-            # An exception that its own frame still names is a circle, and keeps the bomb until it is collected.
+            # The exception and its frame would be a reference cycle, and keep the bomb until it is collected.
             del undone
     return undone
 
 
 async def _look(chain: list[str], limits: Limits, turn: asyncio.Lock, start: bytes) -> None:
-    """`Cut` when the start of a large body is already too much: the rest of a bomb need not come."""
+    """`Cut` if the start of a large body is already over the limit: the rest is not downloaded."""
     try:
         await _undo_large(start, chain, limits.decoded_body, turn, keep=False)
     except OverLimit as error:
         error.start(0)
-        raise Cut(Trouble.TOO_LARGE, error.why or _named_limit(limits.decoded_body, limits)) from error
+        raise Cut(FailureKind.TOO_LARGE, error.why or _named_limit(limits.decoded_body, limits)) from error
     except BadEncoding:
-        # Judged when the body is whole: then it is known whether it is plain.
+        # Handled when the body is complete: it may be uncompressed.
         return
 
 
 def _undo_quietly(
     wire: bytes, chain: list[str], room: int, keep: bool
 ) -> tuple[bytes, tuple[str, ...]] | OverLimit | BadEncoding:
-    """In a thread exceptions are returned, not raised: the thread's future would make a circle with them as well."""
+    """Returns exceptions: raised in a thread, they would be part of a reference cycle with its future."""
     try:
         return undo(wire, chain, room, keep=keep)
     except (OverLimit, BadEncoding) as error:
@@ -131,13 +131,13 @@ async def _wire(
     cut: bool,
     look: Callable[[bytes], Awaitable[None]] | None = None,
 ) -> bytes:
-    """The bytes as they travel; a little more than `most` when there is more and a cut was asked for.
+    """The bytes on the wire; a little more than `most` if there are more and `cut` is set.
 
-    `look` is shown the start of a large body.
+    `look` gets the start of a large body.
     """
     length = response.headers.get(hdrs.CONTENT_LENGTH)
     if length is not None and not cut and response.method != hdrs.METH_HEAD and int(length) > most:
-        raise Cut(Trouble.TOO_LARGE, f"body over {_size(most)} (announced)")
+        raise Cut(FailureKind.TOO_LARGE, f"body over {_size(most)} (announced)")
     content = response.content
     chunk = await content.readany()
     size = len(chunk)
@@ -148,7 +148,7 @@ async def _wire(
         chunks.append(chunk)
         if size > most:
             if not cut:
-                raise Cut(Trouble.TOO_LARGE, f"body over {_size(most)}")
+                raise Cut(FailureKind.TOO_LARGE, f"body over {_size(most)}")
             response.close()
             break
         if look is not None and size > _LARGE:
@@ -175,7 +175,7 @@ def _lower(name: str) -> str:
 
 
 def _text(value: str) -> str:
-    """A header value of odd bytes, as UTF-8 if it is that, else as Latin-1; never half a character."""
+    """A header value as UTF-8 if it is valid, else as Latin-1."""
     raw = value.encode("utf-8", "surrogateescape")
     try:
         return raw.decode("utf-8")

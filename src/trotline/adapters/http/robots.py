@@ -1,7 +1,7 @@
-"""robots.txt, obeyed: read once per origin and day, by whoever asks first.
+"""robots.txt: fetched once per origin and day.
 
-With a cache, once for a whole fleet: what the site said (status and text) is shared, and each process parses it.
-What may be our own trouble (no answer, no such name, the proxy) is not: other workers may have more luck.
+With a shared cache, once for a whole fleet: the site's reply (status and text) is shared, and each process parses it.
+Failures that may be local (no answer, no such name, the proxy) are not shared: other workers may succeed.
 """
 
 import asyncio
@@ -30,39 +30,39 @@ FIRST_WAIT: Seconds = 60.0
 LONGEST_WAIT: Seconds = 3600.0
 HOPS = 5
 ORIGINS = 10_000
-"""Origins remembered; the one learnt first is forgotten first."""
+"""Cached origins; the oldest entry is evicted first."""
 MOST_TEXT = 16 * 1024 * 1024
-"""Bytes of all the files whose rules are remembered."""
+"""Total bytes of the cached files."""
 WAIT_FOR_OTHERS: Seconds = 30.0
-"""Whoever fetches it for all may have died."""
+"""Limit: the worker that fetches it for all may have died."""
 
 _DISALLOWED = Permission(False, why="robots.txt")
 
 
-class _Word(msgspec.Struct):
-    """What one origin's robots.txt says, until when."""
+class _CachedRules(msgspec.Struct):
+    """The rules of one origin's robots.txt, valid until `until`."""
 
     until: Seconds
     allowed: Permission = Permission(True)
-    rules: Protego | None = None
+    parser: Protego | None = None
     """None: nothing is disallowed."""
     prefilter: Prefilter | None = None
     unreadable: str = ""
     """Why it could not be read: everything is disallowed until it can."""
     throttled: bool = False
-    """The site asks for quiet until then."""
+    """The site rate limits us until then."""
     failures: int = 0
     size: int = 0
-    """Bytes of the file that the rules were made of."""
+    """Bytes of the file."""
 
 
-class _Told(msgspec.Struct, array_like=True):
-    """What a site said, as workers tell each other: a version, then msgpack, then deflated."""
+class _SiteReply(msgspec.Struct, array_like=True):
+    """A site's reply as workers share it: a version byte, then deflated msgpack."""
 
     status: int
     body: bytes
     rest: Seconds | None = None
-    """How long it asks us to be quiet, if it does."""
+    """Retry-After, if the site is rate limiting."""
 
 
 _VERSION = b"\x01"
@@ -85,166 +85,162 @@ class RobotsTxt:
         self._agent = agent
         self._limits = limits
         self._now = clock.now if clock else time.monotonic
-        self._words: dict[str, _Word] = {}
+        self._cached: dict[str, _CachedRules] = {}
         self._text = 0
-        """Bytes of the files behind the words."""
-        self._asking: dict[str, asyncio.Task[_Word]] = {}
+        """Bytes of the cached files."""
+        self._asking: dict[str, asyncio.Task[_CachedRules]] = {}
 
     async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
         origin = _origin(url)
         now = self._now()
-        word = self._words.get(origin)
-        if word is None or word.until <= now:
-            word = await self._learn(origin, marked)
-        if word.unreadable:
-            wait = max(1.0, word.until - self._now())
-            why = f"robots.txt: {word.unreadable}"
-            return Permission(False, ask_again=wait, why=why, throttled=word.throttled)
-        if word.rules is None:
-            return word.allowed
+        rules = self._cached.get(origin)
+        if rules is None or rules.until <= now:
+            rules = await self._learn(origin, marked)
+        if rules.unreadable:
+            wait = max(1.0, rules.until - self._now())
+            why = f"robots.txt: {rules.unreadable}"
+            return Permission(False, ask_again=wait, why=why, throttled=rules.throttled)
+        if rules.parser is None:
+            return rules.allowed
         path = url[len(origin) :] or "/"
-        if word.prefilter is not None and word.prefilter.surely_allowed(path):
-            return word.allowed
+        if rules.prefilter is not None and rules.prefilter.surely_allowed(path):
+            return rules.allowed
         with marked:
-            allowed = word.rules.can_fetch(url, self._agent)
+            allowed = rules.parser.can_fetch(url, self._agent)
         if allowed:
-            return word.allowed
-        return msgspec.structs.replace(_DISALLOWED, delay=word.allowed.delay)
+            return rules.allowed
+        return msgspec.structs.replace(_DISALLOWED, delay=rules.allowed.delay)
 
-    async def _learn(self, origin: str, marked: Marked) -> _Word:
-        """Read it, or wait for whoever is reading it already."""
+    async def _learn(self, origin: str, marked: Marked) -> _CachedRules:
+        """Fetch it, or wait for a fetch that is running already."""
         asking = self._asking.get(origin)
         if asking is None:
             asking = self._asking[origin] = asyncio.create_task(self._read(origin, marked))
             asking.add_done_callback(lambda _: self._asking.pop(origin, None))
-        # Shielded: one caller that is cancelled must not take the answer from the others.
+        # Shielded: a cancelled caller must not cancel the fetch for the others.
         return await asyncio.shield(asking)
 
-    async def _read(self, origin: str, marked: Marked) -> _Word:
-        told = await self._heard(self._cache, origin) if self._cache is not None else None
-        word = await self._ask_the_site(origin, marked) if told is None else self._repeated(origin, *told, marked)
+    async def _read(self, origin: str, marked: Marked) -> _CachedRules:
+        rules = await self._from_cache(self._cache, origin, marked) if self._cache is not None else None
+        rules = rules or await self._from_site(origin, marked)
         self._forget(origin)
-        while self._words and (len(self._words) >= ORIGINS or self._text + word.size > MOST_TEXT):
-            self._forget(next(iter(self._words)))
-        self._words[origin] = word
-        self._text += word.size
-        return word
+        while self._cached and (len(self._cached) >= ORIGINS or self._text + rules.size > MOST_TEXT):
+            self._forget(next(iter(self._cached)))
+        self._cached[origin] = rules
+        self._text += rules.size
+        return rules
 
     def _forget(self, origin: str) -> None:
-        word = self._words.pop(origin, None)
-        self._text -= word.size if word else 0
+        rules = self._cached.pop(origin, None)
+        self._text -= rules.size if rules else 0
 
-    async def _heard(self, cache: SharedCache, origin: str) -> tuple[_Told, Seconds] | None:
-        """What another worker was told, and for how long it holds; None if we have to ask the site ourselves."""
+    async def _from_cache(self, cache: SharedCache, origin: str, marked: Marked) -> _CachedRules | None:
+        """From another worker's fetch; None if this worker has to fetch."""
         kept = await cache.find(origin, WAIT_FOR_OTHERS)
-        told = _unpacked(kept.value) if kept is not None else None
-        return None if kept is None or told is None else (told, kept.left)
+        reply = _unpacked(kept.value) if kept is not None else None
+        if kept is None or reply is None:
+            return None
+        return msgspec.structs.replace(self._interpret(origin, reply, marked), until=self._now() + kept.left)
 
-    def _repeated(self, origin: str, told: _Told, left: Seconds, marked: Marked) -> _Word:
-        word = self._understand(origin, told, marked)
-        return msgspec.structs.replace(word, until=self._now() + left)
-
-    async def _ask_the_site(self, origin: str, marked: Marked) -> _Word:
+    async def _from_site(self, origin: str, marked: Marked) -> _CachedRules:
         shared = False
         try:
             answer = await self._fetch(origin)
             if isinstance(answer, Failure):
                 return self._no_answer(origin, answer)
-            told = self._told(answer)
-            word = self._understand(origin, told, marked)
+            reply = self._reply(answer)
+            rules = self._interpret(origin, reply, marked)
             if self._cache is not None:
-                await self._cache.put(origin, _packed(told), max(1.0, word.until - self._now()))
+                await self._cache.put(origin, _packed(reply), max(1.0, rules.until - self._now()))
                 shared = True
-            return word
+            return rules
         finally:
             if self._cache is not None and not shared:
                 await self._cache.leave(origin)
 
     async def _fetch(self, origin: str) -> Answer | Failure | None:
-        """The last answer after redirects; None when they lead nowhere."""
+        """The last answer after redirects; None if there are too many, or one is refused."""
         task = Task(url=f"{origin}/robots.txt", route="robots.txt")
         limits = msgspec.structs.replace(self._limits, redirects=HOPS)
         while True:
             answer = await self._fetcher.fetch_start(task, self._limits.robots)
             verdict = judge(task, answer, limits=limits, now=0.0)
             if verdict.kind is Kind.REFUSED:
-                # Too many hops, or a hop to where we do not go. If it was the origin itself that is refused,
-                # its pages will say so with the right reason.
+                # If the origin itself is refused, its pages report the reason.
                 return None
             if verdict.kind is not Kind.MOVED:
                 return answer
             task = msgspec.structs.replace(task, url=verdict.location, hops=task.hops + 1)
 
-    def _told(self, answer: Answer | None) -> _Told:
+    def _reply(self, answer: Answer | None) -> _SiteReply:
         if answer is None:
-            # Redirects that lead nowhere are as good as no file.
-            return _Told(404, b"")
+            return _SiteReply(404, b"")
         if answer.status < 400:
-            return _Told(answer.status, answer.body if 200 <= answer.status < 300 else b"")
+            return _SiteReply(answer.status, answer.body if 200 <= answer.status < 300 else b"")
         # By the wall clock: a Retry-After may be a date.
         verdict = judge(Task(url=answer.url, route=""), answer, limits=self._limits, now=time.time())
         rest = verdict.retry_after if verdict.kind is Kind.THROTTLED else None
-        return _Told(answer.status, b"", rest)
+        return _SiteReply(answer.status, b"", rest)
 
-    def _no_answer(self, origin: str, failure: Failure) -> _Word:
+    def _no_answer(self, origin: str, failure: Failure) -> _CachedRules:
         now = self._now()
         verdict = judge(Task(url=origin, route=""), failure, limits=self._limits, now=0.0)
         if verdict.free:
-            # The proxy is away, or an idle connection was closed: the site is asked again as soon as it may be back.
-            return _Word(
+            # The proxy is unreachable, or an idle connection was closed: retried soon.
+            return _CachedRules(
                 now + (FIRST_WAIT if verdict.retry_after is None else verdict.retry_after), unreadable=failure.why
             )
-        # A host that does not exist, has a bad certificate, or that our proxy does not go to, has no rules: the
-        # page's own visit tells why.
-        tells = verdict.final or verdict.of_proxy
-        return _Word(now + FIRST_WAIT) if tells else self._unreadable(origin, failure.why, now)
+        if verdict.final or verdict.of_proxy:
+            # No such host, a bad certificate, or refused by the proxy: no rules, and the page's own visit reports why.
+            return _CachedRules(now + FIRST_WAIT)
+        return self._unreadable(origin, failure.why, now)
 
-    def _understand(self, origin: str, told: _Told, marked: Marked) -> _Word:
+    def _interpret(self, origin: str, reply: _SiteReply, marked: Marked) -> _CachedRules:
         now = self._now()
-        if told.rest is not None:
-            return _Word(now + told.rest, unreadable=str(told.status), throttled=True)
-        if told.status == 429 or told.status >= 500:
-            word = self._unreadable(origin, str(told.status), now)
-            return msgspec.structs.replace(word, throttled=told.status == 429)
-        if not 200 <= told.status < 300:
-            return _Word(now + GOOD_FOR)
+        if reply.rest is not None:
+            return _CachedRules(now + reply.rest, unreadable=str(reply.status), throttled=True)
+        if reply.status == 429 or reply.status >= 500:
+            rules = self._unreadable(origin, str(reply.status), now)
+            return msgspec.structs.replace(rules, throttled=reply.status == 429)
+        if not 200 <= reply.status < 300:
+            return _CachedRules(now + GOOD_FOR)
         with marked:
-            return self._parse(origin, told.body, now)
+            return self._parse(origin, reply.body, now)
 
-    def _unreadable(self, origin: str, why: str, now: Seconds) -> _Word:
-        before = self._words.get(origin)
+    def _unreadable(self, origin: str, why: str, now: Seconds) -> _CachedRules:
+        before = self._cached.get(origin)
         failures = before.failures + 1 if before else 1
         wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 10))
-        return _Word(now + wait, unreadable=why, failures=failures)
+        return _CachedRules(now + wait, unreadable=why, failures=failures)
 
-    def _parse(self, origin: str, body: bytes, now: Seconds) -> _Word:
+    def _parse(self, origin: str, body: bytes, now: Seconds) -> _CachedRules:
         text = decode(body, None)[0].lstrip("\ufeff \t\r\n")
         if text[:1] == "<":
-            # A page instead of rules: servers that answer everything with 200.
-            return _Word(now + GOOD_FOR)
-        rules = Protego.parse(for_agent(text, self._agent))
-        delay = rules.crawl_delay(self._agent) or 0.0
+            # An HTML page: this server answers everything with 200.
+            return _CachedRules(now + GOOD_FOR)
+        parser = Protego.parse(for_agent(text, self._agent))
+        delay = parser.crawl_delay(self._agent) or 0.0
         prefilter = Prefilter(text)
-        return _Word(
+        return _CachedRules(
             now + GOOD_FOR,
             allowed=Permission(True, delay=float(delay)),
-            rules=None if prefilter.empty else rules,
+            parser=None if prefilter.empty else parser,
             prefilter=prefilter,
             size=len(body),
         )
 
 
-def _packed(told: _Told) -> bytes:
-    return _VERSION + zlib.compress(msgspec.msgpack.encode(told), 1)
+def _packed(reply: _SiteReply) -> bytes:
+    return _VERSION + zlib.compress(msgspec.msgpack.encode(reply), 1)
 
 
-def _unpacked(value: bytes) -> _Told | None:
-    """None for what another version of Trotline has put there."""
+def _unpacked(value: bytes) -> _SiteReply | None:
+    """None if another version of Trotline wrote it."""
     if value[:1] != _VERSION:
         return None
     with suppress(zlib.error, msgspec.MsgspecError):
-        # A server that others write to may hold a bomb: what is cut short cannot be decoded.
-        return msgspec.msgpack.decode(zlib.decompressobj().decompress(value[1:], MOST_TEXT), type=_Told)
+        # Bounded: the shared server may hold a decompression bomb. Truncated msgpack fails to decode.
+        return msgspec.msgpack.decode(zlib.decompressobj().decompress(value[1:], MOST_TEXT), type=_SiteReply)
     return None
 
 

@@ -1,4 +1,4 @@
-"""Seconds by phase, for those who ask: tracing costs too much for every page."""
+"""Timing by phase. Optional, as tracing every page costs too much."""
 
 import asyncio
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from trotline.model.time import Seconds
 
 
 class Stopwatch:
-    """One request's moments, by the loop's clock."""
+    """The phases of one request, by the loop's clock."""
 
     def __init__(self) -> None:
         self.started = asyncio.get_running_loop().time()
@@ -21,7 +21,6 @@ class Stopwatch:
         self.marks[name] = asyncio.get_running_loop().time()
 
     def timing(self) -> Timing:
-        """What has been measured so far, up to now."""
         now = asyncio.get_running_loop().time()
         resolve = self._between("dns_start", "dns_end")
         connect = max(0.0, self._between("connect_start", "connect_end") - resolve)

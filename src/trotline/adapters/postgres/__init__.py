@@ -1,4 +1,4 @@
-"""Records, their history and visits in PostgreSQL: all knowledge of it is in this folder."""
+"""Records, their history and visits in PostgreSQL."""
 
 import shlex
 from collections.abc import AsyncIterator, Iterable, Mapping
@@ -61,7 +61,7 @@ def _count(url: str) -> dict[str, int]:
 
 
 def _look(url: str, kinds: Mapping[str, int]) -> str:
-    # Only what psql understands: our options stay here.
+    # Without our own options, which psql does not know.
     place, _, options = url.partition("?")
     schema = dict(parse_qsl(options)).get("schema", "trotline")
     query = f"select kind, key, data from {schema}.records limit 5"
@@ -83,7 +83,7 @@ BACKEND = Backend(
         forms=("postgresql://HOST/DATABASE",),
         parse=server_url,
         open=_sink,
-        # Opening it would make its tables.
+        # `open` would create the tables.
         check=_status,
         look=_look,
         ledger=_ledger,

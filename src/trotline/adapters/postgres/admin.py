@@ -1,4 +1,4 @@
-"""What an operator asks of the sink's database: is it up to date, bring it up to date."""
+"""Status and upgrade of the sink's schema."""
 
 import time
 
@@ -22,7 +22,7 @@ async def upgrade(connections: Connections, address: Address) -> SchemaUpgrade:
 
 
 async def status(connections: Connections, address: Address) -> SchemaStatus:
-    """Looking changes nothing: no tables are made."""
+    """Read-only: creates no tables."""
     async with connections.transaction() as connection:
         return await _status(connection, address)
 

@@ -1,4 +1,4 @@
-"""Which rows of a batch are the ones that the server refuses."""
+"""Finds the rows of a batch that the server rejects."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,14 +14,14 @@ Columns = Sequence[Sequence[Any]]
 async def find_faults(
     connections: Connections, statement: str, parts: Sequence[Columns], others: Sequence[Any] = ()
 ) -> list[dict[int, str]]:
-    """For each part, the places of the bad rows, with the server's reason. Nothing is stored: all is taken back.
+    """For each part, the positions of the bad rows, with the server's reason. Everything is rolled back.
 
-    By halves: the error does not say which row it was. One bad row of 500 takes 20 attempts. What is good stays until
-    the end, so that of two rows that cannot live together the second is found.
+    By bisection, as the error does not identify the row: one bad row of 500 takes 20 attempts. Good rows stay until the
+    end, so that of two conflicting rows the second is found.
     """
     count = sum(len(columns[0]) for columns in parts)
     async with connections.transaction(statements=2 * count) as connection:
-        # A rule that is looked at when the transaction ends would find nothing to look at.
+        # Deferred constraints would be checked after the rollback.
         await connection.execute("SET CONSTRAINTS ALL IMMEDIATE; SAVEPOINT before")
         found = [await _among(connection, statement, columns, others, 0, len(columns[0])) for columns in parts]
         await connection.execute("ROLLBACK TO SAVEPOINT before")
@@ -49,7 +49,7 @@ async def _among(
 
 
 async def _attempt(connection: Connection, statement: str, columns: Columns, others: Sequence[Any]) -> str:
-    """Why the server refuses these rows; empty if it takes them."""
+    """Why the server rejects these rows; empty if it accepts them."""
     await connection.execute("SAVEPOINT attempt")
     try:
         await connection.execute(statement, *columns, *others)

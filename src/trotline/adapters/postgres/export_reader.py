@@ -1,4 +1,4 @@
-"""Rows out of the sink, for exports: plain iteration, as the files' side of it wants it."""
+"""Reads rows for exports, by synchronous iteration."""
 
 import asyncio
 from collections.abc import Coroutine, Iterator
@@ -22,15 +22,15 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
-class _Hand:
-    """Does asynchronous deeds for those who wait: in a thread of its own, because they may be inside a loop."""
+class _SyncRunner:
+    """Runs coroutines for synchronous callers: in a thread of its own, as the caller may be inside an event loop."""
 
     def __init__(self) -> None:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="trotline-reading")
         self._runner = asyncio.Runner()
 
-    def do(self, deed: Coroutine[Any, Any, T]) -> T:
-        return self._thread.submit(self._runner.run, deed).result()
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        return self._thread.submit(self._runner.run, coroutine).result()
 
     def close(self) -> None:
         self._thread.submit(self._runner.close).result()
@@ -38,27 +38,29 @@ class _Hand:
 
 
 class Snapshot:
-    """The rows at one moment, in the order they were first seen. Can be gone through more than once."""
+    """A snapshot of the rows, in the order they were first seen. Can be iterated more than once."""
 
-    def __init__(self, hand: _Hand, connection: Connection, address: Address, chosen: tuple[str | None, ...]) -> None:
-        self._hand = hand
+    def __init__(
+        self, runner: _SyncRunner, connection: Connection, address: Address, chosen: tuple[str | None, ...]
+    ) -> None:
+        self._runner = runner
         self._connection = connection
         self._schema = address.quoted
         self._chosen = chosen
         self._orders: dict[str, list[str]] = {}
-        for kind, name in hand.do(connection.fetch(f"SELECT kind, name FROM {self._schema}.fields ORDER BY number")):
+        for kind, name in runner.run(connection.fetch(f"SELECT kind, name FROM {self._schema}.fields ORDER BY number")):
             self._orders.setdefault(kind, []).append(name)
 
     def __iter__(self) -> Iterator[Row]:
-        cursor = self._hand.do(self._cursor())
-        while rows := self._hand.do(cursor.fetch(_AT_ONCE)):
+        cursor = self._runner.run(self._cursor())
+        while rows := self._runner.run(cursor.fetch(_AT_ONCE)):
             for row in rows:
                 yield self._in_order(Row(*row))
 
     def counts(self) -> dict[str, int]:
-        """How many rows of each kind, whatever was chosen; an error if there are too many to count them in time."""
-        self._hand.do(self._connection.execute(f"SET LOCAL statement_timeout = {_COUNT_WITHIN * 1000}"))
-        return dict(self._hand.do(self._connection.fetch(statements.rows_by_kind(self._schema))))
+        """Rows by kind, without the filters; raises if counting takes too long."""
+        self._runner.run(self._connection.execute(f"SET LOCAL statement_timeout = {_COUNT_WITHIN * 1000}"))
+        return dict(self._runner.run(self._connection.fetch(statements.rows_by_kind(self._schema))))
 
     async def _cursor(self) -> Any:
         return await self._connection.cursor(
@@ -69,7 +71,7 @@ class Snapshot:
         )
 
     def _in_order(self, row: Row) -> Row:
-        """With the fields in the order in which the spider gives them."""
+        """With the fields in the order of the spider."""
         data = _decode(row.data)
         ordered = {name: data.pop(name) for name in self._orders.get(row.kind, ()) if name in data}
         return row._replace(data=_encode({**ordered, **data}).decode())
@@ -77,18 +79,18 @@ class Snapshot:
 
 @contextmanager
 def snapshot(url: str, kind: str | None = None, site: str | None = None) -> Iterator[Snapshot]:
-    """Look at the rows without changing anything, also while a crawl writes to them."""
+    """Read-only, also while a crawl writes."""
     address = parse(url)
-    hand = _Hand()
+    runner = _SyncRunner()
     try:
         with plain_errors(address, "read rows from"):
-            connection = hand.do(_connect(address))
+            connection = runner.run(_connect(address))
             try:
-                yield Snapshot(hand, connection, address, (kind, site))
+                yield Snapshot(runner, connection, address, (kind, site))
             finally:
-                hand.do(end(connection))
+                runner.run(end(connection))
     finally:
-        hand.close()
+        runner.close()
 
 
 def read_records(url: str, kind: str | None = None, site: str | None = None) -> Iterator[Row]:
@@ -98,7 +100,6 @@ def read_records(url: str, kind: str | None = None, site: str | None = None) -> 
 
 
 def count_records(url: str) -> dict[str, int]:
-    """How many rows of each kind."""
     with snapshot(url) as rows:
         return rows.counts()
 

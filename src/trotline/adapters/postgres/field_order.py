@@ -1,4 +1,4 @@
-"""The order in which spiders gave the fields of their records: jsonb does not keep it, and tables need it."""
+"""Stores the order of the fields of records, for exports as tables: jsonb does not keep it."""
 
 from collections.abc import Sequence
 
@@ -21,8 +21,8 @@ class Fields:
         self._shapes: set[tuple[str, ...]] = set()
 
     async def remember(self, batch: Sequence[Record]) -> None:
-        """Nearly always there is nothing new. If there is, it goes before the records and apart from them: two
-        writers that bring the same names in another order would wait for each other until the end of their batches."""
+        """Rarely is anything new. In a transaction of its own, before the records: two writers with the same names in
+        another order would block each other until the end of their batches."""
         shapes = {(record.kind, *record.data): None for record in batch}
         new = [shape for shape in shapes if shape not in self._shapes]
         if not new:

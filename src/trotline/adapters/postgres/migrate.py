@@ -1,4 +1,4 @@
-"""The tables, by numbered migrations: NNN_name.sql in the folder beside this file, applied in order, once each."""
+"""Schema migrations: migrations/NNN_name.sql, applied in order, once each."""
 
 from importlib.resources import files
 from typing import NamedTuple
@@ -16,7 +16,7 @@ class Migration(NamedTuple):
     number: int
     name: str
     sql: str
-    """With {schema} where the schema's name goes."""
+    """{schema} is a placeholder."""
 
 
 def migrations() -> list[Migration]:
@@ -33,8 +33,8 @@ NEWEST = max(migration.number for migration in migrations())
 
 
 async def version(connection: Connection, address: Address) -> int:
-    """The last migration that was applied; 0: there are no tables."""
-    # Asked of the catalog itself: to_regclass may answer from what the connection remembers.
+    """The last applied migration; 0: no tables."""
+    # From the catalog: to_regclass may use the connection's cache.
     known = await connection.fetchval(
         "SELECT 1 FROM pg_class JOIN pg_namespace AS space ON space.oid = relnamespace"
         " WHERE nspname = $1 AND relname = 'schema_version'",
@@ -46,8 +46,7 @@ async def version(connection: Connection, address: Address) -> int:
 
 
 async def upgrade(connections: Connections, address: Address) -> list[Migration]:
-    """Bring the tables up to date; what was done for it. All of it or nothing, and one at a time: whoever else wants
-    to do the same waits, and then finds nothing to do."""
+    """Apply the missing migrations, in one transaction, and return them. Concurrent calls wait, and then find none."""
     async with connections.transaction(within=_MIGRATE_WITHIN, lock=_LOCK_WITHIN) as connection:
         await take_turns(connection, address, "migrate")
         found = await version(connection, address)
@@ -66,7 +65,7 @@ async def upgrade(connections: Connections, address: Address) -> list[Migration]
 
 
 async def has_tables(connections: Connections, address: Address) -> bool:
-    """Are they there? Tables of another version are an error: they are left alone."""
+    """Do the tables exist? Raises if they are of another version."""
     async with connections.transaction() as connection:
         found = await version(connection, address)
     _not_newer(found, address)
@@ -79,13 +78,13 @@ async def has_tables(connections: Connections, address: Address) -> bool:
 
 
 async def prepare(connections: Connections, address: Address) -> None:
-    """Before the first write: an empty schema gets its tables."""
+    """Before the first write: create the tables if there are none."""
     if not await has_tables(connections, address):
         await upgrade(connections, address)
 
 
 async def take_turns(connection: Connection, address: Address, what: str) -> None:
-    """Until the end of the transaction nobody else does the same."""
+    """An advisory lock until the end of the transaction."""
     await connection.execute(
         "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))", f"trotline {address.schema} {what}"
     )
@@ -94,13 +93,13 @@ async def take_turns(connection: Connection, address: Address, what: str) -> Non
 def _not_newer(found: int, address: Address) -> None:
     if found > NEWEST:
         raise SinkTooNew(
-            f"the tables in {address.public} were made by a newer Trotline (version {found}; this one knows {NEWEST})",
+            f"the tables in {address.public} are of a newer Trotline (version {found}; this one knows {NEWEST})",
             hint="Upgrade Trotline, or use another schema: ?schema=NAME",
         )
 
 
 async def _make_schema(connection: Connection, address: Address) -> None:
-    # Asked first: IF NOT EXISTS wants the right to make one even where it is there.
+    # IF NOT EXISTS would need the privilege to create a schema even if it exists.
     if await connection.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", address.schema) is None:
         await connection.execute(f"CREATE SCHEMA {address.quoted}")
     await connection.execute(

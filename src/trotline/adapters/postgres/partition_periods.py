@@ -1,7 +1,7 @@
-"""Which stretch of time a partition of the ledger holds. Pure: days in, days out.
+"""The periods of the ledger's partitions. Pure functions of days.
 
-A partition's name tells its bounds (visits_20261101_20261201: from the first day to before the second, in UTC), so
-that partitions of different lengths can stand side by side after somebody changed his mind.
+A partition's name contains its bounds (visits_20261101_20261201: the end is exclusive, in UTC), so that partitions of
+different lengths can coexist after a change of the setting.
 """
 
 import re
@@ -19,7 +19,7 @@ _A_DAY = timedelta(days=1)
 class Period(NamedTuple):
     start: date
     end: date
-    """The first day that is no longer in it."""
+    """Exclusive."""
 
     @property
     def name(self) -> str:
@@ -44,7 +44,7 @@ def period_of(day: date, unit: str) -> Period:
 
 
 def named(name: str) -> Period | None:
-    """The period that a table's name tells; None if it is no partition of ours."""
+    """The period of a table's name; None if it is not one of our partitions."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
@@ -53,7 +53,7 @@ def named(name: str) -> Period | None:
 
 
 def missing(days: Iterable[date], unit: str, there: Iterable[Period]) -> list[Period]:
-    """The periods to be made so that each of the days has one. None of them overlaps one that is there."""
+    """The periods to create so that each of the days has one, without overlapping existing ones."""
     known = list(there)
     made: list[Period] = []
     for day in sorted(set(days)):
@@ -76,5 +76,5 @@ def ahead(today: date, unit: str, count: int) -> list[date]:
 
 
 def beyond(oldest: date, there: Iterable[Period]) -> list[Period]:
-    """The periods that hold nothing from `oldest` on."""
+    """The periods that end before `oldest`."""
     return sorted(period for period in there if period.end <= oldest)

@@ -1,4 +1,4 @@
-"""The ledger's partitions: made ahead of time, and retired when their time is over."""
+"""The ledger's partitions: created ahead of time, and retired after the retention period."""
 
 import logging
 import time
@@ -18,19 +18,19 @@ from trotline.model.time import Moment, Seconds
 log = logging.getLogger("trotline.postgres")
 
 _AHEAD = 2
-"""Periods made before anybody needs them."""
+"""Periods created in advance."""
 _LOCK_WITHIN: Seconds = 1.0
-"""To retire a partition all writers must let go of the ledger for a moment; while we wait for it, they wait too."""
+"""Retiring a partition needs an exclusive lock on the ledger; while we wait for it, all writers wait, too."""
 _A_DAY = 86400
 
 
 class Maintained(msgspec.Struct, frozen=True):
-    """What a round of maintenance did: names of partitions."""
+    """The partitions that maintenance changed, by name."""
 
     made: tuple[str, ...] = ()
     retired: tuple[str, ...] = ()
     busy: tuple[str, ...] = ()
-    """To be retired, but somebody held on to them: next time."""
+    """To be retired, but locked: next time."""
 
 
 class Partitions:
@@ -41,7 +41,7 @@ class Partitions:
         """Days since 1970 that are known to have a partition."""
 
     async def cover(self, moments: Iterable[Moment]) -> list[Period]:
-        """Every one of these moments has a partition afterwards. Nearly always there is nothing to do."""
+        """Create missing partitions for these times. Rarely is one missing."""
         unknown = {int(moment // _A_DAY) for moment in moments} - self._days
         if not unknown:
             return []
@@ -51,7 +51,7 @@ class Partitions:
         return await self._make(partition_periods.ahead(partition_periods.day_of(now), self._address.visits, _AHEAD))
 
     def forget(self) -> None:
-        """Somebody else retired a partition: look again."""
+        """Another process retired a partition: clear the cache."""
         self._days.clear()
 
     async def maintain(self, now: Moment) -> Maintained:
@@ -65,7 +65,7 @@ class Partitions:
             for period in partition_periods.beyond(partition_periods.day_of(now - self._address.keep), there)
         ]
         retired: list[str] = []
-        # Whoever holds on to one of them holds on to the ledger: to go on trying would only make the writers wait.
+        # A lock on one of them is a lock on the ledger: trying the others would only make the writers wait.
         while len(retired) < len(over) and await self._retire(over[len(retired)]):
             retired.append(over[len(retired)])
         if retired:
@@ -84,7 +84,7 @@ class Partitions:
         return made
 
     async def _make_one(self, connection: Connection, period: Period) -> None:
-        """First a table, then a partition: unlike the short form, this does not make the writers wait."""
+        """CREATE, then ATTACH: unlike CREATE ... PARTITION OF, this does not block writers."""
         parent, table = f"{self._address.quoted}.visits", f"{self._address.quoted}.{period.name}"
         await connection.execute(
             f"CREATE TABLE {table} (LIKE {parent} INCLUDING ALL);"
@@ -98,7 +98,7 @@ class Partitions:
             async with self._connections.transaction(lock=_LOCK_WITHIN) as connection:
                 await connection.execute(f"ALTER TABLE {parent} DETACH PARTITION {table}")
                 if self._address.retire == DETACH:
-                    # Under another name: a late visit may need a partition of the old one.
+                    # Renamed: a late visit may need a new partition of this name.
                     await connection.execute(f"ALTER TABLE {table} RENAME TO retired_{name}_{int(time.time())}")
                 else:
                     await connection.execute(f"DROP TABLE {table}")

@@ -1,7 +1,7 @@
-"""A few connections of one process, lent for a transaction at a time.
+"""A small connection pool, for one transaction at a time.
 
-Nothing lives longer than a transaction: no prepared statement, no session setting, no session lock. So it makes no
-difference whether the server or a pgbouncer in transaction mode is at the other end.
+Works with pgbouncer in transaction mode: nothing lives longer than a transaction, no prepared statement, session
+setting or session lock.
 """
 
 import asyncio
@@ -16,16 +16,16 @@ from trotline.errors import SettingsError
 from trotline.model.time import Seconds
 
 Connection = Any
-"""asyncpg comes without types."""
+"""asyncpg has no types."""
 
 _CONNECT_WITHIN: Seconds = 10.0
 _LOCK_WITHIN: Seconds = 10.0
 _IDLE: Seconds = 60.0
-"""A connection that nobody used for so long is given back: others may be waiting for one."""
+"""Idle connections are closed after this: other clients may need them."""
 _FIRST_WAIT: Seconds = 0.05
 _LONGEST_WAIT: Seconds = 2.0
 _MARGIN: Seconds = 5.0
-"""The server ends a statement by itself; only if it is gone do we have to."""
+"""The server enforces statement timeouts; this is for a server that is gone."""
 _FULL_OR_STARTING = (asyncpg.TooManyConnectionsError, asyncpg.CannotConnectNowError)
 
 
@@ -42,10 +42,10 @@ class Connections:
     async def transaction(
         self, *, within: Seconds = 0.0, lock: Seconds = 0.0, statements: int = 1
     ) -> AsyncIterator[Connection]:
-        """A transaction that is committed, and durable, when the block ends; an error leaves nothing of it.
+        """A durable transaction; rolled back after an error.
 
-        `within`: the longest statement, if it is not what the address says; `lock`: the longest wait for somebody
-        else's lock; `statements`: how many long ones to expect.
+        `within`: statement timeout, by default that of the address; `lock`: lock timeout; `statements`: how many long
+        ones to expect.
         """
         within = within or self._address.timeout
         lock = lock or min(_LOCK_WITHIN, within)
@@ -57,7 +57,7 @@ class Connections:
                     yield connection
                     await connection.execute("COMMIT")
             except BaseException:
-                # It may hold half a transaction, or an answer that nobody waits for any more.
+                # It may be inside a transaction, or have an unread answer.
                 connection.terminate()
                 raise
             self._give_back(connection)
@@ -74,7 +74,7 @@ class Connections:
     async def _take(self) -> Connection:
         while self._free:
             connection = self._free.pop()
-            # A server that was restarted has hung up on us meanwhile.
+            # Closed after a restart of the server.
             if not connection.is_closed():
                 return connection
         return await self._connect()
@@ -93,8 +93,7 @@ class Connections:
             task.add_done_callback(self._closing.discard)
 
     async def _connect(self) -> Connection:
-        """A server that starts, or that has no room, is waited for: it will not be long, and a worker that gave up
-        would have to be started again by somebody."""
+        """Retries while the server is starting or has no free connection."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + self._address.patience
         wait = _FIRST_WAIT
@@ -109,13 +108,13 @@ class Connections:
 
 
 async def dial(address: Address, name: str) -> Connection:
-    """A connection of one's own; `name` is what the server's administrator sees."""
+    """A new connection; `name`: its application_name."""
     try:
         return await _dial(address, name)
     except ValueError as error:
         if isinstance(error, asyncpg.InterfaceError):
             raise
-        # Of a host or an option that no server could have; trying again does not help.
+        # An invalid host or option: retrying does not help.
         raise SettingsError(f"the sink {address.public} cannot be used: {error}", hint="Correct its URL.") from error
 
 
@@ -124,7 +123,7 @@ async def _dial(address: Address, name: str) -> Connection:
         address.dsn,
         password=None if address.password is None else address.password.reveal(),
         timeout=_CONNECT_WITHIN,
-        # Named statements would stay behind in a connection that pgbouncer gives to somebody else. Preparing
+        # Named statements would remain in a connection that pgbouncer gives to another client. Preparing
         # a statement for each batch costs less than can be measured (docs/decisions/045-postgresql-sink.md).
         statement_cache_size=0,
         server_settings={} if "application_name=" in address.dsn else {"application_name": name},
@@ -139,11 +138,11 @@ async def end(connection: Connection) -> None:
 
 
 def _begin(statement: Seconds, lock: Seconds) -> str:
-    """One round trip. LOCAL: they end with the transaction, whoever has the connection next."""
+    """One round trip. LOCAL: the settings end with the transaction."""
     return (
         "BEGIN ISOLATION LEVEL READ COMMITTED;"
         f"SET LOCAL statement_timeout = {int(statement * 1000)}; SET LOCAL lock_timeout = {int(lock * 1000)};"
         f"SET LOCAL idle_in_transaction_session_timeout = {int((statement + lock) * 1000)};"
-        # Where it is off, "stored" would not mean stored.
+        # With "off" a commit would not be durable.
         "SELECT set_config('synchronous_commit', 'on', true) WHERE current_setting('synchronous_commit') = 'off'"
     )

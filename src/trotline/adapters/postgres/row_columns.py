@@ -1,6 +1,6 @@
 """Records and visits as the columns of one statement.
 
-What PostgreSQL cannot hold is replaced (NUL has no place in its text), so that odd pages do not cost rows.
+Values that PostgreSQL cannot store are replaced (NUL in text), so that no row is lost.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,15 +24,15 @@ _LARGEST_SMALL = 2**31 - 1
 
 
 class Placed(NamedTuple):
-    """A row, and where in the batch its record stood."""
+    """A row, and the position of its record in the batch."""
 
     position: int
     row: Row
 
 
 def placed(batch: Sequence[Record]) -> tuple[list[Placed], dict[int, str]]:
-    """One row per identity, sorted by it (two writers that lock rows in the same order cannot wait for each other);
-    and what of the batch can be no row, with the reason."""
+    """One row per identity, sorted by it (the same lock order in all writers prevents deadlocks); and the records that
+    cannot be stored, with the reason."""
     newest: dict[tuple[str, str, str], Placed] = {}
     rejected: dict[int, str] = {}
     for position, record in enumerate(batch):
@@ -49,7 +49,7 @@ def placed(batch: Sequence[Record]) -> tuple[list[Placed], dict[int, str]]:
 
 
 def pieces(rows: Sequence[Placed]) -> list[Sequence[Placed]]:
-    """The rows in stretches that a server can swallow in one statement; nearly always that is one."""
+    """The rows in chunks of at most `_MOST_TEXT`, usually one."""
     found: list[Sequence[Placed]] = []
     start = size = 0
     for end, each in enumerate(rows):
@@ -69,7 +69,7 @@ def columns_of_rows(rows: Iterable[Placed]) -> list[list[Any]]:
 
 def host_of(url: str) -> str:
     """The host of an absolute URL, without user and port; empty if it has none."""
-    # The rows of a batch come from few hosts. No scheme is longer: the first slash after it ends the host.
+    # A batch has few hosts: cached by origin. The first slash after the scheme ends it.
     end = url.find("/", 8)
     return _host(url if end < 0 else url[:end])
 
@@ -89,9 +89,9 @@ def _without_nul(row: Row) -> Row:
     if "\0" in site or "\0" in kind or "\0" in key or "\0" in url:
         site, kind, key, url = (text.replace("\0", REPLACEMENT) for text in (site, kind, key, url))
         row = Row(site, kind, key, url, seen_at, data)
-    # The first half of the question is answered ten times as fast, and nearly always with no.
+    # The first test is ten times as fast, and nearly always False.
     if "\\" in data and "\\u0000" in data:
-        # Perhaps only a backslash before a u: the decoder knows.
+        # May be an escaped backslash before a u: decoded to be sure.
         return row._replace(data=_encode(_cleaned(_decode(data))).decode())
     return row
 
@@ -115,11 +115,11 @@ VISIT_TYPES = {
     "verdict": "text", "outcome": "text", "why": "text", "records": "integer", "children": "integer",
     "moved_to": "text",
 }  # fmt: skip
-"""The columns of the ledger. A moment travels as a number and is stored as a time."""
+"""The columns of the ledger. A moment is sent as a number and stored as a timestamp."""
 
 
 def signed(number: int) -> int:
-    """64 bits as PostgreSQL has them: whoever counts without a sign is folded into one."""
+    """An unsigned 64-bit integer as PostgreSQL's signed bigint."""
     return number - 2**64 if number > _LARGEST else number
 
 
@@ -150,5 +150,5 @@ def _small(number: int) -> int:
 
 
 def moment(at: Moment) -> Moment:
-    """A time that exists; what is none becomes the first one."""
+    """A valid time; an invalid one becomes 0."""
     return at if isfinite(at) and 0.0 <= at < LAST_MOMENT else 0.0

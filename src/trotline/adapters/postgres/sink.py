@@ -36,14 +36,14 @@ log = logging.getLogger("trotline.postgres")
 
 _LEASED_AT = list(VISIT_TYPES).index("leased_at")
 _COUNT_WITHIN: Seconds = 20.0
-"""A table that cannot be counted in this time is not counted."""
+"""Timeout for counting rows; a larger table is not counted."""
 _COUNTS_KEPT: Seconds = 90 * 86400.0
 
 
 class PostgresSink:
-    """A sink (S1 to S6) and a ledger (V1 to V3) behind a URL: address.py says what may stand in it.
+    """A sink (S1 to S6) and a ledger (V1 to V3); sink_url.py has the options of the URL.
 
-    `job` is written beside the records; without it, the job of the visits that come with them is.
+    `job` is stored with the records; by default it is the job of their visits.
     """
 
     keeps_visits = True
@@ -61,19 +61,18 @@ class PostgresSink:
         self._log = statements.log(self.address.quoted)
 
     async def open(self) -> None:
-        """Connect and look at the tables now rather than at the first write: errors show before any page is fetched.
-        An empty database gets its tables."""
+        """Connect, and create or check the tables: errors show before any page is fetched."""
         try:
             with plain_errors(self.address, "open"):
                 await self._prepare()
         except BaseException:
-            # Whoever is refused here does not come back to close.
+            # The caller does not close a sink that failed to open.
             await self.close()
             raise
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
-        """All of it in one transaction. `SinkRejects` names records that can never be stored: nothing was, and
-        without them the rest can be."""
+        """In one transaction. `SinkRejects` names records that can never be stored: nothing was stored, and the others
+        can be."""
         rows, rejected = placed(batch)
         if rejected:
             raise SinkRejects(rejected)
@@ -112,7 +111,7 @@ class PostgresSink:
         log.info("postgres.maintained %s", await self.renew_partitions(now))
 
     async def renew_partitions(self, now: Moment) -> Maintained:
-        """Make partitions ahead and retire those whose time is over; old counts go with them."""
+        """Create partitions ahead, and retire expired ones and old counts."""
         with plain_errors(self.address, "maintain"):
             await self._prepare()
             maintained = await self._partitions.maintain(now)
@@ -121,23 +120,23 @@ class PostgresSink:
             return maintained
 
     async def upgrade(self) -> SchemaUpgrade:
-        """Make the tables, or bring them up to date; may be repeated, and done while others write."""
+        """Create or migrate the tables; may be repeated, also while others write."""
         with plain_errors(self.address, "upgrade"):
             return await admin.upgrade(self._connections, self.address)
 
     async def status(self) -> SchemaStatus:
-        with plain_errors(self.address, "look at"):
+        with plain_errors(self.address, "read the status of"):
             return await admin.status(self._connections, self.address)
 
     async def finish(self) -> None:
-        """At the end of a job there is nothing to be done: every batch is where it belongs."""
+        """Nothing to do."""
 
     async def close(self) -> None:
-        """Twice is harmless."""
+        """May be repeated."""
         await self._connections.close()
 
     async def _fetch(self, question: str, *arguments: Any) -> list[Any]:
-        """Looking makes no tables: where there are none, there is nothing to be found."""
+        """Reads only: creates no tables."""
         with plain_errors(self.address, "read from"):
             if not self._ready and not await migrate.has_tables(self._connections, self.address):
                 return []
@@ -152,12 +151,12 @@ class PostgresSink:
         try:
             await self._partitions.make_ahead(time.time())
         except asyncpg.InsufficientPrivilegeError:
-            # A writer that may not make tables relies on a coordinator that may; what is there is enough for now.
+            # Without this privilege it relies on a coordinator that has it; the existing partitions suffice for now.
             log.info("postgres.partitions.not_ours %s", self.address.public)
         self._ready = True
 
     async def _rows_by_kind(self) -> dict[str, int] | None:
-        """None: there are too many to count them in time."""
+        """None: timeout."""
         try:
             async with self._connections.transaction(within=_COUNT_WITHIN) as connection:
                 return dict(await connection.fetch(statements.rows_by_kind(self.address.quoted)))
@@ -178,7 +177,7 @@ class PostgresSink:
         await self._put(rows, await self._good_lines(lines), others)
 
     async def _put(self, rows: list[Placed], lines: list[tuple[Any, ...]], others: tuple[Any, ...]) -> None:
-        """One transaction, whatever the size: the batch is stored whole or not at all."""
+        """One transaction for the whole batch."""
         parts = pieces(rows)
         *given, records = others
         repeats = records - len(rows)
@@ -190,7 +189,7 @@ class PostgresSink:
                 await connection.execute(self._log, *zip(*lines, strict=True))
 
     async def _refused(self, rows: list[Placed], others: tuple[Any, ...]) -> dict[int, str]:
-        """The rows that can never be stored: their records' places in the batch, and why."""
+        """The rows that can never be stored: positions of their records in the batch, and the reasons."""
         parts = pieces(rows)
         faults = await find_faults(self._connections, self._upsert, [columns_of_rows(part) for part in parts], others)
         return {
@@ -198,8 +197,8 @@ class PostgresSink:
         }
 
     async def _good_lines(self, lines: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-        """The ledger refused one of them. It may be that its partition was retired just now; if it is the line itself,
-        then it is left out: a line less is no reason to lose records."""
+        """One of them was rejected: because its partition was just retired, or else it is left out, so that no records
+        are lost."""
         if not lines:
             return lines
         self._partitions.forget()

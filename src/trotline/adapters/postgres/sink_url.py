@@ -1,4 +1,4 @@
-"""The URL of a PostgreSQL sink, taken apart: where the server is, and how rows are to be kept there.
+"""Parses the URL of a PostgreSQL sink: the server, and our options.
 
 postgresql://shop@db.example/scrapes?password=env:SHOP_DB&schema=shop&freshness=6h&visits=week&keep=90d
 """
@@ -24,33 +24,33 @@ _OF_THE_SERVER = (
     "sslcert", "sslcrl", "sslkey", "sslmode", "sslnegotiation", "sslpassword", "sslrootcert",
     "ssl_min_protocol_version", "ssl_max_protocol_version", "target_session_attrs", "user", "dbname",
 )  # fmt: skip
-"""Parameters that every PostgreSQL client knows; they are handed on as they are."""
+"""Parameters of every PostgreSQL client; passed on unchanged."""
 _LONGEST_NAME = 63
 _LAST_PORT = 65_535
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """Where, and how. `public` is what messages show."""
+    """A parsed URL. `public` is safe for messages."""
 
     dsn: str
-    """Without the password and without what is only ours."""
+    """Without the password and our own options."""
     public: str
     password: Secret | None = None
     schema: str = "trotline"
     freshness: Seconds = 0.0
-    """A record seen again within this time, unchanged, leaves its row as it is."""
+    """An unchanged record that is seen again within this time does not update its row."""
     visits: str = MONTH
-    """How much time a partition of the ledger holds."""
+    """The period of a partition of the ledger."""
     keep: Seconds = 0.0
-    """How long the ledger is kept; 0: for ever."""
+    """Retention of the ledger; 0: for ever."""
     retire: str = DROP
-    """What becomes of partitions beyond `keep`: "drop" deletes them, "detach" leaves them as tables of their own."""
+    """What happens to partitions beyond `keep`: "drop" deletes them, "detach" keeps them as separate tables."""
     pool: int = 1
     """Connections of one process."""
     timeout: Seconds = 30.0
     """Of one statement."""
     patience: Seconds = 30.0
-    """How long to wait for a server that starts or has no free connection."""
+    """How long to wait while the server starts or has no free connection."""
 
     @property
     def quoted(self) -> str:
@@ -59,7 +59,7 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(url: str) -> Address:
-    """SettingsError says what is wrong with it, without the password."""
+    """Raises SettingsError, without the password in its text."""
     public = redaction.place(url).split("?")[0]
     try:
         parts = urlsplit(url)
@@ -73,7 +73,7 @@ def parse(url: str) -> Address:
         ) from error
     except ValueError as error:
         raise SettingsError(
-            f"the sink {public}: {error}", hint="It reads like postgresql://USER@HOST:PORT/DATABASE?schema=shop"
+            f"the sink {public}: {error}", hint="Use the form postgresql://USER@HOST:PORT/DATABASE?schema=shop"
         ) from error
 
 
@@ -82,7 +82,7 @@ def _query(text: str) -> dict[str, str]:
         return dict(parse_qsl(text, keep_blank_values=True, strict_parsing=bool(text)))
     except ValueError:
         # Not "from": the cause quotes a part that may be the password.
-        raise ValueError("what stands after the ? is not written as name=value&name=value") from None
+        raise ValueError("the part after the ? must be name=value&name=value") from None
 
 
 def _address(netloc: str, path: str, given: dict[str, str], public: str) -> Address:
@@ -111,7 +111,7 @@ def _password(text: str) -> Secret | None:
 def _check_port(text: str) -> None:
     for port in text.split(","):
         if port and not (port.isascii() and port.isdecimal() and 0 < int(port[:6]) <= _LAST_PORT):
-            raise ValueError(f"port {port[:40]!r} is not a number from 1 to {_LAST_PORT:,}")
+            raise ValueError(f"port {port[:40]!r} must be an integer from 1 to {_LAST_PORT:,}")
 
 
 def _suggestion(name: str) -> str:
@@ -121,7 +121,7 @@ def _suggestion(name: str) -> str:
 
 def _schema(text: str) -> str:
     if not text or not text.isprintable() or len(text.encode()) > _LONGEST_NAME or text.lower().startswith("pg_"):
-        raise ValueError(f"schema={text!r} cannot be a schema's name")
+        raise ValueError(f"schema={text!r} is not a valid schema name")
     return text
 
 
@@ -134,14 +134,14 @@ def _length(text: str) -> Seconds:
 def _some_time(text: str) -> Seconds:
     found = seconds(text)
     if not found:
-        raise ValueError(f"{text!r} must be more than no time at all")
+        raise ValueError(f"{text!r} must be longer than 0 s")
     return found
 
 
 def _one_of(*known: str) -> Callable[[str], str]:
     def parse_one(text: str) -> str:
         if text not in known:
-            raise ValueError(f"{text!r} is none of {', '.join(known)}")
+            raise ValueError(f"{text!r} must be one of {', '.join(known)}")
         return text
 
     return parse_one
@@ -149,7 +149,7 @@ def _one_of(*known: str) -> Callable[[str], str]:
 
 def _connections(text: str) -> int:
     if re.fullmatch(r"[1-9]|1\d|20", text) is None:
-        raise ValueError(f"pool={text!r} is not a number of connections from 1 to 20")
+        raise ValueError(f"pool={text!r} must be an integer from 1 to 20")
     return int(text)
 
 

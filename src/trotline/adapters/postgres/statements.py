@@ -1,15 +1,15 @@
-"""The statements of the sink. Rows travel as one array per column: one statement for a batch of any size."""
+"""The SQL of the sink. One array per column: one statement for a batch of any size."""
 
 from trotline.adapters.postgres.row_columns import VISIT_TYPES
 
 
 def upsert(schema: str) -> str:
     """$1 to $7: the columns of the rows; $8: the job; $9: the freshness in seconds; $10: when the job started; $11: the
-    writer; $12: how many records the rows came of.
+    writer; $12: the number of records.
 
-    The newest sighting wins; of two equally new ones that differ, the one that comes last. Unchanged data is not
-    written again: `stored.data` keeps what lies outside of the row where it is. What became of the records is counted
-    by the same statement: a row that was inserted has no xmax, one that was changed was changed by this sighting.
+    The newest version wins; of two with the same time, the last one. Unchanged data is not rewritten: `stored.data`
+    keeps its TOAST value. The same statement counts: an inserted row has no xmax, a changed one has changed_at =
+    seen_at.
     """
     return f"""
         WITH written AS (
@@ -56,12 +56,12 @@ def rows_by_kind(schema: str) -> str:
 
 
 def forget_counts(schema: str) -> str:
-    """$1: the moment before which they are of no use."""
+    """$1: the time before which they are deleted."""
     return f"DELETE FROM {schema}.row_counts WHERE counted_at < to_timestamp($1::float8)"
 
 
 def log(schema: str) -> str:
-    """$1 to $23: the columns of the visits. A line that is there stays as it is."""
+    """$1 to $23: the columns of the visits. Existing lines are kept."""
     names = ", ".join(VISIT_TYPES)
     values = ", ".join(f"to_timestamp({n})" if kind == "moment" else n for n, kind in VISIT_TYPES.items())
     arrays = ", ".join(
@@ -76,11 +76,11 @@ def log(schema: str) -> str:
 
 
 def story(schema: str) -> str:
-    """$1: fingerprints, $2: URL, $3: the most. The last ones, the oldest of them first."""
+    """$1: fingerprints, $2: URL, $3: limit. The last ones, oldest first."""
     values = ", ".join(
         f"extract(epoch FROM {n})::float8 AS {n}" if kind == "moment" else n for n, kind in VISIT_TYPES.items()
     )
-    # Two questions, one index each: OR would read everything.
+    # UNION, so that each part uses its index: OR would scan the table.
     return f"""
         SELECT * FROM (
             SELECT {values} FROM (
@@ -93,7 +93,7 @@ def story(schema: str) -> str:
 
 
 def rows(schema: str) -> str:
-    """$1: URLs, $2: the most."""
+    """$1: URLs, $2: limit."""
     return f"""
         SELECT site, kind, key, url, extract(epoch FROM seen_at)::float8 AS seen_at, data::text AS data
         FROM {schema}.records WHERE url = ANY ($1::text[]) ORDER BY first_seen_at, site, kind, key LIMIT $2
@@ -101,7 +101,7 @@ def rows(schema: str) -> str:
 
 
 def remember_fields(schema: str) -> str:
-    """$1: kinds, $2: names, $3: the most of one kind."""
+    """$1: kinds, $2: names, $3: limit per kind."""
     return f"""
         INSERT INTO {schema}.fields (kind, name)
         SELECT kind, name FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS given (kind, name, turn)

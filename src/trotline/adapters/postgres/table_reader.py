@@ -1,4 +1,4 @@
-"""Somebody's own table in PostgreSQL, row by row. Read, never written."""
+"""Reads a user's own table in PostgreSQL, row by row."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,7 +13,7 @@ _AT_ONCE = 500
 
 
 async def rows(url: str, table: str) -> AsyncIterator[dict[str, Any]]:
-    """Every row, as it was when the first one was read."""
+    """All rows of one snapshot."""
     address = parse(url)
     quoted = ".".join('"' + part.replace('"', '""') + '"' for part in table.split("."))
     try:

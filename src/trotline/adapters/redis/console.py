@@ -19,7 +19,7 @@ from trotline.adapters.redis.priority_levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.trace_task import find
-from trotline.model.job import About, Budget, Grave, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerInfo, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.time import Moment
@@ -134,7 +134,7 @@ class RedisConsole:
             merged[view.name] = view if other is None else _together(view, other)
         return list(merged.values())
 
-    async def whereabouts(self, task: Task) -> Whereabouts:
+    async def whereabouts(self, task: Task) -> TaskStatus:
         return await find(self._parts.home(task.lane), task, self.job.rules.redact)
 
     async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
@@ -158,7 +158,7 @@ def _together(one: WorkerView, other: WorkerView) -> WorkerView:
         leased=one.leased + other.leased,
         done=one.done + other.done,
         failed=one.failed + other.failed,
-        about=last.about if last.about != About() else other.about if last is one else one.about,
+        about=last.about if last.about != WorkerInfo() else other.about if last is one else one.about,
     )
 
 

@@ -15,7 +15,7 @@ from trotline.adapters.redis.sharding.lease import ShardedLease
 from trotline.adapters.redis.sharding.settle import ShardedSettle
 from trotline.adapters.redis.wakeups import Wakeups
 from trotline.errors import FrontierError
-from trotline.model.job import About, State
+from trotline.model.job import State, WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Seconds
@@ -96,7 +96,7 @@ class RedisFrontier:
             return await self._shards[0].settle(worker, settlements)
         return await self._sharded_settle.settle(worker, settlements)
 
-    async def beat(self, worker: str, about: About | None = None) -> None:
+    async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         await asyncio.gather(*(shard.beat(worker, about) for shard in self._shards))
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:

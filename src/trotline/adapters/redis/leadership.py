@@ -42,23 +42,23 @@ class RedisLeadership:
         self._server = Server(client, now=now)
         self._jobs = RedisJobs(client, now=now, memory=memory, shards=shards)
 
-    async def campaign(self, office: str, candidate: str) -> Term:
-        answer = await self._server.run(script("campaign", even_when_full=True), _office(office), candidate, TERM)
+    async def campaign(self, election: str, candidate: str) -> Term:
+        answer = await self._server.run(script("campaign", even_when_full=True), _term_key(election), candidate, TERM)
         holder, epoch, now, ends = answer
-        return Term(office=office, holder=holder.decode(), epoch=int(epoch), now=float(now), ends=float(ends))
+        return Term(election=election, holder=holder.decode(), epoch=int(epoch), now=float(now), ends=float(ends))
 
     async def resign(self, term: Term) -> None:
-        await self._server.run(script("resign", even_when_full=True), _office(term.office), term.holder, term.epoch)
+        await self._server.run(script("resign", even_when_full=True), _term_key(term.election), term.holder, term.epoch)
 
-    async def tick(self, office: str) -> Tick | None:
-        at, schedule, job, ran = await self._server.ask("HMGET", _tick(office), "at", "schedule", "job", "ran")
+    async def tick(self, election: str) -> Tick | None:
+        at, schedule, job, ran = await self._server.ask("HMGET", _tick(election), "at", "schedule", "job", "ran")
         return Tick(at=float(at), schedule=schedule.decode(), job=job.decode(), ran=float(ran)) if at else None
 
     async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
         # Asked first: a job that is prepared and then not wanted would leave its books behind.
         outcome, *known = await self._under_term("tick_start", term, repr(tick.at), tick.schedule, "", "")
         if outcome == b"free":
-            job = await self._jobs.prepare(term.office, rules, version)
+            job = await self._jobs.prepare(term.election, rules, version)
             outcome, *known = await self._under_term(
                 "tick_start", term, repr(tick.at), tick.schedule, job.id, msgspec.json.encode(job)
             )
@@ -73,7 +73,7 @@ class RedisLeadership:
         await self._under_term("tick_skip", term, repr(tick.at), tick.schedule)
 
     async def retire(self, term: Term, before: Moment) -> list[str]:
-        mine = [job for job in await self._jobs.all() if job.spider == term.office]
+        mine = [job for job in await self._jobs.all() if job.spider == term.election]
         # The newest one stays: it tells when the spider ran last.
         old = [job.id for job in mine[:-1] if job.ended_at is not None and job.ended_at < before][:_RETIRED_AT_ONCE]
         await self._under_term("retire_jobs", term, *old)
@@ -87,14 +87,14 @@ class RedisLeadership:
 
     async def _under_term(self, name: str, term: Term, *arguments: str | bytes) -> list[bytes]:
         """Run a script under the term. After a lost reply once more: the second time answers for the first."""
-        answer = await self._server.run(script(name), _office(term.office), term.holder, term.epoch, *arguments)
+        answer = await self._server.run(script(name), _term_key(term.election), term.holder, term.epoch, *arguments)
         answers: list[bytes] = answer if isinstance(answer, list) else [answer]
         if answers[0] == b"over":
-            raise TermOver(f"term {term.epoch} of {term.holder} as coordinator of {term.office} is over")
+            raise TermOver(f"term {term.epoch} of {term.holder} as coordinator of {term.election} is over")
         return answers
 
 
-def _office(name: str) -> str:
+def _term_key(name: str) -> str:
     return f"{keys.JOBS}office:{name}"
 
 

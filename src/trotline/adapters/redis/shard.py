@@ -30,7 +30,7 @@ from trotline.adapters.redis.settle_batches import SettleBatches
 from trotline.adapters.redis.task_codec import COUNTS, LEVEL_BYTES, TaskCodec
 from trotline.adapters.redis.task_templates import TaskTemplates, templates_in
 from trotline.errors import FrontierError, FrontierUnreachable
-from trotline.model.job import About, Job, WorkerView
+from trotline.model.job import Job, WorkerInfo, WorkerView
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.pace import START_SLACK, Pace
 from trotline.model.task import Task
@@ -41,7 +41,7 @@ _ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"):
 _SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}
 _PAGE = 500
 _HEAD = len(LeaseReply._fields)
-_decode_about = msgspec.msgpack.Decoder(About).decode
+_decode_about = msgspec.msgpack.Decoder(WorkerInfo).decode
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
 
 
@@ -208,7 +208,7 @@ class Shard:
         asked, name = self._unsure.get(worker, ([], ""))
         return name if name and asked == tokens else self.server.call_name()
 
-    async def beat(self, worker: str, about: About | None) -> None:
+    async def beat(self, worker: str, about: WorkerInfo | None) -> None:
         packed = msgspec.msgpack.encode(about) if about is not None else ""
         await self.server.run(script("heartbeat"), self.key, worker, packed)
 
@@ -270,7 +270,7 @@ class Shard:
                 leased=row.leased,
                 done=int(row.done),
                 failed=int(row.failed),
-                about=_decode_about(row.about) if row.about else About(),
+                about=_decode_about(row.about) if row.about else WorkerInfo(),
             )
             for row in unflatten(WorkerRow, rows)
         ]

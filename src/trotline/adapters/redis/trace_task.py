@@ -8,7 +8,7 @@ from trotline.adapters.redis.priority_levels import levels_of
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.task_codec import FINGERPRINT, LEVEL_BYTES, level_of, open_grave, spread, unwrap
-from trotline.model.job import Whereabouts
+from trotline.model.job import TaskStatus
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
 from trotline.rules import redaction
@@ -16,7 +16,7 @@ from trotline.rules import redaction
 _STEP = 1000
 
 
-async def find(shard: Shard, task: Task, redact: Sequence[str]) -> Whereabouts:
+async def find(shard: Shard, task: Task, redact: Sequence[str]) -> TaskStatus:
     """By its fingerprint, in its lane. A task may move while we look: who is not found is looked for once more."""
     for _ in range(2):
         for look in (_dead, _leased, _delayed, _waiting):
@@ -28,19 +28,19 @@ async def find(shard: Shard, task: Task, redact: Sequence[str]) -> Whereabouts:
             script("was_seen", seen=shard.seen), shard.key, str(task.fingerprint), spread(task.fingerprint)
         )
         if not known:
-            return Whereabouts(state="unknown")
-    return Whereabouts(state="ended")
+            return TaskStatus(state="unknown")
+    return TaskStatus(state="ended")
 
 
-Found = tuple[Whereabouts, bytes, str]
+Found = tuple[TaskStatus, bytes, str]
 
 
-async def _told(shard: Shard, place: Whereabouts, blob: bytes, lane: str, redact: Sequence[str]) -> Whereabouts:
+async def _told(shard: Shard, place: TaskStatus, blob: bytes, lane: str, redact: Sequence[str]) -> TaskStatus:
     try:
         task = await shard.read(blob, lane)
     except Undecodable:
         return place
-    return Whereabouts(
+    return TaskStatus(
         state=place.state,
         due_in=place.due_in,
         attempt=task.attempt,
@@ -57,7 +57,7 @@ async def _dead(shard: Shard, task: Task) -> Found | None:
         return None
     _, why, _, parcel = open_grave(grave)
     _, lane, blob = unwrap(parcel)
-    return Whereabouts(state="dead", why=why), blob, lane
+    return TaskStatus(state="dead", why=why), blob, lane
 
 
 async def _leased(shard: Shard, task: Task) -> Found | None:
@@ -66,7 +66,7 @@ async def _leased(shard: Shard, task: Task) -> Found | None:
         for parcel in await shard.server.ask("HVALS", keys.held(shard.prefix, name)):
             _, lane, blob = unwrap(parcel)
             if _is(blob, task):
-                return Whereabouts(state="leased", worker=name), blob, lane
+                return TaskStatus(state="leased", worker=name), blob, lane
     return None
 
 
@@ -78,7 +78,7 @@ async def _delayed(shard: Shard, task: Task) -> Found | None:
             if _is(row[LEVEL_BYTES:], task):
                 due_in = float(await shard.server.ask("ZSCORE", late, row) or now) - now
                 # Its time may have come; the next lease moves it over.
-                place = Whereabouts(state="delayed", due_in=due_in) if due_in > 0 else Whereabouts(state="waiting")
+                place = TaskStatus(state="delayed", due_in=due_in) if due_in > 0 else TaskStatus(state="waiting")
                 return place, row[LEVEL_BYTES:], task.lane
         start += len(rows)
     return None
@@ -94,7 +94,7 @@ async def _waiting(shard: Shard, task: Task) -> Found | None:
         for level in likely + levels:
             blob = await _in_queue(shard, task, keys.queue(shard.prefix, task.lane, level))
             if blob is not None:
-                return Whereabouts(state="waiting"), blob, task.lane
+                return TaskStatus(state="waiting"), blob, task.lane
         likely = []
     return None
 

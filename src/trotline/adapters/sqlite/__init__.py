@@ -18,7 +18,7 @@ from trotline.rules import redaction
 from trotline.rules.backend_urls import MEMORY, file_url, path_of
 
 _SERVER_OPTIONS = ("seen", "seen_scope", "forget", "expected", "error")
-"""Of frontiers on a server: which memory of what was seen."""
+"""Options of frontiers on a server."""
 
 
 def _parse_frontier(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How much of a job may be done (F20): what is leased is reserved, so the mark holds however many workers ask."""
+"""A job's budget (F20). Leased pages count, so it holds for any number of workers."""
 
 import sqlite3
 
@@ -33,7 +33,7 @@ def spent(db: sqlite3.Connection, job: int) -> str:
 
 
 def left(turn: Turn, limit: int) -> int:
-    """Of so many leases those that the budget has room for."""
+    """The number of leases that the budget allows, at most `limit`."""
     budget = read(turn.db, turn.job)
     if budget == _NONE:
         return limit
@@ -42,12 +42,12 @@ def left(turn: Turn, limit: int) -> int:
     if budget.pages is None:
         return limit
     ended, leased = _used(turn.db, turn.job)
-    # The books are written at the end of the turn: what it has done so far is not in them yet.
+    # Counters are written at the end of the transaction: its own changes are added here.
     return min(limit, max(0, budget.pages - ended - leased - turn.done - turn.dead - turn.leased))
 
 
 def _used(db: sqlite3.Connection, job: int) -> tuple[int, int]:
-    """Pages that have ended, and those under way."""
+    """Ended pages, and leased ones."""
     [ended, leased] = db.execute("SELECT done + dead, leased FROM job WHERE id = ?", (job,)).fetchone()
     return ended, leased
 

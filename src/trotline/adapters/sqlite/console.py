@@ -19,7 +19,7 @@ from trotline.adapters.sqlite.schema import (
 )
 from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.model import task_json
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, Whereabouts, WorkerView
+from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.rules import grave_view, redaction
@@ -61,7 +61,7 @@ class SqliteConsole:
     async def workers(self) -> list[WorkerView]:
         return await self._file.read(lambda db: workers.views(db, self._number, self._file.now()))
 
-    async def whereabouts(self, task: Task) -> Whereabouts:
+    async def whereabouts(self, task: Task) -> TaskStatus:
         return await self._file.read(
             lambda db: trace_task.whereabouts(db, self._number, task, self._file.now(), self.job.rules.redact)
         )
@@ -221,7 +221,7 @@ class SqliteConsole:
 
 
 def _fingerprint(name: str) -> int:
-    """The number behind a task's id; one that no task has if `name` is no id."""
+    """The fingerprint of a task's id; 0, which no task has, if `name` is not an id."""
     try:
         number = int(name, 16)
     except ValueError:

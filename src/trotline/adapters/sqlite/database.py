@@ -18,7 +18,7 @@ from trotline.model.time import Moment
 
 T = TypeVar("T")
 MEMORY = ":memory:"
-"""The path of a database that lives and dies with its handle."""
+"""The path of an in-memory database."""
 BUSY = 30.0
 """Seconds to wait for another process's transaction."""
 
@@ -26,15 +26,15 @@ BUSY = 30.0
 class Database:
     """A frontier file, used by one event loop.
 
-    Statements run in the loop's own thread: in another one each of them would have to win the interpreter's lock
-    back from a busy loop, milliseconds a time. Only what waits for the disk or for another process goes to a
-    thread. `inline` keeps that here too: a simulation must be deterministic.
+    Statements run in the loop's own thread: in another one each of them would wait milliseconds for the GIL of a busy
+    loop. Only waits for the disk or for another process run in a thread; with `inline` not even those, for
+    deterministic simulations.
     """
 
     def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
         self.path = path
         self.shared = path != MEMORY
-        """Others may have the file open, too."""
+        """Other processes may have the file open, too."""
         self._thread = None if inline else ThreadPoolExecutor(1, thread_name_prefix="trotline-frontier")
         self._turn = asyncio.Lock()
         self._offset = 0.0
@@ -50,10 +50,9 @@ class Database:
         return self._given_now() if self._given_now else host_process.uptime() + self._offset
 
     async def write(self, step: Callable[[sqlite3.Connection], T], *, durable: bool = True) -> T:
-        """Run `step` in a transaction: all or nothing; when this returns, it survives a power cut if `durable`,
-        and a crash of the process in any case.
+        """Run `step` in a transaction, which survives a crash of the process, and with `durable` a power failure.
 
-        A caller that is cancelled leaves at once, but the transaction it began is ended properly behind it.
+        A cancelled caller returns at once, while its transaction is completed.
         """
         if self._thread is None:
             with self._plain_errors(), self._transaction() as db:
@@ -92,13 +91,13 @@ class Database:
             self._presence.check()
 
     async def _begin(self, durable: bool) -> None:
-        # In WAL mode NORMAL leaves out the fsync of the commit, and nothing else.
+        # In WAL mode NORMAL only omits the fsync of the commit.
         self.connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
         self.connection.execute("PRAGMA busy_timeout = 0")
         try:
             self.connection.execute("BEGIN IMMEDIATE")
         except sqlite3.OperationalError:
-            # Another process writes: wait for it where the loop does not.
+            # Another process writes: wait in a thread.
             self.connection.execute(f"PRAGMA busy_timeout = {int(BUSY * 1000)}")
             await self._in_thread("BEGIN IMMEDIATE")
 
@@ -122,25 +121,25 @@ class Database:
             self._thread.shutdown(wait=False)
 
     def _prepare(self) -> None:
-        # Without a lock where there is nothing to write. Another connection of this process may have just been given
-        # the lock, and wait for the loop that we would keep waiting.
+        # No lock if there is nothing to write: another connection of this process may hold it, and wait for the loop
+        # that we would block.
         if self._is_ready():
             return
         with self._transaction() as db:
             [version] = db.execute("PRAGMA user_version").fetchone()
             if version > schema.VERSION:
                 raise FrontierTooNew(
-                    f"{self.path} was written by a newer Trotline (form {version}, this one knows {schema.VERSION})",
+                    f"{self.path} was written by a newer Trotline (format {version}, this one knows {schema.VERSION})",
                     hint="Upgrade Trotline, or name another file: --frontier sqlite:OTHER.db",
                 )
             if 0 < version < schema.VERSION:
                 raise FrontierError(
-                    f"{self.path} was written by an older Trotline (form {version}, this one knows {schema.VERSION})",
+                    f"{self.path} was written by an older Trotline (format {version}, this one knows {schema.VERSION})",
                     hint="Finish the job with that version, or name another file: --frontier sqlite:OTHER.db",
                 )
             if version == 0:
                 self._create(db)
-            self._add_younger(db)
+            self._add_missing(db)
             self._anchor(db)
 
     def _is_ready(self) -> bool:
@@ -149,7 +148,7 @@ class Database:
         if version != schema.VERSION:
             return False
         tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if not schema.YOUNGER.keys() <= tables or _missing_columns(db):
+        if not schema.ADDED_TABLES.keys() <= tables or _missing_columns(db):
             return False
         row = db.execute("SELECT boot, offset FROM anchor").fetchone()
         if not row or row[0] != host_process.boot():
@@ -168,8 +167,8 @@ class Database:
         db.execute(schema.TRIGGER)
         db.execute(f"PRAGMA user_version = {schema.VERSION}")
 
-    def _add_younger(self, db: sqlite3.Connection) -> None:
-        for statement in schema.YOUNGER.values():
+    def _add_missing(self, db: sqlite3.Connection) -> None:
+        for statement in schema.ADDED_TABLES.values():
             db.execute(statement)
         for table, name, form in _missing_columns(db):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {form}")
@@ -181,7 +180,7 @@ class Database:
             self._offset = row[1]
             return
         [latest] = db.execute("SELECT max(seen_at) FROM worker").fetchone()
-        # After a reboot time goes on from where the file's last user was, even if the wall clock went back.
+        # After a reboot time continues from the last heartbeat in the file, even if the wall clock went back.
         self._offset = max(time.time(), latest or 0.0) - host_process.uptime()
         db.execute("INSERT OR REPLACE INTO anchor (id, boot, offset) VALUES (1, ?, ?)", (boot, self._offset))
 
@@ -190,28 +189,28 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise self._told(error) from error
+            raise self._explained(error) from error
         except OSError as error:
             raise FrontierFileFails(f"cannot open the frontier {self.path}: {error.strerror}") from error
 
-    def _told(self, error: sqlite3.Error) -> FrontierError:
+    def _explained(self, error: sqlite3.Error) -> FrontierError:
         hints = {
-            "locked": "Another process holds it for too long. Is one stopped (Ctrl-Z) in the middle of a write?",
+            "locked": "Another process holds a lock for too long. Is one suspended (Ctrl-Z) during a write?",
             "full": "Free some space and run the same command again: nothing accepted is lost.",
             "I/O error": "Check the disk: is it full or unplugged? Then run the same command again: nothing is lost.",
-            "not a database": "It is some other file. Name another one: --frontier sqlite:OTHER.db",
+            "not a database": "Name another file: --frontier sqlite:OTHER.db",
             "readonly": "Check the permissions of the file and of its folder.",
             "unable to open": "Check that the folder exists and that you may write in it.",
         }
         text = str(error)
         hint = next((hint for part, hint in hints.items() if part in text), "Check it with: trotline doctor")
-        return FrontierFileFails(f"the frontier {self.path} does not answer: {text}", hint=hint)
+        return FrontierFileFails(f"cannot use the frontier {self.path}: {text}", hint=hint)
 
 
 def _missing_columns(db: sqlite3.Connection) -> list[tuple[str, str, str]]:
-    """Table, name and form of each younger column that the file lacks."""
+    """Table, name and type of each added column that the file lacks."""
     missing = []
-    for table, columns in schema.YOUNGER_COLUMNS.items():
+    for table, columns in schema.ADDED_COLUMNS.items():
         there = {name for (name,) in db.execute("SELECT name FROM pragma_table_info(?)", (table,))}
         missing += [(table, name, form) for name, form in columns.items() if name not in there]
     return missing
@@ -221,14 +220,14 @@ def _connect(path: str) -> sqlite3.Connection:
     if path != MEMORY:
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         if not Path(path).exists():
-            # Tasks hold URLs and headers whole, with whatever is secret in them: the file is its owner's alone.
+            # Tasks contain URLs and headers, possibly with secrets: readable by the owner only.
             Path(path).touch(mode=0o600)
     connection = sqlite3.connect(path, timeout=BUSY, isolation_level=None, check_same_thread=False)
     write_ahead(connection, BUSY)
-    # FULL unless a transaction says otherwise: what `put` answered "new" survives a power cut. One fsync per batch.
+    # FULL unless a transaction overrides it: admitted tasks survive a power failure. One fsync per batch.
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA cache_size = -16384")
-    # Checkpoints come less often, and each page that changed many times since the last is copied once.
+    # Fewer checkpoints: a page that changed many times is copied once.
     connection.execute("PRAGMA wal_autocheckpoint = 4000")
     connection.execute("PRAGMA temp_store = MEMORY")
     return connection

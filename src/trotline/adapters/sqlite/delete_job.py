@@ -1,4 +1,4 @@
-"""Removing what a file keeps of a job: off the list at once, its rows some at a time."""
+"""Deletes a job: from the list of jobs at once, its rows in small batches."""
 
 import sqlite3
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from trotline.model.job import LaneRules
 from trotline.model.time import Moment
 
 RETIRED = "CREATE TABLE IF NOT EXISTS retired (job INTEGER PRIMARY KEY)"
-"""Jobs that are gone from the list, and whose rows are still being cleared away. Made when the first one is."""
+"""Deleted jobs whose rows are not deleted yet. Created with the first one."""
 AT_ONCE = 5_000
-"""Rows that one transaction clears away: the workers of other jobs wait for it."""
+"""Rows per transaction: the workers of other jobs wait for it."""
 _LANES = 100
 
 ENDED = f"""
@@ -21,18 +21,18 @@ SELECT id, name FROM job
 WHERE coalesce(finished_at, CASE paused WHEN {CANCELLED} THEN coalesce(state_at, started_at) END) < ?
 AND id < (SELECT max(id) FROM job newest WHERE newest.spider = job.spider)
 """
-"""Finished or cancelled before a moment. The newest one of a spider stays: it tells when the spider ran last, and no
-later job can get its number."""
+"""Finished or cancelled before a time. The newest job of a spider is kept: as its last run, and so that its number is
+not reused."""
 
 
 def ended(db: sqlite3.Connection, before: Moment, most: int, spider: str = "") -> list[tuple[int, str]]:
-    """Number and name of the oldest jobs that may be forgotten, of one spider if it is named."""
+    """Number and name of the oldest jobs that may be deleted; optionally of one spider."""
     only, named = (" AND spider = ?", (spider,)) if spider else ("", ())
     return db.execute(f"{ENDED}{only} ORDER BY id LIMIT ?", (before, *named, most)).fetchall()
 
 
-def strike(db: sqlite3.Connection, numbers: Iterable[int], now: Moment) -> None:
-    """Off the list, and what its workers hold stands in no other job's way."""
+def delete_jobs(db: sqlite3.Connection, numbers: Iterable[int], now: Moment) -> None:
+    """Delete the jobs from the list, and return their leases, whose places other jobs may wait for."""
     db.execute(RETIRED)
     for number in numbers:
         _give_back(db, number, now)
@@ -51,8 +51,8 @@ def _give_back(db: sqlite3.Connection, number: int, now: Moment) -> None:
         turn.flush()
 
 
-def clear_away(db: sqlite3.Connection) -> bool:
-    """Some rows of a job that was struck off the list; False when none is left."""
+def delete_rows(db: sqlite3.Connection) -> bool:
+    """Delete a batch of rows of a deleted job; False when none is left."""
     if db.execute("SELECT 1 FROM sqlite_master WHERE name = 'retired'").fetchone() is None:
         return False
     row = db.execute("SELECT job FROM retired LIMIT 1").fetchone()
@@ -74,7 +74,6 @@ def clear_away(db: sqlite3.Connection) -> bool:
 
 
 def _clear_lanes(db: sqlite3.Connection, number: int) -> bool:
-    """What waits is found by its lane."""
     lanes = db.execute(f"SELECT id FROM lane WHERE job = ? LIMIT {_LANES}", (number,)).fetchall()
     if not lanes:
         return False
@@ -87,7 +86,7 @@ def _clear_lanes(db: sqlite3.Connection, number: int) -> bool:
 
 
 def _tables_of_jobs(db: sqlite3.Connection) -> list[str]:
-    """The tables whose rows belong to a job by its number, `retired` among them."""
+    """The tables with a job number, `retired` among them."""
     rows = db.execute(
         "SELECT m.name FROM sqlite_master m, pragma_table_info(m.name) c"
         " WHERE m.type = 'table' AND c.name = 'job' AND c.type = 'INTEGER'"

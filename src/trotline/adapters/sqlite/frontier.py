@@ -1,4 +1,4 @@
-"""The embedded frontier: a file (or memory) that several processes share and that survives a crash."""
+"""The embedded frontier: a file that several processes share, or memory."""
 
 import asyncio
 import contextlib
@@ -13,16 +13,16 @@ from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.schema import CANCELLED
 from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.errors import FrontierError
-from trotline.model.job import About
+from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DIRECT
 
 POLL: Seconds = 0.1
-"""How often a waiting worker looks whether another process changed the file."""
+"""How often a waiting worker checks whether another process changed the file."""
 HOUSEKEEPING: Seconds = 1.0
-"""How often a worker looks for dead ones, and writes down that it lives itself."""
+"""How often a worker checks for dead ones, and records its own heartbeat."""
 
 
 class SqliteFrontier:
@@ -34,10 +34,10 @@ class SqliteFrontier:
         self._chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
         self._process = host_process.process_name() + (workers.KEPT_BY + keeper if keeper else "")
         self._housekept_at = 0.0
-        self._heard: dict[str, Moment] = {}
+        self._heartbeats: dict[str, Moment] = {}
 
     generation = 0
-    """A file forgets nothing that it has answered."""
+    """Constant: a file never loses acknowledged writes."""
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
         for task in tasks:
@@ -51,25 +51,25 @@ class SqliteFrontier:
         while True:
             self._file.changed.clear()
             version = await self._file.read(_version)
-            # A lease that a power cut forgets is a task that waits: no need to wait for the disk.
+            # Not durable: after a power failure the task just waits again.
             lease = partial(self._lease, worker=worker, limit=limit, asked_at=loop.time())
             leases, pause = await self._file.change(lease, durable=False, wake=False)
             left = until - loop.time()
             if leases or left <= 0 or await self.finished():
                 return leases
-            await self._something(min(left, pause), version)
+            await self._wait_for_change(min(left, pause), version)
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
         return await self._file.change(lambda turn: settle_leases.settle(turn, worker, settlements, self._chance))
 
-    async def beat(self, worker: str, about: About | None = None) -> None:
+    async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         await self._file.db.write(
-            lambda db: workers.hear(db, self._number, worker, self._file.now(), about=about), durable=False
+            lambda db: workers.heartbeat(db, self._number, worker, self._file.now(), about=about), durable=False
         )
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
         count = await self._file.change(lambda turn: workers.leave(turn, worker, guilty, why, detail))
-        self._heard.pop(worker, None)
+        self._heartbeats.pop(worker, None)
         return count
 
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
@@ -97,13 +97,13 @@ class SqliteFrontier:
         await self._file.db.close()
 
     def _lease(self, turn: Turn, worker: str, limit: int, asked_at: Seconds) -> tuple[list[Lease], Seconds]:
-        """Leases, else how long until there may be some."""
-        if turn.now - self._heard.get(worker, 0.0) >= HOUSEKEEPING:
-            # Asking for work is a sign of life, too; once a second is enough to write down.
-            workers.hear(turn.db, turn.job, worker, turn.now, process=self._process)
-            self._heard[worker] = turn.now
+        """Leases, or the time until there may be some."""
+        if turn.now - self._heartbeats.get(worker, 0.0) >= HOUSEKEEPING:
+            # Leasing counts as a heartbeat; recorded at most once a second.
+            workers.heartbeat(turn.db, turn.job, worker, turn.now, process=self._process)
+            self._heartbeats[worker] = turn.now
         if turn.now - self._housekept_at >= HOUSEKEEPING:
-            # Others first: what they give back is read below.
+            # Other jobs first: the places they release are read below.
             workers.rescue_elsewhere(turn, self._process)
             workers.rescue_dead(turn, self._process)
             self._housekept_at = turn.now
@@ -112,7 +112,7 @@ class SqliteFrontier:
         return leases, 0.0 if leases else max(0.001, turn.next_wake() - turn.now)
 
     def _finished(self, db: sqlite3.Connection) -> bool:
-        """Nothing is left to do, or nobody is to do it."""
+        """Finished, cancelled, or the budget is used up."""
         ended = db.execute(
             f"SELECT finished_at IS NOT NULL OR paused = {CANCELLED} FROM job WHERE id = ?", (self._number,)
         ).fetchone()
@@ -126,14 +126,14 @@ class SqliteFrontier:
         )
         return cursor.rowcount == 1
 
-    async def _something(self, seconds: Seconds, version: int) -> None:
-        """Wait for news of this process, a change of the file by another, or that long."""
+    async def _wait_for_change(self, seconds: Seconds, version: int) -> None:
+        """Wait for a change by this process or by another, or for a timeout."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
         poll = POLL if self._file.db.shared else seconds
         while (left := until - loop.time()) > 0:
             with contextlib.suppress(TimeoutError):
-                # Not `wait_for`: before Python 3.12 it swallows a cancellation that comes together with the event.
+                # Not `wait_for`: before Python 3.12 it can lose a cancellation.
                 async with asyncio.timeout(min(left, poll)):
                     await self._file.changed.wait()
                 return

@@ -1,4 +1,4 @@
-"""What an operator wants of a job or of a lane, and how it is written down."""
+"""The operator's state and pace for a job or a lane."""
 
 import sqlite3
 
@@ -16,7 +16,7 @@ STATES = (State.RUNNING, State.PAUSED, State.DRAINING, State.CANCELLED)
 
 
 def want(turn: Turn, lane: str | None, wanted: int) -> None:
-    """The job, or one lane of it, is to run, to pause, to drain, or (the job alone) to end."""
+    """Set the state of the job, or of one of its lanes (which cannot be cancelled)."""
     if lane is None:
         turn.db.execute("UPDATE job SET paused = ?, state_at = ? WHERE id = ?", (wanted, turn.now, turn.job))
         if wanted in (CANCELLED, PAUSED):
@@ -30,12 +30,12 @@ def want(turn: Turn, lane: str | None, wanted: int) -> None:
 
 
 def cancel_lane(turn: Turn, lane: str) -> int:
-    """What waits in the lane is buried; what is in flight may end. How many were buried."""
+    """Bury the lane's waiting tasks; visits in flight continue. Returns the number."""
     return turn.bury_waiting(turn.lane_named(lane), "cancelled")
 
 
 def set_pace(turn: Turn, name: str, wanted: Pace | None) -> None:
-    """For every job of the file, and those that come later. All of them look again at what they wait for."""
+    """For all jobs of the file, also later ones. Waiting lanes are checked again."""
     bounds = None if wanted is None else pace.bounds_of(wanted)
     found = turn.db.execute("SELECT id, lane FROM pace WHERE name = ?", (name,)).fetchone()
     if found is None:

@@ -1,4 +1,4 @@
-"""One job in a frontier file, as both its frontier and its console use it."""
+"""One job in a frontier file, shared by its frontier and its console."""
 
 import asyncio
 import sqlite3
@@ -22,9 +22,9 @@ class JobFile:
         self.db = database
         self.job = job
         self.changed = asyncio.Event()
-        """Something changed through this connection: a lease call that waits looks again."""
+        """Set after a change: a waiting lease call checks again."""
         if database.path == MEMORY:
-            # A memory belongs to the object that opened it: a job started through another handle is not in it yet.
+            # Each in-memory database is separate: a job started through another handle is not in it yet.
             write_job(database.connection, job)
         row = database.connection.execute("SELECT id FROM job WHERE name = ?", (job.id,)).fetchone()
         if row is None:
@@ -38,7 +38,7 @@ class JobFile:
         return await self.db.read(step)
 
     async def change(self, step: Callable[[Turn], T], *, durable: bool = True, wake: bool = True) -> T:
-        """One transaction: what `step` does, and the counters with it. `wake` those who wait for work here."""
+        """Run `step` in a transaction, with the counters. `wake`: notify waiting lease calls."""
 
         def whole(db: sqlite3.Connection) -> T:
             turn = Turn(db, self.number, self.job.id, self.job.rules, self.db.now())

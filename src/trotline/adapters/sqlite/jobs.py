@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.delete_job import clear_away, ended, strike
+from trotline.adapters.sqlite.delete_job import delete_jobs, delete_rows, ended
 from trotline.adapters.sqlite.schema import CANCELLED
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
@@ -17,13 +17,13 @@ _COLUMNS = (
     f" CASE paused WHEN {CANCELLED} THEN coalesce(state_at, started_at) END"
 )
 _STEPS = 50
-"""Transactions of one call that clear away: what is left is for the next one."""
+"""Transactions per `retire` call; the next call continues."""
 
 _Row = tuple[int, str, str, str, bytes, Moment, Moment | None, int, Moment | None]
 
 
 class SqliteJobs:
-    """Starts, finds and forgets jobs. Implements the Jobs port."""
+    """Implements the Jobs port."""
 
     def __init__(self, path: str, *, now: Callable[[], Moment] | None = None, inline: bool = False) -> None:
         self._db = Database(path, now=now, inline=inline)
@@ -38,7 +38,7 @@ class SqliteJobs:
         return await self._db.read(self._all)
 
     def unreadable(self) -> tuple[str, ...]:
-        # A damaged file is the file's trouble, not that of one job.
+        # Damage affects the whole file, not one job.
         return ()
 
     async def admit(self, job: str, version: str) -> Job:
@@ -46,7 +46,7 @@ class SqliteJobs:
 
     async def forget(self, job: str) -> None:
         await self._db.write(lambda db: self._forget(db, job))
-        while await self._db.write(clear_away):
+        while await self._db.write(delete_rows):
             pass
 
     async def retire(self, age: Seconds, most: int = 2) -> list[str]:
@@ -54,7 +54,7 @@ class SqliteJobs:
             return []
         retired = await self._db.write(lambda db: self._retire(db, age, most))
         for _ in range(_STEPS):
-            if not await self._db.write(clear_away):
+            if not await self._db.write(delete_rows):
                 break
         return retired
 
@@ -64,11 +64,11 @@ class SqliteJobs:
     def _forget(self, db: sqlite3.Connection, name: str) -> None:
         row = db.execute("SELECT id FROM job WHERE name = ?", (name,)).fetchone()
         if row is not None:
-            strike(db, row, self._db.now())
+            delete_jobs(db, row, self._db.now())
 
     def _retire(self, db: sqlite3.Connection, age: Seconds, most: int) -> list[str]:
         old = ended(db, self._db.now() - age, most)
-        strike(db, (number for number, _ in old), self._db.now())
+        delete_jobs(db, (number for number, _ in old), self._db.now())
         return [name for _, name in old]
 
     def _latest(self, db: sqlite3.Connection, spider: str) -> Job | None:

@@ -1,4 +1,4 @@
-"""A lane as one transaction sees it: a job's tasks in it, and the pace that all jobs of the file share."""
+"""A lane in one transaction: a job's tasks in it, and the pace that all jobs of the file share."""
 
 import sqlite3
 
@@ -42,17 +42,16 @@ class LaneRow:
         state, wake, self.pace_id, self.running, packed = row[6:]
         self.pace = decode_pace(packed)
         self.retry_at = 0.0
-        """It cannot be served before: only retries are left, and credit comes then, or it is another job's turn."""
+        """Not to be served before: only retries without credit are left, or it is another job's turn."""
         self._written = (state, wake, self.best, self.turn, self.waiting)
         self._kept = (self.running, self.pace)
-        """What stands in the file: a lane that did not change is not written, and an idle look costs no fsync."""
+        """As stored: an unchanged lane is not written, and costs no fsync."""
 
     def write(self, db: sqlite3.Connection, job: str, rules: LaneRules, now: Moment) -> None:
-        """Write down what changed."""
         state = self._state(now, rules.robots)
         self._wait(state, job, rules)
         if self.running < self._kept[0]:
-            self._tell_others(db, job, now)
+            self._wake_others(db, job, now)
         line = (*state, self.best, self.turn, self.waiting)
         if line != self._written:
             self._written = line
@@ -68,7 +67,7 @@ class LaneRow:
             )
 
     def _wait(self, state: tuple[int, Moment], job: str, rules: LaneRules) -> None:
-        """The job cannot start now: it is to have its turn among others, and to be told when a place is free."""
+        """If the job cannot start now, register it for a turn and for free places."""
         if state[0] == RESTING and len(self.pace.claims) > 1:
             free_at = state[1]
         elif state[0] == FULL and self.paused != PAUSED:
@@ -77,7 +76,7 @@ class LaneRow:
             return
         self.pace = lane_sharing.waits(self.pace, job, pace.bounds_of(rules.pace(self.name)), free_at)
 
-    def _tell_others(self, db: sqlite3.Connection, job: str, now: Moment) -> None:
+    def _wake_others(self, db: sqlite3.Connection, job: str, now: Moment) -> None:
         freed = lane_sharing.freed(self.pace, job, now)
         if freed is self.pace:
             return
@@ -100,7 +99,7 @@ class LaneRow:
 
 
 def open_lane(db: sqlite3.Connection, job: int, name: str, bounds: pace.Bounds, now: Moment) -> Columns:
-    """A lane that the job did not have yet."""
+    """Create the job's lane."""
     found = db.execute("SELECT id, running, lane FROM pace WHERE name = ?", (name,)).fetchone()
     if found is None:
         packed = encode_pace(pace.open_lane(bounds, now))

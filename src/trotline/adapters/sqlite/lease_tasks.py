@@ -1,4 +1,4 @@
-"""Which tasks run next, and when."""
+"""Selects the tasks to lease, and their start times."""
 
 import msgspec
 
@@ -13,10 +13,10 @@ from trotline.ports.frontier import HORIZON
 from trotline.rules import lane_sharing, pace
 
 TOKEN_BITS = 24
-"""A token is the task's row number, and below it the low bits of a counter that never goes back."""
+"""A token is the task's row id, followed by the low bits of a counter that only grows."""
 
 _Row = tuple[int, int, int, bytes, int, int]
-"""id, priority, attempt, body, kills, and whether it is a retry: a death is nobody's fault, and needs no credit"""
+"""id, priority, attempt, body, kills, and whether it is a retry: a retry after a worker's death needs no credit"""
 
 
 def serve(turn: Turn, worker: str, limit: int, asked_at: Seconds) -> list[Lease]:
@@ -55,7 +55,7 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
     starts, spent = pace.reserve(lane.pace, turn.now, 0 if another else wanted, lane.running, HORIZON, heeds=heeds)
     rows = _pick(turn, lane, len(starts)) if starts else []
     if not rows:
-        # Whoever cannot be served must not look ready, or this loop would ask it for ever.
+        # Not ready any more, or the loop would select this lane for ever.
         lane.retry_at = max(lane.retry_at, turn.now + 0.001, another)
         return []
     if len(rows) < len(starts):
@@ -67,14 +67,14 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
     )
     lane.pace = lane_sharing.used(lane.pace, turn.name, turn.now)
     if len(lane.pace.claims) > 1:
-        # One portion a call: others may come in between.
+        # One portion per call, so that other jobs get their turn.
         lane.retry_at = turn.now + 0.001
     lane.turn = counter + 1
     return _hand_out(turn, lane, worker, rows, starts, counter, asked_at)
 
 
 def _claim(turn: Turn, lane: LaneRow) -> None:
-    """The job wants a start: its pace counts, beside those of other jobs that use the lane."""
+    """Register the job's pace with the lane, together with those of other jobs that use it."""
     claims = lane.pace.claims
     alone = not claims or (len(claims) == 1 and claims[0].job == turn.name)
     alive = None if alone else living(turn.db, [claim.job for claim in claims])
@@ -82,7 +82,7 @@ def _claim(turn: Turn, lane: LaneRow) -> None:
 
 
 def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
-    """Waiting tasks of the lane's best priority, as far as its retry credit goes."""
+    """Waiting tasks of the lane's best priority, within its retry credit."""
     columns = "id, priority, attempt, body, kills, attempt > deaths"
     query = f"SELECT {columns} FROM task WHERE lane = ? AND state = {WAITING}"
     rows: list[_Row] = turn.db.execute(
@@ -134,7 +134,7 @@ def _hand_out(
 
 
 def _park(turn: Turn, lane: LaneRow, task_id: int, error: task_json.Undecodable) -> None:
-    """A task of an unknown form is kept, never dropped, and never handed out again and again."""
+    """Bury a task of an unknown format, so that it is neither lost nor leased again."""
     turn.db.execute(
         f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE id = ?",
         (f"undecodable: {error}", turn.now, task_id),

@@ -21,6 +21,6 @@ def open_job(
     inline: bool = False,
     keeper: str = "",
 ) -> OpenJob:
-    """`now`, `rng` and `inline` make a crawl repeatable: time and chance are given, and nothing runs in a thread."""
+    """`now`, `rng` and `inline` (no threads) make a crawl repeatable."""
     file = JobFile(Database(path, now=now, inline=inline), job)
     return OpenJob(job, SqliteFrontier(file, rng=rng, keeper=keeper), SqliteConsole(file))

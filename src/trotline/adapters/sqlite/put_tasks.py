@@ -1,4 +1,4 @@
-"""How tasks come in: each once, and none while nothing new is wanted."""
+"""Admission of tasks: each once, and none while draining."""
 
 import json
 from collections.abc import Sequence
@@ -10,15 +10,15 @@ from trotline.model.lease import Admission
 from trotline.model.task import Task
 
 _REFUSED = "refused: draining"
-"""The tally of what a draining job or lane did not take."""
+"""The tally of tasks refused by a draining job or lane."""
 
 
 def admit(turn: Turn, tasks: Sequence[Task]) -> list[Admission]:
-    """Seen and enqueued in one step: two steps lose URLs for ever."""
+    """Mark as seen and enqueue in one transaction: otherwise a crash could lose URLs for ever."""
     if not tasks:
         return []
     known = _known(turn, tasks)
-    # A batch of known tasks, the most usual one, need not read the job.
+    # A batch of duplicates, the most common one, does not read the job.
     draining = len(known) < len(tasks) and _job_drains(turn)
     answers: list[Admission] = []
     fresh: list[Task] = []
@@ -26,7 +26,7 @@ def admit(turn: Turn, tasks: Sequence[Task]) -> list[Admission]:
         if task.fingerprint in known:
             answers.append(Admission.DUPLICATE)
         elif draining or turn.lane_named(task.lane).paused == DRAINING:
-            # Not remembered: after a resume it may come again.
+            # Not marked as seen: it may be admitted after a resume.
             answers.append(Admission.REFUSED)
             turn.tallies[_REFUSED] += 1
         else:

@@ -15,9 +15,10 @@ _CHOSEN = (
 
 
 def revisit(turn: Turn, ids: Sequence[str], pattern: str) -> int:
-    """The pages of these rejected records wait again, and all their rejected records are forgotten. How many pages.
+    """Queue the pages of these rejected records again, and delete all their rejected records. Returns the number of
+    pages.
 
-    `ids`: those of records ("r17"); none: all whose reason is LIKE `pattern`.
+    `ids`: of records ("r17"); none: all whose reason is LIKE `pattern`.
     """
     numbers = [int(name[1:]) for name in ids if name.startswith("r") and name[1:].isdecimal()]
     if ids and not numbers:

@@ -1,17 +1,17 @@
-"""The tables of a frontier file, and what each column is for.
+"""The tables of a frontier file.
 
-job     one row per job, with its books: waiting + leased + done + dead = admitted
-seen    fingerprints ever admitted; a done task leaves nothing else behind
-pace    politeness buckets, of all jobs together: what is known of each (rules/pace.py), and how many visits it has
-lane    a job's tasks in one of them: may be served (state 1, by best priority and turn), rests (state 2, by wake time)
-task    what waits (0), is delayed (1), leased (2) or dead (3)
-worker  who holds leases, when it was last heard of, what it told of itself and how its leases ended
-tally   how often what happened
-example a URL for some of the tallies, the first one seen
+job     one row per job, with its counters: waiting + leased + done + dead = admitted
+seen    fingerprints ever admitted; all that remains of a done task
+pace    rate-limit buckets of all jobs: their state (rules/pace.py), and the number of visits in flight
+lane    a job's tasks in one of them: ready (state 1, by best priority and turn), resting (state 2, by wake time)
+task    waiting (0), delayed (1), leased (2) or dead (3)
+worker  workers: last heartbeat, WorkerInfo, and how their leases ended
+tally   counters by name
+example the first URL of some tallies
 reject  records that failed validation
-session which process has logged in to it
-upgrade code versions that were let into a job after its start
-anchor  the file's clock: wall time = host's uptime clock + offset, so that a jump of the wall clock moves nothing
+session the process that is logged in to it
+upgrade code versions that joined a job after its start
+anchor  the file's clock: time = host's uptime clock + offset, so that jumps of the wall clock have no effect
 """
 
 VERSION = 2
@@ -20,11 +20,11 @@ WAITING, DELAYED, LEASED, DEAD = 0, 1, 2, 3
 """Task states. Delayed is waiting with a due time in the future."""
 
 RUNNING, PAUSED, DRAINING, CANCELLED = 0, 1, 2, 3
-"""What an operator wants of a job or a lane: its column `paused`. A program that knows only pauses leases nothing of a
-job that drains or is cancelled, and loses nothing."""
+"""The state of a job or a lane: its column `paused`. An older version, which knows only pauses, leases nothing of a job
+that drains or is cancelled."""
 
 IDLE, READY, RESTING, FULL = 0, 1, 2, 3
-"""Lane states: nothing waits; may be served; may be from `wake` on; all its places are taken, or it is paused."""
+"""Lane states: nothing waits; ready; ready from `wake` on; at its concurrency limit, or paused."""
 
 TABLES = """
 CREATE TABLE job (
@@ -125,9 +125,9 @@ CREATE TRIGGER lane_gone AFTER DELETE ON lane BEGIN
     UPDATE lane SET state = 1 WHERE pace = OLD.pace AND state = 3 AND paused <> 1 AND best IS NOT NULL;
 END
 """
-"""Who forgets a job gives back the places that it had, and whoever waits for one looks again."""
+"""Deleting a job releases its places in shared lanes, and makes waiting lanes ready."""
 
-YOUNGER = {
+ADDED_TABLES = {
     "example": """
 CREATE TABLE IF NOT EXISTS example (
     job INTEGER NOT NULL,
@@ -153,9 +153,9 @@ CREATE TABLE IF NOT EXISTS upgrade (
 )
 """,
 }
-"""Tables that are younger than the others, made where a file lacks them. Older programs of this form need none."""
+"""Added tables, created where a file lacks them. Older versions of this format do not need them."""
 
-YOUNGER_COLUMNS = {
+ADDED_COLUMNS = {
     "job": {"budget": "BLOB", "state_at": "REAL"},
     "worker": {
         "done": "INTEGER NOT NULL DEFAULT 0",
@@ -164,4 +164,4 @@ YOUNGER_COLUMNS = {
     },
     "reject": {"body": "BLOB"},
 }
-"""Added where a file lacks them: older programs of this form neither read nor miss them."""
+"""Added columns, created where a file lacks them. Older versions of this format do not need them."""

@@ -1,4 +1,4 @@
-"""Which process has logged in to a session of a job."""
+"""The process that is logged in to a session of a job."""
 
 import sqlite3
 

@@ -1,4 +1,4 @@
-"""How leases end: children admitted, outcome applied, news learnt; all of it or nothing."""
+"""Settles leases: admits children, applies the outcome and the lane feedback, atomically."""
 
 import json
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: R
     done: list[tuple[int]] = []
     children: list[Task] = []
     for settlement in settlements:
-        # Popped, so that a lease that stands twice in one call is settled once.
+        # Popped: a lease that appears twice in one call is settled once.
         row = held.pop((settlement.lease.token, settlement.lease.task.fingerprint), None)
         if row is None:
             answers.append(Settled.STALE)
@@ -51,7 +51,7 @@ def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: R
 
 
 def _held(turn: Turn, settlements: Sequence[Settlement]) -> dict[tuple[int, int], _Row]:
-    """The rows under a live lease, by token and fingerprint. A token that is not here is stale."""
+    """The leased rows by token and fingerprint; a missing token is stale."""
     ids = json.dumps([settlement.lease.token >> TOKEN_BITS for settlement in settlements])
     rows = turn.db.execute(
         "SELECT id, token, lane, priority, attempt, fingerprint FROM task"
@@ -110,7 +110,7 @@ def _wait_again(turn: Turn, old: LaneRow, new: LaneRow, task_id: int, priority: 
 
 
 def _move(turn: Turn, task_id: int, moved: Task, fingerprint: int, attempt: int) -> LaneRow:
-    """The task goes on under another URL, perhaps in another lane; it stays the same task."""
+    """The same task continues under another URL, possibly in another lane."""
     lane = turn.lane_named(moved.lane)
     task = msgspec.structs.replace(moved, fingerprint=fingerprint, attempt=attempt)
     turn.db.execute("UPDATE task SET lane = ?, body = ? WHERE id = ?", (lane.id, task_json.encode(task), task_id))
@@ -118,7 +118,7 @@ def _move(turn: Turn, task_id: int, moved: Task, fingerprint: int, attempt: int)
 
 
 def _keep_rejects(turn: Turn, settlement: Settlement, fingerprint: int) -> None:
-    """A handler that is wrong about every page must not fill the disk: what is too much is counted."""
+    """Bounded, so that a wrong handler does not fill the disk: further rejects are only counted."""
     task = settlement.lease.task
     body = task_json.encode(task)
     [kept] = turn.db.execute("SELECT count(*) FROM reject WHERE job = ?", (turn.job,)).fetchone()

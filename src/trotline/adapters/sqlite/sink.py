@@ -1,4 +1,4 @@
-"""Records in an SQLite file: one row per (site, kind, key), its newest sighting, older versions; and the visits."""
+"""Records in an SQLite file: the newest version per (site, kind, key), older versions, and visits."""
 
 import asyncio
 import sqlite3
@@ -31,18 +31,18 @@ _TAIL = """ ON CONFLICT (site, kind, key) DO UPDATE SET
     changed_at = CASE WHEN data <> excluded.data THEN excluded.seen_at ELSE changed_at END
     WHERE excluded.seen_at > seen_at OR (excluded.seen_at = seen_at AND excluded.data <> data)"""
 _LAST = "SELECT (SELECT coalesce(max(rowid), 0) FROM records), (SELECT coalesce(max(rowid), 0) FROM history)"
-"""The numbers of the last row and of the last old version: within a transaction they grow by what was added."""
+"""The last row ids of records and history: within a transaction they grow by the number of inserts."""
 _COUNT = "SELECT kind, count(*) FROM records GROUP BY kind ORDER BY min(rowid)"
 _AT_ONCE = 64
 _MOST_SHAPES = 4096
 
 
 class SqliteSink:
-    """Writes to the file at `path`, which several processes may share. `finish` makes the views and tidies the file.
+    """Writes to the file at `path`, which several processes may share. `finish` creates the views.
 
-    All SQLite work happens in one thread of the sink's own, so that an fsync never stops the event loop;
-    `inline` does it in the caller's thread instead (a simulation must be deterministic). A Ledger too, unless `visits`
-    is False: then it keeps none, and still tells those that it has. `job` and `started_at` say whose records these are.
+    SQLite runs in a thread of the sink's own, so that an fsync never blocks the event loop; with `inline` in the
+    caller's thread, for deterministic simulations. Also a Ledger; with `visits=False` it stores no new ones. `job` and
+    `started_at`: the job that the records are counted for.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class SqliteSink:
         self._closed = False
 
     async def open(self) -> None:
-        """Open or make the file now rather than at the first write: its errors show before any page is fetched."""
+        """Open or create the file before the first write: errors show before any page is fetched."""
         await self._do(self._opened)
 
     async def write(self, batch: Sequence[Record], visits: Sequence[VisitRow] = ()) -> None:
@@ -87,7 +87,7 @@ class SqliteSink:
         return await self._do(lambda: sink_visits.rows(self._opened(), urls, limit))
 
     async def finish(self) -> None:
-        """Refresh the views and bring everything into the one file. May be called many times."""
+        """Refresh the views and checkpoint the WAL. May be repeated."""
         await self._do(self._finish)
 
     async def maintain(self, now: Moment) -> None:
@@ -98,7 +98,7 @@ class SqliteSink:
         await self._do(lambda: _refresh_views(self._opened()))
 
     async def close(self) -> None:
-        """Let go of the file; it is not finished by this. Twice is harmless."""
+        """Close without `finish`. May be repeated."""
         if self._closed:
             return
         self._closed = True
@@ -106,22 +106,22 @@ class SqliteSink:
         if self._thread is not None:
             self._thread.shutdown(wait=False)
 
-    async def _do(self, deed: Callable[[], T]) -> T:
+    async def _do(self, operation: Callable[[], T]) -> T:
         if self._thread is None:
-            return self._guarded(deed)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, deed)
+            return self._guarded(operation)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, operation)
 
-    def _guarded(self, deed: Callable[[], T]) -> T:
+    def _guarded(self, operation: Callable[[], T]) -> T:
         try:
             with plain_errors(self.path):
-                return deed()
+                return operation()
         except BaseException:
-            # A connection that met an error may hold half a transaction: the next deed starts with a new one.
+            # The connection may be inside a transaction: the next operation uses a new one.
             self._let_go()
             raise
 
     def _opened(self) -> sqlite3.Connection:
-        # Before a new connection too: it would make the file anew.
+        # Before a new connection, too: it would create the file again.
         self._presence.check()
         if self._connection is None:
             self._connection = connect(self.path, self._patience)
@@ -150,7 +150,7 @@ class SqliteSink:
         self._shapes |= new_shapes
 
     def _new_shapes(self, batch: Sequence[Record]) -> set[tuple[str, ...]]:
-        """Kinds with their field names that this sink has not met yet: nearly always none."""
+        """New combinations of kind and field names: rarely any."""
         return {(record.kind, *record.data) for record in batch} - self._shapes
 
     def _count(self, *, rows: bool) -> Stored:
@@ -161,12 +161,12 @@ class SqliteSink:
     def _finish(self) -> None:
         connection = self._opened()
         _refresh_views(connection)
-        # Best effort by nature: a reader or another writer may keep the log busy, and nothing is lost then.
+        # Best effort: a reader or another writer may prevent it, and nothing is lost then.
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
 def _stored(connection: sqlite3.Connection, rows: Sequence[Row], records: int) -> Stored:
-    """Store the rows, which came of so many records."""
+    """Store the rows of so many records, and count."""
     last_row, last_version = connection.execute(_LAST).fetchone()
     for start in range(0, len(rows), _AT_ONCE):
         chunk = rows[start : start + _AT_ONCE]
@@ -180,8 +180,8 @@ _statements: dict[int, str] = {}
 
 
 def _upsert(count: int) -> str:
-    """One statement for all rows: the interpreter's lock is let go and fetched back once, not once per row.
-    Beside a busy event loop that is 20 ms a batch instead of 240."""
+    """One statement for all rows: the GIL is released once, not once per row. With a busy event loop that is 20 ms a
+    batch instead of 240."""
     if count not in _statements:
         groups = (
             f"(?{n + 1},?{n + 2},?{n + 3},?{n + 4},?{n + 5},?{n + 5},?{n + 5},?{n + 6})" for n in range(0, count * 6, 6)
@@ -212,7 +212,7 @@ def _refresh_views(connection: sqlite3.Connection) -> None:
         if view is None or sql is None or view.lower() in made:
             continue
         made.add(view.lower())
-        # An unchanged view is left alone: a new schema would make every other process prepare its statements again.
+        # Unchanged views are kept: a new schema would make other processes prepare their statements again.
         if views.get(view.lower()) != sql:
             connection.execute("DROP VIEW IF EXISTS " + sql.split(" AS SELECT ", 1)[0].removeprefix("CREATE VIEW "))
             connection.execute(sql)

@@ -1,4 +1,4 @@
-"""The sink's SQLite file: how it is made, opened and looked at."""
+"""The sink's SQLite file: schema, connections, snapshots."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -15,9 +15,9 @@ from trotline.rules.file_errors import explain
 
 VERSION = 1
 APPLICATION = 0x54524C53
-"""Marks the file as a sink, so that a frontier or somebody's own database is never taken for one."""
+"""Marks the file as a sink, to distinguish it from other databases."""
 
-# A rowid table: rows of this size inside the key's own tree (WITHOUT ROWID) cost three times as much to write.
+# With rowid: rows of this size in a WITHOUT ROWID table cost three times as much to write.
 _SCHEMA = """
     CREATE TABLE records (
         site TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, url TEXT NOT NULL,
@@ -42,7 +42,7 @@ def connect(path: Path, patience: Seconds) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
     try:
         write_ahead(connection, patience)
-        # FULL: the frontier settles a page after this; what it settled must survive a power cut.
+        # FULL: the frontier settles a page after this; records of settled pages must survive a power failure.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA temp_store = MEMORY")
         connection.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -59,7 +59,7 @@ def prepare(connection: sqlite3.Connection, path: Path) -> None:
         connection.execute(row_counts.TABLE)
         connection.execute("COMMIT")
         return
-    # executescript would commit first and let another process make the tables at the same time.
+    # executescript would commit first, and another process could create the tables at the same time.
     for statement in (*_statements_of(_SCHEMA), TABLE, row_counts.TABLE):
         connection.execute(statement)
     connection.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -77,19 +77,19 @@ def _statements_of(script: str) -> Iterator[str]:
 
 
 def _known(connection: sqlite3.Connection, path: Path) -> bool:
-    """True: a sink of this version. False: an empty file, free to be made one."""
+    """True: a sink of this version. False: an empty file."""
     [version] = connection.execute("PRAGMA user_version").fetchone()
     [application] = connection.execute("PRAGMA application_id").fetchone()
     if application != APPLICATION:
         if connection.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise SinkFileFails(
                 f"cannot store rows in {path}: it is a database, but not one of Trotline's sinks",
-                hint="Choose another file name, or move that file away.",
+                hint="Choose another file name, or move that file.",
             )
         return False
     if version > VERSION:
         raise SinkTooNew(
-            f"{path} was written by a newer Trotline (form {version}; this one knows {VERSION})",
+            f"{path} was written by a newer Trotline (format {version}; this one knows {VERSION})",
             hint="Upgrade Trotline, or choose another file name.",
         )
     return True
@@ -105,7 +105,7 @@ def plain_errors(path: Path) -> Iterator[None]:
 
 
 class Snapshot:
-    """The file's rows at one moment, in the order they were first stored. Can be gone through more than once."""
+    """A snapshot of the rows, in the order they were first stored. Can be iterated more than once."""
 
     def __init__(self, connection: sqlite3.Connection, kind: str | None, site: str | None) -> None:
         self._connection = connection
@@ -118,13 +118,13 @@ class Snapshot:
             yield Row(*row)
 
     def counts(self) -> dict[str, int]:
-        """How many rows of each kind, whatever was chosen."""
+        """Rows by kind, without the filters."""
         return dict(self._connection.execute("SELECT kind, count(*) FROM records GROUP BY kind ORDER BY min(rowid)"))
 
 
 @contextmanager
 def snapshot(path: str | Path, kind: str | None = None, site: str | None = None) -> Iterator[Snapshot]:
-    """Look at a sink's file without changing it, also while a crawl writes to it."""
+    """Read-only, also while a crawl writes."""
     path = Path(path)
     if not path.is_file():
         raise SinkFileFails(f"there are no rows at {path}: no such file", hint="Run the spider first.")
@@ -137,12 +137,10 @@ def snapshot(path: str | Path, kind: str | None = None, site: str | None = None)
 
 
 def read_records(path: str | Path, kind: str | None = None, site: str | None = None) -> Iterator[Row]:
-    """The rows of a sink's file, once."""
     with snapshot(path, kind, site) as rows:
         yield from rows
 
 
 def count_records(path: str | Path) -> dict[str, int]:
-    """How many rows of each kind."""
     with snapshot(path) as rows:
         return rows.counts()

@@ -1,6 +1,6 @@
-"""One view per kind of record, so that people can write `SELECT title, price FROM product`.
+"""One view per kind of record, for queries like `SELECT title, price FROM product`.
 
-Field names come from pages. They become quoted identifiers and quoted JSON paths here, and nothing else.
+Field names come from pages: they are only used as quoted identifiers and quoted JSON paths.
 """
 
 import sqlite3
@@ -23,7 +23,7 @@ def identifier(name: str) -> str:
 
 
 def is_keyword(name: str) -> bool:
-    """Must a name of letters, digits and underscores be quoted? SQLite knows its reserved words best."""
+    """Must a name of letters, digits and underscores be quoted? Tested with SQLite itself."""
     with closing(sqlite3.connect(":memory:")) as db:
         try:
             db.execute(f"WITH {name} AS (SELECT 1) SELECT * FROM {name}")
@@ -41,7 +41,7 @@ def _path(name: str) -> str:
 
 
 def can_be_column(name: str) -> bool:
-    """False for names that an SQLite JSON path cannot spell; they stay readable in `records.data`."""
+    """False for names that an SQLite JSON path cannot contain; they are still in `records.data`."""
     return 0 < len(name) <= LONGEST_NAME and name.isprintable() and not set(name) & {'"', "\\"}
 
 
@@ -55,7 +55,7 @@ def view_name(kind: str) -> str | None:
 
 
 def view_sql(kind: str, names: Iterable[str]) -> str | None:
-    """The statement that makes the view of `kind`, with `names` as columns in that order."""
+    """The CREATE VIEW statement for `kind`, with `names` as columns in that order."""
     view = view_name(kind)
     if view is None:
         return None
@@ -68,7 +68,7 @@ def view_sql(kind: str, names: Iterable[str]) -> str | None:
 
 
 def _add(columns: dict[str, str], name: str, expression: str) -> None:
-    # SQLite's names do not know case: Title and title would be one column.
+    # Names are case-insensitive: Title and title would be one column.
     known = {column.lower() for column in columns} | _ENVELOPE.keys()
     free, number = name, 2
     while free.lower() in known:

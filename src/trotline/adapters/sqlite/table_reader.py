@@ -1,4 +1,4 @@
-"""Somebody's own table in an SQLite file, row by row. Read, never written."""
+"""Reads a user's own table in an SQLite file, row by row."""
 
 import asyncio
 import sqlite3

@@ -1,4 +1,4 @@
-"""One transaction's work on a job: what it read, and what it will write when it ends."""
+"""The state of one transaction on a job: rows read, and changes to write at its end."""
 
 import json
 import sqlite3
@@ -23,7 +23,7 @@ def gone() -> FrontierGone:
 
 
 class Turn:
-    """Collects the changes of one transaction, and writes books, lanes and tallies once, at its end."""
+    """Collects the changes of one transaction, and writes counters, lanes and tallies once, at its end."""
 
     def __init__(self, db: sqlite3.Connection, job: int, name: str, rules: LaneRules, now: Moment) -> None:
         self.db = db
@@ -36,7 +36,7 @@ class Turn:
         self._lanes: dict[int, LaneRow] = {}
         self._names: dict[str, LaneRow] = {}
         self._bounds: pace.Bounds | None = None
-        """Of nearly all lanes."""
+        """The job's default."""
         self._reopened = False
 
     # Lanes
@@ -55,7 +55,7 @@ class Turn:
         return row
 
     def ready_lanes(self, limit: int) -> list[LaneRow]:
-        """The lanes that may be served now, best priority first, who waited longest for a turn first among equals."""
+        """The ready lanes, by best priority and then by the time since their last turn."""
         found = self.db.execute(
             f"{SELECT} WHERE l.job = ? AND l.state = {READY} ORDER BY l.best, l.turn LIMIT ?", (self.job, limit)
         ).fetchall()
@@ -75,14 +75,14 @@ class Turn:
         return row
 
     def look_for_best(self, lane: LaneRow) -> None:
-        """Tasks left the lane: what is its best priority now?"""
+        """Update the lane's best priority after tasks were removed."""
         found = self.db.execute(
             f"SELECT priority FROM task WHERE lane = ? AND state = {WAITING} ORDER BY priority, id LIMIT 1", (lane.id,)
         ).fetchone()
         lane.best = found[0] if found else None
 
     def write_lane(self, lane: LaneRow) -> None:
-        """Write the lane down as it is now; `flush` does it for all that were touched."""
+        """Write the lane now; `flush` writes all that were used."""
         lane.write(self.db, self.name, self.rules, self.now)
 
     # Tasks
@@ -93,11 +93,11 @@ class Turn:
         lane.retry_at = 0.0
 
     def reopen(self) -> None:
-        """Work came back: a finish that was announced is no longer true."""
+        """There is work again: the job is no longer finished."""
         self._reopened = True
 
     def give_back(self, rows: Iterable[Held], *, attempts: int) -> int:
-        """Leased tasks (id, lane, priority, attempt) wait again, at once."""
+        """Return leased tasks to their queues."""
         updates = []
         for task_id, lane_id, priority, attempt in rows:
             lane = self.lane(lane_id)
@@ -115,7 +115,7 @@ class Turn:
         return len(updates)
 
     def bury_leased(self, task_id: int, lane_id: int, why: str, detail: str = "") -> None:
-        """A leased task goes to the graveyard, with its reason."""
+        """Move a leased task to the graveyard."""
         self.lane(lane_id).running -= 1
         self.leased -= 1
         self.dead += 1
@@ -127,7 +127,7 @@ class Turn:
         self.tallies[f"dead: {why}"] += 1
 
     def bury_waiting(self, lane: LaneRow, why: str) -> int:
-        """Everything that waits in a lane is buried, and can be revived. How many."""
+        """Bury a lane's waiting tasks; returns their number."""
         cursor = self.db.execute(
             f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE lane = ? AND state IN ({WAITING}, {DELAYED})",
             (why, self.now, lane.id),
@@ -141,7 +141,7 @@ class Turn:
         return cursor.rowcount
 
     def promote(self) -> None:
-        """Delayed tasks whose time has come wait for their turn; resting lanes whose time has come may be served."""
+        """Delayed tasks that are due become waiting; rested lanes become ready."""
         due = self.db.execute(
             f"SELECT id, lane, priority FROM task WHERE job = ? AND state = {DELAYED} AND due <= ? LIMIT 1000",
             (self.job, self.now),
@@ -158,7 +158,7 @@ class Turn:
             self.write_lane(self.lane(lane_id))
 
     def next_wake(self) -> Moment:
-        """When something may be leased that may not be leased now."""
+        """When the next task may be leased."""
         [wake] = self.db.execute(
             f"SELECT min(wake) FROM lane WHERE job = ? AND state = {RESTING}", (self.job,)
         ).fetchone()
@@ -179,7 +179,7 @@ class Turn:
     # The end
 
     def flush(self) -> None:
-        """Write lanes, books and tallies."""
+        """Write lanes, counters and tallies."""
         for lane in self._lanes.values():
             self.write_lane(lane)
         for name, count in self.tallies.items():
@@ -215,7 +215,7 @@ class Turn:
             self.release_lanes()
 
     def release_lanes(self) -> None:
-        """The job has ended, and its pace is in force no more: whoever waits for a lane because of it looks again."""
+        """The job ended, and its pace no longer applies: lanes of other jobs that wait for it become ready."""
         [alone] = self.db.execute(
             "SELECT NOT EXISTS (SELECT 1 FROM job WHERE id <> ? AND finished_at IS NULL)", (self.job,)
         ).fetchone()
@@ -228,7 +228,7 @@ class Turn:
 
 
 def living(db: sqlite3.Connection, names: Iterable[str]) -> frozenset[str]:
-    """Which of these jobs may start something: neither ended nor paused."""
+    """Those of these jobs that are neither ended nor paused."""
     found = db.execute(
         "SELECT name FROM job WHERE name IN (SELECT value FROM json_each(?))"
         f" AND finished_at IS NULL AND paused NOT IN ({CANCELLED}, {PAUSED})",

@@ -1,4 +1,4 @@
-"""Validators in a small SQLite file beside the frontier's."""
+"""Validators in a small SQLite file next to the frontier's."""
 
 import asyncio
 import sqlite3
@@ -19,9 +19,9 @@ T = TypeVar("T")
 
 VERSION = 1
 APPLICATION = 0x54524C56
-"""Marks the file as validators, so that a sink or somebody's own database is never taken for them."""
+"""Marks the file as validators, to distinguish it from other databases."""
 
-# One row per page, whatever it vouches for: a page that is read for another sink takes its place, so nothing piles up.
+# One row per page: a page that is read for another sink replaces it, so the table does not grow.
 _TABLE = """
     CREATE TABLE validator (
         page INTEGER PRIMARY KEY, copy INTEGER NOT NULL, etag TEXT NOT NULL, modified TEXT NOT NULL)
@@ -33,7 +33,7 @@ _REMEMBER = "INSERT OR REPLACE INTO validator (page, copy, etag, modified) VALUE
 class SqliteValidators:
     """Keeps V1 to V3 in the file at `path`, which several processes may share. Implements the Validators port.
 
-    `copy` says what the validators vouch for: the sink, and the code that filled it.
+    `copy` identifies what the validators are valid for: the sink, and the code that filled it.
     """
 
     def __init__(self, path: str | Path, spider: str, *, copy: str = "", patience: Seconds = 30.0) -> None:
@@ -41,7 +41,7 @@ class SqliteValidators:
         self._copy = fingerprint(spider, copy)
         with self._plain_errors():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            # Two connections: looking must not wait behind a write that waits for the disk.
+            # Two connections: reads must not wait for a write that waits for the disk.
             self._writer = self._connect(patience)
             self._prepare()
             self._reader = self._connect(patience)
@@ -58,7 +58,7 @@ class SqliteValidators:
             await self._write(lambda: self._writer.executemany(_REMEMBER, rows))
 
     async def forget(self) -> None:
-        """Every page is fetched whole the next time."""
+        """Delete all: the next requests are unconditional."""
         await self._write(lambda: self._writer.execute("DELETE FROM validator"))
 
     async def close(self) -> None:
@@ -66,14 +66,14 @@ class SqliteValidators:
         self._reader.close()
         self._thread.shutdown(wait=False)
 
-    async def _write(self, deed: Callable[[], object]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._in_transaction, deed)
+    async def _write(self, operation: Callable[[], object]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._in_transaction, operation)
 
-    def _in_transaction(self, deed: Callable[[], T]) -> T:
+    def _in_transaction(self, operation: Callable[[], T]) -> T:
         with self._plain_errors():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
-                result = deed()
+                result = operation()
                 self._writer.execute("COMMIT")
             except BaseException:
                 if self._writer.in_transaction:
@@ -85,7 +85,7 @@ class SqliteValidators:
         connection = sqlite3.connect(self.path, timeout=patience, isolation_level=None, check_same_thread=False)
         try:
             write_ahead(connection, patience)
-            # NORMAL: a power cut may lose the last ones, and those pages are fetched whole.
+            # NORMAL: after a power failure the last ones may be lost, and those pages are fetched again.
             connection.execute("PRAGMA synchronous = NORMAL")
         except sqlite3.Error:
             connection.close()
@@ -105,14 +105,14 @@ class SqliteValidators:
         if application == APPLICATION:
             if version > VERSION:
                 raise ValidatorsTooNew(
-                    f"{self.path} was written by a newer Trotline (form {version}; this one knows {VERSION})",
+                    f"{self.path} was written by a newer Trotline (format {version}; this one knows {VERSION})",
                     hint="Upgrade Trotline, or delete that file: every page is then fetched whole once.",
                 )
             return
         if self._writer.execute("SELECT 1 FROM sqlite_master").fetchone():
             raise ValidatorsUnreachable(
                 f"{self.path} is a database, but not one of Trotline's validators",
-                hint="Move that file away, or name another frontier: --frontier sqlite:OTHER.db",
+                hint="Move that file, or name another frontier: --frontier sqlite:OTHER.db",
             )
         self._writer.execute(_TABLE)
         self._writer.execute(f"PRAGMA application_id = {APPLICATION}")

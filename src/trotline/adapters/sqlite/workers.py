@@ -1,4 +1,4 @@
-"""Who holds leases, who is dead, and what becomes of what the dead held."""
+"""Workers: heartbeats, and the rescue of leases of dead ones."""
 
 import sqlite3
 from collections.abc import Collection
@@ -9,36 +9,36 @@ from trotline.adapters import host_process
 from trotline.adapters.sqlite.lease_tasks import TOKEN_BITS
 from trotline.adapters.sqlite.schema import LEASED
 from trotline.adapters.sqlite.transaction import Held, Turn
-from trotline.model.job import About, LaneRules, WorkerView
+from trotline.model.job import LaneRules, WorkerInfo, WorkerView
 from trotline.model.time import Moment
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, KILLS
 
-_decode_about = msgspec.msgpack.Decoder(About).decode
+_decode_about = msgspec.msgpack.Decoder(WorkerInfo).decode
 KEPT_BY = " kept by "
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
 
 
-def hear(
+def heartbeat(
     db: sqlite3.Connection,
     job: int,
     worker: str,
     now: Moment,
     *,
     process: str | None = None,
-    about: About | None = None,
+    about: WorkerInfo | None = None,
 ) -> None:
-    """The worker lives. `process` is named by the process that does the work; a supervisor's beat names none."""
-    told = None if about is None else msgspec.msgpack.encode(about)
+    """Record a heartbeat. `process`: the worker's own process; a supervisor's heartbeat has none."""
+    packed = None if about is None else msgspec.msgpack.encode(about)
     db.execute(
         "INSERT INTO worker (job, id, seen_at, process, about) VALUES (?, ?, ?, coalesce(?, ''), ?)"
         " ON CONFLICT DO UPDATE SET seen_at = excluded.seen_at, process = coalesce(?, process),"
         " about = coalesce(excluded.about, about)",
-        (job, worker, now, process, told, process),
+        (job, worker, now, process, packed, process),
     )
 
 
 def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
-    """Everybody who was heard of and did not leave."""
+    """All workers that did not leave."""
     leased = dict(
         db.execute(f"SELECT worker, count(*) FROM task WHERE state = {LEASED} AND job = ? GROUP BY worker", (job,))
     )
@@ -50,14 +50,14 @@ def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
             leased=leased.get(name, 0),
             done=done,
             failed=failed,
-            about=_decode_about(about) if about else About(),
+            about=_decode_about(about) if about else WorkerInfo(),
         )
         for name, seen_at, done, failed, about in known
     ]
 
 
 def rescue_dead(turn: Turn, own_process: str) -> None:
-    """Return what dead workers hold: silent for too long, or a process of this host that is gone."""
+    """Return the leases of dead workers: no heartbeat for too long, or a process of this host that ended."""
     known = turn.db.execute("SELECT id, seen_at, process FROM worker WHERE job = ?", (turn.job,)).fetchall()
     for worker, seen_at, process in known:
         silent = turn.now - seen_at > DEAD_AFTER
@@ -66,8 +66,8 @@ def rescue_dead(turn: Turn, own_process: str) -> None:
 
 
 def rescue_elsewhere(turn: Turn, own_process: str) -> None:
-    """The same for the other jobs of the file: what their dead workers hold are places in lanes that we share, and
-    perhaps nobody of theirs is left to give them back."""
+    """The same for the other jobs of the file: their dead workers hold places in shared lanes, and no living worker of
+    theirs may be left to release them."""
     others = turn.db.execute(
         "SELECT DISTINCT j.id, j.name, j.rules FROM worker w JOIN job j ON j.id = w.job WHERE w.job <> ?", (turn.job,)
     ).fetchall()
@@ -78,21 +78,21 @@ def rescue_elsewhere(turn: Turn, own_process: str) -> None:
 
 
 def _gone(processes: str) -> bool:
-    """Is the worker's process gone, and whoever looks after it? As long as a supervisor lives it knows better than we
-    do what its child died of, and gives everything back itself."""
+    """Did the worker's process end, and its supervisor? A living supervisor returns the leases itself, and knows the
+    cause of death."""
     return all(host_process.lives(process) is False for process in processes.split(KEPT_BY))
 
 
 def leave(turn: Turn, worker: str, guilty: int | None, why: str = "", detail: str = "") -> int:
-    """Return what a worker holds, no attempt counted, but for the task whose page brought it down."""
+    """Return a worker's leases without counting an attempt, except for the task that killed it."""
     held = turn.leased_by(worker)
-    turn.give_back(held if guilty is None else _punish(turn, worker, held, guilty, why, detail), attempts=0)
+    turn.give_back(held if guilty is None else _count_kill(turn, worker, held, guilty, why, detail), attempts=0)
     _forget(turn, worker)
     return len(held)
 
 
 def holds(turn: Turn, worker: str, tokens: Collection[int]) -> int:
-    """Return what is in a worker's name and unknown to it, no attempt counted."""
+    """Return the leases that the worker does not know, without counting an attempt."""
     known = {token >> TOKEN_BITS for token in tokens}
     unknown = [row for row in turn.leased_by(worker) if row[0] not in known]
     if unknown:
@@ -113,13 +113,13 @@ def _rescue(turn: Turn, worker: str) -> None:
         turn.bury_leased(task_id, lane_id, f"killed: {DEATHS} workers died while they held it")
     turn.tallies["rescued"] += turn.give_back([row for row in held if row[0] not in unlucky], attempts=1)
     for lane_id in {row[1] for row in held}:
-        # Now, not at the end: this very call may serve what it rescued.
+        # Now, not at the end: this call may lease the rescued tasks.
         turn.write_lane(turn.lane(lane_id))
     _forget(turn, worker)
 
 
-def _punish(turn: Turn, worker: str, held: list[Held], guilty: int, why: str, detail: str) -> list[Held]:
-    """Count a kill against the task that brought its worker down; the rest is to be given back."""
+def _count_kill(turn: Turn, worker: str, held: list[Held], guilty: int, why: str, detail: str) -> list[Held]:
+    """Count a kill for the task that killed its worker; returns the other leases."""
     found = turn.db.execute(
         "SELECT id, lane, priority, attempt, kills FROM task"
         f" WHERE id = ? AND token = ? AND state = {LEASED} AND worker = ? AND job = ?",

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import xxhash
 
 from trotline.model.job import LaneRules, LaneView
-from trotline.model.lease import LaneNews, Lease, Settled, Settlement
+from trotline.model.lease import LaneFeedback, Lease, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Outcome
 from trotline.model.pace import Pace, Rate
 from trotline.model.task import NORMAL, Task
@@ -118,7 +118,7 @@ async def lease_one(client: Client, worker: str) -> Lease:
     return leases[0]
 
 
-async def end(client: Client, worker: str, lease: Lease, outcome: Outcome, news: LaneNews | None = None) -> Settled:
+async def end(client: Client, worker: str, lease: Lease, outcome: Outcome, news: LaneFeedback | None = None) -> Settled:
     """Settle one lease."""
     [settled] = await client.settle(worker, [Settlement(lease, outcome, news=news)])
     return settled
@@ -126,7 +126,7 @@ async def end(client: Client, worker: str, lease: Lease, outcome: Outcome, news:
 
 async def finish(client: Client, worker: str, leases: Sequence[Lease], kind: Kind | None = None) -> None:
     """Settle every lease as done, with `kind` as the lane's news; every token must still be good."""
-    news = LaneNews(kind) if kind is not None else None
+    news = LaneFeedback(kind) if kind is not None else None
     settled = await client.settle(worker, [Settlement(lease, Done(), news=news) for lease in leases])
     assert settled == [Settled.OK] * len(leases)
 

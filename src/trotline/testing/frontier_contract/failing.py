@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from trotline.model.lease import LaneNews, Lease
+from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.outcome import Bury, Retry
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
@@ -31,7 +31,7 @@ async def fail(client: Client, kind: Kind = Kind.BROKEN, times: int = FAILURES_I
     """Visit the next tasks; every one of them fails."""
     for _ in range(times):
         lease = await lease_one(client, "w")
-        await end(client, "w", lease, Bury("broken: 503"), LaneNews(kind))
+        await end(client, "w", lease, Bury("broken: 503"), LaneFeedback(kind))
 
 
 async def quiet(bench: Bench, client: Client, step: Seconds = 1.0) -> Seconds:
@@ -106,7 +106,7 @@ class FailPromises:
                 await live_on(bench, frontier, rest, "w")
                 pauses.append(rest)
             [probe] = leases
-            await end(frontier, "w", probe, Bury("broken: 503"), LaneNews(Kind.BROKEN))
+            await end(frontier, "w", probe, Bury("broken: 503"), LaneFeedback(Kind.BROKEN))
 
         assert pauses[-1] > pauses[0], f"growing pauses: {pauses}"
 
@@ -169,11 +169,11 @@ class FailPromises:
         frontier = await bench.open(steady(give_up=120.0))
         await frontier.put(tasks(30) + tasks(2, lane="well.example", not_before=bench.now() + 2 * AN_HOUR))
         for lease in (await lease_all(frontier, "w"))[:FAILURES_IN_A_ROW]:
-            await end(frontier, "w", lease, Retry(600, "connect"), LaneNews(Kind.UNREACHABLE))
+            await end(frontier, "w", lease, Retry(600, "connect"), LaneFeedback(Kind.UNREACHABLE))
         await frontier.leave("w")
         for _ in range(200):
             for lease in await frontier.lease("w", 10):
-                await end(frontier, "w", lease, Retry(600, "connect"), LaneNews(Kind.UNREACHABLE))
+                await end(frontier, "w", lease, Retry(600, "connect"), LaneFeedback(Kind.UNREACHABLE))
             if (await frontier.progress()).dead:
                 break
             await live_on(bench, frontier, 5, "w")
@@ -194,7 +194,7 @@ class FailPromises:
         for _ in range(20):
             await live_on(bench, frontier, 60, "w")
             for lease in await frontier.lease("w", 10):
-                await end(frontier, "w", lease, Retry(600, "connect"), LaneNews(Kind.UNREACHABLE))
+                await end(frontier, "w", lease, Retry(600, "connect"), LaneFeedback(Kind.UNREACHABLE))
 
         assert (await frontier.progress()).dead == dead
 
@@ -203,7 +203,7 @@ async def _suffer(client: Client, leases: Sequence[Lease]) -> None:
     """Nine of ten visits fail and are to be tried again."""
     for number, lease in enumerate(leases):
         if number % 10:
-            await end(client, "w", lease, Retry(0, "503"), LaneNews(Kind.BROKEN))
+            await end(client, "w", lease, Retry(0, "503"), LaneFeedback(Kind.BROKEN))
         else:
             await finish(client, "w", [lease], Kind.OK)
 

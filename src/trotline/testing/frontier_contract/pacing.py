@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 
 from trotline.model.job import LaneView
-from trotline.model.lease import LaneNews, Lease, Settlement
+from trotline.model.lease import LaneFeedback, Lease, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
 from trotline.model.pace import START_SLACK, Pace, Rate
 from trotline.model.time import Moment, Seconds
@@ -192,7 +192,7 @@ class PacePromises:
         frontier = await bench.open()
         await frontier.put(tasks(10) + tasks(1, lane="other.example"))
         lease = await lease_one(frontier, "w")
-        await end(frontier, "w", lease, Retry(0, "429"), LaneNews(Kind.THROTTLED, rest=30))
+        await end(frontier, "w", lease, Retry(0, "429"), LaneFeedback(Kind.THROTTLED, rest=30))
 
         assert {each.task.lane for each in await lease_all(frontier, "w")} <= {"other.example"}
         view = await lane_view(frontier)
@@ -228,7 +228,7 @@ class PacePromises:
         frontier = await bench.open(steady(10.0, default=Pace(rate=Rate(10.0), concurrency=100)))
         await frontier.put(tasks(50))
         first = await lease_one(frontier, "w")
-        await end(frontier, "w", first, Done(), LaneNews(Kind.OK, interval=5))
+        await end(frontier, "w", first, Done(), LaneFeedback(Kind.OK, interval=5))
         handed_out: list[Lease] = []
         for _ in range(60):
             handed_out += await frontier.lease("w", 10)

@@ -3,7 +3,7 @@
 from msgspec.structs import replace
 
 from trotline.model.job import State
-from trotline.model.lease import LaneNews, Reject, Settled, Settlement
+from trotline.model.lease import LaneFeedback, Reject, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract.bench import (
@@ -36,7 +36,7 @@ class SettlePromises:
                 outcome,
                 children=(task("https://shop.example/child"),),
                 rejects=(Reject("product", "no price", "{}"),),
-                news=LaneNews(Kind.THROTTLED, rest=3600),
+                news=LaneFeedback(Kind.THROTTLED, rest=3600),
             )
             assert await frontier.settle("slow", [late]) == [Settled.STALE]
 

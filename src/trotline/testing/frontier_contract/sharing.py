@@ -3,7 +3,7 @@
 import asyncio
 
 from trotline.model.job import LaneRules, State
-from trotline.model.lease import LaneNews, Lease
+from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.outcome import Snooze
 from trotline.model.pace import Pace, Rate
 from trotline.model.time import Seconds
@@ -150,7 +150,7 @@ class SharePromises:
     async def test_f13_jobs_share_a_rest_and_its_probe(self, bench: Bench) -> None:
         a, b = await two_jobs(bench, steady(), steady())
         lease = await lease_one(a, "a")
-        await end(a, "a", lease, Snooze(0, "429"), LaneNews(Kind.THROTTLED, rest=30))
+        await end(a, "a", lease, Snooze(0, "429"), LaneFeedback(Kind.THROTTLED, rest=30))
 
         assert await b.lease("b", 10) == []
         assert 29 <= (await lane_view(b)).rests_for <= 30
@@ -287,7 +287,7 @@ class HeedPromises:
         bench.jump(1.0)
         [again] = await lease_all(frontier, "w")
         assert again.task.lane == SHOP, "nobody has told yet"
-        await end(frontier, "w", again, Snooze(0, "429"), LaneNews(Kind.OK, robots=True))
+        await end(frontier, "w", again, Snooze(0, "429"), LaneFeedback(Kind.OK, robots=True))
         bench.jump(1.0)
 
         assert {lease.task.lane for lease in await lease_all(other, "v")} == {SHOP}
@@ -302,7 +302,9 @@ class HeedPromises:
             handed_out += leases
             bench.jump(0.3)
             for lease in leases:
-                await end(frontier, "w", lease, Snooze(600, "ok"), LaneNews(Kind.OK, 0.1, interval=3.0, robots=True))
+                await end(
+                    frontier, "w", lease, Snooze(600, "ok"), LaneFeedback(Kind.OK, 0.1, interval=3.0, robots=True)
+                )
 
         assert len(handed_out) >= 4
         assert_polite(starts_of(handed_out), 3.0)
@@ -311,7 +313,11 @@ class HeedPromises:
         frontier = await bench.open(careful())
         await frontier.put(tasks(20))
         await end(
-            frontier, "w", await lease_one(frontier, "w"), Snooze(600, "refused"), LaneNews(Kind.REFUSED, robots=True)
+            frontier,
+            "w",
+            await lease_one(frontier, "w"),
+            Snooze(600, "refused"),
+            LaneFeedback(Kind.REFUSED, robots=True),
         )
         bench.jump(1.0)
 
@@ -325,7 +331,7 @@ class HeedPromises:
 
     async def test_f18_what_one_job_was_told_another_need_not_ask(self, bench: Bench) -> None:
         a, b = await two_jobs(bench, careful(100.0), careful(100.0), count=20)
-        await end(a, "a", await lease_one(a, "a"), Snooze(600, "ok"), LaneNews(Kind.OK, robots=True))
+        await end(a, "a", await lease_one(a, "a"), Snooze(600, "ok"), LaneFeedback(Kind.OK, robots=True))
         bench.jump(1.0)
 
         assert len(await lease_all(b, "b", 5)) == 5

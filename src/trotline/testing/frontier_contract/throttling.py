@@ -1,12 +1,12 @@
 """F16 and F19: "too fast" is said to the lane and costs the page nothing; a lane that answers again is itself again."""
 
-from trotline.model.lease import LaneNews
+from trotline.model.lease import LaneFeedback
 from trotline.model.outcome import Retry, Snooze
 from trotline.model.pace import Pace, Rate
 from trotline.model.verdict import Kind
 from trotline.testing.frontier_contract.bench import Bench, end, finish, lease_all, live_on, steady, tasks
 
-TOLD = LaneNews(Kind.THROTTLED, rest=3)
+TOLD = LaneFeedback(Kind.THROTTLED, rest=3)
 
 
 class ThrottlePromises:
@@ -45,7 +45,7 @@ class ThrottlePromises:
         frontier = await bench.open(steady(retry_share=0.0))
         await frontier.put(tasks(60))
         for lease in await lease_all(frontier, "w"):
-            await end(frontier, "w", lease, Retry(0, "blocked: 403"), LaneNews(Kind.BLOCKED))
+            await end(frontier, "w", lease, Retry(0, "blocked: 403"), LaneFeedback(Kind.BLOCKED))
         while not (leases := await frontier.lease("w", 10)):
             await live_on(bench, frontier, 1, "w")
         assert len(leases) == 1, "a probe"

@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from trotline.model.job import About, State, Whereabouts, WorkerView
+from trotline.model.job import State, TaskStatus, WorkerInfo, WorkerView
 from trotline.model.lease import Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.ports.frontier import DEAD_AFTER
@@ -35,7 +35,7 @@ class WatchPromises:
         assert await operator.workers() == []
         await frontier.put(tasks(5))
         await frontier.lease("busy", 3)
-        about = About(host="tea", process=7, version="abc", slots=16, memory=2**33, held_back="the disk is full")
+        about = WorkerInfo(host="tea", process=7, version="abc", slots=16, memory=2**33, held_back="the disk is full")
         await frontier.beat("idle", about)
         bench.jump(4)
         await frontier.beat("idle")
@@ -43,7 +43,7 @@ class WatchPromises:
         seen = await workers(operator)
 
         assert {name: view.leased for name, view in seen.items()} == {"busy": 3, "idle": 0}
-        assert (seen["idle"].about, seen["busy"].about) == (about, About()), "the last that was told is kept"
+        assert (seen["idle"].about, seen["busy"].about) == (about, WorkerInfo()), "the last that was told is kept"
         assert abs(seen["idle"].silent_for) < GRAIN
         assert abs(seen["busy"].silent_for - 4) < GRAIN
         later = replace(about, held_back="")
@@ -81,13 +81,13 @@ class WatchPromises:
         assert (seen["w"].done, seen["w"].failed, seen["w"].leased) == (2, 3, 0)
         assert (seen["other"].done, seen["other"].failed) == (1, 0)
 
-    # Whereabouts
+    # TaskStatus
 
     async def test_f10_every_task_is_somewhere(self, bench: Bench) -> None:
         frontier, operator = await bench.open(), await bench.again()
         born = bench.now() - 60
         tea = task("https://shop.example/tea", parent="https://shop.example/list", created_at=born)
-        assert await operator.whereabouts(tea) == Whereabouts(state="unknown")
+        assert await operator.whereabouts(tea) == TaskStatus(state="unknown")
         await frontier.put([tea])
 
         waiting = await operator.whereabouts(tea)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trotline.adapters.sqlite import open_job as sqlite
-from trotline.model.job import About, Job
+from trotline.model.job import Job, WorkerInfo
 from trotline.model.lease import Admission, Lease, Settled, Settlement
 from trotline.model.task import Task
 from trotline.model.time import Seconds
@@ -43,7 +43,7 @@ class JournalFrontier:
         self._note("settle", worker=worker, of=len(answers))
         return answers
 
-    async def beat(self, worker: str, about: About | None = None) -> None:
+    async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         await self._real.beat(worker, about)
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:

@@ -6,17 +6,17 @@ import pytest
 from aiohttp.http_exceptions import HttpProcessingError
 
 from trotline.adapters.http.failures import Cut
-from trotline.adapters.http.protocol import Line, Watch
-from trotline.model.answer import Trouble
+from trotline.adapters.http.protocol import Watch, WatchedProtocol
+from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 
 LIMITS = Limits()
 
 
-def begun() -> tuple[Line, float]:
+def begun() -> tuple[WatchedProtocol, float]:
     """A line on which an answer has begun, and when."""
     loop = asyncio.get_running_loop()
-    line = Line(loop, LIMITS, Watch(LIMITS))
+    line = WatchedProtocol(loop, LIMITS, Watch(LIMITS))
     line.set_response_params()
     line.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
     return line, loop.time()
@@ -29,7 +29,7 @@ async def test_b27_time_in_which_our_own_loop_stood_still_is_not_the_sites() -> 
     line.judge_rate(now + 31, late=0)
     error = line.exception()
     assert isinstance(error, Cut)
-    assert (error.trouble, error.why) == (Trouble.TOO_SLOW, "body under 1024 bytes a second for 11 s")
+    assert (error.trouble, error.why) == (FailureKind.TOO_SLOW, "body under 1024 bytes a second for 11 s")
 
 
 async def test_b27_a_line_that_we_do_not_read_is_not_slow() -> None:
@@ -43,7 +43,7 @@ async def test_b27_a_line_that_we_do_not_read_is_not_slow() -> None:
 
 async def test_b27_silence_after_the_question_ends_at_the_first_byte_limit() -> None:
     loop = asyncio.get_running_loop()
-    line = Line(loop, LIMITS, Watch(LIMITS))
+    line = WatchedProtocol(loop, LIMITS, Watch(LIMITS))
     line.set_response_params()
     now = loop.time()
     line.judge_rate(now + LIMITS.first_byte - 1, late=0)
@@ -51,12 +51,12 @@ async def test_b27_silence_after_the_question_ends_at_the_first_byte_limit() -> 
     line.judge_rate(now + LIMITS.first_byte + 1, late=0)
     error = line.exception()
     assert isinstance(error, Cut)
-    assert (error.trouble, error.why) == (Trouble.TIMEOUT, "no answer within 30 s")
+    assert (error.trouble, error.why) == (FailureKind.TIMEOUT, "no answer within 30 s")
 
 
 async def test_b27_a_page_may_take_its_time_after_an_interim_answer_too() -> None:
     loop = asyncio.get_running_loop()
-    line = Line(loop, LIMITS, Watch(LIMITS))
+    line = WatchedProtocol(loop, LIMITS, Watch(LIMITS))
     line.set_response_params()
     line.data_received(b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n")
     now = loop.time()
@@ -65,7 +65,7 @@ async def test_b27_a_page_may_take_its_time_after_an_interim_answer_too() -> Non
     line.judge_rate(now + LIMITS.first_byte + 1, late=0)
     error = line.exception()
     assert isinstance(error, Cut)
-    assert (error.trouble, error.why) == (Trouble.TIMEOUT, "no answer within 30 s")
+    assert (error.trouble, error.why) == (FailureKind.TIMEOUT, "no answer within 30 s")
 
 
 HINT = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
@@ -77,7 +77,7 @@ NONSENSE = b"\0\r\n\r\nHTTP/1.1 nonsense"
 @pytest.mark.parametrize("first", [0, 1, 30, 50, 130])
 async def test_a_whole_answer_counts_whatever_follows_it(before: bytes, first: int) -> None:
     """Also if its head comes in two segments: the nonsense is in the second."""
-    line = Line(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
+    line = WatchedProtocol(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
     line.set_response_params()
     # The answer's own head is not complete in the first one.
     first = min(first, len(before) + ANSWER.index(b"Content"))
@@ -92,7 +92,7 @@ async def test_a_whole_answer_counts_whatever_follows_it(before: bytes, first: i
 
 
 async def test_more_interim_answers_than_the_limit_are_no_answer() -> None:
-    line = Line(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
+    line = WatchedProtocol(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
     line.set_response_params()
     line.data_received(HINT * 11 + ANSWER + NONSENSE)
     with pytest.raises((Cut, HttpProcessingError)):
@@ -101,7 +101,7 @@ async def test_more_interim_answers_than_the_limit_are_no_answer() -> None:
 
 async def test_an_idle_line_is_not_judged() -> None:
     loop = asyncio.get_running_loop()
-    line = Line(loop, LIMITS, Watch(LIMITS))
+    line = WatchedProtocol(loop, LIMITS, Watch(LIMITS))
     line.judge_rate(loop.time() + 1000, late=0)
     line.set_response_params()
     line.data_received(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nfull")

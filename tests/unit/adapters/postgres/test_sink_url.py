@@ -58,14 +58,14 @@ def test_a_password_may_come_from_a_file(tmp_path):
     ("query", "what"),
     [
         ("shema=x", "did you mean 'schema'"),
-        ("schema=", "cannot be a schema's name"),
-        ("schema=pg_catalog", "cannot be a schema's name"),
+        ("schema=", "is not a valid schema name"),
+        ("schema=pg_catalog", "is not a valid schema name"),
         ("freshness=soon", "not a length of time"),
-        ("visits=year", "none of day, week, month"),
+        ("visits=year", "one of day, week, month"),
         ("pool=0", "from 1 to 20"),
-        ("timeout=0", "more than no time"),
+        ("timeout=0", "longer than 0 s"),
         ("password=env:NO_SUCH_VARIABLE", "NO_SUCH_VARIABLE is not set"),
-        ("hunter2-hunter2", "not written as name=value"),
+        ("hunter2-hunter2", "must be name=value"),
     ],
 )
 def test_a_wrong_address_says_what_is_wrong_and_not_the_password(query, what):
@@ -78,7 +78,7 @@ def test_a_wrong_address_says_what_is_wrong_and_not_the_password(query, what):
 
 @pytest.mark.parametrize("host", ["127.0.0.1:x", "db:99999", "db:0", "db:-1", "a:1,b:x", "[::1]:x", "db:5\u0663"])
 def test_a_port_that_is_not_a_number_is_named(host):
-    with pytest.raises(SettingsError, match=r"the sink postgresql://.* is not a number from 1 to 65,535"):
+    with pytest.raises(SettingsError, match=r"the sink postgresql://.* must be an integer from 1 to 65,535"):
         parse(f"postgresql://shop:hunter2-hunter2@{host}/scrapes")
 
 
