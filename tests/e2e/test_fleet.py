@@ -92,7 +92,7 @@ async def test_two_workers_share_a_job_and_exactly_one_tells_its_end(fleet: Flee
     assert set(site.visits.values()) == {1}
 
     [listed] = (await fleet.call("jobs", "--json")).events
-    assert (listed["total"], listed["done"], listed["failed"]) == (len(site.names), len(site.names), 0)
+    assert (listed["admitted"], listed["done"], listed["dead"]) == (len(site.names), len(site.names), 0)
     assert listed["started_at"] and listed["state"] == "finished"
 
 

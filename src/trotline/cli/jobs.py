@@ -14,7 +14,7 @@ from trotline.cli.job_argument import Target, console_of, spider_name, survey
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, held_back_lines, state
-from trotline.cli.text import columns, count, eta, json_line, length, safe
+from trotline.cli.text import columns, count, eta, json_line, length, safe, task_counts
 from trotline.commands.held_back import held_back_by
 from trotline.config.backends import unwritten
 from trotline.config.urls import public
@@ -191,12 +191,7 @@ def facts(look: Look) -> dict[str, Any]:
         "spider": job.spider,
         "frontier": public(look.target.frontier),
         "state": state(p, alive=look.alive),
-        "total": p.admitted,
-        "done": p.done,
-        "failed": p.dead,
-        "waiting": p.waiting,
-        "delayed": p.delayed,
-        "leased": p.leased,
+        **task_counts(p),
         "started_at": iso(p.started_at),
         "finished_at": iso(p.finished_at) if p.finished_at is not None else None,
         "version": job.version,

@@ -98,7 +98,7 @@ def _held_back(report: "Report") -> list[Text]:
 def _bar(report: "Report", found: Range | Unknown, width: int) -> Text:
     progress = report.progress
     ended, admitted = progress.done + progress.dead, progress.admitted
-    share = f"{int(100 * ended / admitted)} % of {count(admitted)} known" if admitted else "seeding"
+    share = f"{int(100 * ended / admitted)} % of {count(admitted)} admitted" if admitted else "seeding"
     left = "ends in " + eta(found) if isinstance(found, Range) else eta(found)
     room = max(5, width - len(share) - len(left) - 4)
     full = room * ended // admitted if admitted else 0

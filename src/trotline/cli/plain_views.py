@@ -10,7 +10,7 @@ from trotline.cli.eta_view import Outlook
 from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import line as cut_line
 from trotline.cli.records_view import gains
-from trotline.cli.text import clock, count, eta, json_line, rate, rest, safe
+from trotline.cli.text import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.model.job import State
 from trotline.model.time import Seconds
 from trotline.rules.eta import Range, Unknown
@@ -75,8 +75,7 @@ class Lines:
         found = self._outlook.update(report)
         if not self._begun and report.resumed:
             self._before = dict(report.errors)
-            done = count(report.progress.done + report.progress.dead)
-            self._echo(f"{clock(report.elapsed):>7}  going on with {report.job.id}: {done} pages have ended before")
+            self._echo(f"{clock(report.elapsed):>7}  resumes {report.job.id}: {task_states(report.progress, ', ')}")
         if not self._begun and report.progress.seen:
             self._echo(f"{clock(report.elapsed):>7}  seen: {safe(report.progress.seen, 200)}")
         self._begun = True
@@ -111,18 +110,8 @@ class Lines:
 
 
 def line(report: "Report", found: Range | Unknown) -> str:
-    progress = report.progress
-    numbers = "  ".join(
-        f"{word} {count(number)}"
-        for word, number in (
-            ("waiting", progress.waiting),
-            ("leased", progress.leased),
-            ("done", progress.done),
-            ("dead", progress.dead),
-        )
-    )
     held = f"  ({safe(report.held_back, 200)})" if report.held_back else ""
-    numbers += f"  records {gains(report.found, report.stored)}"
+    numbers = f"{task_states(report.progress)}  records {gains(report.found, report.stored)}"
     return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}{held}"
 
 
@@ -171,11 +160,7 @@ def facts(report: "Report") -> dict[str, Any]:
         "job": report.job.id,
         "resumed": report.resumed,
         "elapsed": round(report.elapsed, 3),
-        "waiting": progress.waiting,
-        "delayed": progress.delayed,
-        "leased": progress.leased,
-        "done": progress.done,
-        "dead": progress.dead,
+        **task_counts(progress),
         "found": report.found,
         "stored": report.stored,
         "pages_per_second": round(report.pages_per_second, 3),

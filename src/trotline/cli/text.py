@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from trotline.config.urls import public
-from trotline.model.job import LaneView, State
+from trotline.model.job import LaneView, Progress, State
 from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.eta import Range, Unknown
@@ -63,6 +63,17 @@ def count(number: int, noun: str = "") -> str:
     if not noun:
         return f"{number:,}"
     return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+def task_counts(progress: Progress) -> dict[str, int]:
+    """The counters under the names that every view of a job has."""
+    names = ("admitted", "waiting", "delayed", "leased", "done", "dead")
+    return {name: getattr(progress, name) for name in names}
+
+
+def task_states(progress: Progress, separator: str = "  ") -> str:
+    """`waiting 14  leased 8  done 21  dead 0`."""
+    return separator.join(f"{name} {count(getattr(progress, name))}" for name in ("waiting", "leased", "done", "dead"))
 
 
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
