@@ -78,12 +78,12 @@ def command(
     wish = Wish(ids=ids, why=why, revive=revive, export=export, limit=limit, as_json=as_json)
     settings = settings_of(frontier=frontier)
 
-    async def deed() -> None:
+    async def run() -> None:
         target = await find(settings, names[0] if names else None)
         async with console_of(target) as console:
             await fulfil(wish, target, console)
 
-    wait_for(deed())
+    wait_for(run())
 
 
 async def fulfil(wish: Wish, target: Target, console: "Console") -> None:

@@ -8,8 +8,8 @@ import click
 
 from trotline.cli.eta_view import is_alive
 from trotline.cli.fleet_options import place_option
-from trotline.cli.forget_jobs import ALL, chosen, forget, forget_id, tell, tell_one
-from trotline.cli.held_back_view import away
+from trotline.cli.forget_jobs import ALL, chosen, forget, forget_id, print_all_forgotten, print_forgotten
+from trotline.cli.held_back_view import outage
 from trotline.cli.job_argument import Target, console_of, spider_name, survey
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
@@ -74,13 +74,13 @@ def command(
     if doomed is not None and (damaged := [one for one in here.unreadable if one[1] == doomed]):
         for place, job in damaged:
             wait_for(forget_id(place, job))
-            tell_one(job, json=as_json)
+            print_forgotten(job, json=as_json)
         return
     targets = _targets(here.targets, spider, unfinished, age)
     if doomed is not None:
         gone = chosen(targets, doomed, filtered=age is not None)
         wait_for(forget(gone, force=force))
-        tell(gone, json=as_json)
+        print_all_forgotten(gone, json=as_json)
         return
     looks, broken = wait_for(_looks(targets, limit))
     if age is None:
@@ -109,7 +109,7 @@ def _age(text: str) -> Seconds:
 
 
 def _is_of(job: str, spider: str | None) -> bool:
-    """Of a job that cannot be read only the id tells the spider."""
+    """Of a job that cannot be read only the id names the spider."""
     return spider is None or spider_name(spider) in (job, job.rpartition("-")[0])
 
 
@@ -164,7 +164,7 @@ def outlook(look: Look) -> Range | Unknown | None:
     p = look.progress
     if p.finished_at is not None or p.state in (State.PAUSED, State.CANCELLED) or not p.leased or not look.alive:
         return None
-    if reason := away(look.held_back):
+    if reason := outage(look.held_back):
         return reason
     lived = max(0.0, p.now - p.started_at)
     samples = (Sample(0.0, 0, p.admitted), Sample(lived, p.done + p.dead, p.admitted))

@@ -1,4 +1,4 @@
-"""How a run is shown when nobody looks at a terminal: lines for people, JSON for machines, or nothing."""
+"""The views of a run without a terminal: plain lines, JSON lines, or nothing."""
 
 import sys
 from collections.abc import Callable
@@ -34,7 +34,7 @@ class View(Protocol):
 
 
 def choose(*, quiet: bool, json: bool, max_pages: int | None = None, hint: str = "", every: Seconds = 5.0) -> View:
-    """What fits the command line and whoever reads us. `hint` stands under the live view."""
+    """The view for the options and the output. `hint` is shown under the live view."""
     if quiet:
         return Quiet()
     if json:
@@ -83,7 +83,7 @@ class Lines:
             if warning not in self._warned:
                 self._echo(f"{clock(report.elapsed):>7}  warning: {safe(warning)}")
         self._warned.update(report.warnings)
-        self._tell_deaths(report)
+        self._print_deaths(report)
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
         changes += [_OVER.get(key, f"{key}: over") for key in self._state if key not in now]
@@ -94,7 +94,7 @@ class Lines:
             self._echo(line(report, found))
             self._next = report.elapsed + self._every
 
-    def _tell_deaths(self, report: "Report") -> None:
+    def _print_deaths(self, report: "Report") -> None:
         """The first reasons for which tasks are given up: a run of hours must not keep them for its end."""
         new = [
             why
@@ -124,7 +124,7 @@ def _state(report: "Report") -> dict[str, str]:
     if (state := report.progress.state) is not State.RUNNING:
         found[f"the job is {state}"] = f"the job is {state}"
     for cut in cuts(report.progress, report.job.rules.own_limits):
-        # Told when it begins: a crawl of hours must not keep it for its end.
+        # Shown when it begins: a crawl of hours must not keep it for its end.
         found[f"cut: {cut.what}"] = f"cut: {cut_line(cut)}"
     for lane in report.lanes:
         name = f"lane {safe(lane.lane, 100)}"

@@ -145,8 +145,8 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _records(summary: Summary) -> list[str]:
-    told = records_view.told(summary.found, summary.stored, summary.sink)
-    rows = [_row("records" if place == 0 else "", text) for place, text in enumerate(told)]
+    found = records_view.record_lines(summary.found, summary.stored, summary.sink)
+    rows = [_row("records" if place == 0 else "", text) for place, text in enumerate(found)]
     if summary.waiting:
         rows.append(_row("waiting", count(summary.waiting) + _for_a_retry(summary)))
     if summary.leased:
@@ -185,7 +185,7 @@ def _alike(summary: Summary) -> list[str]:
 
 
 def alike(numbers: dict[str, int], examples: dict[str, str]) -> list[str]:
-    """Pages that have the same text: they are stored, but somebody may want to know."""
+    """Pages that have the same text: they are stored, but are probably unwanted."""
     named = {name: url for name, url in examples.items() if name.startswith(ALIKE_PAGES)}
     ordered = sorted(named.items(), key=lambda item: -numbers.get(item[0], 0))
     return [f"{count(numbers.get(name, 0))}  {safe(name, 90)}, such as {safe_url(url, 200)}" for name, url in ordered]
