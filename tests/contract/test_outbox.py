@@ -15,7 +15,7 @@ from tests.contract.redis_servers import server
 from trotline.adapters.redis.outbox import OutboxSink, RedisOutbox, parse, unwritten
 from trotline.adapters.redis.outbox_codec import MOST_THINGS, Packed, pack, unpack
 from trotline.adapters.sqlite.sink import SqliteSink
-from trotline.commands.write import MOST_TIMES, News, Writer
+from trotline.commands.write import MOST_TIMES, WriteEvent, Writer
 from trotline.errors import SettingsError, SinkRejects, SinkUnreachable
 from trotline.rules.storable_rows import rows_of
 from trotline.testing.ledger_contract import FULL, line
@@ -32,9 +32,9 @@ def address(build: str = DEBIAN, **options: Any) -> str:
     return f"{server(build).url}?outbox=o{next(_numbers)}" + "".join(f"&{n}={v}" for n, v in options.items())
 
 
-async def drain(url: str, sink: str) -> list[News]:
+async def drain(url: str, sink: str) -> list[WriteEvent]:
     """What a writer said that wrote until nothing was left."""
-    said: list[News] = []
+    said: list[WriteEvent] = []
     outbox = RedisOutbox(url)
     writer = Writer(outbox, sink, said.append, until_empty=True)
     try:

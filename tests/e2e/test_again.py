@@ -1,6 +1,6 @@
 """Plain pages on a connection that is open take the short way, and nobody can tell by what comes of them.
 
-tests/e2e/torture meets every misdeed of a site on that way too.
+tests/e2e/torture meets every fault of a site on that way too.
 """
 
 import asyncio

@@ -92,7 +92,7 @@ async def test_two_workers_share_a_job_and_exactly_one_tells_its_end(fleet: Flee
     assert set(site.visits.values()) == {1}
 
     [listed] = (await fleet.call("jobs", "--json")).events
-    assert (listed["total"], listed["done"], listed["failed"]) == (len(site.names), len(site.names), 0)
+    assert (listed["admitted"], listed["done"], listed["dead"]) == (len(site.names), len(site.names), 0)
     assert listed["started_at"] and listed["state"] == "finished"
 
 
@@ -333,7 +333,7 @@ async def test_a_frontier_that_is_killed_and_comes_back_ends_nobody(both: Server
     try:
         await asyncio.gather(site.arrived("a"), site.arrived("b"))
         await asyncio.to_thread(both.redis.kill)
-        away = await until(starting, lambda event: "frontier is away" in event["held_back"])
+        away = await until(starting, lambda event: "frontier is unreachable" in event["held_back"])
         assert both.redis.url.rpartition("@")[2].partition("/")[0].partition("://")[2] in away["held_back"]
         site.release()
         await asyncio.to_thread(both.redis.start)

@@ -98,7 +98,7 @@ def read_terminal(descriptor: int) -> str:
 
 async def test_a_page_limit_can_be_used_again_and_again_until_all_is_done(shop: DemoShop, tmp_path: Path):
     ended: list[Ended] = []
-    while not ended or ended[-1].summary["waiting"]:
+    while not ended or ended[-1].summary["waiting"] + ended[-1].summary["leased"]:
         ended.append(await call(tmp_path, *RUN, "--max-pages", "12", "--json"))
         assert ended[-1].code == 0, ended[-1]
         assert ended[-1].summary["pages"] <= 12

@@ -61,7 +61,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
         keep=_keep(keep),
         high_water=high_water,
     )
-    wait_for(coordinate(plan, _teller(quiet=quiet, json=as_json)))
+    wait_for(coordinate(plan, _printer(quiet=quiet, json=as_json)))
     return FINISHED
 
 
@@ -74,20 +74,20 @@ def _keep(text: str) -> float:
         raise click.UsageError(f"--keep: {error}") from error
 
 
-def _teller(*, quiet: bool, json: bool) -> "Callable[[CoordinatorEvent], None]":
-    def tell(news: "CoordinatorEvent") -> None:
-        if quiet and news.event not in _IMPORTANT:
+def _printer(*, quiet: bool, json: bool) -> "Callable[[CoordinatorEvent], None]":
+    def show(event: "CoordinatorEvent") -> None:
+        if quiet and event.event not in _IMPORTANT:
             return
         if json:
-            named = {"event": news.event, "time": iso(time.time()), "spider": news.spider, "job": news.job}
-            click.echo(json_line({**named, "text": safe_text(news.text), **news.data}))
+            named = {"event": event.event, "time": iso(time.time()), "spider": event.spider, "job": event.job}
+            click.echo(json_line({**named, "text": safe_text(event.text), **event.data}))
         else:
-            click.echo(_line(news))
+            click.echo(_line(event))
 
-    return tell
+    return show
 
 
-def _line(news: "CoordinatorEvent") -> str:
-    text = safe_text(news.text)
-    told = click.style(text, fg="red") if news.event in _ALARMS else text
-    return f"{time.strftime('%H:%M:%S')}  {news.spider}: {told}"
+def _line(event: "CoordinatorEvent") -> str:
+    text = safe_text(event.text)
+    styled = click.style(text, fg="red") if event.event in _ALARMS else text
+    return f"{time.strftime('%H:%M:%S')}  {event.spider}: {styled}"

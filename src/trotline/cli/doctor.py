@@ -86,7 +86,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     settings: Settings | None = None
     try:
         settings = settings_of(**flags)
-        yield Check(what="settings", state="ok", found=_told(settings))
+        yield Check(what="settings", state="ok", found=_settings_text(settings))
     except TrotlineError as error:
         yield _failed("settings", error)
     yield from _strangers()
@@ -149,7 +149,7 @@ def _packages() -> Iterator[Check]:
         )
 
 
-def _told(settings: "Settings") -> str:
+def _settings_text(settings: "Settings") -> str:
     given = {name: value for name, value in msgspec.structs.asdict(settings).items() if value not in (None, "", False)}
     return ", ".join(f"{name}={public(str(value))}" for name, value in given.items())
 
@@ -159,7 +159,7 @@ def _strangers() -> Iterator[Check]:
 
     for name in strangers(os.environ):
         yield Check(
-            what="environment", state="warn", found=f"{name} is no setting of Trotline", advice="It is not used."
+            what="environment", state="warn", found=f"{name} is not a setting of Trotline", advice="It is not used."
         )
 
 

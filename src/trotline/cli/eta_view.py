@@ -1,8 +1,8 @@
-"""What a row of reports tells about the end of a run."""
+"""The ETA of a run, from a series of reports."""
 
 from typing import TYPE_CHECKING
 
-from trotline.cli.held_back_view import away
+from trotline.cli.held_back_view import outage
 from trotline.model.job import State
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def living(crew: "Sequence[WorkerView]") -> int:
-    """How many take part that were heard of lately."""
+    """Workers with a recent heartbeat."""
     return sum(worker.silent_for < DEAD_AFTER for worker in crew)
 
 
@@ -23,7 +23,7 @@ def is_alive(crew: "Sequence[WorkerView]") -> bool:
     return living(crew) > 0
 
 
-def _somebody_works(report: "Report") -> bool:
+def _has_workers(report: "Report") -> bool:
     return report.ours > 0 or is_alive(report.crew)
 
 
@@ -49,9 +49,9 @@ class Outlook:
         if progress.state is State.CANCELLED:
             # Its workers have left, and wait for another job.
             return Unknown.CANCELLED
-        if report.whole and progress.sealed and progress.waiting + progress.leased and not _somebody_works(report):
+        if report.whole and progress.sealed and progress.waiting + progress.leased and not _has_workers(report):
             return Unknown.ALONE
-        if reason := away(report.held_back):
+        if reason := outage(report.held_back):
             return reason
         if not progress.waiting + progress.leased and not progress.sealed:
             # Nothing to do is not the end while seeds are still coming.

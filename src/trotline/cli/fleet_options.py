@@ -1,4 +1,4 @@
-"""Options and deeds that the commands of a fleet share."""
+"""Options and output that the commands of a fleet share."""
 
 import shlex
 from collections.abc import Callable
@@ -39,13 +39,12 @@ def note_what_is_missing(spider: "Spider", frontier: str) -> None:
 
 
 def summary_of(report: "Report", ending: str, settings: Settings, command: str) -> Summary:
-    """The end of a job, whoever did its work."""
     sink = settings.sink_of(report.job.spider)
     return summarise(report, ending=ending, sink=sink, command=command)
 
 
-def tell(summary: Summary, *, announced: bool, json: bool) -> None:
-    """`announced`: nobody else tells the end of this job."""
+def print_summary(summary: Summary, *, announced: bool, json: bool) -> None:
+    """`announced`: this process announced the end of the job."""
     if json:
         click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary), "announced": announced}))
     else:

@@ -1,4 +1,4 @@
-"""`trotline jobs --forget`: clear jobs away."""
+"""`trotline jobs --forget`: delete jobs."""
 
 from typing import TYPE_CHECKING
 
@@ -72,14 +72,14 @@ async def _check(target: Target) -> None:
         )
 
 
-def tell(targets: "Sequence[Target]", *, json: bool) -> None:
+def print_all_forgotten(targets: "Sequence[Target]", *, json: bool) -> None:
     for target in targets:
-        tell_one(target.job.id, target.job.spider, json=json)
+        print_forgotten(target.job.id, target.job.spider, json=json)
     if not targets and not json:
         click.echo("There is no such job.")
 
 
-def tell_one(job_id: str, spider: str = "", *, json: bool) -> None:
+def print_forgotten(job_id: str, spider: str = "", *, json: bool) -> None:
     if json:
         click.echo(json_line({"event": "forgotten", "job": job_id, "spider": spider}))
     else:

@@ -8,13 +8,13 @@ import click
 
 from trotline.cli.eta_view import is_alive
 from trotline.cli.fleet_options import place_option
-from trotline.cli.forget_jobs import ALL, chosen, forget, forget_id, tell, tell_one
-from trotline.cli.held_back_view import away
+from trotline.cli.forget_jobs import ALL, chosen, forget, forget_id, print_all_forgotten, print_forgotten
+from trotline.cli.held_back_view import outage
 from trotline.cli.job_argument import Target, console_of, spider_name, survey
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, held_back_lines, state
-from trotline.cli.text import columns, count, eta, json_line, length, safe
+from trotline.cli.text import columns, count, eta, json_line, length, safe, task_counts
 from trotline.commands.held_back import held_back_by
 from trotline.config.backends import unwritten
 from trotline.config.urls import public
@@ -42,7 +42,7 @@ _LINE = 400
 @click.option("--older-than", metavar="TIME", help="Only those that were finished or cancelled so long ago.")
 @click.option(
     "--forget",
-    "doomed",
+    "to_forget",
     metavar="ID",
     is_flag=False,
     flag_value=ALL,
@@ -56,7 +56,7 @@ def command(
     unfinished: bool,
     limit: int,
     older_than: str | None,
-    doomed: str | None,
+    to_forget: str | None,
     force: bool,
     frontier: str | None,
     as_json: bool,
@@ -67,20 +67,20 @@ def command(
     `trotline start` and `trotline work` forget jobs that ended more than 14 days ago, two at a time; a spider's
     newest job stays.
     """
-    if force and doomed is None:
+    if force and to_forget is None:
         raise click.UsageError("--force belongs to --forget")
     age = _age(older_than) if older_than else None
     here = wait_for(survey(settings_of(frontier=frontier)))
-    if doomed is not None and (damaged := [one for one in here.unreadable if one[1] == doomed]):
+    if to_forget is not None and (damaged := [one for one in here.unreadable if one[1] == to_forget]):
         for place, job in damaged:
             wait_for(forget_id(place, job))
-            tell_one(job, json=as_json)
+            print_forgotten(job, json=as_json)
         return
     targets = _targets(here.targets, spider, unfinished, age)
-    if doomed is not None:
-        gone = chosen(targets, doomed, filtered=age is not None)
+    if to_forget is not None:
+        gone = chosen(targets, to_forget, filtered=age is not None)
         wait_for(forget(gone, force=force))
-        tell(gone, json=as_json)
+        print_all_forgotten(gone, json=as_json)
         return
     looks, broken = wait_for(_looks(targets, limit))
     if age is None:
@@ -109,7 +109,7 @@ def _age(text: str) -> Seconds:
 
 
 def _is_of(job: str, spider: str | None) -> bool:
-    """Of a job that cannot be read only the id tells the spider."""
+    """Of a job that cannot be read only the id names the spider."""
     return spider is None or spider_name(spider) in (job, job.rpartition("-")[0])
 
 
@@ -164,7 +164,7 @@ def outlook(look: Look) -> Range | Unknown | None:
     p = look.progress
     if p.finished_at is not None or p.state in (State.PAUSED, State.CANCELLED) or not p.leased or not look.alive:
         return None
-    if reason := away(look.held_back):
+    if reason := outage(look.held_back):
         return reason
     lived = max(0.0, p.now - p.started_at)
     samples = (Sample(0.0, 0, p.admitted), Sample(lived, p.done + p.dead, p.admitted))
@@ -191,12 +191,7 @@ def facts(look: Look) -> dict[str, Any]:
         "spider": job.spider,
         "frontier": public(look.target.frontier),
         "state": state(p, alive=look.alive),
-        "total": p.admitted,
-        "done": p.done,
-        "failed": p.dead,
-        "waiting": p.waiting,
-        "delayed": p.delayed,
-        "leased": p.leased,
+        **task_counts(p),
         "started_at": iso(p.started_at),
         "finished_at": iso(p.finished_at) if p.finished_at is not None else None,
         "version": job.version,

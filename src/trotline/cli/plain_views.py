@@ -1,4 +1,4 @@
-"""How a run is shown when nobody looks at a terminal: lines for people, JSON for machines, or nothing."""
+"""The views of a run without a terminal: plain lines, JSON lines, or nothing."""
 
 import sys
 from collections.abc import Callable
@@ -9,8 +9,8 @@ import click
 from trotline.cli.eta_view import Outlook
 from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import line as cut_line
-from trotline.cli.records_view import gains
-from trotline.cli.text import clock, count, eta, json_line, rate, rest, safe
+from trotline.cli.records_view import record_counts
+from trotline.cli.text import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.model.job import State
 from trotline.model.time import Seconds
 from trotline.rules.eta import Range, Unknown
@@ -24,7 +24,7 @@ MOST_DEATHS = 10
 """Reasons of dead tasks that get a line of their own when they first happen."""
 _DEAD = "dead: "
 _OVER = {"held back": "no longer held back"}
-"""What to say when a state ends, where its name and "over" would not be a sentence."""
+"""The text for the end of a state, where "NAME: over" does not fit."""
 
 
 class View(Protocol):
@@ -34,7 +34,7 @@ class View(Protocol):
 
 
 def choose(*, quiet: bool, json: bool, max_pages: int | None = None, hint: str = "", every: Seconds = 5.0) -> View:
-    """What fits the command line and whoever reads us. `hint` stands under the live view."""
+    """The view for the options and the output. `hint` is shown under the live view."""
     if quiet:
         return Quiet()
     if json:
@@ -75,8 +75,7 @@ class Lines:
         found = self._outlook.update(report)
         if not self._begun and report.resumed:
             self._before = dict(report.errors)
-            done = count(report.progress.done + report.progress.dead)
-            self._echo(f"{clock(report.elapsed):>7}  going on with {report.job.id}: {done} pages have ended before")
+            self._echo(f"{clock(report.elapsed):>7}  resumes {report.job.id}: {task_states(report.progress, ', ')}")
         if not self._begun and report.progress.seen:
             self._echo(f"{clock(report.elapsed):>7}  seen: {safe(report.progress.seen, 200)}")
         self._begun = True
@@ -84,7 +83,7 @@ class Lines:
             if warning not in self._warned:
                 self._echo(f"{clock(report.elapsed):>7}  warning: {safe(warning)}")
         self._warned.update(report.warnings)
-        self._tell_deaths(report)
+        self._print_deaths(report)
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
         changes += [_OVER.get(key, f"{key}: over") for key in self._state if key not in now]
@@ -95,7 +94,7 @@ class Lines:
             self._echo(line(report, found))
             self._next = report.elapsed + self._every
 
-    def _tell_deaths(self, report: "Report") -> None:
+    def _print_deaths(self, report: "Report") -> None:
         """The first reasons for which tasks are given up: a run of hours must not keep them for its end."""
         new = [
             why
@@ -111,23 +110,13 @@ class Lines:
 
 
 def line(report: "Report", found: Range | Unknown) -> str:
-    progress = report.progress
-    numbers = "  ".join(
-        f"{word} {count(number)}"
-        for word, number in (
-            ("waiting", progress.waiting),
-            ("leased", progress.leased),
-            ("done", progress.done),
-            ("dead", progress.dead),
-        )
-    )
     held = f"  ({safe(report.held_back, 200)})" if report.held_back else ""
-    numbers += f"  records {gains(report.found, report.stored)}"
+    numbers = f"{task_states(report.progress)}  records {record_counts(report.found, report.stored)}"
     return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}{held}"
 
 
 def _state(report: "Report") -> dict[str, str]:
-    """What is out of the ordinary now: a stable name -> what to say about it."""
+    """Unusual states now: a stable name -> text."""
     found: dict[str, str] = {}
     if report.held_back:
         hint = remedy(report.held_back, report.job)
@@ -135,7 +124,7 @@ def _state(report: "Report") -> dict[str, str]:
     if (state := report.progress.state) is not State.RUNNING:
         found[f"the job is {state}"] = f"the job is {state}"
     for cut in cuts(report.progress, report.job.rules.own_limits):
-        # Told when it begins: a crawl of hours must not keep it for its end.
+        # Shown when it begins: a crawl of hours must not keep it for its end.
         found[f"cut: {cut.what}"] = f"cut: {cut_line(cut)}"
     for lane in report.lanes:
         name = f"lane {safe(lane.lane, 100)}"
@@ -171,11 +160,7 @@ def facts(report: "Report") -> dict[str, Any]:
         "job": report.job.id,
         "resumed": report.resumed,
         "elapsed": round(report.elapsed, 3),
-        "waiting": progress.waiting,
-        "delayed": progress.delayed,
-        "leased": progress.leased,
-        "done": progress.done,
-        "dead": progress.dead,
+        **task_counts(progress),
         "found": report.found,
         "stored": report.stored,
         "pages_per_second": round(report.pages_per_second, 3),

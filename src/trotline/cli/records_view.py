@@ -7,12 +7,12 @@ from trotline.model.row_counts import Stored
 _MOST_KINDS = 8
 
 
-def gains(found: int, stored: Stored | None) -> str:
+def record_counts(found: int, stored: Stored | None) -> str:
     """While a job runs: `120 new, 3 changed`; `123 found` where the sink cannot be asked."""
     return f"{count(found)} found" if stored is None else _parts(stored)
 
 
-def told(found: int, stored: Stored | None, sink: str) -> list[str]:
+def record_lines(found: int, stored: Stored | None, sink: str) -> list[str]:
     """At the end: how many rows there are and how that came; the kinds of rows, if there are several."""
     place = safe(shown(sink))
     if not found and (stored is None or not stored.rows):

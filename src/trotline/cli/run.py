@@ -130,7 +130,7 @@ def _run(
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
     summary = summarise(report, ending=str(ending), sink=plan.settings.sink, command=typed(), ended_before=before)
-    _tell(summary, quiet=quiet, json=json)
+    _print_summary(summary, quiet=quiet, json=json)
     if quiet and report.bad_seeds:
         click.echo(f"warning: {safe_text(report.bad_seeds, LONGEST_OF_ERRORS)}", err=True)
     return code_of(str(ending), report)
@@ -142,7 +142,7 @@ def code_of(ending: str, report: "Report") -> int:
     return FINISHED_WITH_DEAD if code == FINISHED and report.bad_seeds else code
 
 
-def _tell(summary: "Summary", *, quiet: bool, json: bool) -> None:
+def _print_summary(summary: "Summary", *, quiet: bool, json: bool) -> None:
     if json:
         click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary)}))
     elif not quiet:

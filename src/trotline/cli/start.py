@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from trotline.cli.fleet_options import summary_of, tell
+from trotline.cli.fleet_options import print_summary, summary_of
 from trotline.cli.main import FINISHED
 from trotline.cli.options import (
     budget_options,
@@ -89,15 +89,15 @@ def command(
         click.echo(f"old jobs are forgotten: {safe(', '.join(started.retired), 300)}", err=True)
     if started.ending in (None, "interrupted"):
         if not quiet:
-            _tell_left(started, spider, json=as_json)
+            _print_left(started, spider, json=as_json)
         return FINISHED if started.ending is None else CODES["interrupted"]
     if not quiet:
         summary = summary_of(started.report, str(started.ending), settings, same("start", spider))
-        tell(summary, announced=started.announced, json=as_json)
+        print_summary(summary, announced=started.announced, json=as_json)
     return code_of(str(started.ending), started.report)
 
 
-def _tell_left(started: "Started", spider: str, *, json: bool) -> None:
+def _print_left(started: "Started", spider: str, *, json: bool) -> None:
     """The job lives on without us."""
     job, progress = started.report.job, started.report.progress
     if json:

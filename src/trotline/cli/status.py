@@ -14,7 +14,7 @@ from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.suggested_commands import same
 from trotline.cli.summary import alike
-from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe
+from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe, task_counts, task_states
 from trotline.commands.dead_reasons import REJECTED
 from trotline.commands.held_back import held_back_by
 from trotline.config.urls import public
@@ -34,18 +34,16 @@ _LINE = 400
 
 
 class Look(msgspec.Struct, frozen=True):
-    """One job as it stands."""
-
     target: Target
     progress: Progress
     lanes: list[LaneView] = []
     reasons: dict[str, int] = {}
     alive: bool = True
-    """Somebody takes part, as far as was asked."""
+    """Some worker is running, if this was queried."""
     workers: int = 0
-    """Those that live, as far as was asked."""
+    """Running workers, if they were queried."""
     held_back: str = ""
-    """What keeps most of its workers from going on."""
+    """What blocks most of its workers."""
 
 
 @click.command(
@@ -104,12 +102,12 @@ async def _look(target: Target, console: "Console") -> Look:
 
 
 def state(progress: Progress, *, alive: bool = True) -> str:
-    """In a word. `alive` is false if those who hold its tasks are known to be dead."""
+    """`alive`: some worker of the job is running."""
     if progress.finished_at is not None:
         return "finished"
     if progress.state is not State.RUNNING:
         return progress.state.value
-    return "at work" if progress.leased and alive else "unfinished"
+    return State.RUNNING.value if progress.leased and alive else "unfinished"
 
 
 def table(looks: list[Look]) -> list[str]:
@@ -118,7 +116,7 @@ def table(looks: list[Look]) -> list[str]:
     for look in looks:
         p = look.progress
         numbers = map(count, (p.waiting, p.leased, p.done, p.dead, _rejected(p)))
-        rows.append((safe(look.target.job.id, 40), state(p), *numbers, f"{_age(p)} ago"))
+        rows.append((safe(look.target.job.id, 40), state(p, alive=look.alive), *numbers, f"{_age(p)} ago"))
     return [*columns(rows, right=(2, 3, 4, 5, 6)), *held_back_lines(looks)]
 
 
@@ -138,9 +136,8 @@ def _age(progress: Progress) -> str:
 def portrait(look: Look) -> list[str]:
     p, job = look.progress, look.target.job
     lines = [
-        f"{safe(job.id)}  {state(p)}, started {_age(p)} ago",
-        f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}"
-        f"  rejected {count(_rejected(p))}",
+        f"{safe(job.id)}  {state(p, alive=look.alive)}, started {_age(p)} ago",
+        f"{task_states(p)}  rejected {count(_rejected(p))}",
     ]
     lines[1:1] = held_back(look.held_back, job)
     lines += [f"cut: {text}" for text in cut_lines(cuts(p, job.rules.own_limits))]
@@ -153,7 +150,7 @@ def portrait(look: Look) -> list[str]:
     if twins := alike(p.tallies, p.examples):
         lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in twins)]
     if look.lanes:
-        lines += ["", "lanes", *map(_lane, look.lanes[:_MOST])]
+        lines += ["", "lanes", *map(lane_line, look.lanes[:_MOST])]
     if look.reasons:
         lines += dead_reasons_view.tables(look.reasons, _MOST)
         lines += ["", f"look at them: {same('dead', look.target.name)}"]
@@ -168,7 +165,7 @@ def held_back(said: str, job: Job) -> list[str]:
     return [line for line in lines if line]
 
 
-def _lane(lane: LaneView) -> str:
+def lane_line(lane: LaneView) -> str:
     resting = rest(lane)
     more = f"  rests: {resting}" if resting else ""
     return f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {length(lane.interval)}{more}"
@@ -180,14 +177,10 @@ def facts(look: Look) -> dict[str, object]:
         "job": look.target.job.id,
         "spider": look.target.job.spider,
         "frontier": public(look.target.frontier),
-        "state": state(p),
+        "state": state(p, alive=look.alive),
         "started_at": iso(p.started_at),
         "finished_at": iso(p.finished_at) if p.finished_at is not None else None,
-        "waiting": p.waiting,
-        "delayed": p.delayed,
-        "leased": p.leased,
-        "done": p.done,
-        "dead": p.dead,
+        **task_counts(p),
         "rejected": _rejected(p),
         "seen": p.seen,
         "tallies": p.tallies,

@@ -8,7 +8,7 @@ import msgspec
 from trotline.cli import dead_reasons_view, records_view
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.suggested_commands import file_in, same
-from trotline.cli.text import LONGEST, by_number, count, length, rate, rest, safe, safe_url
+from trotline.cli.text import LONGEST, by_number, count, length, rate, rest, safe, safe_url, task_counts
 from trotline.commands.dead_reasons import REJECTED, Burial
 from trotline.config.backends import look_command
 from trotline.config.urls import public
@@ -57,6 +57,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Seconds
     waiting: int
     dead: int
+    admitted: int = 0
+    leased: int = 0
+    """Tasks that workers still hold."""
+    done: int = 0
     sink: str
     command: str
     """What was typed: the same command goes on."""
@@ -135,16 +139,18 @@ def next_steps(summary: Summary) -> list[tuple[str, str]]:
         steps.append(("look", same("try", file_in(summary.command), command=summary.command)))
     steps += dead_reasons_view.steps(summary.spider, summary.command, summary.dead, summary.rejected)
     # Also when nothing waits yet: the seeds were still being read.
-    if summary.ending == "interrupted" or (summary.waiting and summary.ending == "stopped at limit"):
+    if summary.ending == "interrupted" or (summary.waiting + summary.leased and summary.ending == "stopped at limit"):
         steps.append(("resume", summary.command))
     return steps
 
 
 def _records(summary: Summary) -> list[str]:
-    told = records_view.told(summary.found, summary.stored, summary.sink)
-    rows = [_row("records" if place == 0 else "", text) for place, text in enumerate(told)]
+    found = records_view.record_lines(summary.found, summary.stored, summary.sink)
+    rows = [_row("records" if place == 0 else "", text) for place, text in enumerate(found)]
     if summary.waiting:
         rows.append(_row("waiting", count(summary.waiting) + _for_a_retry(summary)))
+    if summary.leased:
+        rows.append(_row("leased", count(summary.leased)))
     if summary.held_back:
         rows.append(_row("held back", safe(summary.held_back)))
     return rows
@@ -179,7 +185,7 @@ def _alike(summary: Summary) -> list[str]:
 
 
 def alike(numbers: dict[str, int], examples: dict[str, str]) -> list[str]:
-    """Pages that have the same text: they are stored, but somebody may want to know."""
+    """Pages that have the same text: they are stored, but are probably unwanted."""
     named = {name: url for name, url in examples.items() if name.startswith(ALIKE_PAGES)}
     ordered = sorted(named.items(), key=lambda item: -numbers.get(item[0], 0))
     return [f"{count(numbers.get(name, 0))}  {safe(name, 90)}, such as {safe_url(url, 200)}" for name, url in ordered]
@@ -218,10 +224,8 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         found=report.found,
         stored=report.stored,
         seconds=report.elapsed,
-        waiting=progress.waiting + progress.leased,
-        delayed=progress.delayed,
+        **task_counts(progress),
         held_back=_held_back(report),
-        dead=progress.dead,
         sink=public(sink),
         command=command,
         rejected=progress.tallies.get(REJECTED, 0),

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from trotline.config.urls import public
-from trotline.model.job import LaneView, State
+from trotline.model.job import LaneView, Progress, State
 from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.eta import Range, Unknown
@@ -65,6 +65,17 @@ def count(number: int, noun: str = "") -> str:
     return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
+def task_counts(progress: Progress) -> dict[str, int]:
+    """The counters under the names that every view of a job has."""
+    names = ("admitted", "waiting", "delayed", "leased", "done", "dead")
+    return {name: getattr(progress, name) for name in names}
+
+
+def task_states(progress: Progress, separator: str = "  ") -> str:
+    """`waiting 14  leased 8  done 21  dead 0`."""
+    return separator.join(f"{name} {count(getattr(progress, name))}" for name in ("waiting", "leased", "done", "dead"))
+
+
 def columns(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[str]:
     """Rows as lines whose columns stand under each other; those in `right` end at the same place."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -106,7 +117,7 @@ def clock(seconds: Seconds) -> str:
 
 
 def eta(found: Range | Unknown) -> str:
-    """`2 to 5 min`, or why nobody knows."""
+    """`2 to 5 min`, or why there is no estimate."""
     if isinstance(found, Unknown):
         return found.value
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
@@ -147,5 +158,5 @@ _REASONS = {
 
 
 def reason(why: str) -> str:
-    """The gate's word for a refusal, as a person would say it."""
+    """The reason of a refusal, in plain words."""
     return safe(_REASONS.get(why, why), 100)

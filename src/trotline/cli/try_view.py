@@ -27,7 +27,7 @@ _SHORT = 100
 """A record that fits into so many characters stays on one line."""
 _SHORTEST = 0.0005
 """Seconds; a phase under it did not really happen."""
-_TELLING = (
+_SHOWN_HEADERS = (
     "content-type", "content-language", "server", "set-cookie", "location", "retry-after", "cache-control", "etag",
     "last-modified", "x-robots-tag", "via", "cf-ray", "x-cache",
 )  # fmt: skip
@@ -101,7 +101,7 @@ def _answer(trial: Trial, answer: Answer, everything: bool) -> list[str]:
         _row("title", safe(trial.title, 100)) if trial.title else "",
         *(_row("note", safe(note)) for note in answer.notes),
     ]
-    shown = [(name, value) for name, value in answer.headers if everything or name in _TELLING]
+    shown = [(name, value) for name, value in answer.headers if everything or name in _SHOWN_HEADERS]
     rows += [_row("header" if place == 0 else "", _header(*pair)) for place, pair in enumerate(shown)]
     hidden = len(answer.headers) - len(shown)
     if hidden:

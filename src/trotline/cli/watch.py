@@ -11,9 +11,9 @@ from trotline.cli.job_argument import Target, find
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import choose, eta_facts, facts
-from trotline.cli.records_view import gains
-from trotline.cli.status import held_back, state
-from trotline.cli.text import by_number, clock, count, eta, json_line, length, rate, rest, safe
+from trotline.cli.records_view import record_counts
+from trotline.cli.status import held_back, lane_line, state
+from trotline.cli.text import by_number, clock, count, eta, json_line, rate, safe, task_states
 from trotline.cli.workers_view import crew_table
 from trotline.config.settings import Settings
 from trotline.model.job import State
@@ -59,10 +59,7 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
     if not as_json:
         p = last.progress
         stands = state(p, alive=is_alive(last.crew))
-        click.echo(
-            f"{target.job.id}: {stands}; waiting {count(p.waiting)}, leased {count(p.leased)},"
-            f" done {count(p.done)}, dead {count(p.dead)}"
-        )
+        click.echo(f"{target.job.id}: {stands}; {task_states(p, ', ')}")
         hint = _next(target, last)
         for line in [*_cut(last), *_unwritten(last.unwritten), *([hint] if hint else [])]:
             click.echo(line)
@@ -104,15 +101,14 @@ def _portrait(target: Target) -> list[str]:
     report = wait_for(look(target.frontier, target.job))
     p, found = report.progress, Outlook().update(report)
     ended = p.done + p.dead
-    share = f", {int(100 * ended / p.admitted)} % of {count(p.admitted)} known" if p.admitted else ""
+    share = f", {int(100 * ended / p.admitted)} % of {count(p.admitted)} admitted" if p.admitted else ""
     ends = ""
     if p.finished_at is None and p.state is not State.CANCELLED:
         ends = f"ends in {eta(found)}" if isinstance(found, Range) else eta(found)
     stands = state(p, alive=is_alive(report.crew))
     lines = [
         f"{safe(report.job.id)}  {stands}{share}, {clock(report.elapsed)} since its start",
-        f"waiting {count(p.waiting)}  leased {count(p.leased)}  done {count(p.done)}  dead {count(p.dead)}"
-        f"  records {gains(report.found, report.stored)}",
+        f"{task_states(p)}  records {record_counts(report.found, report.stored)}",
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
     lines[1:1] = held_back(report.held_back, report.job)
@@ -120,13 +116,7 @@ def _portrait(target: Target) -> list[str]:
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     if report.lanes:
-        lines += ["", "lanes"]
-        for lane in report.lanes[:_MOST]:
-            resting = rest(lane)
-            lines.append(
-                f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {length(lane.interval)}"
-                + (f"  rests: {resting}" if resting else "")
-            )
+        lines += ["", "lanes", *map(lane_line, report.lanes[:_MOST])]
     if report.crew:
         lines += ["", *(row.plain.rstrip() for row in crew_table(report.crew, 0, report.job))]
     if hint := _next(target, report):

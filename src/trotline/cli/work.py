@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from trotline.cli.fleet_options import note_what_is_missing, summary_of, tell
+from trotline.cli.fleet_options import note_what_is_missing, print_summary, summary_of
 from trotline.cli.options import (
     allow_option,
     budget_options,
@@ -30,7 +30,7 @@ from trotline.processes.rlimits import check_descriptors
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
-    from trotline.commands.work import News
+    from trotline.commands.work import WorkEvent
     from trotline.spider.spider import Spider
 
 _HINT = "Ctrl-C stops this worker and gives back what it holds; the job goes on with the others."
@@ -78,19 +78,21 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
     # First of all: they take longer to be ready than what we do meanwhile.
     launched = [WaitingChild() for _ in range(settings.processes)]
     try:
-        from trotline.commands.work import Hands, WorkPlan, work
+        from trotline.commands.work import WorkOutput, WorkPlan, work
         from trotline.config.spider_loader import load
 
         found = load(spider)
         note_what_is_missing(found, settings.frontier_of(found.name))
-        voice = _Voice(spider, found, settings, quiet=quiet, json=as_json)
+        printer = _Printer(spider, found, settings, quiet=quiet, json=as_json)
         own = settings.of(found.name)
         plan = WorkPlan(ref=spider, settings=own, until_finished=until_finished, upgrade=upgrade)
         try:
-            hands = Hands(voice.tell, voice.show, voice.pause, _reports_every(quiet=quiet, json=as_json))
-            ending = wait_for(work(plan, found, hands, launched))
+            output = WorkOutput(
+                printer.print_event, printer.show, printer.pause, _reports_every(quiet=quiet, json=as_json)
+            )
+            ending = wait_for(work(plan, found, output, launched))
         finally:
-            voice.pause()
+            printer.pause()
         return CODES[str(ending)]
     finally:
         for child in launched:
@@ -98,14 +100,14 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
 
 
 def _reports_every(*, quiet: bool, json: bool) -> float | None:
-    """Seconds between two reports; None if nobody reads them."""
+    """Seconds between two reports; None with --quiet."""
     if quiet:
         return None
     return 0.5 if json or sys.stdout.isatty() else 5.0
 
 
-class _Voice:
-    """What a worker says: its news, and a view of the job that it takes part in."""
+class _Printer:
+    """Prints the events of a worker, and a view of the job that it takes part in."""
 
     def __init__(self, ref: str, spider: "Spider", settings: Settings, *, quiet: bool, json: bool) -> None:
         self._ref = ref
@@ -124,69 +126,69 @@ class _Voice:
             self._view.close()
             self._view = None
 
-    def tell(self, news: "News") -> None:
+    def print_event(self, event: "WorkEvent") -> None:
         if self._quiet:
             return
         if self._json:
-            click.echo(json_line(_facts(news, self._spider.name)))
+            click.echo(json_line(_facts(event, self._spider.name)))
         else:
-            for line in self._lines(news):
+            for line in self._lines(event):
                 click.echo(line)
-        if news.announced and news.report is not None:
-            summary = summary_of(news.report, str(news.ending), self._settings, same("start", self._ref))
-            tell(summary, announced=True, json=self._json)
+        if event.announced and event.report is not None:
+            summary = summary_of(event.report, str(event.ending), self._settings, same("start", self._ref))
+            print_summary(summary, announced=True, json=self._json)
 
-    def _lines(self, news: "News") -> list[str]:
-        name, job = self._spider.name, news.job.id if news.job is not None else ""
-        match news.what:
+    def _lines(self, event: "WorkEvent") -> list[str]:
+        name, job = self._spider.name, event.job.id if event.job is not None else ""
+        match event.what:
             case "waits":
                 return [f"waits for a job of {name}; start one: {same('start', self._ref)}"]
             case "joined":
-                let_in = f"; version {news.version} of its code is let in" if news.upgraded else ""
+                let_in = f"; version {event.version} of its code is let in" if event.upgraded else ""
                 return [f"{job}: takes part with {_processes(self._settings.processes)}{let_in}"]
             case "other version":
                 upgrade = same("work", self._ref, "--upgrade")
                 return [
-                    f"{job} was started with another version of {self._ref} than this one ({news.version}): its tasks"
+                    f"{job} was started with another version of {self._ref} than this one ({event.version}): its tasks"
                     f" are left to others. Let this version in: {upgrade}"
                 ]
             case "unreadable":
-                return [f"left out: {safe_text(news.reason)}"]
+                return [f"left out: {safe_text(event.reason)}"]
             case "retired":
-                return [f"old jobs are forgotten: {safe_text(news.reason)}"]
-            case "away":
-                return [f"the frontier is away, and asked again every second: {safe_text(news.reason)}"]
+                return [f"old jobs are forgotten: {safe_text(event.reason)}"]
+            case "unreachable":
+                return [f"frontier is unreachable, retrying every second: {safe_text(event.reason)}"]
             case "back":
-                return ["the frontier is back"]
-            case "sink away":
-                return [f"the sink is away, and asked again every second: {safe_text(news.reason)}"]
+                return ["frontier is back"]
+            case "sink unreachable":
+                return [f"sink is unreachable, retrying every second: {safe_text(event.reason)}"]
             case _:
-                return [] if news.announced else [_ended(news, job)]
+                return [] if event.announced else [_ended(event, job)]
 
 
-def _ended(news: "News", job: str) -> str:
-    if news.ending == "interrupted":
+def _ended(event: "WorkEvent", job: str) -> str:
+    if event.ending == "interrupted":
         return f"{job}: this worker stopped; what it held is stored or given back, and the job goes on without it"
-    if news.ending == "stopped at limit":
-        limit = news.report.progress.spent if news.report is not None else ""
+    if event.ending == "stopped at limit":
+        limit = event.report.progress.spent if event.report is not None else ""
         return f"{job}: stopped: {limit} reached; what waits is kept. Take it up again: {same('resume', job)}"
-    if news.ending == "cancelled":
+    if event.ending == "cancelled":
         return f"{job}: cancelled"
-    return f"{job}: {news.ending}; another worker prints the summary"
+    return f"{job}: {event.ending}; another worker prints the summary"
 
 
 def _processes(number: int) -> str:
     return f"{count(number)} process" + ("" if number == 1 else "es")
 
 
-def _facts(news: "News", spider: str) -> dict[str, Any]:
-    facts: dict[str, Any] = {"event": news.what.value, "spider": spider}
-    if news.job is not None:
-        facts["job"] = news.job.id
-    if news.version:
-        facts |= {"version": news.version, "upgraded": news.upgraded}
-    if news.reason:
-        facts["reason"] = safe_text(news.reason)
-    if news.ending is not None:
-        facts |= {"ending": news.ending, "announced": news.announced}
+def _facts(event: "WorkEvent", spider: str) -> dict[str, Any]:
+    facts: dict[str, Any] = {"event": event.what.value, "spider": spider}
+    if event.job is not None:
+        facts["job"] = event.job.id
+    if event.version:
+        facts |= {"version": event.version, "upgraded": event.upgraded}
+    if event.reason:
+        facts["reason"] = safe_text(event.reason)
+    if event.ending is not None:
+        facts |= {"ending": event.ending, "announced": event.announced}
     return msgspec.to_builtins(facts)  # type: ignore[no-any-return]

@@ -15,7 +15,7 @@ from trotline.errors import SettingsError
 from trotline.model.time import iso
 
 if TYPE_CHECKING:
-    from trotline.commands.write import News
+    from trotline.commands.write import WriteEvent
 
 _LINE_EVERY = 5.0
 
@@ -54,8 +54,8 @@ def command(
     target = settings_of(sink=sink).sink
     if not target or target == place:
         raise SettingsError("no sink is named that results could be written to", hint="Name it: --sink URL")
-    voice = _json_teller() if as_json else _teller(quiet)
-    done = wait_for(write(WritePlan(outbox=place, sink=target, until_empty=until_empty), voice))
+    emit = _json_printer() if as_json else _printer(quiet)
+    done = wait_for(write(WritePlan(outbox=place, sink=target, until_empty=until_empty), emit))
     if not as_json:
         click.echo(
             f"wrote {count(done.records, 'record')} and {count(done.visits, 'visit')}"
@@ -88,37 +88,37 @@ def _put_back(place: str) -> int:
     return FINISHED
 
 
-def _json_teller() -> "Callable[[News], None]":
-    def tell(news: "News") -> None:
-        facts: dict[str, Any] = msgspec.to_builtins(news)
-        click.echo(json_line({"event": facts.pop("what"), **facts, "why": safe_text(news.why)}))
+def _json_printer() -> "Callable[[WriteEvent], None]":
+    def show(event: "WriteEvent") -> None:
+        facts: dict[str, Any] = msgspec.to_builtins(event)
+        click.echo(json_line({"event": facts.pop("what"), **facts, "why": safe_text(event.why)}))
 
-    return tell
+    return show
 
 
-def _teller(quiet: bool) -> "Callable[[News], None]":
+def _printer(quiet: bool) -> "Callable[[WriteEvent], None]":
     """A line for trouble, and one for what was written every few seconds."""
     records = visits = 0
-    told = float("-inf")
+    printed = float("-inf")
 
-    def tell(news: "News") -> None:
-        nonlocal records, visits, told
-        match news.what:
+    def show(event: "WriteEvent") -> None:
+        nonlocal records, visits, printed
+        match event.what:
             case "writes":
-                _line(f"{count(news.waiting, 'parcel')} of results wait", quiet)
+                _line(f"{count(event.waiting, 'parcel')} of results wait", quiet)
             case "written":
-                records, visits = records + news.records, visits + news.visits
-                if time.monotonic() >= told + _LINE_EVERY:
+                records, visits = records + event.records, visits + event.visits
+                if time.monotonic() >= printed + _LINE_EVERY:
                     _line(f"{count(records, 'record')} and {count(visits, 'visit')} written so far", quiet)
-                    told = time.monotonic()
+                    printed = time.monotonic()
             case "parked":
-                _line(f"parked, because it cannot be written: {safe_text(news.why)}", False)
-            case "away":
-                _line(f"waits: {safe_text(news.why)}", False)
+                _line(f"parked, because it cannot be written: {safe_text(event.why)}", False)
+            case "unreachable":
+                _line(f"waits: {safe_text(event.why)}", False)
             case "back":
                 _line("goes on", False)
 
-    return tell
+    return show
 
 
 def _line(text: str, quiet: bool) -> None:

@@ -1,4 +1,4 @@
-"""The view of a command, beside its work."""
+"""The view of a command, in a background task."""
 
 import asyncio
 import errno
@@ -10,16 +10,14 @@ from trotline.processes.signals import let_go_of_the_terminal
 
 
 @asynccontextmanager
-async def beside(
+async def in_background(
     showing: Coroutine[Any, Any, None], stop: Callable[[], None], *, needed: bool = False
 ) -> AsyncIterator[None]:
-    """Meanwhile reports are shown. If that fails `stop` is called, and the block ends with the failure.
+    """Show reports during the block. If that fails `stop` is called, and the block raises the error: a command whose
+    reader has gone (`| head -1`) must not go on unseen for hours.
 
-    Whoever read them may have gone (`| head -1`): nobody wants work that goes on unseen for hours. Were the failure
-    kept in its task, whoever waits for a word from the view would wait for ever.
-
-    A terminal that is closed is no failure: SIGHUP says what it means, and who made us deaf to it (`nohup`, `disown`)
-    wants the work to go on. `needed`: there is no other work than the view.
+    A closed terminal is not a failure: SIGHUP handles it, and with `nohup` or `disown` the work goes on. `needed`: the
+    view is the only work.
     """
     task = asyncio.create_task(_while_there_is_a_terminal(showing))
 

@@ -1,4 +1,4 @@
-"""A coordinator for the fleet: which spiders it cares for, and what it does for them."""
+"""A coordinator for the fleet: the spiders that it schedules, seeds and watches."""
 
 import asyncio
 import secrets
@@ -26,8 +26,8 @@ from trotline.ports.sink import Sink
 from trotline.processes.signals import obeyed
 from trotline.spider.spider import Spider
 
-TELL_EVERY = 50_000
-"""Seeds between two words about them."""
+REPORT_EVERY = 50_000
+"""Seeds between two reports."""
 
 
 class Post(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,13 +38,13 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
     frontier: str
     sink: str
 
-    def config(self, beside: str) -> SpiderConfig:
+    def config(self, during: str) -> SpiderConfig:
         return SpiderConfig(
             spider=self.spider.name,
             rules=self.spider.rules,
             version=code_version(self.ref),
-            schedule=None if beside else self.spider.schedule,
-            during=beside,
+            schedule=None if during else self.spider.schedule,
+            during=during,
         )
 
 
@@ -52,7 +52,7 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line asked for."""
 
     posts: tuple[Post, ...]
-    beside: str = ""
+    during: str = ""
     """A command that has started a job itself: no schedule then."""
     keep: Seconds = CoordinatorPolicy().keep
     """Jobs that ended longer ago are forgotten."""
@@ -60,7 +60,7 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
-    """The spiders that were named; SettingsError if two of them cannot be told apart."""
+    """The spiders that were named; SettingsError if two of them have the same name."""
     posts: dict[str, Post] = {}
     for ref in refs:
         spider = load(ref)
@@ -74,13 +74,13 @@ def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
     return tuple(posts.values())
 
 
-async def coordinate(plan: CoordinatePlan, tell: Callable[[CoordinatorEvent], None]) -> None:
+async def coordinate(plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None]) -> None:
     """Until a signal asks us to stop; then every term is resigned at once."""
     interrupted = asyncio.Event()
     with obeyed(interrupted.set):
         stopping = asyncio.create_task(interrupted.wait())
         frontiers = dict.fromkeys(post.frontier for post in plan.posts)
-        leading = [asyncio.create_task(_at(frontier, plan, tell)) for frontier in frontiers]
+        leading = [asyncio.create_task(_at(frontier, plan, emit)) for frontier in frontiers]
         try:
             await asyncio.wait([stopping, *leading], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -92,13 +92,13 @@ async def coordinate(plan: CoordinatePlan, tell: Callable[[CoordinatorEvent], No
             raise end.exceptions[0] if isinstance(end, ExceptionGroup) else end
 
 
-async def look_after(post: Post, tell: Callable[[CoordinatorEvent], None]) -> None:
-    """The coordinator's part beside `trotline start`: rescue, alerts and the end of jobs. Who keeps the schedule, and
-    what is old, is a coordinator's own affair. Until cancelled."""
-    await _at(post.frontier, CoordinatePlan(posts=(post,), beside="start"), tell)
+async def look_after(post: Post, emit: Callable[[CoordinatorEvent], None]) -> None:
+    """The coordinator's part of `trotline start`: rescue, alerts and the end of jobs, but no schedules and no
+    retention. Until cancelled."""
+    await _at(post.frontier, CoordinatePlan(posts=(post,), during="start"), emit)
 
 
-async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[CoordinatorEvent], None]) -> None:
+async def _at(frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None]) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
     jobs = await backends.open_jobs(frontier)
@@ -112,9 +112,9 @@ async def _at(frontier: str, plan: CoordinatePlan, tell: Callable[[CoordinatorEv
                 hooks=SpiderHooks(plan, posts),
                 clock=LoopClock(),
                 chance=components.open_chance(),
-                emit=tell,
+                emit=emit,
             )
-            configs = [post.config(plan.beside) for post in posts]
+            configs = [post.config(plan.during) for post in posts]
             await Coordinator(coordinator_name(), configs, parts, CoordinatorPolicy(keep=plan.keep)).run()
         finally:
             await leadership.close()
@@ -144,7 +144,7 @@ class SpiderHooks:
             components.open_gate(spider),
             (await opened.console.progress()).now,
             extra=None,
-            told=_now_and_then(say),
+            on_batch=_now_and_then(say),
         )
         say(_so_far(seeded))
 
@@ -175,18 +175,18 @@ async def _there(url: str) -> AsyncIterator[Sink | None]:
 
 
 def _now_and_then(say: Callable[[str], None]) -> Callable[[Seeded], None]:
-    told = 0
+    reported = 0
 
-    def hear(seeded: Seeded) -> None:
-        nonlocal told
-        if seeded.new + seeded.duplicate >= told + TELL_EVERY:
-            told = seeded.new + seeded.duplicate
+    def on_batch(seeded: Seeded) -> None:
+        nonlocal reported
+        if seeded.new + seeded.duplicate >= reported + REPORT_EVERY:
+            reported = seeded.new + seeded.duplicate
             say(_so_far(seeded))
 
-    return hear
+    return on_batch
 
 
 def _so_far(seeded: Seeded) -> str:
     refused = sum(seeded.refused.values())
-    known = f", {seeded.duplicate:,} known already" if seeded.duplicate else ""
+    known = f", {seeded.duplicate:,} duplicates" if seeded.duplicate else ""
     return f"{seeded.new:,} seeds put{known}" + (f", {refused:,} refused" if refused else "")

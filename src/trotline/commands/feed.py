@@ -1,4 +1,4 @@
-"""Tasks on their way into a frontier that may be away for a while."""
+"""Puts tasks into a frontier, and retries while its server is unreachable."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from trotline.ports.frontier import HIGH_WATER
 __all__ = ["HIGH_WATER", "open_feed"]
 
 PATIENCE: Seconds = 60.0
-"""A server that is away this long is not coming back by itself."""
+"""How long an unreachable server is retried."""
 
 
 def open_feed(
@@ -27,7 +27,7 @@ def open_feed(
     *,
     is_leader: Callable[[], bool] = lambda: True,
 ) -> SeedFeed:
-    """Waits above the high water; `say` hears why it waits, and nothing when it goes on."""
+    """Waits above the high water; `say` gets the reason, and "" when it goes on."""
     return SeedFeed(_Patient(opened, url, say), LoopClock(), high_water, is_leader=is_leader, report=say)
 
 
@@ -42,7 +42,7 @@ class LoopClock:
 
 
 class _Patient:
-    """A frontier whose server is asked again when it is away."""
+    """A frontier whose calls are retried while its server is unreachable."""
 
     def __init__(self, opened: OpenJob, url: str, say: Callable[[str], None]) -> None:
         self._opened = opened
@@ -51,11 +51,11 @@ class _Patient:
         self._patience = 0.0 if backends.is_local(url) else PATIENCE
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
-        # Putting the same tasks again is harmless, whatever became of the first try.
-        return await until_reachable(lambda: self._opened.frontier.put(tasks), self._away, within=self._patience)
+        # Putting the same tasks again is harmless, even if the first try succeeded.
+        return await until_reachable(lambda: self._opened.frontier.put(tasks), self._report, within=self._patience)
 
     async def progress(self) -> Progress:
-        return await until_reachable(self._opened.console.progress, self._away, within=self._patience)
+        return await until_reachable(self._opened.console.progress, self._report, within=self._patience)
 
-    def _away(self, why: str) -> None:
-        self._say(why and f"the frontier is away, and asked again: {why}")
+    def _report(self, why: str) -> None:
+        self._say(why and f"frontier is unreachable, retrying: {why}")

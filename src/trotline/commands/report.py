@@ -1,4 +1,4 @@
-"""How far a job is, as its frontier tells it."""
+"""Reports of a job's progress, from its frontier."""
 
 import asyncio
 from collections import deque
@@ -24,7 +24,7 @@ SHOW_EVERY: Seconds = 0.5
 _RATE_WINDOW = 20
 """Reports over which the rate is taken."""
 _SELDOM = 19
-"""Times as long as looking at the lanes took, nobody looks again."""
+"""Pause after a query of the lanes, as a multiple of its duration."""
 COUNT_WITHIN: Seconds = 2.0
 """A sink that takes longer to answer is not waited for: the report goes out without its count."""
 COUNT_EVERY: Seconds = 1.0
@@ -55,12 +55,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     resumed: bool
     elapsed: Seconds
     whole: bool = False
-    """The whole job with everybody who takes part; else what one command sees of it."""
+    """The whole job with all its workers; else what one command sees of it."""
     crew: list[WorkerView] = []
     ours: int = 0
-    """Processes of the command that reports: they live, even if the frontier has not heard of them yet."""
+    """Processes of the command that reports: they count as running before their first heartbeat."""
     stored: Stored | None = None
-    """What became of those records in the sink; None if nobody here can ask it."""
+    """What became of those records in the sink; None if it cannot be queried."""
     bad_seeds: str = ""
     """Which lines of the file of seeds could not be used, and why; empty if all could."""
     warnings: tuple[str, ...] = ()
@@ -105,10 +105,9 @@ class Reporter:
     ) -> None:
         self._opened = opened
         self._sink = sink
-        """Asked how many rows there are; None: nobody counts them."""
+        """Counts the rows; None: they are not counted."""
         self._resumed = resumed
         self._whole = whole
-        """The whole job with all its workers, from its beginning; else what this process sees of it."""
         self._started = _now()
         self._rates: deque[tuple[Seconds, int]] = deque(maxlen=_RATE_WINDOW)
         self._last: Report | None = None
@@ -125,7 +124,7 @@ class Reporter:
 
     async def report(self, held_back: str = "", workers: int = 0) -> Report:
         progress = await self._opened.console.progress()
-        # A heartbeat may cross the goodbye of a worker whose job has ended: it is nobody's worker any more.
+        # After the end a late heartbeat may still list a worker that has left.
         crew = await self._opened.console.workers() if self._whole and progress.finished_at is None else []
         pages = progress.done + progress.dead
         self._remember(held_back, pages)
@@ -143,7 +142,7 @@ class Reporter:
             resumed=self._resumed,
             elapsed=since_job_began if self._whole else _now() - self._started,
             whole=self._whole,
-            # In one order, so that nobody changes places between two looks.
+            # A stable order between two views.
             crew=sorted(crew, key=lambda one: (one.about.host, one.name)),
             ours=workers,
             bad_seeds=self.bad_seeds,
@@ -154,9 +153,9 @@ class Reporter:
     async def last(self, held_back: str = "", workers: int = 0) -> Report:
         """The report of a job that has ended: with the reasons for what went wrong."""
         report = await self.report(held_back, workers)
-        told = (*self.notes, *warnings(report.progress.tallies))
+        notes = (*self.notes, *warnings(report.progress.tallies))
         why = self._reason if report.progress.waiting else ""
-        report = msgspec.structs.replace(report, warnings=told, held_back=why)
+        report = msgspec.structs.replace(report, warnings=notes, held_back=why)
         if not report.progress.dead and not report.progress.tallies.get(REJECTED):
             return report
         return msgspec.structs.replace(report, burials=await burials(self._opened.console))
@@ -184,7 +183,7 @@ class Reporter:
         if self._sink is not None and started >= self._stored_due:
             self._stored = await _within(COUNT_WITHIN, ask(self._sink, rows=False))
             took = _now() - started
-            # How long an answer did not come says nothing about what counting costs.
+            # The duration of a timeout says nothing about the cost of counting.
             rest = took if self._stored is None else min(_SELDOM * took, COUNT_AGAIN)
             self._stored_due = _now() + max(COUNT_EVERY, rest)
         return self._stored
@@ -197,20 +196,20 @@ class Reporter:
         *,
         every: Seconds = SHOW_EVERY,
     ) -> None:
-        """Report to `show` for ever. A frontier that is away is part of the news, not the end of them."""
+        """Report to `show` until cancelled, also while the frontier is unreachable."""
         while True:
             try:
                 show(await self.report(held_back(), workers()))
             except FrontierError as error:
                 if self._last is not None:
-                    show(self._away(self._last, error))
+                    show(self._stale(self._last, error))
             await asyncio.sleep(every)
 
-    def _away(self, last: Report, error: FrontierError) -> Report:
-        """What we knew, while time goes on."""
+    def _stale(self, last: Report, error: FrontierError) -> Report:
+        """The last known counts."""
         return msgspec.structs.replace(
             last,
-            held_back=f"the frontier is away, and asked again: {error.what}",
+            held_back=f"frontier is unreachable, retrying: {error.what}",
             elapsed=last.elapsed + _now() - self._rates[-1][0],
             pages_per_second=0.0,
         )

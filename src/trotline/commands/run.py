@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from trotline.commands.background_view import beside
+from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.open_job import open_job
 from trotline.commands.report import Ending, Report, Reporter, ending_of
@@ -84,7 +84,7 @@ async def run(
 
 
 class _Run:
-    """The worker pool, the seeding beside it, and the reports of both."""
+    """The worker pool, the seeding and the reports of a run."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _Run:
         showing = self._reporter.show(show, self._pool.held_back, self._pool.processes)
         timing = asyncio.create_task(self._limit_time())
         try:
-            async with beside(showing, self._stop_once):
+            async with in_background(showing, self._stop_once):
                 with obeyed(self._interrupt):
                     await asyncio.wait([self._seeding])
                     if not self._seeding.cancelled():

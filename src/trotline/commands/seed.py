@@ -31,7 +31,7 @@ class Seeded(msgspec.Struct):
     examples: dict[str, str] = {}
     """Reason -> a seed that was refused for it."""
     bad: int = 0
-    """Lines of the file of seeds that are no task."""
+    """Lines of the file of seeds that are not a task."""
     bad_lines: list[tuple[int, str]] = []
     """The first of them: number, reason."""
 
@@ -49,11 +49,11 @@ async def seed(
     now: float,
     *,
     extra: str | None,
-    told: Callable[[Seeded], None] = lambda _: None,
+    on_batch: Callable[[Seeded], None] = lambda _: None,
 ) -> Seeded:
-    """Put every seed; `told` hears how far it is after each batch.
+    """Put every seed; `on_batch` gets the counts after each batch.
 
-    A crash in the middle is harmless: the next run puts them again, and duplicates are known.
+    A crash in the middle is harmless: the next run puts them again, and duplicates are ignored.
     """
     seeded = Seeded()
     batch: list[Task] = []
@@ -67,10 +67,10 @@ async def seed(
         batch.append(task)
         if len(batch) == BATCH:
             await _put(frontier, gate, batch, now, seeded)
-            told(seeded)
+            on_batch(seeded)
             batch = []
     await _put(frontier, gate, batch, now, seeded)
-    told(seeded)
+    on_batch(seeded)
     if not seeded.new and not seeded.duplicate:
         raise _nothing_to_do(spider, seeded)
     return seeded
@@ -118,8 +118,8 @@ async def _tasks(spider: Spider, extra: str | None, seeded: Seeded) -> AsyncIter
 
 
 async def _pulled(starts: Iterator[Task]) -> AsyncIterator[Task]:
-    """In one thread of their own: seeds may be an author's function that takes its time (a query, a large file), and
-    meanwhile signals must be heard and a coordinator must keep its office."""
+    """In a thread: the author's seeds may block (a query, a large file), while signals and the coordinator's heartbeats
+    need the event loop."""
     loop = asyncio.get_running_loop()
     pool = ThreadPoolExecutor(1, thread_name_prefix="trotline-seeds")
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.commands.background_view import beside
+from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.coordinate import Post, look_after
 from trotline.commands.feed import HIGH_WATER, open_feed
@@ -28,7 +28,7 @@ from trotline.processes.signals import obeyed
 from trotline.spider.spider import Spider
 
 ALONE: Seconds = 3.0
-"""After so long without a worker somebody should be told how to start one."""
+"""After this long without a worker, the view shows how to start one."""
 
 
 class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     report: Report
     seeded: bool
     announced: bool = False
-    """We told the job's end, and nobody else does."""
+    """This command announced the end of the job."""
     retired: tuple[str, ...] = ()
     """Old jobs that were forgotten on the way."""
 
@@ -103,7 +103,7 @@ class _Start:
             tasks: list[asyncio.Task[Any]] = [stopping, seeding, ending, caring]
             showing = self._reporter.show(self._show_to(show), self._held_back)
             try:
-                async with beside(showing, interrupted.set, needed=True):
+                async with in_background(showing, interrupted.set, needed=True):
                     await asyncio.wait([stopping, ending], return_when=asyncio.FIRST_COMPLETED)
             finally:
                 for task in tasks:
@@ -116,26 +116,26 @@ class _Start:
         return Started(ending=found, report=report, seeded=self._seeded, announced=self._announced)
 
     async def _look_after(self) -> None:
-        """A small fleet needs no coordinator beside us. Where there is one already, it leads and we stand by."""
+        """A small fleet needs no other coordinator. Where there is one already, it leads and we stand by."""
         if self._plan.detach:
             return
         plan = self._plan
         post = Post(ref=plan.ref, spider=self._spider, frontier=plan.settings.frontier, sink=plan.settings.sink)
         try:
-            await look_after(post, self._hear)
+            await look_after(post, self._on_event)
         except TrotlineError as error:
-            # The job goes on without: workers look after each other.
+            # The job goes on without: workers rescue each other's tasks.
             self._alerts["coordinator"] = f"no coordinator: {error.what}"
 
-    def _hear(self, news: CoordinatorEvent) -> None:
-        if news.job and news.job != self._opened.job.id:
+    def _on_event(self, event: CoordinatorEvent) -> None:
+        if event.job and event.job != self._opened.job.id:
             return
-        name = str(news.data.get("alert", ""))
-        if news.event == "alert.raised":
-            self._alerts[name] = news.text
-        elif news.event == "alert.over":
+        name = str(event.data.get("alert", ""))
+        if event.event == "alert.raised":
+            self._alerts[name] = event.text
+        elif event.event == "alert.over":
             self._alerts.pop(name, None)
-        elif news.event == "job.finished":
+        elif event.event == "job.finished":
             self._announced = True
 
     async def _ended(self, seeding: "asyncio.Task[None]") -> Ending | None:
@@ -162,7 +162,7 @@ class _Start:
         now = asyncio.get_running_loop().time()
         if self._last.crew or self._plan.detach:
             self._alone_since = None
-            # What workers say is the cause of what an alert says.
+            # What workers report is the cause of an alert.
             return held_back_by(self._last.crew) or next(iter(self._alerts.values()), "")
         self._alone_since = self._alone_since or now
         if now - self._alone_since < ALONE:

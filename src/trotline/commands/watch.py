@@ -1,11 +1,11 @@
-"""A job as its operator sees it, whoever does its work."""
+"""A job with all its workers, for operators."""
 
 import asyncio
 from collections.abc import Callable
 
 import msgspec
 
-from trotline.commands.background_view import beside
+from trotline.commands.background_view import in_background
 from trotline.commands.report import Report, Reporter, ending_of
 from trotline.config import backends
 from trotline.model.job import Job
@@ -26,7 +26,7 @@ async def look(frontier_url: str, job: Job) -> Report:
 
 
 async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> Report:
-    """Show the job until it has ended or somebody has seen enough; the last report."""
+    """Show the job until it has ended or a signal stops us; the last report."""
     opened = await backends.open_frontier(frontier_url, job)
     enough = asyncio.Event()
     waiting = await _unwritten(frontier_url, job)
@@ -45,7 +45,7 @@ async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> 
     try:
         reporter = Reporter(opened, whole=True)
         with obeyed(enough.set):
-            async with beside(reporter.show(shown), enough.set, needed=True), beside(count(), enough.set):
+            async with in_background(reporter.show(shown), enough.set, needed=True), in_background(count(), enough.set):
                 await enough.wait()
         return await _counted(frontier_url, await reporter.report())
     finally:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from trotline.commands.background_view import beside
+from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
 from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
@@ -40,8 +40,6 @@ class WorkPlan(msgspec.Struct, frozen=True, kw_only=True):
     ref: str
     settings: Settings
     """With the places of the spider (`Settings.of`)."""
-    """What the command line asked for."""
-
     until_finished: bool = False
     """End with the job, instead of waiting for the next."""
     upgrade: bool = False
@@ -53,12 +51,12 @@ class What(StrEnum):
     """No job of this spider is there."""
     JOINED = "joined"
     OTHER_VERSION = "other version"
-    AWAY = "away"
+    UNREACHABLE = "unreachable"
     """The frontier does not answer."""
     BACK = "back"
     """It answers again."""
-    SINK_AWAY = "sink away"
-    """The sink does not answer: a job is not joined without it."""
+    SINK_UNREACHABLE = "sink unreachable"
+    """A job is not joined without its sink."""
     ENDED = "ended"
     UNREADABLE = "unreadable"
     """Jobs were left out because their entries are damaged: `reason` names them."""
@@ -66,9 +64,7 @@ class What(StrEnum):
     """Old jobs were forgotten: `reason` names them."""
 
 
-class News(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker tells of itself."""
-
+class WorkEvent(msgspec.Struct, frozen=True, kw_only=True):
     what: What
     job: Job | None = None
     version: str = ""
@@ -78,51 +74,51 @@ class News(msgspec.Struct, frozen=True, kw_only=True):
     ending: Ending | None = None
     report: Report | None = None
     announced: bool = False
-    """We are the one who tells the world that the job is finished; nobody else does."""
+    """This worker announced the end of the job: it prints the summary."""
 
 
-class Hands(msgspec.Struct, frozen=True):
-    """How a worker is heard: news as they happen, and reports of the job that it takes part in."""
+class WorkOutput(msgspec.Struct, frozen=True):
+    """Callbacks for the events of a worker and for the reports of its job."""
 
-    tell: Callable[[News], None]
+    emit: Callable[[WorkEvent], None]
     show: Callable[[Report], None]
     pause: Callable[[], None]
     """No reports for a while."""
     every: Seconds | None = SHOW_EVERY
-    """How often a report is wanted; None: never. A hundred workers that nobody looks at need not ask for them."""
+    """Interval of the reports; None: no reports, and no queries for them."""
 
 
-async def work(plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[WaitingChild] = ()) -> Ending:
-    """Take part until somebody stops us; with `until_finished`, until a job has ended. How it ended."""
+async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Sequence[WaitingChild] = ()) -> Ending:
+    """Take part until stopped; with `until_finished`, until a job has ended. How it ended."""
     if backends.in_memory(plan.settings.frontier):
         raise SettingsError(
-            "a frontier in memory belongs to one run: nobody else can take part in it",
+            "a frontier in memory belongs to one run: no other worker can take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
-    return await _Member(plan, spider, hands, launched).until_end()
+    return await _Member(plan, spider, output, launched).until_end()
 
 
 class _Member:
-    """One member of the fleet: looks for a job, joins it, comes back."""
+    """One member of the fleet: looks for a job, joins it, looks again."""
 
-    def __init__(self, plan: WorkPlan, spider: Spider, hands: Hands, launched: Sequence[WaitingChild]) -> None:
+    def __init__(self, plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Sequence[WaitingChild]) -> None:
         self._plan = plan
         self._settings = plan.settings
         self._spider = spider
-        self._hands = hands
+        self._output = output
         self._launched = list(launched)
         self._stopped = asyncio.Event()
         self._out_of_time = False
         self._pool: WorkerPool | None = None
-        self._told: set[tuple[What, str]] = set()
-        """What need not be said again."""
+        self._emitted: set[tuple[What, str]] = set()
+        """Events that are not repeated."""
         self._answered = False
-        """The frontier was there at least once."""
+        """The frontier was reachable at least once."""
         self._worked = False
-        """So was the sink."""
+        """The sink was reachable at least once."""
         self._search = Search(plan.settings.frontier, plan.ref, spider.name, upgrade=plan.upgrade)
         self._left: Job | None = None
-        """A job that had not ended when we last heard of it."""
+        """A job that had not ended at the last look."""
 
     async def until_end(self) -> Ending:
         try:
@@ -143,7 +139,7 @@ class _Member:
 
     @contextlib.contextmanager
     def _limited(self) -> Iterator[None]:
-        """After `max_time` we stop, as if somebody had asked us to; the job goes on with the others."""
+        """After `max_time` we stop, as after a signal; the job goes on with the other workers."""
         if self._settings.max_time is None:
             yield
             return
@@ -173,51 +169,52 @@ class _Member:
         try:
             found = await self._search.look()
         except FrontierError as error:
-            self._bear(What.AWAY, error, settled=self._answered)
+            self._report_outage(What.UNREACHABLE, error, worked_before=self._answered)
             return Found()
         if not self._answered:
             self._answered = True
             await self._retire()
-        self._hear_frontier("")
+        self._report_frontier("")
         if found.unreadable:
-            self._tell(News(what=What.UNREADABLE, reason="; ".join(map(in_a_line, found.unreadable[:_NAMED]))))
+            self._emit_once(
+                WorkEvent(what=What.UNREADABLE, reason="; ".join(map(in_a_line, found.unreadable[:_NAMED])))
+            )
         if found.missed is not None:
             self._left = found.missed
         for job in found.others:
             self._left = job
-            self._tell(News(what=What.OTHER_VERSION, job=job, version=found.version))
-        if found.opened is None and not found.others and not self._others_told():
-            self._tell(News(what=What.WAITS))
+            self._emit_once(WorkEvent(what=What.OTHER_VERSION, job=job, version=found.version))
+        if found.opened is None and not found.others and not self._advised_upgrade():
+            self._emit_once(WorkEvent(what=What.WAITS))
         return found
 
     async def _retire(self) -> None:
         if retired := await retire_old(self._settings.frontier):
-            self._tell(News(what=What.RETIRED, reason=", ".join(retired)))
+            self._emit_once(WorkEvent(what=What.RETIRED, reason=", ".join(retired)))
 
-    def _others_told(self) -> bool:
-        """Whoever was told to upgrade need not be told that there is nothing to do."""
-        return any(what is What.OTHER_VERSION for what, _ in self._told)
+    def _advised_upgrade(self) -> bool:
+        """After the advice to upgrade, "waits" would be misleading."""
+        return any(what is What.OTHER_VERSION for what, _ in self._emitted)
 
-    def _hear_frontier(self, away: str) -> None:
-        """`away`: why it does not answer; empty if it does."""
-        if away:
-            self._tell(News(what=What.AWAY, reason=away))
-        elif (What.AWAY, "") in self._told:
-            self._told.discard((What.AWAY, ""))
-            self._hands.tell(News(what=What.BACK))
+    def _report_frontier(self, error: str) -> None:
+        """`error`: why it does not answer; empty if it does."""
+        if error:
+            self._emit_once(WorkEvent(what=What.UNREACHABLE, reason=error))
+        elif (What.UNREACHABLE, "") in self._emitted:
+            self._emitted.discard((What.UNREACHABLE, ""))
+            self._output.emit(WorkEvent(what=What.BACK))
 
-    def _bear(self, what: What, error: TrotlineError, *, settled: bool) -> None:
-        """A server that was there before is just away. One that never was is a mistake in the settings."""
-        if not settled:
+    def _report_outage(self, what: What, error: TrotlineError, *, worked_before: bool) -> None:
+        """A server that never answered is a mistake in the settings."""
+        if not worked_before:
             raise error
-        self._tell(News(what=what, reason=error.what))
+        self._emit_once(WorkEvent(what=what, reason=error.what))
 
-    def _tell(self, news: News) -> None:
-        """Once, until something changes."""
-        said = (news.what, news.job.id if news.job is not None else "")
-        if said not in self._told:
-            self._told.add(said)
-            self._hands.tell(news)
+    def _emit_once(self, event: WorkEvent) -> None:
+        key = (event.what, event.job.id if event.job is not None else "")
+        if key not in self._emitted:
+            self._emitted.add(key)
+            self._output.emit(event)
 
     # Taking part
 
@@ -236,16 +233,16 @@ class _Member:
                     # Files may be one for each machine, and empty on a new one.
                     await refuse_lost_rows(sink, settings.sink, opened)
             except SinkUnreachable as error:
-                self._bear(What.SINK_AWAY, error, settled=self._worked)
+                self._report_outage(What.SINK_UNREACHABLE, error, worked_before=self._worked)
                 await sink.close()
                 return None
             except SinkGone:
                 await sink.close()
                 raise
             self._worked = True
-            self._told.clear()
-            news = News(what=What.JOINED, job=opened.job, version=found.version, upgraded=found.upgraded)
-            self._hands.tell(news)
+            self._emitted.clear()
+            event = WorkEvent(what=What.JOINED, job=opened.job, version=found.version, upgraded=found.upgraded)
+            self._output.emit(event)
             try:
                 return await self._take_part(opened, sink)
             finally:
@@ -263,33 +260,33 @@ class _Member:
             return None
         announced = False
         if ending is Ending.STOPPED_AT_LIMIT:
-            # For everybody, and for the coordinator that waits for its end: `resume` takes it up again.
+            # For all workers, and for the coordinator that waits for its end: `resume` takes it up again.
             await self._patiently(lambda: opened.console.steer(State.CANCELLED))
         if ending not in (Ending.INTERRUPTED, Ending.CANCELLED):
-            # First the sink, then the word: after a crash in between, the next who comes finishes both.
+            # First the sink, then the announcement: after a crash in between, the next worker finishes both.
             await sink.finish()
             announced = await self._patiently(opened.frontier.announce_finish)
         report = await self._patiently(reporter.last)
         report = msgspec.structs.replace(report, stored=await ask(sink, rows=announced))
         self._search.look_back()
         self._left = None
-        self._hands.tell(News(what=What.ENDED, job=opened.job, ending=ending, report=report, announced=announced))
+        self._output.emit(WorkEvent(what=What.ENDED, job=opened.job, ending=ending, report=report, announced=announced))
         return ending
 
     async def _ended_without_us(self) -> Ending | None:
-        """The job that we had to leave may have been ended by the others between two looks."""
+        """The job that we had to leave may have been ended by other workers between two looks."""
         if self._left is None or not self._plan.until_finished or backends.is_missing(self._settings.frontier):
             return None
         try:
             opened = await backends.open_frontier(self._settings.frontier, self._left)
         except FrontierError as error:
-            self._bear(What.AWAY, error, settled=self._answered)
+            self._report_outage(What.UNREACHABLE, error, worked_before=self._answered)
             return None
         try:
             ending = await self._patiently(lambda: self._ending(opened))
             if ending is not None and ending is not Ending.INTERRUPTED:
                 report = await self._patiently(Reporter(opened, whole=True).report)
-                self._hands.tell(News(what=What.ENDED, job=opened.job, ending=ending, report=report))
+                self._output.emit(WorkEvent(what=What.ENDED, job=opened.job, ending=ending, report=report))
         finally:
             await opened.close()
         return ending
@@ -303,13 +300,13 @@ class _Member:
         self._launched = []
         try:
             async with contextlib.AsyncExitStack() as stack:
-                if self._hands.every is not None:
-                    showing = reporter.show(self._hands.show, pool.held_back, pool.processes, every=self._hands.every)
-                    await stack.enter_async_context(beside(showing, pool.stop_once))
+                if self._output.every is not None:
+                    showing = reporter.show(self._output.show, pool.held_back, pool.processes, every=self._output.every)
+                    await stack.enter_async_context(in_background(showing, pool.stop_once))
                 await pool.run()
         finally:
             self._pool = None
-            self._hands.pause()
+            self._output.pause()
         if pool.failure:
             raise TrotlineError(pool.failure, hint="The job goes on without this worker. " + pool.advice)
 
@@ -321,10 +318,10 @@ class _Member:
         )
 
     async def _patiently(self, call: Callable[[], Awaitable[T]]) -> T:
-        """A frontier that is away at the end of a job is asked again, until we are asked to stop."""
+        """Retry while the frontier is unreachable at the end of a job, until we are asked to stop."""
         return await until_reachable(
             call,
-            self._hear_frontier,
+            self._report_frontier,
             give_up=lambda: self._stopped.is_set() or backends.is_local(self._settings.frontier),
             pause=lambda _: self._rest(),
         )

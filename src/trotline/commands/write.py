@@ -22,13 +22,14 @@ from trotline.processes.signals import obeyed
 LOOK_EVERY: Seconds = 0.5
 """How often an empty outbox is looked at."""
 KEEP = 1 / 3
-"""Of a lease: how often the server is told that we still work on what we hold."""
+"""Leases are renewed after this share of their time."""
 FIRST_WAIT: Seconds = 0.5
 LONGEST_WAIT: Seconds = 5.0
 MOST_TIMES = 20
 """A parcel that was handed out so often has ended its writers: a person should look at it."""
 MOST_SINKS = 8
 """Jobs whose connections to a database are kept open."""
+Emit = Callable[["WriteEvent"], None]
 
 
 class WritePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,12 +42,12 @@ class What(StrEnum):
     WRITES = "writes"
     WRITTEN = "written"
     PARKED = "parked"
-    AWAY = "away"
+    UNREACHABLE = "unreachable"
     BACK = "back"
     ENDED = "ended"
 
 
-class News(msgspec.Struct, frozen=True, kw_only=True):
+class WriteEvent(msgspec.Struct, frozen=True, kw_only=True):
     what: What
     why: str = ""
     parcels: int = 0
@@ -68,10 +69,10 @@ class Written(msgspec.Struct):
     """Parcels that were left for others."""
 
 
-async def write(plan: WritePlan, tell: Callable[[News], None]) -> Written:
-    """Store what waits, until there is no more (`until_empty`) or somebody asks us to stop."""
+async def write(plan: WritePlan, emit: Emit) -> Written:
+    """Store what waits, until there is no more (`until_empty`) or a signal stops us."""
     outbox = backends.open_outbox(plan.outbox)
-    writer = Writer(outbox, plan.sink, tell, until_empty=plan.until_empty)
+    writer = Writer(outbox, plan.sink, emit, until_empty=plan.until_empty)
     try:
         await outbox.open()
         await writer.check()
@@ -83,23 +84,23 @@ async def write(plan: WritePlan, tell: Callable[[News], None]) -> Written:
 
 
 class Writer:
-    """Takes, stores, and only then says that it is done: who is killed in between has its parcels written again."""
+    """Takes, stores, and only then acknowledges: after a crash in between, the parcels are written again."""
 
-    def __init__(self, outbox: Outbox, sink: str, tell: Callable[[News], None], *, until_empty: bool = False) -> None:
+    def __init__(self, outbox: Outbox, sink: str, emit: Emit, *, until_empty: bool = False) -> None:
         self._outbox = outbox
         self._sink_url = sink
-        self._tell = tell
+        self._emit = emit
         self._until_empty = until_empty
         self._stopping = asyncio.Event()
         self._sinks: OrderedDict[str, Sink] = OrderedDict()
-        self._away = ""
+        self._outage = ""
         self.done = Written()
 
     def stop(self) -> None:
         self._stopping.set()
 
     async def check(self) -> None:
-        """A sink that cannot be opened is said before anything is taken."""
+        """Raises if the sink cannot be opened, before anything is taken."""
         sink = backends.open_sink(self._sink_url)
         try:
             await sink.open()
@@ -107,18 +108,18 @@ class Writer:
             await sink.close()
 
     async def run(self) -> Written:
-        self._tell(News(what=What.WRITES, waiting=await self._left()))
+        self._emit(WriteEvent(what=What.WRITES, waiting=await self._left()))
         empty = False
         while not self._stopping.is_set() and not empty:
             taken = await self._take()
             if taken:
                 await self._store(taken)
-            elif self._until_empty and not self._away and await self._left() == 0:
+            elif self._until_empty and not self._outage and await self._left() == 0:
                 empty = True
             else:
                 await self._pause(LOOK_EVERY)
         self.done.waiting = await self._left()
-        self._tell(News(what=What.ENDED, waiting=self.done.waiting, empty=empty))
+        self._emit(WriteEvent(what=What.ENDED, waiting=self.done.waiting, empty=empty))
         return self.done
 
     async def close(self) -> None:
@@ -130,17 +131,17 @@ class Writer:
         try:
             taken = await self._outbox.take()
         except SinkUnreachable as error:
-            self._trouble(error.what)
+            self._report_outage(error.what)
             return []
-        self._trouble("")
+        self._report_outage("")
         return taken
 
     async def _left(self) -> int:
-        """Parcels that are not written yet, in our hands or not; those that nobody can count are none."""
+        """Parcels that are not written yet, taken by us or not; 0 if they cannot be counted."""
         try:
             return (await self._outbox.waiting()).parcels
         except SinkUnreachable as error:
-            self._trouble(error.what)
+            self._report_outage(error.what)
             return 0
 
     async def _store(self, taken: list[Taken]) -> None:
@@ -160,7 +161,7 @@ class Writer:
                 why = f"{one.times} writers had it, and none of them finished it"
             if why:
                 await self._outlast(partial(self._outbox.park, [one], why))
-                self._told_parked(why)
+                self._count_parked(why)
             else:
                 good.append(one)
         return good
@@ -169,7 +170,7 @@ class Writer:
         records = [record for one in taken for record in one.records]
         visits = [visit for one in taken for visit in one.visits]
         if not await self._write(job, records, visits):
-            # Asked to stop while the sink is away: somebody else will have more luck.
+            # Asked to stop while the sink is unreachable: left to another writer.
             with suppress(SinkUnreachable):
                 await self._outbox.give_back(taken)
             return
@@ -177,10 +178,10 @@ class Writer:
         self.done.parcels += len(taken)
         self.done.records += len(records)
         self.done.visits += len(visits)
-        self._tell(News(what=What.WRITTEN, parcels=len(taken), records=len(records), visits=len(visits)))
+        self._emit(WriteEvent(what=What.WRITTEN, parcels=len(taken), records=len(records), visits=len(visits)))
 
     async def _write(self, job: str, records: list[Record], visits: list[VisitRow]) -> bool:
-        """Until it is stored; False if somebody asked us to stop meanwhile."""
+        """Until it is stored; False if we were asked to stop meanwhile."""
         wait = FIRST_WAIT
         while True:
             try:
@@ -192,9 +193,9 @@ class Writer:
             except (SinkGone, SinkTooNew, SinkTooOld):
                 raise
             except SinkError as error:
-                self._trouble(error.what)
+                self._report_outage(error.what)
             else:
-                self._trouble("")
+                self._report_outage("")
                 return True
             if self._stopping.is_set():
                 return False
@@ -205,17 +206,17 @@ class Writer:
         """What the sink refuses is parked, and the rest goes on without it."""
         for place, why in error.rejected.items():
             await self._outlast(partial(self._outbox.park_records, job, [records[place]], why))
-            self._told_parked(f"{records[place].url}: {why}")
+            self._count_parked(f"{records[place].url}: {why}")
         return [record for place, record in enumerate(records) if place not in error.rejected]
 
-    async def _outlast(self, deed: Callable[[], Awaitable[None]]) -> None:
-        """Do it, however long the outbox is away; what is stored must be ticked off. Not for ever if we are to stop:
-        what is not ticked off is written once more, which changes nothing."""
+    async def _outlast(self, call: Callable[[], Awaitable[None]]) -> None:
+        """Retry while the outbox is unreachable: what is stored must be acknowledged. Not after we were asked to stop:
+        an unacknowledged parcel is written once more, which changes nothing."""
         while True:
             try:
-                await deed()
+                await call()
             except SinkUnreachable as error:
-                self._trouble(error.what)
+                self._report_outage(error.what)
                 if self._stopping.is_set():
                     return
                 await self._pause(FIRST_WAIT)
@@ -225,7 +226,7 @@ class Writer:
     async def _keep(self, taken: Sequence[Taken]) -> None:
         while True:
             await asyncio.sleep(self._outbox.lease * KEEP)
-            # If it cannot be said, others may write the same: twice is once.
+            # Without a renewal others may write the same rows; writes are idempotent.
             with suppress(SinkUnreachable):
                 await self._outbox.keep(taken)
 
@@ -237,15 +238,15 @@ class Writer:
         self._sinks.move_to_end(job)
         return self._sinks[job]
 
-    def _told_parked(self, why: str) -> None:
+    def _count_parked(self, why: str) -> None:
         self.done.parked += 1
-        self._tell(News(what=What.PARKED, why=why))
+        self._emit(WriteEvent(what=What.PARKED, why=why))
 
-    def _trouble(self, why: str) -> None:
-        """Told when it begins and when it ends."""
-        if why != self._away and (why or self._away):
-            self._tell(News(what=What.AWAY if why else What.BACK, why=why))
-        self._away = why
+    def _report_outage(self, why: str) -> None:
+        """Emitted when an outage begins and when it ends."""
+        if why != self._outage and (why or self._outage):
+            self._emit(WriteEvent(what=What.UNREACHABLE if why else What.BACK, why=why))
+        self._outage = why
 
     async def _pause(self, seconds: Seconds) -> None:
         with suppress(TimeoutError):

@@ -168,7 +168,7 @@ class Worker:
             raise
         except FrontierError as error:
             self._outage.hear(error.what)
-            self._away = f"frontier is away: {error.what}{self._ends_in(error)}"
+            self._away = f"frontier is unreachable: {error.what}{self._ends_in(error)}"
             await asyncio.sleep(1.0 + self._parts.chance.random())
             return []
         self._away = ""

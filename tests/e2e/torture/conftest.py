@@ -1,4 +1,4 @@
-"""A fetcher on the rack: what becomes of each misdeed, and that nothing is left behind."""
+"""A fetcher on the rack: what becomes of each fault, and that nothing is left behind."""
 
 import asyncio
 import time
@@ -93,7 +93,7 @@ class Rack:
 
 @pytest.fixture(params=[False, True], ids=["first", "again"])
 async def rack(request: pytest.FixtureRequest) -> AsyncIterator[Rack]:
-    """Every misdeed is met on a new connection and on one that is open. After each test: nobody is on the line any
+    """Every fault is met on a new connection and on one that is open. After each test: nobody is on the line any
     more, and no task of ours is left."""
     async with TortureServer(hosts=("127.0.0.1", "127.0.0.2")) as server:
         made = Rack(server, again=request.param)

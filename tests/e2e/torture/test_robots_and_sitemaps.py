@@ -19,7 +19,7 @@ ASK_AGAIN = ("429", "500", "503", "slow")
 
 
 def test_every_kind_of_robots_file_is_looked_at_here(rack: Rack) -> None:
-    kinds = {deed.path.removeprefix("/robots/") for deed in rack.server.deeds if deed.path.startswith("/robots/")}
+    kinds = {fault.path.removeprefix("/robots/") for fault in rack.server.faults if fault.path.startswith("/robots/")}
     assert kinds == {*OBEYED, *NO_RULES, *ASK_AGAIN, "private"}
 
 

@@ -9,18 +9,18 @@ from pathlib import Path
 
 from trotline import App, Limits, Page, Spider, Task
 from trotline.testing.torture import Call, TortureServer
-from trotline.testing.torture.deeds import answer
+from trotline.testing.torture.faults import answer
 
 
 def test_it_lives_in_a_thread_and_lists_what_it_does() -> None:
     with TortureServer.in_thread() as server:
         with urllib.request.urlopen(server.url()) as index:  # noqa: S310 - our own server
             page = index.read().decode()
-        assert [deed.path for deed in server.deeds if f'href="{deed.path}"' not in page] == []
+        assert [fault.path for fault in server.faults if f'href="{fault.path}"' not in page] == []
         assert [asked.target for asked in server.requests] == ["/"]
 
 
-def test_a_test_may_add_misdeeds_of_its_own() -> None:
+def test_a_test_may_add_faults_of_its_own() -> None:
     async def mirror(call: Call) -> None:
         await call.send(answer("/".join(call.rest).encode()))
 
@@ -46,13 +46,13 @@ def test_it_can_be_started_from_a_terminal() -> None:
     assert running.returncode == 0
 
 
-async def test_every_misdeed_ends_in_done_or_dead_with_a_reason(tmp_path: Path) -> None:
+async def test_every_fault_ends_in_done_or_dead_with_a_reason(tmp_path: Path) -> None:
     """All of it in one crawl: nothing raises, nothing hangs, nobody is left on the line."""
     limits = Limits(first_byte=0.5, slow_after=0.5, total=10, connect=2)
     spider = Spider("torture", pace="1000/s", retries=0, robots=False, hosts=["127.0.0.1"], limits=limits)
     async with TortureServer() as server:
         # Who is told 429 waits for as long as the site wants it to: about two hours until it is given up (F19).
-        finite = [deed.path for deed in server.deeds if not deed.path.startswith(("/retry-after/", "/robots/429"))]
+        finite = [fault.path for fault in server.faults if not fault.path.startswith(("/retry-after/", "/robots/429"))]
 
         def seeds() -> Iterator[Task]:
             for path in finite:

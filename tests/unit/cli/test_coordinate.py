@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from trotline.cli.coordinate import _teller
+from trotline.cli.coordinate import _printer
 from trotline.cli.main import CANNOT_START, call
 from trotline.coordinator.parts import CoordinatorEvent
 
@@ -33,7 +33,7 @@ def test_what_cannot_work_is_said_before_anything_begins(words, what, capsys):
 
 
 def test_news_are_one_line_each(capsys):
-    _teller(quiet=False, json=False)(
+    _printer(quiet=False, json=False)(
         CoordinatorEvent(event="coordinator.leads", spider="shop", text="leading\x1b[2J (term 1)")
     )
 
@@ -47,7 +47,7 @@ def test_news_for_machines_have_a_name_a_time_and_their_figures(capsys):
     news = CoordinatorEvent(
         event="alert.raised", spider="shop", text="it stalls", job="shop-3", data={"alert": "stalled job"}
     )
-    _teller(quiet=False, json=True)(news)
+    _printer(quiet=False, json=True)(news)
 
     facts = json.loads(capsys.readouterr().out)
     assert facts.pop("time").endswith("Z")
@@ -57,7 +57,7 @@ def test_news_for_machines_have_a_name_a_time_and_their_figures(capsys):
 
 
 def test_quiet_is_quiet_until_something_is_wrong(capsys):
-    tell = _teller(quiet=True, json=False)
+    tell = _printer(quiet=True, json=False)
     tell(CoordinatorEvent(event="tick.started", spider="shop", text="started shop-1"))
     tell(CoordinatorEvent(event="alert.raised", spider="shop", text="it stalls"))
 
@@ -69,7 +69,7 @@ def test_quiet_is_quiet_until_something_is_wrong(capsys):
 
 
 def test_no_news_shows_a_secret(capsys):
-    tell = _teller(quiet=False, json=True)
+    tell = _printer(quiet=False, json=True)
     tell(
         CoordinatorEvent(
             event="coordinator.trouble", spider="shop", text="cannot reach redis://user:geheim@host:6379/0"

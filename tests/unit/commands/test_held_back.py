@@ -24,8 +24,8 @@ from trotline.rules.eta import Range, Unknown
 from trotline.testing.frontier_contract.bench import tasks
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0)
-AWAY = "sink is away: cannot write to postgresql://db/shop: connection refused"
-TOLD = f"{AWAY} (3 of 3 workers)"
+UNREACHABLE = "sink is unreachable: cannot write to postgresql://db/shop: connection refused"
+SHOWN = f"{UNREACHABLE} (3 of 3 workers)"
 PROGRESS = Progress(waiting=100, leased=16, done=600, dead=0, started_at=1.0, now=100.0, sealed=True)
 
 
@@ -35,38 +35,38 @@ def worker(held_back: str = "", silent_for: float = 1.0, leased: int = 1) -> Wor
 
 def report(elapsed: float = 100.0, **more: Any) -> Report:
     fields: dict[str, Any] = {
-        "lanes": [], "errors": {}, "held_back": TOLD, "workers": 3, "resumed": False, "found": 0,
-        "pages_per_second": 0.0, "whole": True, "crew": [worker(AWAY)] * 3, "progress": PROGRESS,
+        "lanes": [], "errors": {}, "held_back": SHOWN, "workers": 3, "resumed": False, "found": 0,
+        "pages_per_second": 0.0, "whole": True, "crew": [worker(UNREACHABLE)] * 3, "progress": PROGRESS,
     }  # fmt: skip
     return Report(job=JOB, elapsed=elapsed, **(fields | more))
 
 
 def look(**more: Any) -> Look:
-    return Look(Target("redis://queue/0", JOB), PROGRESS, **({"held_back": TOLD} | more))
+    return Look(Target("redis://queue/0", JOB), PROGRESS, **({"held_back": SHOWN} | more))
 
 
 # What most workers say
 
 
 def test_what_holds_most_workers_back_holds_the_job_back():
-    assert held_back_by([worker(AWAY)] * 3) == TOLD
-    assert held_back_by([worker(AWAY), worker(AWAY), worker()]) == f"{AWAY} (2 of 3 workers)"
-    assert held_back_by([worker(AWAY)]) == f"{AWAY} (1 of 1 worker)"
+    assert held_back_by([worker(UNREACHABLE)] * 3) == SHOWN
+    assert held_back_by([worker(UNREACHABLE), worker(UNREACHABLE), worker()]) == f"{UNREACHABLE} (2 of 3 workers)"
+    assert held_back_by([worker(UNREACHABLE)]) == f"{UNREACHABLE} (1 of 1 worker)"
 
 
 def test_what_holds_a_few_back_is_theirs_alone():
-    assert held_back_by([worker(AWAY), worker(), worker()]) == ""
-    assert held_back_by([worker(AWAY), worker()]) == ""
+    assert held_back_by([worker(UNREACHABLE), worker(), worker()]) == ""
+    assert held_back_by([worker(UNREACHABLE), worker()]) == ""
     assert held_back_by([]) == ""
 
 
 def test_a_worker_that_is_dead_is_not_asked():
-    assert held_back_by([worker(AWAY, silent_for=60.0), worker()]) == ""
-    assert held_back_by([worker(silent_for=60.0), worker(AWAY)]) == f"{AWAY} (1 of 1 worker)"
+    assert held_back_by([worker(UNREACHABLE, silent_for=60.0), worker()]) == ""
+    assert held_back_by([worker(silent_for=60.0), worker(UNREACHABLE)]) == f"{UNREACHABLE} (1 of 1 worker)"
 
 
 def test_a_worker_that_has_nothing_to_do_would_not_notice():
-    assert held_back_by([worker(AWAY), worker(leased=0), worker(leased=0)]) == f"{AWAY} (1 of 3 workers)"
+    assert held_back_by([worker(UNREACHABLE), worker(leased=0), worker(leased=0)]) == f"{UNREACHABLE} (1 of 3 workers)"
 
 
 def test_the_same_cause_in_other_words_is_one_cause():
@@ -75,13 +75,13 @@ def test_the_same_cause_in_other_words_is_one_cause():
     assert held_back_by(crew) == "sink is slow: 7 visits wait to be stored (3 of 3 workers)"
 
 
-@pytest.mark.parametrize(("whole", "said"), [(True, f"{AWAY} (1 of 1 worker)"), (False, "")])
+@pytest.mark.parametrize(("whole", "said"), [(True, f"{UNREACHABLE} (1 of 1 worker)"), (False, "")])
 async def test_a_report_of_the_whole_job_says_what_holds_its_workers_back(tmp_path: Path, whole: bool, said: str):
     place = str(tmp_path / "frontier.db")
     jobs = SqliteJobs(place)
     opened = open_job(place, await jobs.start("shop", LaneRules()))
     await opened.frontier.put(tasks(3))
-    await opened.frontier.beat("w", WorkerInfo(host="tea", held_back=AWAY))
+    await opened.frontier.beat("w", WorkerInfo(host="tea", held_back=UNREACHABLE))
     reporter = Reporter(opened, whole=whole)
 
     assert (await reporter.report()).held_back == said
@@ -95,11 +95,11 @@ async def test_a_report_of_the_whole_job_says_what_holds_its_workers_back(tmp_pa
 
 def test_there_is_no_estimate_while_the_sink_or_the_frontier_is_away():
     assert isinstance(Outlook().update(report(held_back="")), Range)
-    assert Outlook().update(report()) is Unknown.SINK_AWAY
-    assert Outlook().update(report(held_back="frontier is away: locked")) is Unknown.FRONTIER_AWAY
-    assert Outlook().update(report(held_back="the frontier is away, and asked again: x")) is Unknown.FRONTIER_AWAY
+    assert Outlook().update(report()) is Unknown.SINK_UNREACHABLE
+    assert Outlook().update(report(held_back="frontier is unreachable: locked")) is Unknown.FRONTIER_UNREACHABLE
+    assert Outlook().update(report(held_back="frontier is unreachable, retrying: x")) is Unknown.FRONTIER_UNREACHABLE
     assert isinstance(Outlook().update(report(held_back="sink is slow: 7 visits wait to be stored")), Range)
-    assert Unknown.SINK_AWAY == "no estimate: sink is away"
+    assert Unknown.SINK_UNREACHABLE == "no estimate: sink is unreachable"
 
 
 def test_a_line_says_it_when_it_begins_with_what_to_do_and_every_line_that_there_is_no_estimate():
@@ -109,39 +109,39 @@ def test_a_line_says_it_when_it_begins_with_what_to_do_and_every_line_that_there
     view.show(report(106.0))
 
     begins, line = said[-2:]
-    assert TOLD in begins
+    assert SHOWN in begins
     assert "go on by themselves" in begins
-    assert "ETA no estimate: sink is away" in line
+    assert "ETA no estimate: sink is unreachable" in line
 
 
 def test_the_live_view_says_it_under_the_title_with_what_to_do():
-    rows = frame(report(), Unknown.SINK_AWAY, 120, 40).plain.splitlines()
+    rows = frame(report(), Unknown.SINK_UNREACHABLE, 120, 40).plain.splitlines()
 
-    assert rows[1] == TOLD
+    assert rows[1] == SHOWN
     assert "go on by themselves" in rows[2]
-    assert "no estimate: sink is away" in rows[3]
+    assert "no estimate: sink is unreachable" in rows[3]
 
 
 def test_a_list_of_jobs_says_it_under_the_list_and_has_no_estimate():
     _, row, told = jobs_table([look(alive=True)])
 
-    assert row.endswith("no estimate: sink is away")
-    assert told == f"shop-3: {TOLD}"
-    assert outlook(look()) is Unknown.SINK_AWAY
-    assert facts(look())["held_back"] == TOLD
-    assert facts(look())["eta"] == {"unknown": "no estimate: sink is away"}
+    assert row.endswith("no estimate: sink is unreachable")
+    assert told == f"shop-3: {SHOWN}"
+    assert outlook(look()) is Unknown.SINK_UNREACHABLE
+    assert facts(look())["held_back"] == SHOWN
+    assert facts(look())["eta"] == {"unknown": "no estimate: sink is unreachable"}
 
 
 def test_the_status_of_jobs_says_it():
-    assert status_table([look()])[-1] == f"shop-3: {TOLD}"
+    assert status_table([look()])[-1] == f"shop-3: {SHOWN}"
     lines = portrait(look())
-    assert lines[1] == f"held back: {TOLD}"
+    assert lines[1] == f"held back: {SHOWN}"
     assert "go on by themselves" in lines[2]
-    assert status_facts(look())["held_back"] == TOLD
+    assert status_facts(look())["held_back"] == SHOWN
 
 
 def test_what_a_worker_says_cannot_steer_the_terminal():
-    evil = look(held_back="sink is away: \x1b]0;x\x07")
+    evil = look(held_back="sink is unreachable: \x1b]0;x\x07")
     shown = [*jobs_table([evil]), *status_table([evil]), *portrait(evil)]
 
     assert not any("\x1b" in click.unstyle(line) or "\x07" in line for line in shown)

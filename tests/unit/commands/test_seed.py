@@ -26,11 +26,11 @@ class Place:
         return answers
 
 
-async def seeded(seeds: Any, place: Place | None = None, told: Callable[[Seeded], None] = lambda _: None) -> Seeded:
+async def seeded(seeds: Any, place: Place | None = None, on_batch: Callable[[Seeded], None] = lambda _: None) -> Seeded:
     spider = Spider("shop", hosts=["shop.example"])
     spider.page(seeds=seeds)(_page)
     gate = components.open_gate(spider)
-    return await seed(spider, place or Place(), gate, 0.0, extra=None, told=told)
+    return await seed(spider, place or Place(), gate, 0.0, extra=None, on_batch=on_batch)
 
 
 def _page(page: Any) -> Iterator[dict[str, str]]:
@@ -71,7 +71,7 @@ async def test_a_function_stays_in_one_thread():
 async def test_how_far_it_is_can_be_heard_after_every_batch():
     heard: list[int] = []
 
-    await seeded(urls(2 * seeding.BATCH + 1), told=lambda so_far: heard.append(so_far.new))
+    await seeded(urls(2 * seeding.BATCH + 1), on_batch=lambda so_far: heard.append(so_far.new))
 
     assert heard == [seeding.BATCH, 2 * seeding.BATCH, 2 * seeding.BATCH + 1]
 

@@ -218,7 +218,7 @@ def test_a_frontier_that_is_away_for_a_while_is_asked_again_and_the_wait_is_told
         await asyncio.sleep(1)
         return worker.held_back
 
-    assert bench.run(story) == "frontier is away: locked"
+    assert bench.run(story) == "frontier is unreachable: locked"
     assert list(bench.frontier.settled) == [1]
     assert bench.worker.held_back == ""
 

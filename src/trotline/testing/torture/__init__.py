@@ -1,6 +1,6 @@
-"""A server that misbehaves on demand: every path is one misdeed. For testing whatever reads the web."""
+"""A server that misbehaves on demand: every path is one fault. For testing whatever reads the web."""
 
-from trotline.testing.torture.deeds import Call, Deed
+from trotline.testing.torture.faults import Call, Fault
 from trotline.testing.torture.server import TortureServer
 
-__all__ = ["Call", "Deed", "TortureServer"]
+__all__ = ["Call", "Fault", "TortureServer"]

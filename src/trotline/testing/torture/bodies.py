@@ -2,11 +2,11 @@
 
 import asyncio
 
-from trotline.testing.torture.deeds import Call, Deeds, answer, page
+from trotline.testing.torture.faults import Call, Faults, answer, page
 
-chunks = Deeds("chunk")
-bodies = Deeds("body")
-lines = Deeds("line")
+chunks = Faults("chunk")
+bodies = Faults("body")
+lines = Faults("line")
 
 _CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n"
 _ONE = b"5\r\nhello\r\n"

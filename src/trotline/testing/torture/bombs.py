@@ -9,10 +9,10 @@ from functools import lru_cache
 import brotli
 import zstandard
 
-from trotline.testing.torture.deeds import Call, Deeds, answer, page
+from trotline.testing.torture.faults import Call, Faults, answer, page
 
-bombs = Deeds("bomb")
-packed = Deeds("packed")
+bombs = Faults("bomb")
+packed = Faults("packed")
 
 MIB = 1024 * 1024
 LARGEST = 10 * 1024

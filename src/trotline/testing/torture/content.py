@@ -2,12 +2,12 @@
 
 from email.utils import formatdate
 
-from trotline.testing.torture.deeds import Call, Deeds, answer, page
+from trotline.testing.torture.faults import Call, Faults, answer, page
 
-rests = Deeds("retry-after")
-types = Deeds("type")
-charsets = Deeds("charset")
-challenges = Deeds("challenge")
+rests = Faults("retry-after")
+types = Faults("type")
+charsets = Faults("charset")
+challenges = Faults("challenge")
 
 FORMS = {
     "seconds": "120",

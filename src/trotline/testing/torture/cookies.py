@@ -1,8 +1,8 @@
 """Cookies that reach too far, or are too much."""
 
-from trotline.testing.torture.deeds import Call, Deeds, answer
+from trotline.testing.torture.faults import Call, Faults, answer
 
-cookies = Deeds("cookie")
+cookies = Faults("cookie")
 
 
 def _set(name: str, about: str, *said: str) -> None:

@@ -3,10 +3,10 @@
 import asyncio
 import itertools
 
-from trotline.testing.torture.deeds import Call, Deeds
+from trotline.testing.torture.faults import Call, Faults
 
-heads = Deeds("head")
-lengths = Deeds("length")
+heads = Faults("head")
+lengths = Faults("length")
 
 _OK = b"HTTP/1.1 200 OK\r\n"
 _REST = b"Content-Length: 5\r\n\r\nhello"

@@ -2,9 +2,9 @@
 
 import gzip
 
-from trotline.testing.torture.deeds import Call, Deeds, answer, page
+from trotline.testing.torture.faults import Call, Faults, answer, page
 
-redirects = Deeds("redirect")
+redirects = Faults("redirect")
 
 
 def _to(location: str, status: str = "302 Found", body: bytes = b"", *headers: str) -> bytes:

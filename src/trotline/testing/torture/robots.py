@@ -6,9 +6,9 @@ All of them forbid /no where they can be understood at all.
 import gzip
 from functools import lru_cache
 
-from trotline.testing.torture.deeds import Call, Deeds, answer, page
+from trotline.testing.torture.faults import Call, Faults, answer, page
 
-robots = Deeds("robots")
+robots = Faults("robots")
 
 RULES = "User-agent: *\nDisallow: /no\n"
 _MIB = 1024 * 1024

@@ -1,4 +1,4 @@
-"""The torture server: raw sockets, one misdeed per path."""
+"""The torture server: raw sockets, one fault per path."""
 
 import asyncio
 import ssl
@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from trotline.testing.servers import listen
 from trotline.testing.torture import bodies, bombs, content, cookies, heads, redirects, robots, sitemaps
-from trotline.testing.torture.deeds import Act, Call, Deed, Gone, answer
+from trotline.testing.torture.faults import Act, Call, Fault, Gone, answer
 
 LOOPBACK = ("127.0.0.1",)
 _START_WITHIN = 30
@@ -35,7 +35,7 @@ _ROOMS = (
     sitemaps.sitemaps,
     sitemaps.xml,
 )
-DEEDS: tuple[Deed, ...] = tuple(deed for room in _ROOMS for deed in room.all)
+FAULTS: tuple[Fault, ...] = tuple(fault for room in _ROOMS for fault in room.all)
 
 
 class Asked(NamedTuple):
@@ -89,13 +89,13 @@ class TortureServer:
         self._servers: list[asyncio.Server] = []
         self._running: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._quiet = asyncio.Event()
-        self._deeds = {deed.path: deed for deed in DEEDS}
+        self._faults = {fault.path: fault for fault in FAULTS}
         self.requests: list[Asked] = []
         """Every request so far."""
         self.connections = 0
         """Connections so far."""
         self.robots = ""
-        """The misdeed of /robots/ that stands at /robots.txt; empty: there is no such file."""
+        """The fault of /robots/ that stands at /robots.txt; empty: there is no such file."""
 
     @classmethod
     @contextmanager
@@ -134,9 +134,9 @@ class TortureServer:
         self._servers.clear()
 
     @property
-    def deeds(self) -> tuple[Deed, ...]:
+    def faults(self) -> tuple[Fault, ...]:
         """Everything it can do."""
-        return tuple(self._deeds.values())
+        return tuple(self._faults.values())
 
     @property
     def open_connections(self) -> int:
@@ -157,16 +157,16 @@ class TortureServer:
         return f"{'https' if self._tls else 'http'}://{host or self._hosts[0]}:{self._port}{path}"
 
     def answer(self, path: str, said: bytes | Act, about: str = "") -> None:
-        """Add a misdeed of your own: bytes that are sent as they are, or an async function of a `Call`."""
+        """Add a fault of your own: bytes that are sent as they are, or an async function of a `Call`."""
         if isinstance(said, bytes):
             words = said
 
             async def act(call: Call) -> None:
                 await call.send(words)
 
-            self._deeds[path] = Deed(path, about, act)
+            self._faults[path] = Fault(path, about, act)
         else:
-            self._deeds[path] = Deed(path, about, said)
+            self._faults[path] = Fault(path, about, said)
 
     def asked(self, path: str) -> list[Asked]:
         """The requests for that path, whatever their query."""
@@ -251,10 +251,10 @@ class TortureServer:
         if path == "/robots.txt" and self.robots:
             path = f"/robots/{self.robots}"
         while path.strip("/"):
-            deed = self._deeds.get(path)
-            if deed is not None:
+            fault = self._faults.get(path)
+            if fault is not None:
                 call.rest = tuple(rest)
-                await deed.act(call)
+                await fault.act(call)
                 return
             path, _, last = path.rpartition("/")
             rest.insert(0, last)
@@ -265,6 +265,7 @@ class TortureServer:
 
     def _index(self) -> bytes:
         rows = "".join(
-            f'<li><a href="{deed.path}">{deed.path}</a> {escape(deed.about)}</li>\n' for deed in self._deeds.values()
+            f'<li><a href="{fault.path}">{fault.path}</a> {escape(fault.about)}</li>\n'
+            for fault in self._faults.values()
         )
         return f"<!doctype html><title>The torture server</title><ul>\n{rows}</ul>".encode()

@@ -3,10 +3,10 @@
 import gzip
 from functools import lru_cache
 
-from trotline.testing.torture.deeds import Call, Deeds, answer
+from trotline.testing.torture.faults import Call, Faults, answer
 
-sitemaps = Deeds("sitemap")
-xml = Deeds("xml")
+sitemaps = Faults("sitemap")
+xml = Faults("xml")
 
 _MIB = 1024 * 1024
 _XML = "Content-Type: application/xml"

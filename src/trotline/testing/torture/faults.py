@@ -1,4 +1,4 @@
-"""What a misdeed is: a path, a line about it, and what it does to whoever asked."""
+"""What a fault is: a path, a line about it, and what it does to whoever asked."""
 
 import asyncio
 import socket
@@ -26,7 +26,7 @@ class Call:
     """Without the query."""
     query: dict[str, str]
     rest: tuple[str, ...]
-    """What follows the misdeed's own path: /body/drip/0.5 has ("0.5",)."""
+    """What follows the fault's own path: /body/drip/0.5 has ("0.5",)."""
     origin: str
     """Where this server is, as the visitor spelt it: "http://127.0.0.1:8020"."""
     elsewhere: str
@@ -74,8 +74,8 @@ class Call:
 Act = Callable[[Call], Awaitable[None]]
 
 
-class Deed(NamedTuple):
-    """One misdeed."""
+class Fault(NamedTuple):
+    """One fault."""
 
     path: str
     """"/body/drip"; what follows it in a URL is `call.rest`."""
@@ -83,18 +83,18 @@ class Deed(NamedTuple):
     act: Act
 
 
-class Deeds:
-    """A list of misdeeds under construction: one file, one room of paths."""
+class Faults:
+    """A list of faults under construction: one file, one room of paths."""
 
     def __init__(self, room: str) -> None:
         self._room = room
-        self.all: list[Deed] = []
+        self.all: list[Fault] = []
 
     def add(self, name: str, about: str) -> Callable[[Act], Act]:
-        """`@deeds.add("drip", "one byte at a time")` over a function of a `Call`."""
+        """`@faults.add("drip", "one byte at a time")` over a function of a `Call`."""
 
         def keep(act: Act) -> Act:
-            self.all.append(Deed(f"/{self._room}/{name}", about, act))
+            self.all.append(Fault(f"/{self._room}/{name}", about, act))
             return act
 
         return keep
@@ -107,7 +107,7 @@ class Deeds:
             if not stay:
                 call.close()
 
-        self.all.append(Deed(f"/{self._room}/{name}", about, act))
+        self.all.append(Fault(f"/{self._room}/{name}", about, act))
 
 
 def answer(body: bytes = b"", *headers: str, status: str = "200 OK") -> bytes:

@@ -1,4 +1,4 @@
-"""What a worker says of itself while it waits: once, and also when it is over."""
+"""The events of a worker while it waits: each outage once, and its end."""
 
 from collections.abc import Iterator
 
@@ -6,10 +6,10 @@ import pytest
 
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.open_job import open_job
-from trotline.cli.work import _Voice
+from trotline.cli.work import _Printer
 from trotline.commands import work as commands
 from trotline.commands.join_job import Found
-from trotline.commands.work import Hands, News, What, WorkPlan
+from trotline.commands.work import What, WorkEvent, WorkOutput, WorkPlan
 from trotline.config.settings import Settings
 from trotline.errors import FrontierUnreachable, SinkUnreachable
 from trotline.model.job import LaneRules
@@ -17,7 +17,7 @@ from trotline.ports.backend import OpenJob
 from trotline.spider.spider import Spider
 
 SETTINGS = Settings(frontier="redis://queue/0", sink="postgresql://db/shop")
-AWAY = FrontierUnreachable("cannot reach the server")
+DOWN = FrontierUnreachable("cannot reach the server")
 
 
 class Seen(Exception):
@@ -40,28 +40,28 @@ class Looks:
         """Nothing was opened."""
 
 
-async def told(monkeypatch: pytest.MonkeyPatch, looks: Looks) -> list[News]:
-    """The news of a worker that has stored rows before."""
+async def events(monkeypatch: pytest.MonkeyPatch, looks: Looks) -> list[WorkEvent]:
+    """The events of a worker that has stored rows before."""
 
     async def none(*_: object) -> list[str]:
         return []
 
-    said: list[News] = []
+    seen: list[WorkEvent] = []
     monkeypatch.setattr(commands, "LOOK_AGAIN", 0.0)
     monkeypatch.setattr(commands, "retire_old", none)
     monkeypatch.setattr(commands, "Search", lambda *_, **__: looks)
     plan = WorkPlan(ref="shop.py", settings=SETTINGS)
-    member = commands._Member(plan, Spider("shop"), Hands(said.append, lambda _: None, lambda: None), [])
+    member = commands._Member(plan, Spider("shop"), WorkOutput(seen.append, lambda _: None, lambda: None), [])
     member._worked = True
     with pytest.raises(Seen):
         await member.until_end()
-    return said
+    return seen
 
 
 async def test_a_frontier_that_is_back_is_said_to_be(monkeypatch: pytest.MonkeyPatch):
-    said = await told(monkeypatch, Looks(None, AWAY, AWAY, None, None, AWAY, None))
+    seen = await events(monkeypatch, Looks(None, DOWN, DOWN, None, None, DOWN, None))
 
-    assert [news.what for news in said] == [What.WAITS, What.AWAY, What.BACK, What.AWAY, What.BACK]
+    assert [event.what for event in seen] == [What.WAITS, What.UNREACHABLE, What.BACK, What.UNREACHABLE, What.BACK]
 
 
 class NoSink:
@@ -82,22 +82,26 @@ async def test_a_sink_that_is_away_is_not_called_a_frontier_and_said_once(monkey
 
     monkeypatch.setattr(commands.components, "check_validators", fine)
     monkeypatch.setattr(commands.backends, "open_sink", lambda *_: NoSink())
-    said = await told(monkeypatch, Looks(opened, opened, opened))
+    seen = await events(monkeypatch, Looks(opened, opened, opened))
     await jobs.close()
 
-    assert [(news.what, news.reason) for news in said] == [(What.SINK_AWAY, "cannot connect to postgresql://db/shop")]
+    assert [(event.what, event.reason) for event in seen] == [
+        (What.SINK_UNREACHABLE, "cannot connect to postgresql://db/shop")
+    ]
 
 
 @pytest.mark.parametrize(
     ("what", "line"),
     [
-        (What.AWAY, "the frontier is away, and asked again every second: no route"),
-        (What.SINK_AWAY, "the sink is away, and asked again every second: no route"),
-        (What.BACK, "the frontier is back"),
+        (What.UNREACHABLE, "frontier is unreachable, retrying every second: no route"),
+        (What.SINK_UNREACHABLE, "sink is unreachable, retrying every second: no route"),
+        (What.BACK, "frontier is back"),
     ],
 )
-def test_each_news_has_its_line(what: What, line: str, capsys: pytest.CaptureFixture[str]):
+def test_each_event_has_its_line(what: What, line: str, capsys: pytest.CaptureFixture[str]):
     reason = "" if what is What.BACK else "no route"
-    _Voice("shop.py", Spider("shop"), SETTINGS, quiet=False, json=False).tell(News(what=what, reason=reason))
+    _Printer("shop.py", Spider("shop"), SETTINGS, quiet=False, json=False).print_event(
+        WorkEvent(what=what, reason=reason)
+    )
 
     assert capsys.readouterr().out.strip() == line
