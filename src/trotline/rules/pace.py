@@ -23,6 +23,9 @@ RETRY_DRIP = 0.1
 FAILING = 0.5
 """A lane with a larger share of failures in its recent visits is failing: its retries are limited."""
 UNCAPPED = 1e9
+FREE: Seconds = 1e-5
+UNBOUNDED = 1_000_000
+"""Interval and concurrency of a lane whose pace is given per proxy."""
 NEVER: Moment = float("inf")
 
 PAUSE: Seconds = 5.0
@@ -37,6 +40,8 @@ class Bounds(msgspec.Struct, frozen=True, array_like=True):
     ceiling: Seconds
     """Adaptation never makes it longer."""
     concurrency: int
+    gap: Seconds = 0.0
+    """Between two starts through one member of the lane's proxy pool."""
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
@@ -100,12 +105,17 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
 
 
 def bounds_of(pace: Pace) -> Bounds:
+    if pace.per_proxy:
+        # The members set the pace.
+        return Bounds(FREE, FREE, UNBOUNDED, pace.rate.interval)
     floor = pace.rate.interval
     return Bounds(floor, max(floor, pace.slowest.interval), pace.concurrency)
 
 
 def pace_of(bounds: Bounds) -> Pace:
     """The inverse of `bounds_of`."""
+    if bounds.gap:
+        return Pace(Rate(1.0 / bounds.gap), per_proxy=True)
     return Pace(Rate(1.0 / bounds.floor), bounds.concurrency, Rate(1.0 / bounds.ceiling))
 
 

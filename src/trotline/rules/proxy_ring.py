@@ -42,7 +42,7 @@ FAULTS = 3
 FIRST_DOWN: Seconds = 10.0
 LONGEST_DOWN: Seconds = 600.0
 
-_DOUBLINGS = 20
+DOWN_DOUBLINGS = 20
 SHARE_WEIGHT = 1 / 64
 """Moving average of the share of blocked visits of a lane."""
 USUAL_SHARE = 0.2
@@ -238,7 +238,9 @@ def lifted(identity: Identity, now: Moment) -> Identity:
 
 def wanted_gap(ring: LaneRing, own: Seconds, now: Moment, in_force: Seconds) -> LaneRing:
     """The longest interval per member of the jobs that use the lane: a job's own holds while it asks."""
-    if own >= ring.gap or now > ring.gap_at + in_force:
+    age = now - ring.gap_at
+    # Renewed now and then only: a ring that did not change need not be written.
+    if own > ring.gap or age > in_force or (own == ring.gap and age > in_force / 2):
         return msgspec.structs.replace(ring, gap=own, gap_at=now)
     return ring
 
@@ -247,4 +249,4 @@ def down_for(faults: int, chance: float) -> Seconds:
     """How long a member with so many failures of its own in a row rests for all lanes."""
     if faults < FAULTS:
         return 0.0
-    return float(min(LONGEST_DOWN, FIRST_DOWN * 2.0 ** min(faults - FAULTS, _DOUBLINGS)) * (1 + JITTER * chance))
+    return float(min(LONGEST_DOWN, FIRST_DOWN * 2.0 ** min(faults - FAULTS, DOWN_DOUBLINGS)) * (1 + JITTER * chance))

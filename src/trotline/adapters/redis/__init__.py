@@ -10,6 +10,7 @@ from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, Outb
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
 from trotline.ports.outbox import Outbox
+from trotline.ports.proxy_pools import ProxyPools
 from trotline.ports.shared_cache import SharedCache
 from trotline.ports.sink import Sink
 from trotline.rules import redaction
@@ -47,6 +48,14 @@ async def _leadership(url: str) -> Leadership:
     from trotline.adapters.redis.leadership import open_leadership
 
     return await open_leadership(url)
+
+
+async def _proxy_pools(url: str) -> ProxyPools:
+    from trotline.adapters.redis.connect import checked, connect, shards_of
+    from trotline.adapters.redis.jobs import RedisJobs
+    from trotline.adapters.redis.seen_memory import memory_of
+
+    return await RedisJobs(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url)).proxy_pools()
 
 
 def _shared_cache(url: str, kind: str) -> SharedCache:
@@ -95,6 +104,7 @@ BACKEND = Backend(
         jobs=_jobs,
         job=_job,
         leadership=_leadership,
+        proxy_pools=_proxy_pools,
         shared_cache=_shared_cache,
         notices=_notices,
     ),

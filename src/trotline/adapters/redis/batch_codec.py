@@ -8,15 +8,18 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from trotline.adapters.redis.layouts import BOUNDS, Ending, EndingMore, EndKind, NewTask, RejectedRow
+from trotline.adapters.redis.layouts import JOB_BOUNDS, Ending, EndingMore, EndKind, NewTask, RejectedRow
+from trotline.adapters.redis.pool_members import member_field
 from trotline.adapters.redis.task_codec import TaskCodec, level_of, spread, template_of
 from trotline.adapters.redis.task_templates import TaskTemplates
 from trotline.model.lease import Lease, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.pace import Pace
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
 from trotline.rules.counter_names import bad_record, bounded
+from trotline.rules.pace import bounds_of
 
 MOST = 1000
 """Elements of one call (tasks by their weight, leases, bad records), whatever the batch: no call keeps the server busy
@@ -59,13 +62,13 @@ def raw(data: bytes) -> msgspec.Raw:
 
 def bounds(pace: Pace) -> tuple[float, float, int]:
     """A pace as pace.lua takes it: shortest and longest interval, visits at the same time."""
-    floor = pace.rate.interval
-    return floor, max(floor, pace.slowest.interval), pace.concurrency
+    given = bounds_of(pace)
+    return given.floor, given.ceiling, given.concurrency
 
 
 def packed_bounds(pace: Pace) -> bytes:
     """As helpers/shared_lanes.lua reads them from a job's keys."""
-    return BOUNDS.pack(*bounds(pace))
+    return JOB_BOUNDS.pack(*msgspec.structs.astuple(bounds_of(pace)))
 
 
 def task_weight(task: Task) -> int:
@@ -176,10 +179,14 @@ async def endings(
         kind, name, more = await _outcome(settlement, batch, name_of(lease) in left)
         if settlement.rejects or settlement.examples:
             more = {**more, **_rare(settlement)}
+        if settlement.lift:
+            more = {"rejects": (), **more, "lift": [raw(member_field(member)) for member in settlement.lift]}
         news_values: tuple[float, float, float] = (0, 0, 0)
         if news is not None:
             _checked("took", news.took + news.rest + news.interval)
             news_values = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
+        elif settlement.member is MemberResult.FAULT:
+            news_values = (0, 0, chance.random())
         flat += Ending(
             raw(token_field(lease.token)),
             raw(fingerprint_field(lease.task)),
@@ -187,6 +194,7 @@ async def endings(
             name,
             None if news is None else _TELLS[news.kind] if news.robots else news.kind.value,
             0 if news is None else news.took,
+            settlement.member.value if lease.member else None,
             _more(news_values, _tallies(settlement), more),
         )
     return flat

@@ -24,10 +24,14 @@ async def forget(server: Server, job: str) -> None:
 
 async def _forget(server: Server, prefix: str) -> None:
     await _lanes(server, prefix)
-    for level in await server.ask("ZRANGE", f"{prefix}levels", 0, -1):
-        await server.ask("UNLINK", keys.line(prefix, int(level)))
+    for pool in ("", *(name.decode() for name in await server.ask("SMEMBERS", f"{prefix}pools"))):
+        for level in await server.ask("ZRANGE", keys.levels(prefix, pool), 0, -1):
+            await server.ask("UNLINK", keys.line(prefix, int(level), pool))
+        await server.ask("UNLINK", keys.levels(prefix, pool))
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
-        await _held(server, prefix, keys.held(prefix, worker.decode()))
+        held = keys.held(prefix, worker.decode())
+        await _members(server, prefix, held, keys.out(prefix, worker.decode()))
+        await _held(server, prefix, held)
     books = await server.ask("HGET", keys.job(prefix), "books")
     buckets = int(read_books(books).buckets) if books else 0
     for start in range(buckets, 2 * buckets, _STEP):
@@ -53,6 +57,16 @@ async def _held(server: Server, prefix: str, held: str) -> None:
         if int(cursor) == 0:
             break
     await server.ask("UNLINK", held)
+
+
+async def _members(server: Server, prefix: str, held: str, out: str) -> None:
+    """Members of proxy pools that its leases went out through go back to their rings."""
+    for token, _ in pairs(await server.ask("HGETALL", out)):
+        parcel = await server.ask("HGET", held, token)
+        if parcel is not None:
+            ring = keys.ring_of(prefix, unwrap(parcel).lane)
+            await server.run_timeless(script("return_member"), out, token, ring)
+    await server.ask("UNLINK", out)
 
 
 async def _lanes(server: Server, prefix: str) -> None:

@@ -67,7 +67,7 @@ class RedisFrontier:
         while True:
             self._wakeups.forget()
             await self._sharded_settle.repeat()
-            result = await self._lease(worker, limit)
+            result = await self._lease(worker, limit, pools)
             left = until - loop.time()
             if result.leases or left <= 0 or (result.over and await self.finished()):
                 return result.leases
@@ -77,15 +77,15 @@ class RedisFrontier:
                 continue
             await self._wakeups.wait(min(left, LOOK, result.pause if result.pause > 0 else LOOK))
 
-    async def _lease(self, worker: str, limit: int) -> LeaseResult:
+    async def _lease(self, worker: str, limit: int, pools: Sequence[str]) -> LeaseResult:
         several = self._parts.several
         source = self._sharded_lease if several else self._shards[0]
         if several and not (limit := await self._parts.budgets.left(limit)):
             # Rescuing a dead worker's leases may make room again.
-            result = await source.lease(worker, 0)
+            result = await source.lease(worker, 0, pools)
             return LeaseResult(result.leases, result.pause, over=True)
         while True:
-            result = await source.lease(worker, limit)
+            result = await source.lease(worker, limit, pools)
             if result.leases or not result.parked:
                 return result
 

@@ -20,6 +20,7 @@ from trotline.adapters.redis.damaged_jobs import Unreadable, decode_job, forget_
 from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.errors import WrongKind
 from trotline.adapters.redis.layouts import Books
+from trotline.adapters.redis.proxy_pools import RedisProxyPools
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Client, Server
 from trotline.adapters.redis.sharding.finish import ending
@@ -88,6 +89,10 @@ class RedisJobs:
             if more := seen_memory.fields(job, shard):
                 await self._server.ask("HSET", books, *more)
         return job
+
+    async def proxy_pools(self) -> RedisProxyPools:
+        """The pools of this server, over the same connection."""
+        return RedisProxyPools(self._server, await self._parts())
 
     async def _parts(self) -> int:
         """The first job chooses: jobs share their lanes, so all of them must find a lane in the same place."""

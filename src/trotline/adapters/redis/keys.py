@@ -11,7 +11,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 PLAIN = (
     "lanes", "due", "levels", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
-    "rejects", "tallies", "examples", "forms", "moved", "paces", "sessions",
+    "rejects", "tallies", "examples", "forms", "moved", "paces", "sessions", "pools",
 )  # fmt: skip
 """Keys that a shard has once, beside `job`."""
 
@@ -59,8 +59,51 @@ def queue(prefix: str, lane: str, level: int) -> str:
     return f"{prefix}q:{lane}:{level}"
 
 
-def line(prefix: str, level: int) -> str:
-    return f"{prefix}r:{level}"
+def line(prefix: str, level: int, pool: str = "") -> str:
+    """Lanes that stand in line, of one proxy pool or without one."""
+    return f"{prefix}r:{pool}:{level}" if pool else f"{prefix}r:{level}"
+
+
+def levels(prefix: str, pool: str = "") -> str:
+    return f"{prefix}levels:{pool}" if pool else f"{prefix}levels"
+
+
+def pool(shard: int, name: str) -> str:
+    return f"{part(shard)}pool:{name}"
+
+
+def pool_members(shard: int, name: str) -> str:
+    return f"{part(shard)}pools:{name}"
+
+
+def added(shard: int, name: str) -> str:
+    return f"{part(shard)}added:{name}"
+
+
+def faults(shard: int, name: str) -> str:
+    return f"{part(shard)}faults:{name}"
+
+
+def rings(shard: int) -> str:
+    return f"{part(shard)}rings"
+
+
+def ring(shard: int, lane: str) -> str:
+    return f"{part(shard)}ring:{lane}"
+
+
+def ring_of(prefix: str, lane: str) -> str:
+    """The ring of a lane in the shard of this job's prefix."""
+    return f"{prefix[: prefix.index('}') + 2]}ring:{lane}"
+
+
+def resting(shard: int, lane: str) -> str:
+    return f"{part(shard)}resting:{lane}"
+
+
+def out(prefix: str, worker: str) -> str:
+    """The members of proxy pools that a worker's leases go out through."""
+    return f"{prefix}out:{worker}"
 
 
 def late(prefix: str, lane: str) -> str:

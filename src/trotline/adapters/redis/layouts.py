@@ -102,6 +102,8 @@ class Ending(NamedTuple):
     kind: str | None
     """Of the news; "+" before it: the visit knew robots.txt."""
     took: float
+    member: str | None
+    """The result for the member of a proxy pool that it went through (MemberResult)."""
     more: list[Any] | None
     """See EndingMore."""
 
@@ -125,6 +127,8 @@ class EndingMore(NamedTuple):
     """Tally, URL, tally, URL, ..."""
     rejects: Any = ()
     """See RejectedRow; flat."""
+    lift: Any = ()
+    """Members (6 bytes each) whose quarantine ends."""
 
 
 class RejectedRow(NamedTuple):
@@ -254,6 +258,17 @@ CLAIM = ("OWNER", "RUNS", "USED", "WANTS", "AT_LEAST", "AT_MOST", "PLACES")
 """What one job wants of a lane: its number, its visits there, when it was served last (or wanted its first start), from
 when on it waits for a start (0: it does not; FOREVER: until a place is given back), and its bounds. Flat."""
 
+MEMBER = ("ID", "ADDED", "DUE", "BANNED_AT", "QUALITY", "USES", "GOOD", "STRIKES", "SLOW")
+"""A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool."""
+MEMBER_FORM = "<c6I4I5I4BBBBB"
+MEMBER_BYTES = 24
+RING = ("DEALT", "EVIDENCE", "SHARE", "SUSPECTED_AT", "SITE_BLOCKED", "GAP", "GAP_AT", "FIRST_REST")
+"""A lane's ring (LaneRing in rules/proxy_ring.py). DEALT: the number of the last member that it was dealt. FIRST_REST:
+when the first of its resting members is due, 0 if none rests."""
+PACKED_RING = struct.Struct("<IdddBddd")
+PACKED_RULES = struct.Struct("<ddIddI")
+"""PoolRules, in the order of its fields."""
+
 TEMPLATE_NUMBERS = 65_000
 """Numbers that the templates of a job can have: two bytes of a task."""
 MOST_TEMPLATES = 58_500
@@ -266,4 +281,6 @@ CALM_LANE = struct.Struct("<BIIdddIdddddd")
 """The short form: 1, its only claim without WANTS, INTERVAL, NEXT, LATENCY, USUAL, ASKED and ASKED_AT."""
 BOUNDS = struct.Struct("<ddI")
 """A pace: shortest and longest interval, visits at the same time."""
+JOB_BOUNDS = struct.Struct("<ddId")
+"""The same of a job, and the interval per member of a proxy pool."""
 PACKED_CLAIM = struct.Struct("<IIddddI")

@@ -8,8 +8,9 @@ import struct
 from math import isinf
 
 from trotline.adapters.redis import lane_view, layouts, task_codec
+from trotline.model.proxy_pool import VIA, MemberResult, PoolRules
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, HIGH_WATER, HORIZON, KILLS
-from trotline.rules import adaptive_pace, bloom_filter, counter_names, lane_sharing, pace
+from trotline.rules import adaptive_pace, bloom_filter, counter_names, lane_sharing, pace, proxy_ring
 from trotline.rules.retries import LATER_BY
 
 Value = float | str
@@ -55,6 +56,15 @@ _RULES: dict[str, Value] = {
     **_named(lane_sharing, "IN_FORCE", "YIELD", "PORTION", "FORGETS"),
     **_named(counter_names, "MOST_NAMES", "MOST_REJECTS", "NEVER_FOLDED", "NOT_KEPT"),
     "VERDICTS": f" {' '.join(sorted(counter_names.VERDICTS))} ",
+    **_named(
+        proxy_ring,
+        "UNIT", "BEST", "LEARN", "LEAST_SHARE", "PROBATION", "CLEARED", "MOST_STRIKES", "SLOWER", "MOST_SLOW",
+        "SLOW_BASE", "PARKED", "FAULTS", "FIRST_DOWN", "LONGEST_DOWN", "SHARE_WEIGHT", "USUAL_SHARE", "MOST_SHARE",
+        "SUSPICION", "BLOCKED_IF_SITE", "DOWN_DOUBLINGS",
+    ),
+    "NEW_QUALITY": proxy_ring.NEW,
+    "RING_JITTER": proxy_ring.JITTER,
+    "VIA": VIA,
     "BLOCK_BYTES": bloom_filter.BLOCK // 8,
     "PER_PARTITION": bloom_filter.PER_PARTITION,
 }  # fmt: skip
@@ -62,6 +72,11 @@ _RULES: dict[str, Value] = {
 _LAYOUTS: dict[str, Value] = {
     **_places("", layouts.LANE),
     "STAMP": 1,
+    **_places("MEMBER_", layouts.MEMBER),
+    **_places("RING_", layouts.RING),
+    **_places("RULE_", PoolRules.__struct_fields__),
+    **{f"PLACE_{place.name}": place.value for place in proxy_ring.Place},
+    **{f"RESULT_{result.name}": result.value for result in MemberResult},
     **_places("BOUND_", pace.Bounds.__struct_fields__),
     **{state.name: number for number, state in enumerate(lane_view.STATES)},
     "MOST_LEVELS": lane_view.MOST_LEVELS,
@@ -87,8 +102,17 @@ _FORMS: dict[str, Value] = {
     "CALM_BYTES": layouts.CALM_LANE.size,
     "BOUNDS_FORM": _form(layouts.BOUNDS),
     "BOUNDS_BYTES": layouts.BOUNDS.size,
+    "JOB_BOUNDS_FORM": _form(layouts.JOB_BOUNDS),
     "CLAIM_FORM": _form(layouts.PACKED_CLAIM),
     "CLAIM_BYTES": layouts.PACKED_CLAIM.size,
+    "MEMBER_FORM": layouts.MEMBER_FORM,
+    "MEMBER_BYTES": layouts.MEMBER_BYTES,
+    "RING_FORM": _form(layouts.PACKED_RING),
+    "RING_BYTES": layouts.PACKED_RING.size,
+    "RULES_FORM": _form(layouts.PACKED_RULES),
+    "KNOWN_FORM": "<I4B",
+    "FAULTS_FORM": "<I2d",
+    "LOAD_FORM": "<dI2",
     "TOKEN_FORM": ">I6",
     "TOKENS_FORM": ">I6I6",
     "COUNTS_FORM": task_codec.COUNTS_FORM,

@@ -23,6 +23,7 @@ from trotline.adapters.redis.batch_codec import (
 )
 from trotline.adapters.redis.layouts import LeaseReply, MovedTask, RevisitRow, WorkerRow, unflatten
 from trotline.adapters.redis.lease_result import LeaseResult
+from trotline.adapters.redis.pool_members import split_members, with_member
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.seen_memory import pieces
 from trotline.adapters.redis.server import Server
@@ -36,6 +37,7 @@ from trotline.model.pace import START_SLACK, Pace
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment, Seconds
+from trotline.ports.frontier import DIRECT
 
 _ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"): Admission.REFUSED}
 _SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}
@@ -89,22 +91,24 @@ class Shard:
         answers: bytes = await self.server.run(command, self.key, self.server.name, self._puts, payload, *guard)
         return answers
 
-    async def lease(self, worker: str, limit: int, upto: int | None = None) -> LeaseResult:
+    async def lease(
+        self, worker: str, limit: int, pools: Sequence[str] = DIRECT, upto: int | None = None
+    ) -> LeaseResult:
         """`upto`: no level beyond this one. Asked for nothing, it does the housekeeping and tells what there is."""
-        result = await self._try(worker, limit, upto)
+        result = await self._try(worker, limit, pools, upto)
         for prefix in result.stuck:
             await self._rescue(prefix)
         # What they held may be ours now.
-        return await self._try(worker, limit, upto) if result.stuck and not result.leases else result
+        return await self._try(worker, limit, pools, upto) if result.stuck and not result.leases else result
 
-    async def _try(self, worker: str, limit: int, upto: int | None) -> LeaseResult:
+    async def _try(self, worker: str, limit: int, pools: Sequence[str], upto: int | None) -> LeaseResult:
         try:
-            return await self._lease(worker, limit, upto)
+            return await self._lease(worker, limit, pools, upto)
         except FrontierUnreachable:
             # Once more: should the lost reply have handed out something, this call gets it back first.
-            return await self._lease(worker, limit, upto)
+            return await self._lease(worker, limit, pools, upto)
 
-    async def _lease(self, worker: str, limit: int, upto: int | None) -> LeaseResult:
+    async def _lease(self, worker: str, limit: int, pools: Sequence[str], upto: int | None) -> LeaseResult:
         rules = self._job.rules
         lost, name = self._lost.get(worker, ""), self.server.call_name()
         # Until its reply is here, whatever it hands out is lost, also by a cancellation.
@@ -112,7 +116,7 @@ class Shard:
         asked_at = asyncio.get_running_loop().time()
         reply = await self.server.run(
             script("lease"), self.key, worker, limit, name, lost, repr(rules.retry_share), repr(rules.give_up),
-            self._shards, self._number, "" if upto is None else upto, again=False,
+            self._shards, self._number, "" if upto is None else upto, self._chance.random(), *pools, again=False,
         )  # fmt: skip
         result = await self._unpack(worker, reply, asked_at)
         self._lost.pop(worker, None)
@@ -124,16 +128,19 @@ class Shard:
         result = LeaseResult([], pause, bool(head.over), head.best, head.line, stuck=head.stuck.decode().split())
         if len(reply) == _HEAD:
             return result
+        members = split_members(reply, _HEAD)
         await self.templates.look_up(templates_in(reply[_HEAD + 3 :: 2]))
         leased_at, token, unreadable, at = head.now / 1e6, head.token, [], _HEAD
         unpack, template = self.codec.unpack, self.templates.template
         while at < len(reply):
             (name, count), at = reply[at : at + 2], at + 2
             lane, upto = name.decode(errors="replace"), at + 2 * count
-            for start_in, blob in zip(reply[at:upto:2], reply[at + 1 : upto : 2], strict=True):
+            for place in range(at, upto, 2):
+                start_in, blob = reply[place], reply[place + 1]
                 try:
                     task, kills = unpack(blob, lane, template)
-                    result.leases.append(Lease(task, token, start_in / 1e6, START_SLACK, leased_at, asked_at, kills))
+                    lease = Lease(task, token, start_in / 1e6, START_SLACK, leased_at, asked_at, kills)
+                    result.leases.append(lease if not members else with_member(lease, members.get(place + 1)))
                 except Undecodable as error:
                     unreadable += [token, str(error)[:200]]
                 token += self._shards

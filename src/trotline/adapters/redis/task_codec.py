@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from trotline.model.proxy_pool import VIA
 from trotline.model.task import Task
 from trotline.model.task_json import LARGEST, Undecodable, UnknownVersion
 from trotline.model.time import Moment
@@ -142,7 +143,7 @@ class TaskCodec:
     def pack(self, task: Task, template: int, scheme: str) -> bytes:
         """`template` is the number of its template. ValueError if it is more than any reader takes."""
         rest = {short: value for name, short, usual in _USUAL if (value := getattr(task, name)) != usual}
-        start = f"{_SCHEMES[scheme]}{task.lane}" if scheme else ""
+        start = _start(scheme, task.lane) if scheme else ""
         flags = 0
         url = task.url
         if start and url.startswith(start):
@@ -215,7 +216,7 @@ class TaskCodec:
             raise UnknownVersion(f"task format {wire[0]} is not supported by this version of Trotline (only {VERSION})")
         _, fingerprint, attempt, _, kills, depth, number, created, flags = HEAD.unpack_from(wire)
         shared = template(number)
-        start = f"{_SCHEMES[shared.scheme]}{lane}"
+        start = _start(shared.scheme, lane)
         text, parent, rest = wire[HEAD.size :], b"", None
         if flags & (_PARENT | _REST):
             at = HEAD.size + 2
@@ -285,6 +286,11 @@ class BuriedTask(NamedTuple):
     why: str
     detail: str
     parcel: bytes
+
+
+def _start(scheme: str, lane: str) -> str:
+    """What most URLs of a lane begin with, and what is therefore not written."""
+    return f"{_SCHEMES[scheme]}{lane.partition(VIA)[0] if VIA in lane else lane}"
 
 
 def unwrap(parcel: bytes) -> WrappedTask:

@@ -21,6 +21,7 @@ SAMPLES: dict[Any, tuple[Any, ...]] = {
     float: (STARTED_AT + 60.5, 12.25),
     bytes: (b"a=1", bytes(range(256))),
     tuple[tuple[str, str], ...]: ((("Accept", "text/html"), ("X", "")),),
+    tuple[int, ...]: ((1, 2**48 - 1),),
     dict[str, Any]: ({"page": 3, "deep": {"list": [1, None, "two"]}},),
 }
 """By the type of a field: values that are not its default."""

@@ -4,19 +4,21 @@
 --   ARGV[2] worker     ARGV[3] how many     ARGV[4] this call's name     ARGV[5] the first whose reply was lost
 --   ARGV[6] share of retries     ARGV[7] patience with a lane that only fails
 --   ARGV[8] shards     ARGV[9] this shard's number     ARGV[10] no level beyond this one, or ""
+--   ARGV[11] chance in [0, 1)     ARGV[12] and after: the proxy pools that the worker serves; "" are direct connections
 --   gives what layouts.py calls LeaseReply; then for each lane its name, how many, and for each of those how long until it
 --   may start (microseconds) and its blob. Asked for nothing, it does the housekeeping and tells
 --
 -- uses clock: call now
 -- uses job: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
 -- uses other_jobs: job_of
--- uses lanes: LINE
--- uses ready_lanes: crowded write_lanes
+-- uses pool_members: OUT set_chance
+-- uses ready_lanes: line_key levels_key crowded write_lanes
 -- uses worker_leases: HELD give_back rescue_dead
 -- uses promote: promote
--- uses serve: limit shards shard served reply held high_water serve_level
+-- uses serve: limit shards shard served reply held out high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
+set_chance(tonumber(ARGV[11]))
 
 -- A call's name is its client's and a number that goes up.
 local function is_of(client, name)
@@ -50,7 +52,7 @@ local function take_back_lost()
       call("HDEL", HELD .. worker, field)
     end
   end
-  give_back(lost)
+  give_back(worker, lost)
 end
 
 -- Places that workers of other jobs hold who are silent for long. Their own job may have no other worker to notice.
@@ -69,14 +71,28 @@ local function note_stuck(lane)
   end
 end
 
--- The best level in which lanes stand in line, and how many.
+-- The pools that the worker serves; false: direct connections.
+local pools = {}
+for i = 12, #ARGV do pools[#pools + 1] = ARGV[i] ~= "" and ARGV[i] end
+
+-- The best level in which lanes of these pools stand in line, and the pool.
+local function best_level()
+  local best, best_pool
+  for i = 1, #pools do
+    local level = tonumber(call("ZRANGE", levels_key(pools[i]), 0, 0)[1])
+    if level and (not best or level < best) then best, best_pool = level, pools[i] end
+  end
+  return best, best_pool
+end
+
+-- The same, and how many lanes.
 local function best_left()
   while true do
-    local level = tonumber(call("ZRANGE", P .. "levels", 0, 0)[1])
+    local level, pool = best_level()
     if not level then return false, 0 end
-    local length = call("LLEN", LINE .. level)
+    local length = call("LLEN", line_key(level, pool))
     if length > 0 then return level, length end
-    call("ZREM", P .. "levels", level)
+    call("ZREM", levels_key(pool), level)
   end
 end
 
@@ -112,9 +128,9 @@ promote()
 local over = spent()
 if book.state == "running" or book.state == "draining" then
   while served < limit do
-    local level = tonumber(call("ZRANGE", P .. "levels", 0, 0)[1])
+    local level, pool = best_level()
     if not level or (upto and level > upto) then break end
-    serve_level(level)
+    serve_level(level, pool)
   end
   if shards > 1 then reply[REPLY_BEST], reply[REPLY_LINE] = best_left() end
 end
@@ -124,6 +140,7 @@ reply[REPLY_TOKEN] = (book.leases + 1) * shards + shard
 local handed_out
 if served > 0 then
   many("HSET", HELD .. worker, held)
+  many("HSET", OUT .. worker, out)
   handed_out = held[1] .. held[2 * served - 1]
   book.leases = book.leases + served
   book.leased = book.leased + served

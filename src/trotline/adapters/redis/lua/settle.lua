@@ -11,6 +11,8 @@
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
+-- uses proxy_ring: touches_lane
+-- uses pool_members: OUT pool_of come_back_from lift
 -- uses shared_lanes: SHARED HEEDS run
 -- uses lanes: lanes half read_lane fetch load_lanes
 -- uses ready_lanes: write_lanes
@@ -71,7 +73,7 @@ local function load_needed()
     local name = some[i]
     local lane = read_lane(name, nil, shared[i])
     half[name] = true
-    if asked[name] or lane[LEASED] >= allowed(lane, HEEDS) or lane[SINCE] > 0 or lane[TROUBLE] > 0 or is_shared(lane) then
+    if asked[name] or pool_of(name) or lane[LEASED] >= allowed(lane, HEEDS) or lane[SINCE] > 0 or lane[TROUBLE] > 0 or is_shared(lane) then
       needed[#needed + 1] = name
     end
   end
@@ -79,6 +81,29 @@ local function load_needed()
 end
 
 load_needed()
+-- The members that leases went out through.
+local members = {}
+local function load_members()
+  local some, places = {}, {}
+  for i = 1, count do
+    if live[i] and pool_of(live[i]) then
+      some[#some + 1], places[#places + 1] = tokens[i], i
+    end
+  end
+  local packed = fetch(OUT .. worker, some)
+  for i = 1, #places do members[places[i]] = packed[i] or nil end
+  if #some > 0 then many("HDEL", OUT .. worker, some) end
+end
+
+-- Whose bans were the page's fault, while the lane answers others.
+local function lift_bans(name, ring, packed)
+  if ring[RING_EVIDENCE] > 0 or not packed or #packed == 0 then return end
+  local meant = {}
+  for i = 1, #packed do meant[packed[i]] = true end
+  lift(name, meant)
+end
+
+load_members()
 local done = 0
 for i = 1, count do
   local name = live[i]
@@ -100,7 +125,14 @@ for i = 1, count do
       for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
       if more[MORE_EXAMPLES] then keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], parcels[i]) end
     end
-    if kind then learn(lane, TELLS[kind] or kind, endings[at + ENDING_TOOK], rest, interval, chance, TELLS[kind]) end
+    local learns = kind
+    if members[i] then
+      local result = endings[at + ENDING_MEMBER] or RESULT_UNUSED
+      local ring = come_back_from(name, members[i], result, rest, chance)
+      learns = kind and touches_lane(ring, result)
+      lift_bans(name, ring, more and more[MORE_LIFT])
+    end
+    if learns then learn(lane, TELLS[kind] or kind, endings[at + ENDING_TOOK], rest, interval, chance, TELLS[kind]) end
   end
 end
 

@@ -10,6 +10,7 @@ from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.lease import Lease
 from trotline.model.pace import START_SLACK
 from trotline.model.time import Seconds
+from trotline.ports.frontier import DIRECT
 
 _ROUNDS = 4
 """Calls per shard at most; what is left then is for the next lease."""
@@ -26,8 +27,8 @@ class ShardedLease:
         """How much each was given, by the lanes that it has."""
         self._now = 0.0
 
-    async def lease(self, worker: str, limit: int) -> LeaseResult:
-        latest = await self._ask_all(worker)
+    async def lease(self, worker: str, limit: int, pools: Sequence[str] = DIRECT) -> LeaseResult:
+        latest = await self._ask_all(worker, pools)
         best = {number: result for number, result in latest.items() if result.best is not None}
         leases: list[Lease] = []
         parked = 0
@@ -38,7 +39,7 @@ class ShardedLease:
                 break
             number, wanted, upto = self._next(best, limit - len(leases))
             try:
-                result = await self._shards[number].lease(worker, wanted, upto)
+                result = await self._shards[number].lease(worker, wanted, pools, upto)
             except FrontierError:
                 # What the others gave must reach the worker; and this one takes back what its lost reply gave.
                 if not leases:
@@ -56,9 +57,11 @@ class ShardedLease:
         over = len(latest) == len(self._shards) and all(result.over for result in latest.values())
         return LeaseResult(leases, min(pauses, default=-1.0), over, parked=parked)
 
-    async def _ask_all(self, worker: str) -> dict[int, LeaseResult]:
+    async def _ask_all(self, worker: str, pools: Sequence[str]) -> dict[int, LeaseResult]:
         """What every shard has. One that does not answer is left out, unless none does."""
-        answers = await asyncio.gather(*(shard.lease(worker, 0) for shard in self._shards), return_exceptions=True)
+        answers = await asyncio.gather(
+            *(shard.lease(worker, 0, pools) for shard in self._shards), return_exceptions=True
+        )
         results = {number: result for number, result in enumerate(answers) if isinstance(result, LeaseResult)}
         for trouble in answers:
             if isinstance(trouble, BaseException) and (not results or not isinstance(trouble, FrontierUnreachable)):

@@ -5,7 +5,7 @@
 -- uses shared_lanes: touched touches
 -- uses lanes: LATE lanes load_lanes touch
 -- uses priority_levels: open_level queue
--- uses ready_lanes: lines line_up write_lines
+-- uses ready_lanes: join_line line_up write_lines
 -- exports: promote
 
 -- Of one call: lanes with delayed tasks, tasks of a lane, lanes that rested.
@@ -59,8 +59,7 @@ local function promote_lanes()
     if stamp == 0 then
       looks[#looks + 1] = sub(rested[i], at)
     else
-      local line, entry = lines[level], sub(rested[i], at - STAMP_BYTES)
-      if line then line[#line + 1] = entry else lines[level] = {entry} end
+      join_line(level, sub(rested[i], at), sub(rested[i], at - STAMP_BYTES))
     end
   end
   look_at(looks)

@@ -5,13 +5,29 @@
 -- uses pace: free_at credit credit_at
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
 -- uses shared_lanes: SHARED LOOK touched touches change HEEDS bounds_of pack_shared tell_others
+-- uses pool_members: pool_of members_free_at write_rings
 -- uses lanes: LANES LINE not_before repaired pack_lane touch
--- exports: lines popped popped_at crowded line_up write_lines write_lanes
+-- exports: line_key levels_key join_line popped popped_at crowded line_up write_lines write_lanes
 
 local LOOK_AGAIN, SOONEST = 5, 0.001
 
-lines = {}
-local later = {}
+-- Lanes that go out through a proxy pool stand in lines of their own: a worker asks only for pools that it serves.
+function line_key(level, pool)
+  return pool and LINE .. pool .. ":" .. level or LINE .. level
+end
+
+function levels_key(pool)
+  return pool and P .. "levels:" .. pool or P .. "levels"
+end
+
+local lines, later = {}, {}
+
+-- The lane joins the line of its pool at this level, when the call ends.
+function join_line(level, name, entry)
+  local key = line_key(level, pool_of(name))
+  local line = lines[key]
+  if line then line[#line + 1] = entry else lines[key] = {entry, level = level, pool = pool_of(name)} end
+end
 -- What lanes were popped from a line just now, and the level of that line.
 popped, popped_at = {}, nil
 
@@ -47,8 +63,7 @@ local function stand(lane, at, moment)
   end
   lane[WAKE] = moment
   if moment == 0 then
-    local line = lines[level]
-    if line then line[#line + 1] = entry else lines[level] = {entry} end
+    join_line(level, lane[NAME], entry)
   else
     -- Rather a millisecond early than late: then it is looked at once more.
     later[#later + 1] = string.format("%d", moment * 1000)
@@ -72,10 +87,19 @@ end
 -- Lanes whose places are taken by others.
 crowded = {}
 
+-- The same, but not before a member of its proxy pool is free. While all are out, a visit that ends wakes the lane; another
+-- job's visit may not, so it is looked at now and then.
+local function with_members(lane, free)
+  if not free or not pool_of(lane[NAME]) then return free end
+  local due = members_free_at(lane[NAME])
+  if not due then look_later(lane, now + LOOK_AGAIN) end
+  return due and max(free, due)
+end
+
 -- From when on this job may be served there; nil while all places are taken. Where others are as well, it is written down
 -- what we wait for: the job that gives a place back wakes us. No job does when a pace is in force no longer.
 local function own_free_at(lane)
-  if not is_shared(lane) then return free_at(lane, HEEDS) end
+  if not is_shared(lane) then return with_members(lane, free_at(lane, HEEDS)) end
   local bounds, mine = bounds_of(lane[NAME]), lane[MINE]
   if any_left(lane) then claim(lane, bounds) end
   local free = free_at(lane, HEEDS)
@@ -87,7 +111,7 @@ local function own_free_at(lane)
   end
   change(lane)
   if not free or free > now + LOOK_AGAIN then look_later(lane, now + LOOK_AGAIN) end
-  return free and max(free, yields_until(lane))
+  return with_members(lane, free and max(free, yields_until(lane)))
 end
 
 -- Let the lane stand in line at its best level if it may be served now, or from when on it may. again: also if it stands
@@ -104,12 +128,15 @@ function line_up(lane, again)
 end
 
 function write_lines()
-  for level, line in pairs(lines) do
+  for key, line in pairs(lines) do
     local length = 0
     for from = 1, #line, 1000 do
-      length = call("RPUSH", LINE .. level, unpack(line, from, min(#line, from + 999)))
+      length = call("RPUSH", key, unpack(line, from, min(#line, from + 999)))
     end
-    if length == #line then call("ZADD", P .. "levels", level, level) end
+    if length == #line then
+      call("ZADD", levels_key(line.pool), line.level, line.level)
+      if line.pool then call("SADD", P .. "pools", line.pool) end
+    end
     woke = true
   end
   lines = {}
@@ -126,7 +153,7 @@ function write_lanes(lined)
   for i = 1, touches do
     local lane = touched[i]
     if lane[FREED] and is_shared(lane) then tell_others(lane) end
-    if not lined then line_up(lane) end
+    if not lined then line_up(lane, lane[FREED] and pool_of(lane[NAME])) end
     if lane[TOUCHED] == 1 then
       local packed = pack_lane(lane)
       if packed then
@@ -145,4 +172,5 @@ function write_lanes(lined)
   many("HSET", LANES, own)
   many("HDEL", LANES, gone)
   many("HSET", SHARED, shared)
+  write_rings()
 end

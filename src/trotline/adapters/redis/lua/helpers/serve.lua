@@ -5,11 +5,13 @@
 -- uses pace: reserve given_up forgive credit spend
 -- uses lane_sharing: is_shared claim yields_until portion
 -- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
--- uses lanes: LANES LINE lanes not_before read_lane fetch touch
+-- uses lanes: LANES lanes not_before read_lane fetch touch
 -- uses priority_levels: find_level close_level queue has_waiting
--- uses ready_lanes: popped popped_at line_up write_lines
+-- uses proxy_ring: pack_member
+-- uses pool_members: pool_of ring_of take_members put_back go_out
+-- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
 -- uses graveyard: wrap bury_waiting
--- exports: limit shards shard served reply held high_water serve_level
+-- exports: limit shards shard served reply held out high_water serve_level
 
 local MOST = 1000
 local QUANTUM, MANY, TOGETHER = 8, 32, 0.1
@@ -20,6 +22,8 @@ local SOON = 0.001
 limit, shards, shard = min(tonumber(ARGV[3]), MOST), tonumber(ARGV[8]), tonumber(ARGV[9])
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 reply, held, served = {0, -1, 0, 0, false, 0, ""}, {}, 0
+-- Token and member of the leases that go out through a proxy pool.
+out = {}
 -- Above it what came last goes first: a site is then read branch by branch, and what waits grows with its depth and not
 -- with its breadth.
 high_water = HIGH_WATER
@@ -28,18 +32,29 @@ high_water = HIGH_WATER
 -- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
 local together = limit >= MANY and HORIZON or TOGETHER
 
-local function hand_out(lane, level, blobs, start)
+-- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
+local function with_member(lane, member, start, blob, token)
+  start = go_out(lane[NAME], member, start)
+  out[#out + 1] = token
+  out[#out + 1] = pack_member(member)
+  return start, member[MEMBER_ID] .. (ring_of(lane[NAME])[RING_SITE_BLOCKED] == 1 and "1" or "0") .. blob
+end
+
+local function hand_out(lane, level, blobs, start, members)
   local head, interval, at, count = wrap(lane[NAME], level), lane[INTERVAL], #reply, #blobs
   local token = (book.leases + served) * shards + shard
   reply[at + 1], reply[at + 2] = lane[NAME], count
   at = at + 2
   for i = 1, count do
     local blob = blobs[i]
-    -- Whole microseconds: a reply has no fractions.
-    reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, blob
-    at = at + 2
+    local given = blob
     token = token + shards
-    held[2 * (served + i) - 1], held[2 * (served + i)] = pack_(TOKEN_FORM, token), head .. blob
+    local field = pack_(TOKEN_FORM, token)
+    if members then start, given = with_member(lane, members[i], start, blob, field) end
+    -- Whole microseconds: a reply has no fractions.
+    reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, given
+    at = at + 2
+    held[2 * (served + i) - 1], held[2 * (served + i)] = field, head .. blob
     start = start + interval
   end
   served = served + count
@@ -82,12 +97,22 @@ local function serve(lane, at, wanted)
     not_before[lane] = max(now + SOON, other)
     return
   end
+  local members
+  if pool_of(lane[NAME]) then
+    members = take_members(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP])
+    places = #members
+    if places == 0 then
+      not_before[lane] = now + SOON
+      return
+    end
+  end
   local key = queue(lane, level)
   local blobs = pop(key, places)
   local count = #blobs
+  if members then put_back(lane[NAME], members, count + 1) end
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
-  hand_out(lane, level, blobs, start)
+  hand_out(lane, level, blobs, start, members)
   if meets then
     postpone(lane)
     -- One turn a call: others may come in between.
@@ -106,13 +131,13 @@ end
 local visited = 0
 
 -- Lanes that stand in line at a level share what is left of the batch.
-function serve_level(level)
+function serve_level(level, pool)
   -- As many lanes as will be needed, by what those before them gave: one that is popped and not needed would have to be
   -- put back.
   local wanted = ceil((limit - served) / max(1, visited > 0 and served / visited or QUANTUM))
-  local line = call("LPOP", LINE .. level, wanted)
+  local line = call("LPOP", line_key(level, pool), wanted)
   if not line then
-    call("ZREM", P .. "levels", level)
+    call("ZREM", levels_key(pool), level)
     return
   end
   local names, stamps, count = {}, {}, #line

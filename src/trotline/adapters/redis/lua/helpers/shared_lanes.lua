@@ -37,8 +37,8 @@ function change(lane)
   lane[CHANGED] = true
 end
 
-local least, most, places, flags = unpack_("<ddI4B", job_pace)
-local usual, others = {least, most, places}, {}
+local least, most, places, gap, flags = unpack_(JOB_BOUNDS_FORM .. "B", job_pace)
+local usual, others = {least, most, places, gap}, {}
 HEEDS = flags >= 2
 
 -- What this job wants of a lane: shortest and longest interval, visits at the same time.
@@ -47,7 +47,7 @@ function bounds_of(name)
   local bounds = others[name]
   if not bounds then
     local packed = call("HGET", P .. "paces", name)
-    bounds = packed and {unpack_(BOUNDS_FORM, packed)} or usual
+    bounds = packed and {unpack_(JOB_BOUNDS_FORM, packed)} or usual
     others[name] = bounds
   end
   return bounds

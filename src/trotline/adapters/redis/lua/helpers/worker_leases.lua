@@ -9,6 +9,7 @@
 -- uses clock: call now
 -- uses job: sub pack_ unpack_ P book many tally
 -- uses shared_lanes: run
+-- uses pool_members: OUT pool_of come_back_from
 -- uses lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
 -- uses graveyard: counts_of with_counts bury
@@ -22,9 +23,18 @@ function latest_first(held)
   table.sort(held, function(one, other) return one.token > other.token end)
 end
 
+-- The member that a lease was to go out through, as it was.
+local function return_unused(worker, token, name)
+  local field = pack_(TOKEN_FORM, token)
+  local packed = call("HGET", OUT .. worker, field)
+  if not packed then return end
+  call("HDEL", OUT .. worker, field)
+  come_back_from(name, packed, RESULT_UNUSED, 0, 0)
+end
+
 -- Tasks go back to the head of their queues, those that were handed out first before the others.
 -- changed(token, blob) may give another blob, or nil if it has buried the task.
-function give_back(held, changed)
+function give_back(worker, held, changed)
   latest_first(held)
   local names, starts, levels = {}, {}, {}
   for i = 1, #held do levels[i], names[i], starts[i] = unpack_(PARCEL_FORM, held[i].parcel) end
@@ -35,6 +45,7 @@ function give_back(held, changed)
     touch(lane)
     run(lane, -1)
     book.leased = book.leased - 1
+    if pool_of(name) then return_unused(worker, held[i].token, name) end
     if changed then blob = changed(held[i].token, name, level, blob) end
     if blob then
       call("LPUSH", queue(lane, level), blob)
@@ -70,7 +81,7 @@ function take_from(worker, held)
 end
 
 function forget_worker(worker)
-  call("DEL", HELD .. worker)
+  call("DEL", HELD .. worker, OUT .. worker)
   call("ZREM", P .. "workers", worker)
   call("HDEL", P .. "about", worker)
   call("HDEL", P .. "figures", "d" .. worker, "f" .. worker)
@@ -81,7 +92,7 @@ local function rescue(worker)
   local held, more = held_by(worker, RETURNED_AT_ONCE)
   local rescued = 0
   take_from(worker, held)
-  give_back(held, function(_, lane, level, blob)
+  give_back(worker, held, function(_, lane, level, blob)
     local attempt, deaths, kills = counts_of(blob)
     if attempt and deaths >= DEATHS then
       local why = "killed: " .. DEATHS .. " workers died while they held it"

@@ -1,0 +1,188 @@
+"""The proxy pools of a Redis or Valkey server, shared by all its jobs."""
+
+import re
+import struct
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from trotline.adapters.redis import keys
+from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.pool_members import (
+    member_field,
+    member_of,
+    pack_rules,
+    unpack_member,
+    unpack_ring,
+)
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.server import Server
+from trotline.model.proxy_pool import (
+    VIA,
+    DownMember,
+    LanePoolView,
+    MemberView,
+    Pool,
+    PoolMember,
+    PoolRules,
+    pool_of,
+)
+from trotline.model.time import Moment
+from trotline.rules.proxy_ring import BEST
+
+_STEP = 500
+"""Members, or lanes, of one call."""
+
+
+class RedisProxyPools:
+    """Implements `ports.proxy_pools.ProxyPools`. Every shard has the pool: a lane's ring is where the lane is."""
+
+    def __init__(self, server: Server, shards: int) -> None:
+        self._server = server
+        self._shards = shards
+
+    async def register(self, pool: Pool) -> bool:
+        done = [await self._register(pool, shard) for shard in range(self._shards)]
+        return all(done)
+
+    async def _register(self, pool: Pool, shard: int) -> bool:
+        key = keys.pool(shard, pool.name)
+        version = await self._server.ask("HGET", key, "version")
+        if version is not None and float(version) >= pool.version:
+            return float(version) == pool.version
+        known = set(await self._server.ask("HKEYS", keys.pool_members(shard, pool.name)))
+        wanted = {
+            member_field(member.id): _weight(member) for member in pool.members if self._is_dealt(member, pool, shard)
+        }
+        changes: list[Any] = [[field] for field in sorted(known - wanted.keys())]
+        changes += [[field, weight] for field, weight in wanted.items()]
+        rules = pack_rules(self._part(pool.rules))
+        for start in range(0, max(1, len(changes)), _STEP):
+            some = changes[start : start + _STEP]
+            gone = [change[0] for change in some if len(change) == 1]
+            new = [part for change in some if len(change) == 2 for part in change]
+            last = int(start + _STEP >= len(changes))
+            args = (repr(pool.version), rules, last, len(gone), *gone, *new)
+            if not await self._server.run_timeless(script("register_pool"), key, *args):
+                return False
+        return True
+
+    def _part(self, rules: PoolRules) -> PoolRules:
+        """The part of its limits per member that one shard may use."""
+        most = rules.member_concurrency
+        return PoolRules(
+            rest=rules.rest,
+            longest_rest=rules.longest_rest,
+            hold=rules.hold,
+            interval=rules.interval,
+            member_interval=rules.member_interval * self._shards,
+            member_concurrency=max(1, most // self._shards) if most else 0,
+        )
+
+    def _is_dealt(self, member: PoolMember, pool: Pool, shard: int) -> bool:
+        """A member that may have fewer visits at a time than there are shards is in as many shards as it may have."""
+        most = pool.rules.member_concurrency
+        return not most or most >= self._shards or (member.id + shard) % self._shards < most
+
+    async def lanes(self, pool: str) -> list[LanePoolView]:
+        now = await self._server.now()
+        found = []
+        for shard in range(self._shards):
+            members = int(await self._server.ask("HLEN", keys.pool_members(shard, pool)))
+            async for lane, packed in self._rings(shard, pool):
+                found.append(await self._lane(shard, lane, packed, members, now))
+        return sorted(found, key=lambda view: (-view.resting, view.lane))
+
+    async def _rings(self, shard: int, pool: str) -> AsyncIterator[tuple[str, bytes]]:
+        cursor: Any = 0
+        while True:
+            cursor, flat = await self._server.ask(
+                "HSCAN", keys.rings(shard), cursor, "MATCH", f"*{VIA}{_literal(pool)}", "COUNT", _STEP
+            )
+            for name, packed in zip(flat[::2], flat[1::2], strict=True):
+                lane = name.decode(errors="replace")
+                if pool_of(lane) == pool:
+                    yield lane, packed
+            if int(cursor) == 0:
+                return
+
+    async def _lane(self, shard: int, lane: str, packed: bytes, members: int, now: Moment) -> LanePoolView:
+        ring = unpack_ring(packed)
+        waiting = [unpack_member(each).identity for each in await self._ask_all(keys.ring(shard, lane), "LRANGE")]
+        resting = [unpack_member(each).identity for each in await self._ask_all(keys.resting(shard, lane), "ZRANGE")]
+        dealt = int(await self._server.ask("ZCOUNT", keys.added(shard, pool_of(lane)), "-inf", ring.dealt))
+        in_flight = max(0, dealt - len(waiting) - len(resting))
+        dues = [identity.due for identity in (*waiting, *resting)]
+        free = dealt < members or any(due <= now for due in dues)
+        return LanePoolView(
+            lane=lane,
+            members=members,
+            in_flight=in_flight,
+            resting=len(resting),
+            banned=sum(1 for identity in resting if identity.banned_at),
+            first_back=0.0 if free or not dues else max(0.0, min(dues) - now),
+            site_blocked=ring.site_blocked,
+        )
+
+    async def _ask_all(self, key: str, command: str) -> Sequence[bytes]:
+        found: Sequence[bytes] = await self._server.ask(command, key, 0, -1)
+        return found
+
+    async def members(self, pool: str, lane: str) -> list[MemberView]:
+        now = await self._server.now()
+        views = []
+        for shard in range(self._shards):
+            known = {
+                member_of(field): int.from_bytes(value[:4], "little")
+                for field, value in pairs(await self._server.ask("HGETALL", keys.pool_members(shard, pool)))
+            }
+            for key, command in ((keys.ring(shard, lane), "LRANGE"), (keys.resting(shard, lane), "ZRANGE")):
+                for packed in await self._ask_all(key, command):
+                    added, identity = unpack_member(packed)
+                    if known.get(identity.member) == added:
+                        views.append(
+                            MemberView(
+                                member=identity.member,
+                                lane=lane,
+                                quality=identity.quality / BEST,
+                                strikes=identity.strikes,
+                                rests_for=max(0.0, identity.due - now) if command == "ZRANGE" else 0.0,
+                                banned=identity.banned_at > 0,
+                            )
+                        )
+        return sorted(views, key=lambda view: (-view.rests_for, view.member))
+
+    async def down(self, pool: str) -> list[DownMember]:
+        now = await self._server.now()
+        worst: dict[int, DownMember] = {}
+        for shard in range(self._shards):
+            for field, value in pairs(await self._server.ask("HGETALL", keys.faults(shard, pool))):
+                faults, until = int.from_bytes(value[:2], "little"), _double(value[2:])
+                member = member_of(field)
+                if until > now and (member not in worst or worst[member].until < until - now):
+                    worst[member] = DownMember(member, faults, until - now)
+        return sorted(worst.values(), key=lambda each: -each.until)
+
+    async def release(self, pool: str, lane: str, member: int | None = None) -> int:
+        field = b"" if member is None else member_field(member)
+        counts = [
+            await self._server.run(script("release_members"), keys.resting(shard, lane), field)
+            for shard in range(self._shards)
+        ]
+        return sum(counts)
+
+    async def close(self) -> None:
+        await self._server.close()
+
+
+def _weight(member: PoolMember) -> int:
+    return round(255 * min(1.0, max(0.0, member.weight)))
+
+
+def _double(packed: bytes) -> float:
+    [number] = struct.unpack("<d", packed)
+    return float(number)
+
+
+def _literal(text: str) -> str:
+    """As a pattern of Redis that matches the text alone."""
+    return re.sub(r"([\\*?\[\]])", r"\\\1", text)
