@@ -7,7 +7,7 @@ a new one.
 
 import msgspec
 
-from trotline.model.pace import Pace, Rate
+from trotline.model.pace import FASTEST, Pace, Rate
 from trotline.model.time import Moment, Seconds
 
 BREAKER = 10
@@ -23,9 +23,8 @@ RETRY_DRIP = 0.1
 FAILING = 0.5
 """A lane with a larger share of failures in its recent visits is failing: its retries are limited."""
 UNCAPPED = 1e9
-FREE: Seconds = 1e-5
-UNBOUNDED = 1_000_000
-"""Interval and concurrency of a lane whose pace is given per proxy."""
+MANY = 1_000_000
+"""Concurrent visits of a lane without a limit."""
 NEVER: Moment = float("inf")
 
 PAUSE: Seconds = 5.0
@@ -40,8 +39,6 @@ class Bounds(msgspec.Struct, frozen=True, array_like=True):
     ceiling: Seconds
     """Adaptation never makes it longer."""
     concurrency: int
-    gap: Seconds = 0.0
-    """Between two starts through one member of the lane's proxy pool."""
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
@@ -104,18 +101,19 @@ class Lane(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     claims: tuple[Claim, ...] = ()
 
 
-def bounds_of(pace: Pace) -> Bounds:
-    if pace.per_proxy:
-        # The members set the pace.
-        return Bounds(FREE, FREE, UNBOUNDED, pace.rate.interval)
-    floor = pace.rate.interval
-    return Bounds(floor, max(floor, pace.slowest.interval), pace.concurrency)
+def bounds_of(pace: Pace, pool: str = "") -> Bounds:
+    """`pool`: of the lane. A rate "per proxy" is kept by each member of the pool: the lane itself has no floor, and no
+    limit of concurrency unless one was set."""
+    if pace.per_proxy and pool:
+        floor = 1.0 / FASTEST
+        concurrency = MANY if pace.concurrency == Pace().concurrency else pace.concurrency
+    else:
+        floor, concurrency = pace.rate.interval, pace.concurrency
+    return Bounds(floor, max(floor, pace.slowest.interval), concurrency)
 
 
 def pace_of(bounds: Bounds) -> Pace:
     """The inverse of `bounds_of`."""
-    if bounds.gap:
-        return Pace(Rate(1.0 / bounds.gap), per_proxy=True)
     return Pace(Rate(1.0 / bounds.floor), bounds.concurrency, Rate(1.0 / bounds.ceiling))
 
 
@@ -188,6 +186,11 @@ def given_up(lane: Lane, now: Moment, patience: Seconds) -> str:
 def forgiven(lane: Lane) -> Lane:
     """A lane that was given up, ready for later tasks: one more failure opens the circuit breaker again."""
     return msgspec.structs.replace(lane, failures=BREAKER - 1, failing_since=0.0, rests=0)
+
+
+def suspected(lane: Lane) -> Lane:
+    """The site blocks all members of a proxy pool: the next failure opens the circuit breaker."""
+    return msgspec.structs.replace(lane, failures=max(lane.failures, BREAKER - 1))
 
 
 def failing(lane: Lane) -> bool:

@@ -4,19 +4,26 @@ The members of a pool stand in a ring per lane: the first one that is due goes o
 that is out is in no ring, so one visit at a time goes through it to a lane, and no other visit can follow a ban that
 has not been reported yet. A banned member rests (quarantine) for this lane only. Every function takes values and
 returns new ones; `adapters/redis/lua/helpers/proxy_ring.lua` is this module word for word.
+
+The order of choice: members that rest and are due go to the tail (`back`); then members at the head (held, or unused)
+that are due, members that have not been in this ring yet, and the others that are due. Due: within the horizon of
+leases, and then the start is not before it. A member that rests for all lanes, or is at its limit over all lanes, is
+passed by without losing anything. One that `loses_turn` is `passed_over`.
 """
 
 from enum import IntEnum
-from math import log
+from math import ceil, log
 from typing import NamedTuple
 
 import msgspec
 
+from trotline.model.lease import LaneFeedback
 from trotline.model.proxy_pool import MemberResult, PoolRules
 from trotline.model.time import Moment, Seconds
+from trotline.model.verdict import Kind
 
-UNIT: Seconds = 0.01
-"""Due times are kept in these units."""
+UNITS = 100
+"""Due times are kept in these parts of a second."""
 BEST = 63
 NEW = 45
 """Quality of a member without history, and the quality from which on it has all its turns."""
@@ -24,8 +31,10 @@ LEARN = 8
 """Quality moves by 1/LEARN of the distance with each visit."""
 LEAST_SHARE = 0.05
 """A bad member still gets this share of its turns, or it could never recover."""
+LOST_TURN: Seconds = 0.5
+"""A member that loses its turn is due again an interval later, and not before this."""
 PROBATION = 0.3
-"""Share of turns after a quarantine, until CLEARED good visits."""
+"""Share of turns after a quarantine and a first good visit (the probe), until CLEARED good visits."""
 CLEARED = 3
 MOST_STRIKES = 15
 SLOWER = 32
@@ -37,12 +46,14 @@ PARKED: Seconds = 5.0
 """A member that is due later than this waits beside the ring, in order of time: it would hold up those behind it."""
 JITTER = 0.1
 """Quarantines are longer by up to this share, so that members do not come back all at once."""
+IN_FORCE: Seconds = 60.0
+"""The interval per member that a job wants is in force for this long after it asked, or for two of these intervals."""
 FAULTS = 3
 """Failures of its own in a row after which a member rests for all lanes."""
 FIRST_DOWN: Seconds = 10.0
 LONGEST_DOWN: Seconds = 600.0
 
-DOWN_DOUBLINGS = 20
+_DOUBLINGS = 20
 SHARE_WEIGHT = 1 / 64
 """Moving average of the share of blocked visits of a lane."""
 USUAL_SHARE = 0.2
@@ -82,10 +93,16 @@ class LaneRing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Moving average of the share of blocked visits."""
     suspected_at: Moment = 0.0
     """The first block of those that are the evidence; 0: none."""
-    site_blocked: bool = False
+    blocked_at: Moment = 0.0
+    """When the evidence was enough: the site blocks us. 0: it does not."""
     gap: Seconds = 0.0
     """The longest interval per member that a job wants."""
     gap_at: Moment = 0.0
+    """When a job wanted this last; 0: none does."""
+
+    @property
+    def site_blocked(self) -> bool:
+        return self.blocked_at > 0
 
 
 class Place(IntEnum):
@@ -101,12 +118,12 @@ class Returned(NamedTuple):
     place: Place
     ring: LaneRing
     lift: bool
-    """The site blocks us no longer: quarantines since `suspected_at` of the old ring are lifted."""
+    """The site blocks us no longer: quarantines since `suspected_at` of the old ring are lifted (`lifted`)."""
 
 
 def ceil_unit(moment: Moment) -> Moment:
     """The moment in whole units, never earlier."""
-    return -(-moment // UNIT) * UNIT
+    return ceil(moment * UNITS) / UNITS
 
 
 def interval(identity: Identity, wanted: Seconds) -> Seconds:
@@ -121,7 +138,15 @@ def taken(identity: Identity, start: Moment, wanted: Seconds) -> Identity:
     return msgspec.structs.replace(identity, due=ceil_unit(start + interval(identity, wanted)))
 
 
+def wanted_interval(rules: PoolRules, ring: LaneRing) -> Seconds:
+    """Between two starts of the lane through one member, before its 429s."""
+    return max(rules.interval, ring.gap)
+
+
 def share_of_turns(identity: Identity) -> float:
+    if identity.strikes > 0 and identity.good == 0:
+        # The probe after a quarantine: the rest was its loss of turns.
+        return 1.0
     share = min(1.0, identity.quality / NEW) * (identity.weight / 255)
     if identity.strikes > 0:
         share = min(share, PROBATION)
@@ -130,6 +155,12 @@ def share_of_turns(identity: Identity) -> float:
 
 def loses_turn(identity: Identity, chance: float) -> bool:
     return chance >= share_of_turns(identity)
+
+
+def passed_over(identity: Identity, now: Moment, wanted: Seconds) -> Identity:
+    """It lost its turn: as if it had gone out now. It goes to the tail, or rests."""
+    due = ceil_unit(now + max(LOST_TURN, interval(identity, wanted)))
+    return msgspec.structs.replace(identity, due=max(identity.due, due))
 
 
 def returned(
@@ -144,13 +175,14 @@ def returned(
 ) -> Returned:
     """The member and the ring after a visit. `chance` in [0, 1)."""
     if result is MemberResult.UNUSED:
-        return Returned(identity, Place.HEAD, ring, False)
+        place = Place.HEAD if identity.due <= now + PARKED else Place.RESTING
+        return Returned(identity, place, ring, False)
     if result is MemberResult.BLOCKED:
         return _blocked(identity, ring, now, rules, chance)
     if result is MemberResult.THROTTLED:
-        slow = min(MOST_SLOW, identity.slow + SLOWER)
-        due = max(identity.due, ceil_unit(now + max(retry_after, interval(identity, rules.interval))))
-        return _placed(msgspec.structs.replace(identity, slow=slow, due=due, uses=0), ring, now)
+        slower = msgspec.structs.replace(identity, slow=min(MOST_SLOW, identity.slow + SLOWER), uses=0)
+        due = ceil_unit(now + max(retry_after, interval(slower, wanted_interval(rules, ring))))
+        return _placed(msgspec.structs.replace(slower, due=max(identity.due, due)), ring, now)
     if result is MemberResult.FAULT:
         due = max(identity.due, ceil_unit(now + FIRST_DOWN * (1 + JITTER * chance)))
         worse = msgspec.structs.replace(identity, quality=identity.quality - identity.quality // LEARN, due=due, uses=0)
@@ -171,8 +203,8 @@ def _good(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules) -> 
         slow=max(0, identity.slow - 1),
     )
     known = _evidence(ring, now, blocked=False)
-    place = Place.HEAD if held and better.due <= now + PARKED else _place(better, now)
-    return Returned(better, place, known, ring.site_blocked)
+    place = _place(better, now)
+    return Returned(better, Place.HEAD if held and place is Place.TAIL else place, known, ring.site_blocked)
 
 
 def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, chance: float) -> Returned:
@@ -203,7 +235,7 @@ def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:
             evidence=0.0 if calm else evidence,
             share=share,
             suspected_at=0.0 if calm else ring.suspected_at,
-            site_blocked=False,
+            blocked_at=0.0,
         )
     evidence = min(SUSPICION, ring.evidence + log(BLOCKED_IF_SITE / usual))
     return msgspec.structs.replace(
@@ -212,7 +244,7 @@ def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:
         # While the site blocks us, its share says nothing about single members.
         share=ring.share if ring.site_blocked else share,
         suspected_at=ring.suspected_at or now,
-        site_blocked=ring.site_blocked or evidence >= SUSPICION,
+        blocked_at=ring.blocked_at or (now if evidence >= SUSPICION else 0.0),
     )
 
 
@@ -229,24 +261,49 @@ def back(identity: Identity) -> Identity:
     return msgspec.structs.replace(identity, banned_at=0.0)
 
 
-def lifted(identity: Identity, now: Moment) -> Identity:
-    """The ban was not its own: the quarantine and its strike are taken back."""
+def lifted(identity: Identity, now: Moment, blocked_at: Moment = 0.0) -> Identity:
+    """The ban was not its own: the quarantine and its strike are taken back. `blocked_at`: that of the old ring, where
+    the site blocked us; the bans after it counted no strike."""
+    counted = blocked_at == 0 or identity.banned_at <= blocked_at
     return msgspec.structs.replace(
-        identity, banned_at=0.0, due=ceil_unit(now), strikes=max(0, identity.strikes - 1), good=0
+        identity,
+        banned_at=0.0,
+        due=ceil_unit(now),
+        strikes=max(0, identity.strikes - 1) if counted else identity.strikes,
+        good=0,
     )
 
 
-def wanted_gap(ring: LaneRing, own: Seconds, now: Moment, in_force: Seconds) -> LaneRing:
-    """The longest interval per member of the jobs that use the lane: a job's own holds while it asks."""
-    age = now - ring.gap_at
-    # Renewed now and then only: a ring that did not change need not be written.
-    if own > ring.gap or age > in_force or (own == ring.gap and age > in_force / 2):
-        return msgspec.structs.replace(ring, gap=own, gap_at=now)
-    return ring
+def may_lift(ring: LaneRing) -> bool:
+    """Can bans be the fault of a page (`Settlement.lift`)? Only if others are answered. `ring`: before the visit."""
+    return ring.evidence <= 0 and not ring.site_blocked
+
+
+def wanted_gap(ring: LaneRing, own: Seconds, now: Moment) -> LaneRing:
+    """The longest interval per member of the jobs that use the lane; a job's own holds for a while after it asked."""
+    if own < ring.gap and now <= ring.gap_at + max(IN_FORCE, 2 * ring.gap):
+        return ring
+    if own == ring.gap and (own == 0 or now < ring.gap_at + 1.0):
+        # Not written anew with each lease.
+        return ring
+    return msgspec.structs.replace(ring, gap=own, gap_at=now if own > 0 else 0.0)
+
+
+def lane_feedback(result: MemberResult, news: LaneFeedback | None, ring: LaneRing) -> LaneFeedback | None:
+    """What the lane's own pace learns of a visit through a member. `ring`: after the visit. A ban, a 429 or a failure
+    of the proxy is the member's, unless the site blocks us; then it is the lane's failure."""
+    if result in (MemberResult.GOOD, MemberResult.UNUSED):
+        return news
+    if ring.site_blocked and result is not MemberResult.FAULT:
+        return msgspec.structs.replace(news or LaneFeedback(Kind.BLOCKED), kind=Kind.BLOCKED)
+    if news is not None and (news.robots or news.interval > 0):
+        # Kind.REFUSED changes nothing but what is known of robots.txt.
+        return LaneFeedback(Kind.REFUSED, interval=news.interval, robots=news.robots)
+    return None
 
 
 def down_for(faults: int, chance: float) -> Seconds:
     """How long a member with so many failures of its own in a row rests for all lanes."""
     if faults < FAULTS:
         return 0.0
-    return float(min(LONGEST_DOWN, FIRST_DOWN * 2.0 ** min(faults - FAULTS, DOWN_DOUBLINGS)) * (1 + JITTER * chance))
+    return float(min(LONGEST_DOWN, FIRST_DOWN * 2.0 ** min(faults - FAULTS, _DOUBLINGS)) * (1 + JITTER * chance))

@@ -15,6 +15,7 @@ from trotline.model.verdict import Kind
 from trotline.ports.backend import OpenJob
 from trotline.ports.console import Console
 from trotline.ports.frontier import Frontier
+from trotline.ports.proxy_pools import ProxyPools
 
 SHOP = "shop.example"
 FAST = Rate(10_000.0)
@@ -74,6 +75,10 @@ class Bench(Protocol):
 
     async def crash(self, client: Client) -> None:
         """The process that had this client is gone, without a word to the frontier."""
+        ...
+
+    async def proxy_pools(self) -> ProxyPools:
+        """The proxy pools of the frontier of the job opened last; `close` closes them."""
         ...
 
     def jump(self, seconds: Seconds) -> None:
