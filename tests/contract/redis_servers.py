@@ -9,6 +9,7 @@ from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.model.job import Job, LaneRules
 from trotline.model.time import Moment, Seconds
+from trotline.ports.proxy_pools import ProxyPools
 from trotline.testing.clients import redis_client
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
@@ -34,6 +35,7 @@ class RedisBench:
     def __init__(self) -> None:
         self.url = self.place()
         self._clients: list[Client] = []
+        self._pools: list[ProxyPools] = []
         self._job: Job | None = None
         self.clock = ServerClock()
 
@@ -57,6 +59,12 @@ class RedisBench:
         self._clients.append(client)
         return client
 
+    async def proxy_pools(self) -> ProxyPools:
+        jobs = RedisJobs(connect(self.url), now=self.clock, shards=self.shards)
+        pools = await jobs.proxy_pools()
+        self._pools.append(pools)
+        return pools
+
     async def crash(self, client: Client) -> None:
         # What the kernel does for a process that was killed: its connections end.
         self._clients.remove(client)
@@ -69,8 +77,8 @@ class RedisBench:
         return self.clock()
 
     async def close(self) -> None:
-        for client in self._clients:
-            await client.close()
+        for each in (*self._clients, *self._pools):
+            await each.close()
 
 
 class ValkeyBench(RedisBench):

@@ -26,6 +26,9 @@ class ProxyPools(Protocol):
          after failures and probes through further members; when one is answered, the quarantines of this time are
          lifted
     R11  a worker gets leases only of the pools that it asks for
+
+    Where a job is kept in several parts (shards), R6 counts failures in the lanes of one part, and of R9 each part has
+    its share of the rate and of the concurrency: the sums hold, the spacing between two parts does not.
     """
 
     async def register(self, pool: Pool) -> bool:

@@ -27,6 +27,7 @@ UNITS = 100
 BEST = 63
 NEW = 45
 """Quality of a member without history, and the quality from which on it has all its turns."""
+MOST_WEIGHT = 255
 LEARN = 8
 """Quality moves by 1/LEARN of the distance with each visit."""
 LEAST_SHARE = 0.05
@@ -53,11 +54,12 @@ FAULTS = 3
 FIRST_DOWN: Seconds = 10.0
 LONGEST_DOWN: Seconds = 600.0
 
-_DOUBLINGS = 20
+DOWN_DOUBLINGS = 20
 SHARE_WEIGHT = 1 / 64
 """Moving average of the share of blocked visits of a lane."""
 USUAL_SHARE = 0.2
-"""Lanes are expected to block up to this share of visits; or 1.5 times their own share, up to MOST_SHARE."""
+"""Lanes are expected to block up to this share of visits; or USUAL_MARGIN times their own share, up to MOST_SHARE."""
+USUAL_MARGIN = 1.5
 MOST_SHARE = 0.6
 SUSPICION = 6.9
 """Wald's sequential test: evidence (ln of the likelihood ratio) from which on the site blocks us, and not single
@@ -80,7 +82,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Good visits since the last strike, up to CLEARED."""
     strikes: int = 0
     slow: int = 0
-    weight: int = 255
+    weight: int = MOST_WEIGHT
 
 
 class LaneRing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
@@ -147,7 +149,7 @@ def share_of_turns(identity: Identity) -> float:
     if identity.strikes > 0 and identity.good == 0:
         # The probe after a quarantine: the rest was its loss of turns.
         return 1.0
-    share = min(1.0, identity.quality / NEW) * (identity.weight / 255)
+    share = min(1.0, identity.quality / NEW) * (identity.weight / MOST_WEIGHT)
     if identity.strikes > 0:
         share = min(share, PROBATION)
     return max(LEAST_SHARE, share)
@@ -225,7 +227,7 @@ def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, 
 
 def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:
     """Wald's test: does the site block everybody, or single members?"""
-    usual = min(MOST_SHARE, max(USUAL_SHARE, 1.5 * ring.share))
+    usual = min(MOST_SHARE, max(USUAL_SHARE, USUAL_MARGIN * ring.share))
     share = ring.share + SHARE_WEIGHT * ((1.0 if blocked else 0.0) - ring.share)
     if not blocked:
         evidence = ring.evidence + log((1 - BLOCKED_IF_SITE) / (1 - usual))
@@ -253,7 +255,9 @@ def _placed(identity: Identity, ring: LaneRing, now: Moment) -> Returned:
 
 
 def _place(identity: Identity, now: Moment) -> Place:
-    return Place.RESTING if identity.due > now + PARKED else Place.TAIL
+    # One that was slowed is due later than those behind it.
+    parked = 0.0 if identity.slow else PARKED
+    return Place.RESTING if identity.due > now + parked else Place.TAIL
 
 
 def back(identity: Identity) -> Identity:
@@ -306,4 +310,4 @@ def down_for(faults: int, chance: float) -> Seconds:
     """How long a member with so many failures of its own in a row rests for all lanes."""
     if faults < FAULTS:
         return 0.0
-    return float(min(LONGEST_DOWN, FIRST_DOWN * 2.0 ** min(faults - FAULTS, _DOUBLINGS)) * (1 + JITTER * chance))
+    return float(min(LONGEST_DOWN, FIRST_DOWN * 2.0 ** min(faults - FAULTS, DOWN_DOUBLINGS)) * (1 + JITTER * chance))

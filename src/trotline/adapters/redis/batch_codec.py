@@ -68,7 +68,7 @@ def bounds(pace: Pace) -> tuple[float, float, int]:
 
 def packed_bounds(pace: Pace) -> bytes:
     """As helpers/shared_lanes.lua reads them from a job's keys."""
-    return JOB_BOUNDS.pack(*msgspec.structs.astuple(bounds_of(pace)))
+    return JOB_BOUNDS.pack(*bounds(pace), pace.rate.interval if pace.per_proxy else 0.0)
 
 
 def task_weight(task: Task) -> int:

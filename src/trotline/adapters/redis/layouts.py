@@ -262,10 +262,10 @@ MEMBER = ("ID", "ADDED", "DUE", "BANNED_AT", "QUALITY", "USES", "GOOD", "STRIKES
 """A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool."""
 MEMBER_FORM = "<c6I4I5I4BBBBB"
 MEMBER_BYTES = 24
-RING = ("DEALT", "EVIDENCE", "SHARE", "SUSPECTED_AT", "SITE_BLOCKED", "GAP", "GAP_AT", "FIRST_REST")
+RING = ("DEALT", "EVIDENCE", "SHARE", "SUSPECTED_AT", "BLOCKED_AT", "GAP", "GAP_AT", "FIRST_REST")
 """A lane's ring (LaneRing in rules/proxy_ring.py). DEALT: the number of the last member that it was dealt. FIRST_REST:
 when the first of its resting members is due, 0 if none rests."""
-PACKED_RING = struct.Struct("<IdddBddd")
+PACKED_RING = struct.Struct("<Iddddddd")
 PACKED_RULES = struct.Struct("<ddIddI")
 """PoolRules, in the order of its fields."""
 

@@ -8,6 +8,7 @@ import struct
 from math import isinf
 
 from trotline.adapters.redis import lane_view, layouts, task_codec
+from trotline.model.pace import FASTEST, Pace
 from trotline.model.proxy_pool import VIA, MemberResult, PoolRules
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, HIGH_WATER, HORIZON, KILLS
 from trotline.rules import adaptive_pace, bloom_filter, counter_names, lane_sharing, pace, proxy_ring
@@ -58,12 +59,17 @@ _RULES: dict[str, Value] = {
     "VERDICTS": f" {' '.join(sorted(counter_names.VERDICTS))} ",
     **_named(
         proxy_ring,
-        "UNIT", "BEST", "LEARN", "LEAST_SHARE", "PROBATION", "CLEARED", "MOST_STRIKES", "SLOWER", "MOST_SLOW",
-        "SLOW_BASE", "PARKED", "FAULTS", "FIRST_DOWN", "LONGEST_DOWN", "SHARE_WEIGHT", "USUAL_SHARE", "MOST_SHARE",
-        "SUSPICION", "BLOCKED_IF_SITE", "DOWN_DOUBLINGS",
+        "UNITS", "BEST", "LEARN", "MOST_WEIGHT", "LOST_TURN", "USUAL_MARGIN", "LEAST_SHARE", "PROBATION", "CLEARED",
+        "MOST_STRIKES", "SLOWER", "MOST_SLOW", "SLOW_BASE", "PARKED", "FAULTS", "FIRST_DOWN", "LONGEST_DOWN",
+        "SHARE_WEIGHT", "USUAL_SHARE", "MOST_SHARE", "SUSPICION", "BLOCKED_IF_SITE", "DOWN_DOUBLINGS",
     ),
     "NEW_QUALITY": proxy_ring.NEW,
     "RING_JITTER": proxy_ring.JITTER,
+    "GAP_IN_FORCE": proxy_ring.IN_FORCE,
+    "MOST_FAULTS": 65535,
+    "FREE_INTERVAL": 1.0 / FASTEST,
+    "MANY_VISITS": pace.MANY,
+    "USUAL_CONCURRENCY": Pace().concurrency,
     "VIA": VIA,
     "BLOCK_BYTES": bloom_filter.BLOCK // 8,
     "PER_PARTITION": bloom_filter.PER_PARTITION,
@@ -77,7 +83,7 @@ _LAYOUTS: dict[str, Value] = {
     **_places("RULE_", PoolRules.__struct_fields__),
     **{f"PLACE_{place.name}": place.value for place in proxy_ring.Place},
     **{f"RESULT_{result.name}": result.value for result in MemberResult},
-    **_places("BOUND_", pace.Bounds.__struct_fields__),
+    **_places("BOUND_", (*pace.Bounds.__struct_fields__, "gap")),
     **{state.name: number for number, state in enumerate(lane_view.STATES)},
     "MOST_LEVELS": lane_view.MOST_LEVELS,
     **_offsets("CLAIM_", layouts.CLAIM),

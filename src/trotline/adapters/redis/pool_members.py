@@ -7,7 +7,7 @@ import msgspec
 from trotline.adapters.redis.layouts import MEMBER_BYTES, PACKED_RING, PACKED_RULES
 from trotline.model.lease import Lease
 from trotline.model.proxy_pool import VIA, PoolRules
-from trotline.rules.proxy_ring import UNIT, Identity, LaneRing
+from trotline.rules.proxy_ring import UNITS, Identity, LaneRing
 
 _VIA = VIA.encode()
 _ID = 6
@@ -62,7 +62,7 @@ def unpack_member(packed: bytes) -> KeptMember:
         int.from_bytes(packed[6:10], "little"),
         Identity(
             member=member_of(packed[:6]),
-            due=int.from_bytes(packed[10:15], "little") * UNIT,
+            due=int.from_bytes(packed[10:15], "little") / UNITS,
             banned_at=int.from_bytes(packed[15:19], "little"),
             quality=quality,
             uses=uses,
@@ -74,13 +74,13 @@ def unpack_member(packed: bytes) -> KeptMember:
 
 
 def unpack_ring(packed: bytes) -> LaneRing:
-    dealt, evidence, share, suspected_at, site_blocked, gap, gap_at, _ = PACKED_RING.unpack(packed)
+    dealt, evidence, share, suspected_at, blocked_at, gap, gap_at, _ = PACKED_RING.unpack(packed)
     return LaneRing(
         dealt=dealt,
         evidence=evidence,
         share=share,
         suspected_at=suspected_at,
-        site_blocked=bool(site_blocked),
+        blocked_at=blocked_at,
         gap=gap,
         gap_at=gap_at,
     )

@@ -62,7 +62,7 @@ class RedisProxyPools:
             new = [part for change in some if len(change) == 2 for part in change]
             last = int(start + _STEP >= len(changes))
             args = (repr(pool.version), rules, last, len(gone), *gone, *new)
-            if not await self._server.run_timeless(script("register_pool"), key, *args):
+            if not await self._server.run(script("register_pool"), key, *args):
                 return False
         return True
 
@@ -98,7 +98,7 @@ class RedisProxyPools:
             cursor, flat = await self._server.ask(
                 "HSCAN", keys.rings(shard), cursor, "MATCH", f"*{VIA}{_literal(pool)}", "COUNT", _STEP
             )
-            for name, packed in zip(flat[::2], flat[1::2], strict=True):
+            for name, packed in pairs(flat):
                 lane = name.decode(errors="replace")
                 if pool_of(lane) == pool:
                     yield lane, packed

@@ -11,14 +11,14 @@
 -- uses clock: call now
 -- uses job: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
 -- uses other_jobs: job_of
--- uses pool_members: OUT set_chance
+-- uses pool_members: members
 -- uses ready_lanes: line_key levels_key crowded write_lanes
 -- uses worker_leases: HELD give_back rescue_dead
 -- uses promote: promote
 -- uses serve: limit shards shard served reply held out high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
-set_chance(tonumber(ARGV[11]))
+members.chance = tonumber(ARGV[11])
 
 -- A call's name is its client's and a number that goes up.
 local function is_of(client, name)
@@ -72,8 +72,9 @@ local function note_stuck(lane)
 end
 
 -- The pools that the worker serves; false: direct connections.
+local FIRST_POOL = 12
 local pools = {}
-for i = 12, #ARGV do pools[#pools + 1] = ARGV[i] ~= "" and ARGV[i] end
+for i = FIRST_POOL, #ARGV do pools[#pools + 1] = ARGV[i] ~= "" and ARGV[i] end
 
 -- The best level in which lanes of these pools stand in line, and the pool.
 local function best_level()
@@ -140,7 +141,7 @@ reply[REPLY_TOKEN] = (book.leases + 1) * shards + shard
 local handed_out
 if served > 0 then
   many("HSET", HELD .. worker, held)
-  many("HSET", OUT .. worker, out)
+  many("HSET", members.held_in .. worker, out)
   handed_out = held[1] .. held[2 * served - 1]
   book.leases = book.leases + served
   book.leased = book.leased + served

@@ -2,20 +2,24 @@
 -- End quarantines of a lane.
 --   KEYS[1] S resting:LANE     ARGV[2] a member (6 bytes), or "" for all     gives how many
 --
--- uses clock: call now
--- uses proxy_ring: pack_member unpack_member lifted
+-- uses clock: call
+-- uses proxy_ring: proxy_ring
+-- uses wake_lane: wake_lane
 
 local RELEASED = 1000
 
 local S, lane = string.match(KEYS[1], "^(trotline:{%d+}:)resting:(.+)$")
 local count = 0
 for _, packed in ipairs(call("ZRANGE", KEYS[1], 0, -1)) do
-  local member = unpack_member(packed)
+  local member = proxy_ring.unpack(packed)
   if count < RELEASED and member[MEMBER_BANNED_AT] > 0 and (ARGV[2] == "" or member[MEMBER_ID] == ARGV[2]) then
-    lifted(member)
+    proxy_ring.lift(member, 0)
     call("ZREM", KEYS[1], packed)
-    call("RPUSH", S .. "ring:" .. lane, pack_member(member))
+    call("RPUSH", S .. "ring:" .. lane, proxy_ring.pack(member))
     count = count + 1
   end
+end
+if count > 0 then
+  for _, prefix in ipairs(call("HVALS", S .. "jobs")) do wake_lane(prefix, lane) end
 end
 return count

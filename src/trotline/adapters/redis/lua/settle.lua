@@ -7,12 +7,11 @@
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
 -- uses clock: call
--- uses job: sub find unpack_ P book many tally close_books
+-- uses job: sub find max unpack_ P book many tally close_books
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
--- uses proxy_ring: touches_lane
--- uses pool_members: OUT pool_of come_back_from lift
+-- uses pool_members: pool_of members
 -- uses shared_lanes: SHARED HEEDS run
 -- uses lanes: lanes half read_lane fetch load_lanes
 -- uses ready_lanes: write_lanes
@@ -81,29 +80,32 @@ local function load_needed()
 end
 
 load_needed()
+
 -- The members that leases went out through.
-local members = {}
-local function load_members()
-  local some, places = {}, {}
+local function load_out()
+  local some, places, found = {}, {}, {}
   for i = 1, count do
     if live[i] and pool_of(live[i]) then
       some[#some + 1], places[#places + 1] = tokens[i], i
     end
   end
-  local packed = fetch(OUT .. worker, some)
-  for i = 1, #places do members[places[i]] = packed[i] or nil end
-  if #some > 0 then many("HDEL", OUT .. worker, some) end
+  local packed = fetch(members.held_in .. worker, some)
+  for i = 1, #places do found[places[i]] = packed[i] or nil end
+  if #some > 0 then many("HDEL", members.held_in .. worker, some) end
+  return found
 end
 
--- Whose bans were the page's fault, while the lane answers others.
-local function lift_bans(name, ring, packed)
-  if ring[RING_EVIDENCE] > 0 or not packed or #packed == 0 then return end
-  local meant = {}
-  for i = 1, #packed do meant[packed[i]] = true end
-  lift(name, meant)
+-- What the lane itself learns of a visit through a member: a ban or a 429 is the member's, unless the site blocks us.
+local function kind_for_lane(lane, kind, result)
+  if result == RESULT_GOOD or result == RESULT_UNUSED then return kind end
+  if result ~= RESULT_FAULT and members.site_blocked(lane[NAME]) then
+    lane[FAILURES] = max(lane[FAILURES], BREAKER - 1)
+    return "blocked"
+  end
+  return kind and "refused"
 end
 
-load_members()
+local out = load_out()
 local done = 0
 for i = 1, count do
   local name = live[i]
@@ -125,14 +127,13 @@ for i = 1, count do
       for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
       if more[MORE_EXAMPLES] then keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], parcels[i]) end
     end
-    local learns = kind
-    if members[i] then
+    local verdict = TELLS[kind] or kind
+    if out[i] then
       local result = endings[at + ENDING_MEMBER] or RESULT_UNUSED
-      local ring = come_back_from(name, members[i], result, rest, chance)
-      learns = kind and touches_lane(ring, result)
-      lift_bans(name, ring, more and more[MORE_LIFT])
+      members.come_back(name, out[i], result, rest, chance, more and more[MORE_LIFT])
+      verdict = kind_for_lane(lane, verdict, result)
     end
-    if learns then learn(lane, TELLS[kind] or kind, endings[at + ENDING_TOOK], rest, interval, chance, TELLS[kind]) end
+    if verdict then learn(lane, verdict, endings[at + ENDING_TOOK], rest, interval, chance, TELLS[kind]) end
   end
 end
 

@@ -4,8 +4,9 @@
 -- uses job: max min pack_ unpack_ P book woke many
 -- uses pace: free_at credit credit_at
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
--- uses shared_lanes: SHARED LOOK touched touches change HEEDS bounds_of pack_shared tell_others
--- uses pool_members: pool_of members_free_at write_rings
+-- uses wake_lane: LOOK
+-- uses shared_lanes: SHARED touched touches change HEEDS bounds_of pack_shared tell_others
+-- uses pool_members: pool_of members
 -- uses lanes: LANES LINE not_before repaired pack_lane touch
 -- exports: line_key levels_key join_line popped popped_at crowded line_up write_lines write_lanes
 
@@ -87,12 +88,14 @@ end
 -- Lanes whose places are taken by others.
 crowded = {}
 
--- The same, but not before a member of its proxy pool is free. While all are out, a visit that ends wakes the lane; another
--- job's visit may not, so it is looked at now and then.
+-- The same, but not before a member of its proxy pool is free. While all are out, the visit that ends first wakes the lane.
 local function with_members(lane, free)
   if not free or not pool_of(lane[NAME]) then return free end
-  local due = members_free_at(lane[NAME])
-  if not due then look_later(lane, now + LOOK_AGAIN) end
+  local due = members.free_at(lane[NAME])
+  if not due then
+    members.want(lane[NAME])
+    look_later(lane, now + LOOK_AGAIN)
+  end
   return due and max(free, due)
 end
 
@@ -172,5 +175,5 @@ function write_lanes(lined)
   many("HSET", LANES, own)
   many("HDEL", LANES, gone)
   many("HSET", SHARED, shared)
-  write_rings()
+  members.write()
 end

@@ -1,20 +1,20 @@
 -- Lanes that stand in line get their turns, and hand out tasks. Part of lease.lua, whose arguments it reads.
 --
 -- uses clock: call now
--- uses job: sub floor ceil max min pack_ unpack_ P book
+-- uses job: sub floor ceil max min pack_ unpack_ book
 -- uses pace: reserve given_up forgive credit spend
 -- uses lane_sharing: is_shared claim yields_until portion
 -- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
 -- uses lanes: LANES lanes not_before read_lane fetch touch
 -- uses priority_levels: find_level close_level queue has_waiting
--- uses proxy_ring: pack_member
--- uses pool_members: pool_of ring_of take_members put_back go_out
+-- uses proxy_ring: proxy_ring
+-- uses pool_members: pool_of members
 -- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
 -- uses graveyard: wrap bury_waiting
 -- exports: limit shards shard served reply held out high_water serve_level
 
 local MOST = 1000
-local QUANTUM, MANY, TOGETHER = 8, 32, 0.1
+local QUANTUM, LARGE, TOGETHER = 8, 32, 0.1
 local BURIED = 500
 -- A lane that cannot be served, or was served, must not stand in line in this call once more.
 local SOON = 0.001
@@ -30,17 +30,17 @@ high_water = HIGH_WATER
 
 -- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
 -- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
-local together = limit >= MANY and HORIZON or TOGETHER
+local together = limit >= LARGE and HORIZON or TOGETHER
 
 -- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
 local function with_member(lane, member, start, blob, token)
-  start = go_out(lane[NAME], member, start)
+  start = members.go_out(lane[NAME], member, start)
   out[#out + 1] = token
-  out[#out + 1] = pack_member(member)
-  return start, member[MEMBER_ID] .. (ring_of(lane[NAME])[RING_SITE_BLOCKED] == 1 and "1" or "0") .. blob
+  out[#out + 1] = proxy_ring.pack(member)
+  return start, member[MEMBER_ID] .. (members.site_blocked(lane[NAME]) and "1" or "0") .. blob
 end
 
-local function hand_out(lane, level, blobs, start, members)
+local function hand_out(lane, level, blobs, start, taken)
   local head, interval, at, count = wrap(lane[NAME], level), lane[INTERVAL], #reply, #blobs
   local token = (book.leases + served) * shards + shard
   reply[at + 1], reply[at + 2] = lane[NAME], count
@@ -50,7 +50,7 @@ local function hand_out(lane, level, blobs, start, members)
     local given = blob
     token = token + shards
     local field = pack_(TOKEN_FORM, token)
-    if members then start, given = with_member(lane, members[i], start, blob, field) end
+    if taken then start, given = with_member(lane, taken[i], start, blob, field) end
     -- Whole microseconds: a reply has no fractions.
     reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, given
     at = at + 2
@@ -97,10 +97,10 @@ local function serve(lane, at, wanted)
     not_before[lane] = max(now + SOON, other)
     return
   end
-  local members
+  local taken
   if pool_of(lane[NAME]) then
-    members = take_members(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP])
-    places = #members
+    taken = members.take(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP])
+    places = #taken
     if places == 0 then
       not_before[lane] = now + SOON
       return
@@ -109,10 +109,10 @@ local function serve(lane, at, wanted)
   local key = queue(lane, level)
   local blobs = pop(key, places)
   local count = #blobs
-  if members then put_back(lane[NAME], members, count + 1) end
+  if taken then members.put_back(lane[NAME], taken, count + 1) end
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
-  hand_out(lane, level, blobs, start, members)
+  hand_out(lane, level, blobs, start, taken)
   if meets then
     postpone(lane)
     -- One turn a call: others may come in between.

@@ -9,16 +9,17 @@
 -- uses clock: call now
 -- uses job: sub byte max pack_ unpack_ P S book job_pace tally
 -- uses other_jobs: job_of
+-- uses wake_lane: wake_lane
+-- uses pool_members: pool_of
 -- uses pace: open_pace free_at
 -- uses lane_sharing: FOREVER own_claim
--- exports: SHARED LOOK touched touches remember change HEEDS bounds_of read_shared pack_shared run postpone
+-- exports: SHARED touched touches remember change HEEDS bounds_of read_shared pack_shared run postpone
 -- exports: tell_others
 
 SHARED = S .. "lanes"
 -- The first byte of a string. A calm lane has one claim, and nothing but good answers: it is they that a broad crawl has
 -- by the hundred thousand.
 local STRUGGLING, CALM = 0, 1
-LOOK = pack_("<i4I4", 0, 0)
 
 touched, touches = {}, 0
 
@@ -41,13 +42,21 @@ local least, most, places, gap, flags = unpack_(JOB_BOUNDS_FORM .. "B", job_pace
 local usual, others = {least, most, places, gap}, {}
 HEEDS = flags >= 2
 
+-- A rate that each member of a proxy pool keeps: the lane itself has none, and no limit of visits unless one was set.
+local function per_proxy(bounds)
+  local visits = bounds[BOUND_CONCURRENCY]
+  if visits == USUAL_CONCURRENCY then visits = MANY_VISITS end
+  return {FREE_INTERVAL, max(FREE_INTERVAL, bounds[BOUND_CEILING]), visits, bounds[BOUND_GAP]}
+end
+
 -- What this job wants of a lane: shortest and longest interval, visits at the same time.
 function bounds_of(name)
-  if flags % 2 == 0 then return usual end
+  if flags % 2 == 0 and (gap == 0 or not pool_of(name)) then return usual end
   local bounds = others[name]
   if not bounds then
-    local packed = call("HGET", P .. "paces", name)
+    local packed = flags % 2 == 1 and call("HGET", P .. "paces", name)
     bounds = packed and {unpack_(JOB_BOUNDS_FORM, packed)} or usual
+    if bounds[BOUND_GAP] > 0 and pool_of(name) then bounds = per_proxy(bounds) end
     others[name] = bounds
   end
   return bounds
@@ -175,14 +184,6 @@ function postpone(lane)
   end
 end
 
-local function wake(job, name)
-  call("ZADD", job.prefix .. "rest", "LT", string.format("%d", now * 1000), LOOK .. name)
-  if call("HGET", job.prefix .. "job", "idle") == "1" then
-    call("HSET", job.prefix .. "job", "idle", "0")
-    call("PUBLISH", job.prefix .. "news", "")
-  end
-end
-
 -- There is a place: others who wait for one may have it from now on, and are woken. all: every job that uses the lane is woken.
 function tell_others(lane, all)
   if not all and not free_at(lane) then return end
@@ -195,7 +196,7 @@ function tell_others(lane, all)
         claims[at + CLAIM_WANTS] = now
         change(lane)
       end
-      wake(job, lane[NAME])
+      wake_lane(job.prefix, lane[NAME])
     end
   end
 end

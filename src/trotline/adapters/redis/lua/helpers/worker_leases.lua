@@ -9,7 +9,7 @@
 -- uses clock: call now
 -- uses job: sub pack_ unpack_ P book many tally
 -- uses shared_lanes: run
--- uses pool_members: OUT pool_of come_back_from
+-- uses pool_members: pool_of members
 -- uses lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
 -- uses graveyard: counts_of with_counts bury
@@ -26,10 +26,10 @@ end
 -- The member that a lease was to go out through, as it was.
 local function return_unused(worker, token, name)
   local field = pack_(TOKEN_FORM, token)
-  local packed = call("HGET", OUT .. worker, field)
+  local packed = call("HGET", members.held_in .. worker, field)
   if not packed then return end
-  call("HDEL", OUT .. worker, field)
-  come_back_from(name, packed, RESULT_UNUSED, 0, 0)
+  call("HDEL", members.held_in .. worker, field)
+  members.come_back(name, packed, RESULT_UNUSED, 0, 0)
 end
 
 -- Tasks go back to the head of their queues, those that were handed out first before the others.
@@ -81,7 +81,7 @@ function take_from(worker, held)
 end
 
 function forget_worker(worker)
-  call("DEL", HELD .. worker, OUT .. worker)
+  call("DEL", HELD .. worker, members.held_in .. worker)
   call("ZREM", P .. "workers", worker)
   call("HDEL", P .. "about", worker)
   call("HDEL", P .. "figures", "d" .. worker, "f" .. worker)
