@@ -20,7 +20,7 @@ QUOTED = {
         "links that only combine query parameters",
         "pages alike",
     ],
-    "explain/what-happens-when.md": ["frontier is away"],
+    "explain/what-happens-when.md": ["frontier is unreachable"],
     "how-to/debug-a-page.md": ["no estimate yet: still finding new pages", "the handler failed"],
     "how-to/fetchers-without-a-database.md": ["results wait to be written"],
     "how-to/log-in.md": ["the process that had logged in is gone"],

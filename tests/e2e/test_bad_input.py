@@ -175,7 +175,7 @@ async def test_a_file_that_is_locked_in_the_middle_of_a_run_is_waited_for(site: 
     with closing(sqlite3.connect(file, isolation_level=None)) as holder:
         holder.execute("BEGIN IMMEDIATE")
         site.release()
-        said = await held_back(running, f"{what} is away")
+        said = await held_back(running, f"{what} is unreachable")
         holder.execute("ROLLBACK")
     ended = await running.end()
 
@@ -206,7 +206,7 @@ async def test_on_a_full_disk_a_run_waits_and_goes_on_when_there_is_room(site: H
     (tmp_path / "site.py").write_text(large_rows(site))
     site.release()
     running = await start(tmp_path, *RUN, "--out", out, preexec_fn=_little_room)
-    said = await held_back(running, "sink is away")
+    said = await held_back(running, "sink is unreachable")
     _make_room(running)
     ended = await running.end()
 
@@ -220,7 +220,7 @@ async def test_a_run_that_is_stopped_on_a_full_disk_goes_on_later(site: HeldSite
     (tmp_path / "site.py").write_text(large_rows(site))
     site.release()
     running = await start(tmp_path, *RUN, "--out", out, "--grace", "1s", preexec_fn=_little_room)
-    await held_back(running, "sink is away")
+    await held_back(running, "sink is unreachable")
     running.process.send_signal(signal.SIGTERM)
     assert (await running.end()).code in (2, 130)
 

@@ -333,7 +333,7 @@ async def test_a_frontier_that_is_killed_and_comes_back_ends_nobody(both: Server
     try:
         await asyncio.gather(site.arrived("a"), site.arrived("b"))
         await asyncio.to_thread(both.redis.kill)
-        away = await until(starting, lambda event: "frontier is away" in event["held_back"])
+        away = await until(starting, lambda event: "frontier is unreachable" in event["held_back"])
         assert both.redis.url.rpartition("@")[2].partition("/")[0].partition("://")[2] in away["held_back"]
         site.release()
         await asyncio.to_thread(both.redis.start)

@@ -109,7 +109,7 @@ async def test_postgresql_crashes_and_no_row_is_lost(both: Servers, tmp_path: Pa
         before = (await job.progress()).done
         await asyncio.sleep(2)
         during = (await job.progress()).done
-        await eventually(lambda: listed(job), lambda row: row["held_back"].startswith("sink is away: "))
+        await eventually(lambda: listed(job), lambda row: row["held_back"].startswith("sink is unreachable: "))
         both.postgres.start()
         took = await resumed(job)
         await job.ended()

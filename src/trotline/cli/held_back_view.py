@@ -4,7 +4,7 @@ from trotline.cli.suggested_commands import file_of, same
 from trotline.model.job import Job
 from trotline.rules.eta import Unknown
 
-_AWAY = {"sink is away": Unknown.SINK_AWAY, "frontier is away": Unknown.FRONTIER_AWAY}
+_AWAY = {"sink is unreachable": Unknown.SINK_AWAY, "frontier is unreachable": Unknown.FRONTIER_AWAY}
 
 
 def away(held_back: str) -> Unknown | None:

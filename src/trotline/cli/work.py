@@ -155,11 +155,11 @@ class _Voice:
             case "retired":
                 return [f"old jobs are forgotten: {safe_text(news.reason)}"]
             case "away":
-                return [f"the frontier is away, and asked again every second: {safe_text(news.reason)}"]
+                return [f"the frontier is unreachable, and asked again every second: {safe_text(news.reason)}"]
             case "back":
                 return ["the frontier is back"]
             case "sink away":
-                return [f"the sink is away, and asked again every second: {safe_text(news.reason)}"]
+                return [f"the sink is unreachable, and asked again every second: {safe_text(news.reason)}"]
             case _:
                 return [] if news.announced else [_ended(news, job)]
 

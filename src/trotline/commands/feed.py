@@ -58,4 +58,4 @@ class _Patient:
         return await until_reachable(self._opened.console.progress, self._away, within=self._patience)
 
     def _away(self, why: str) -> None:
-        self._say(why and f"the frontier is away, and asked again: {why}")
+        self._say(why and f"the frontier is unreachable, and asked again: {why}")

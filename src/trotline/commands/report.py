@@ -210,7 +210,7 @@ class Reporter:
         """What we knew, while time goes on."""
         return msgspec.structs.replace(
             last,
-            held_back=f"the frontier is away, and asked again: {error.what}",
+            held_back=f"the frontier is unreachable, and asked again: {error.what}",
             elapsed=last.elapsed + _now() - self._rates[-1][0],
             pages_per_second=0.0,
         )

@@ -169,7 +169,7 @@ class Writer:
         records = [record for one in taken for record in one.records]
         visits = [visit for one in taken for visit in one.visits]
         if not await self._write(job, records, visits):
-            # Asked to stop while the sink is away: somebody else will have more luck.
+            # Asked to stop while the sink is unreachable: somebody else will have more luck.
             with suppress(SinkUnreachable):
                 await self._outbox.give_back(taken)
             return

@@ -73,8 +73,8 @@ class Unknown(StrEnum):
     PAUSED = "paused"
     CANCELLED = "cancelled"
     ALONE = "no worker is running"
-    SINK_AWAY = "no estimate: sink is away"
-    FRONTIER_AWAY = "no estimate: frontier is away"
+    SINK_AWAY = "no estimate: sink is unreachable"
+    FRONTIER_AWAY = "no estimate: frontier is unreachable"
 
 
 def remember(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:

@@ -238,7 +238,7 @@ class Committer:
             await validators.remember(seen)
         except ValidatorsError as error:
             # Harmless: the pages are fetched in full next time.
-            log.warning("validators.away %s", error.what)
+            log.warning("validators.unreachable %s", error.what)
 
     def _recovered(self) -> None:
         self.error = ""
@@ -247,7 +247,7 @@ class Committer:
     async def _wait_for(self, what: str, error: FrontierError | SinkError, wait: Seconds) -> Seconds:
         """Retry with backoff: the batch is kept and leasing stops. Servers are retried without end, local files for
         `storage_patience`; then the error is raised."""
-        self.error = f"{what} is away: {error.what}"
+        self.error = f"{what} is unreachable: {error.what}"
         if isinstance(error, (FrontierFileFails, SinkFileFails)):
             left = self._deadline.left(asyncio.get_running_loop().time())
             if not left:

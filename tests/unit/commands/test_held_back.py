@@ -24,7 +24,7 @@ from trotline.rules.eta import Range, Unknown
 from trotline.testing.frontier_contract.bench import tasks
 
 JOB = Job(id="shop-3", spider="shop", started_at=0.0)
-AWAY = "sink is away: cannot write to postgresql://db/shop: connection refused"
+AWAY = "sink is unreachable: cannot write to postgresql://db/shop: connection refused"
 TOLD = f"{AWAY} (3 of 3 workers)"
 PROGRESS = Progress(waiting=100, leased=16, done=600, dead=0, started_at=1.0, now=100.0, sealed=True)
 
@@ -96,10 +96,12 @@ async def test_a_report_of_the_whole_job_says_what_holds_its_workers_back(tmp_pa
 def test_there_is_no_estimate_while_the_sink_or_the_frontier_is_away():
     assert isinstance(Outlook().update(report(held_back="")), Range)
     assert Outlook().update(report()) is Unknown.SINK_AWAY
-    assert Outlook().update(report(held_back="frontier is away: locked")) is Unknown.FRONTIER_AWAY
-    assert Outlook().update(report(held_back="the frontier is away, and asked again: x")) is Unknown.FRONTIER_AWAY
+    assert Outlook().update(report(held_back="frontier is unreachable: locked")) is Unknown.FRONTIER_AWAY
+    assert (
+        Outlook().update(report(held_back="the frontier is unreachable, and asked again: x")) is Unknown.FRONTIER_AWAY
+    )
     assert isinstance(Outlook().update(report(held_back="sink is slow: 7 visits wait to be stored")), Range)
-    assert Unknown.SINK_AWAY == "no estimate: sink is away"
+    assert Unknown.SINK_AWAY == "no estimate: sink is unreachable"
 
 
 def test_a_line_says_it_when_it_begins_with_what_to_do_and_every_line_that_there_is_no_estimate():
@@ -111,7 +113,7 @@ def test_a_line_says_it_when_it_begins_with_what_to_do_and_every_line_that_there
     begins, line = said[-2:]
     assert TOLD in begins
     assert "go on by themselves" in begins
-    assert "ETA no estimate: sink is away" in line
+    assert "ETA no estimate: sink is unreachable" in line
 
 
 def test_the_live_view_says_it_under_the_title_with_what_to_do():
@@ -119,17 +121,17 @@ def test_the_live_view_says_it_under_the_title_with_what_to_do():
 
     assert rows[1] == TOLD
     assert "go on by themselves" in rows[2]
-    assert "no estimate: sink is away" in rows[3]
+    assert "no estimate: sink is unreachable" in rows[3]
 
 
 def test_a_list_of_jobs_says_it_under_the_list_and_has_no_estimate():
     _, row, told = jobs_table([look(alive=True)])
 
-    assert row.endswith("no estimate: sink is away")
+    assert row.endswith("no estimate: sink is unreachable")
     assert told == f"shop-3: {TOLD}"
     assert outlook(look()) is Unknown.SINK_AWAY
     assert facts(look())["held_back"] == TOLD
-    assert facts(look())["eta"] == {"unknown": "no estimate: sink is away"}
+    assert facts(look())["eta"] == {"unknown": "no estimate: sink is unreachable"}
 
 
 def test_the_status_of_jobs_says_it():
@@ -141,7 +143,7 @@ def test_the_status_of_jobs_says_it():
 
 
 def test_what_a_worker_says_cannot_steer_the_terminal():
-    evil = look(held_back="sink is away: \x1b]0;x\x07")
+    evil = look(held_back="sink is unreachable: \x1b]0;x\x07")
     shown = [*jobs_table([evil]), *status_table([evil]), *portrait(evil)]
 
     assert not any("\x1b" in click.unstyle(line) or "\x07" in line for line in shown)

@@ -91,8 +91,8 @@ async def test_a_sink_that_is_away_is_not_called_a_frontier_and_said_once(monkey
 @pytest.mark.parametrize(
     ("what", "line"),
     [
-        (What.AWAY, "the frontier is away, and asked again every second: no route"),
-        (What.SINK_AWAY, "the sink is away, and asked again every second: no route"),
+        (What.AWAY, "the frontier is unreachable, and asked again every second: no route"),
+        (What.SINK_AWAY, "the sink is unreachable, and asked again every second: no route"),
         (What.BACK, "the frontier is back"),
     ],
 )

@@ -170,7 +170,7 @@ def test_a_sink_that_fails_and_recovers_loses_nothing_and_says_why_it_waits():
 
     told, room, settled_meanwhile, later, room_later = bench.run(story)
 
-    assert told == "sink is away: disk full"
+    assert told == "sink is unreachable: disk full"
     assert not room, "leasing stops while nothing can be stored"
     assert settled_meanwhile == []
     assert (later, room_later) == ("", True)
@@ -188,7 +188,7 @@ def test_a_frontier_that_is_away_gets_the_same_batch_again():
         await asyncio.sleep(60)
         return told, committer.held_back
 
-    assert bench.run(story) == ("frontier is away: locked", "")
+    assert bench.run(story) == ("frontier is unreachable: locked", "")
     assert list(bench.frontier.settled) == [1]
 
 
@@ -235,7 +235,7 @@ def test_a_file_that_cannot_be_written_is_waited_for_ten_minutes_and_the_views_c
     told, lasted, over, bench = _fail_with(kind("rows.db: the disk is full", hint="Free some space."))
 
     place = "sink" if kind is SinkFileFails else "frontier"
-    assert told == f"{place} is away: rows.db: the disk is full; the run ends in 9 min"
+    assert told == f"{place} is unreachable: rows.db: the disk is full; the run ends in 9 min"
     assert 600 <= lasted <= 605
     assert isinstance(over, kind)
     assert over.what == "rows.db: the disk is full, and has been for 10 min (storage_patience)"
@@ -246,7 +246,7 @@ def test_a_file_that_cannot_be_written_is_waited_for_ten_minutes_and_the_views_c
 def test_a_server_that_is_away_is_waited_for_without_end():
     told, _, over, _ = _fail_with(FrontierUnreachable("nobody listens there"))
 
-    assert told == "frontier is away: nobody listens there"
+    assert told == "frontier is unreachable: nobody listens there"
     assert over is None
 
 

@@ -218,7 +218,7 @@ def test_a_frontier_that_is_away_for_a_while_is_asked_again_and_the_wait_is_told
         await asyncio.sleep(1)
         return worker.held_back
 
-    assert bench.run(story) == "frontier is away: locked"
+    assert bench.run(story) == "frontier is unreachable: locked"
     assert list(bench.frontier.settled) == [1]
     assert bench.worker.held_back == ""
 
@@ -236,7 +236,7 @@ def test_an_outage_is_logged_once_however_often_the_frontier_is_asked(caplog):
     bench.run(story)
 
     logged = [record.getMessage() for record in caplog.records if "away" in record.getMessage()]
-    assert logged == ["frontier.away locked"] * 2
+    assert logged == ["frontier.unreachable locked"] * 2
 
 
 def test_a_frontier_that_is_back_is_not_called_away_though_it_has_no_work():
