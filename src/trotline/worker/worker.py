@@ -192,7 +192,7 @@ class Worker:
         return f"; {storage_patience.countdown(left)}"
 
     async def _report_held(self) -> None:
-        """After a failover the server may have lost our last settles, and believe that we still hold those leases."""
+        """After a failover the server may have lost our last settles, and still list those leases as ours."""
         now = asyncio.get_running_loop().time()
         if now - self._held_reported_at < HOLDS_EVERY:
             return

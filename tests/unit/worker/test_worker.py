@@ -235,7 +235,7 @@ def test_an_outage_is_logged_once_however_often_the_frontier_is_asked(caplog):
 
     bench.run(story)
 
-    logged = [record.getMessage() for record in caplog.records if "away" in record.getMessage()]
+    logged = [record.getMessage() for record in caplog.records if "unreachable" in record.getMessage()]
     assert logged == ["frontier.unreachable locked"] * 2
 
 

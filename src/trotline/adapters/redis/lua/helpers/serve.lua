@@ -1,4 +1,4 @@
--- Lanes that stand in line get their turns, and hand out tasks. Part of lease.lua, whose arguments it reads.
+-- Leases tasks from ready lanes, in turns. Part of lease.lua, whose arguments it reads.
 --
 -- uses clock: call now
 -- uses job: sub floor ceil max min pack_ unpack_ P book
@@ -14,7 +14,7 @@
 local MOST = 1000
 local QUANTUM, MANY, TOGETHER = 8, 32, 0.1
 local BURIED = 500
--- A lane that cannot be served, or was served, must not stand in line in this call once more.
+-- A lane that cannot be served, or was served, is not queued again in this call.
 local SOON = 0.001
 
 limit, shards, shard = min(tonumber(ARGV[3]), MOST), tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -25,7 +25,7 @@ reply, held, served = {0, -1, 0, 0, false, 0, ""}, {}, 0
 high_water = HIGH_WATER
 
 -- How far apart the starts of one lane's turn may be. More would wait with the worker while other lanes could run, fewer
--- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
+-- cost the server more, and the worker a connection for every page. A worker with a large limit has room for those that wait.
 local together = limit >= MANY and HORIZON or TOGETHER
 
 local function hand_out(lane, level, blobs, start)
@@ -55,7 +55,7 @@ local function pop(key, count)
   return call(command, key, count) or {}
 end
 
--- Nothing of this lane is asked for any more: some of what waits there is buried.
+-- The lane is given up: bury some of its waiting tasks.
 local function give_up(lane, why)
   bury_waiting(lane, why, BURIED)
   if not has_waiting(lane) then
@@ -96,7 +96,7 @@ local function serve(lane, at, wanted)
   if retry then spend(lane, 0, count, share) else spend(lane, count, 0, share) end
 end
 
--- How many tasks a lane gives at one turn while others stand in line.
+-- Maximum tasks of a lane per turn while other lanes are ready.
 local function turn_size(lane)
   local interval = lane[INTERVAL]
   if interval * (QUANTUM - 1) <= together then return QUANTUM end
@@ -105,7 +105,7 @@ end
 
 local visited = 0
 
--- Lanes that stand in line at a level share what is left of the batch.
+-- The ready lanes of a level share the rest of the batch.
 function serve_level(level)
   -- As many lanes as will be needed, by what those before them gave: one that is popped and not needed would have to be
   -- put back.
