@@ -153,4 +153,4 @@ async def test_what_cannot_work_is_said_at_once(way: Way, tmp_path: Path):
         assert said in ended.err
     export = await way.fetchers.call("export", "site", "--sink", way.outbox)
     assert export.code == 2
-    assert "wait for a writer" in export.err
+    assert "is an outbox, not a database" in export.err
