@@ -1,7 +1,8 @@
 """The frontier of a fleet keeps F1 to F19, on Redis, on Valkey and spread over a Cluster."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import ClassVar
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,9 +40,9 @@ class TestValkey(FrontierContract):
 
 
 class TestCluster(FrontierContract):
-    gaps = {
-        "r6_a_member_that_fails_three_times_rests_for_all_lanes": "a part of the job counts failures in its own lanes",
-        "r9_starts_through_a_member_keep_member_interval_over_all_lanes": "each part of the job has its part of the rate",
+    gaps: ClassVar[Mapping[str, str]] = {
+        "r6_a_member_that_fails_three_times_rests_for_all_lanes": "a shard counts failures in its own lanes",
+        "r9_starts_through_a_member_keep_member_interval_over_all_lanes": "each shard has its part of the rate",
     }
 
     @pytest.fixture

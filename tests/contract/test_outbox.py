@@ -151,7 +151,7 @@ async def test_fetchers_are_held_back_while_too_much_waits_and_go_on_afterwards(
     for number in range(3):
         await sink.write([product(f"T{number}")])
 
-    with pytest.raises(SinkUnreachable, match="results wait to be written: 3 parcels"):
+    with pytest.raises(SinkUnreachable, match="is full: 3 parcels wait for a writer"):
         await sink.write([product("T3")])
 
     await drain(_url(sink), f"sqlite:{tmp_path}/rows.db")

@@ -23,7 +23,7 @@ class Unfenced(SqliteLeadership):
 
 
 class FencedByEpochAlone(SqliteLeadership):
-    """A term lives until somebody else takes the office."""
+    """A term lasts until another candidate wins the election."""
 
     def _fence(self, db: sqlite3.Connection, term: Term) -> None:
         [epoch] = db.execute("SELECT epoch FROM office WHERE name = ?", (term.election,)).fetchone()
@@ -32,7 +32,7 @@ class FencedByEpochAlone(SqliteLeadership):
 
 
 class Greedy(SqliteLeadership):
-    """Everybody who asks gets the office."""
+    """Every candidate wins."""
 
     def _campaign(self, db: sqlite3.Connection, election: str, candidate: str) -> Term:
         db.execute("UPDATE office SET ends = 0 WHERE name = ? AND holder != ?", (election, candidate))

@@ -143,7 +143,7 @@ async def test_shared_lanes_of_another_kind_are_explained_in_plain_words(bench: 
     await frontier.put(tasks(3))
     await write(frontier, "DEL", SHARED)
     await write(frontier, "SET", SHARED, b"x")
-    with pytest.raises(FrontierError, match="holds another kind of value") as caught:
+    with pytest.raises(FrontierError, match="has a value of another type") as caught:
         await frontier.lease(WORKER, 1)
     assert "script:" not in str(caught.value)
     assert SHARED in caught.value.hint

@@ -36,7 +36,7 @@ async def test_the_first_job_chooses_in_how_many_parts_a_server_keeps_its_lanes(
 
 async def test_a_url_that_asks_for_other_parts_is_refused_before_a_job_is_made(bench: RedisBench) -> None:
     await shards_of_a_new_job(bench, 3)
-    with pytest.raises(FrontierError, match="in 3 parts, and the URL asks for 8") as told:
+    with pytest.raises(FrontierError, match="has 3 shards, and the URL requests 8") as told:
         await shards_of_a_new_job(bench, 8)
     jobs = RedisJobs(connect(bench.url))
     started = await jobs.all()

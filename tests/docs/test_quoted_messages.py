@@ -22,7 +22,7 @@ QUOTED = {
     ],
     "explain/what-happens-when.md": ["frontier is unreachable"],
     "how-to/debug-a-page.md": ["no estimate yet: still finding new pages", "the handler failed"],
-    "how-to/fetchers-without-a-database.md": ["results wait to be written"],
+    "how-to/fetchers-without-a-database.md": ["parcels wait for a writer"],
     "how-to/log-in.md": ["the process that had logged in is gone"],
     "how-to/recrawl.md": ["dropped: unchanged"],
     "how-to/trace-a-url.md": [

@@ -65,8 +65,8 @@ class SitemapCrawl:
         lease = Lease(task=task, token=1, start_in=0.0, slack=inf, leased_at=0.0, asked_at=0.0)
         visit = await visitor.visit(lease)
         outcome = visit.outcome
-        if visit.news is not None:
-            self.intervals.add(visit.news.interval)
+        if visit.feedback is not None:
+            self.intervals.add(visit.feedback.interval)
         if isinstance(outcome, Snooze) and outcome.task is not None:
             return [outcome.task]
         if isinstance(outcome, Bury):

@@ -150,7 +150,7 @@ async def test_a_leader_that_freezes_and_one_that_is_killed_are_replaced_and_one
 
 
 @pytest.mark.timeout(120)
-async def test_a_leader_that_is_asked_to_stop_leaves_its_office_at_once(folder: Path) -> None:
+async def test_a_leader_that_is_asked_to_stop_resigns_at_once(folder: Path) -> None:
     frontier = f"sqlite:{folder / 'frontier.db'}"
     leadership = await backends.open_leadership(frontier)
     async with coordinator(folder, frontier) as first, coordinator(folder, frontier) as second:
@@ -162,7 +162,7 @@ async def test_a_leader_that_is_asked_to_stop_leaves_its_office_at_once(folder: 
     await leadership.close()
 
     assert (ended.code, ended.err) == (0, "")
-    assert holder != began["leader"], "the office is free before the term would have run out"
+    assert holder != began["leader"], "the election is free before the term would have run out"
 
 
 @pytest.mark.timeout(120)

@@ -130,7 +130,7 @@ async def test_workers_are_held_back_while_nobody_writes_and_go_on_by_themselves
     (way.fetchers.folder / "site.py").write_text(site.spider())
     assert (await way.fetchers.call("start", "site.py", "--detach")).code == 0
     worker = await way.fetchers.start("work", "site.py", "--until-finished")
-    await until(worker, lambda event: "results wait to be written" in event.get("held_back", ""))
+    await until(worker, lambda event: "parcels wait for a writer" in event.get("held_back", ""))
     writer = await way.writer()
     ended = await worker.end()
     assert ended.code == 0, ended
@@ -153,4 +153,4 @@ async def test_what_cannot_work_is_said_at_once(way: Way, tmp_path: Path):
         assert said in ended.err
     export = await way.fetchers.call("export", "site", "--sink", way.outbox)
     assert export.code == 2
-    assert "wait for a writer" in export.err
+    assert "is an outbox, not a database" in export.err

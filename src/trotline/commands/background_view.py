@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
-from trotline.processes.signals import let_go_of_the_terminal
+from trotline.processes.signals import detach_closed_terminal
 
 
 @asynccontextmanager
@@ -42,4 +42,4 @@ async def _while_there_is_a_terminal(showing: Coroutine[Any, Any, None]) -> None
     except OSError as error:
         if error.errno != errno.EIO:
             raise
-        let_go_of_the_terminal()
+        detach_closed_terminal()

@@ -1,4 +1,4 @@
-"""The one way to wait for a frontier's server that is away."""
+"""Retries a call while the frontier's server is unreachable."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -14,15 +14,15 @@ T = TypeVar("T")
 
 async def until_reachable(
     call: Callable[[], Awaitable[T]],
-    away: Callable[[str], None],
+    report: Callable[[str], None],
     *,
     within: Seconds = float("inf"),
     give_up: Callable[[], bool] = lambda: False,
     pause: Callable[[Seconds], Awaitable[object]] = asyncio.sleep,
 ) -> T:
-    """The call's answer; the call is repeated while the server cannot be reached, so a repeat must be harmless.
+    """The result of `call`, which must be idempotent.
 
-    `away` gets the error, and "" when the server is back. After `within`, or when `give_up` says so, it is raised.
+    `report` gets the error, and "" when the server is back. After `within`, or if `give_up` returns True, it is raised.
     """
     clock = asyncio.get_running_loop().time
     until: Seconds | None = None
@@ -33,9 +33,9 @@ async def until_reachable(
             until = clock() + within if until is None else until
             if clock() >= until or give_up():
                 raise
-            away(error.what)
+            report(error.what)
             await pause(EVERY)
         else:
             if until is not None:
-                away("")
+                report("")
             return answer

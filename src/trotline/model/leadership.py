@@ -9,7 +9,7 @@ class Term(msgspec.Struct, frozen=True, kw_only=True):
     """The leadership of one coordinator until `ends`. `epoch` is the fencing token of its writes."""
 
     election: str
-    """The election: a spider's name."""
+    """A spider's name."""
     holder: str
     """The leading coordinator; unique among all processes, past and present."""
     epoch: int

@@ -1,1 +1,1 @@
-"""Child processes: how they start, what they are told, their limits, signals."""
+"""Child processes: start, configuration, limits, signals."""

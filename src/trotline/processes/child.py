@@ -1,4 +1,4 @@
-"""A child process: one event loop that visits pages. Started by the supervisor, told what to do on standard input."""
+"""A child process: one event loop that visits pages. The supervisor sends its config on standard input."""
 
 import asyncio
 import contextlib
@@ -31,14 +31,14 @@ from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
 TURN: Seconds = 0.5
-"""How often the child says that its loop turns, and what holds it back."""
+"""Interval of the child's heartbeat and status checks."""
 
 log = logging.getLogger("trotline.child")
 
 
 def main() -> int:
     warm_up()
-    memory.settle_down()
+    memory.tune()
     return serve()
 
 
@@ -47,7 +47,7 @@ def serve() -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s %(message)s")
     line = sys.stdin.buffer.readline()
     if not line.endswith(b"\n"):
-        # The supervisor was killed before it could say what to do.
+        # The supervisor was killed before it sent the config.
         return FAILED
     config = msgspec.json.decode(line, type=ChildConfig)
     memory.cap(config.settings.memory)
@@ -61,23 +61,23 @@ def serve() -> int:
     except MemoryError:
         memory.die()
     except Exception as error:
-        # A defect of ours: restarting would only repeat it.
+        # A bug in Trotline: restarting would only repeat it.
         sys.stderr.write(redaction.text(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n"))
-        sys.stderr.write(f"  The full traceback is in {_write_down(error)}; please report it.\n")
+        sys.stderr.write(f"  The full traceback is in {_save_traceback(error)}; please report it.\n")
         return FAILED
 
 
 def warm_up() -> None:
-    """Import what every crawl needs while the config is still on its way."""
+    """Import what every crawl needs, before the config arrives."""
     importlib.import_module("trotline.adapters.http.fetcher")
     importlib.import_module("trotline.adapters.http.robots")
     importlib.import_module("trotline.adapters.sqlite.frontier")
 
 
-def _write_down(error: BaseException) -> str:
-    with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as story:
-        story.write(redaction.text("".join(traceback.format_exception(error))))
-        return story.name
+def _save_traceback(error: BaseException) -> str:
+    with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as file:
+        file.write(redaction.text("".join(traceback.format_exception(error))))
+        return file.name
 
 
 def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
@@ -89,12 +89,12 @@ def _fast_loop() -> "type[asyncio.AbstractEventLoop] | None":
 
 
 async def _open_frontier(config: ChildConfig) -> OpenJob:
-    """A server that is away just now is waited for: to fail to start would end the whole worker, and its supervisor has
-    used the same server already, so the address is right."""
+    """Waits for an unreachable server: a child that fails to start would end the worker. The address is right, as the
+    supervisor has used it already."""
     place = config.settings.frontier
     return await until_reachable(
         lambda: backends.open_frontier(place, config.job, config.keeper),
-        OutageLog(log).hear,
+        OutageLog(log).report,
         give_up=lambda: backends.is_local(place),
     )
 
@@ -127,17 +127,17 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         out_of_memory=memory.die,
     )
     worker = Worker(config.name, spider, tools, WorkerPolicy.of(settings, max_pages=config.max_pages))
-    _obey_signals(worker)
-    telling = asyncio.create_task(_tell(worker, marker, config.status))
+    _handle_signals(worker)
+    reporting = asyncio.create_task(_report(worker, marker, config.status))
     try:
         await worker.run()
     except (FrontierError, SinkError) as error:
-        # Not to be waited for, or waited for long enough.
-        telling.cancel()
-        _say(config.status, f"{error.what}. {error.hint}")
+        # Permanent, or retried for long enough.
+        reporting.cancel()
+        _send_status(config.status, f"{error.what}. {error.hint}")
         return GAVE_UP
     finally:
-        telling.cancel()
+        reporting.cancel()
         await fetcher.close()
         if cache is not None:
             await cache.close()
@@ -148,19 +148,19 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     return STOPPED if worker.stopping else FINISHED
 
 
-def _obey_signals(worker: Worker) -> None:
+def _handle_signals(worker: Worker) -> None:
     loop = asyncio.get_running_loop()
 
     def terminate() -> None:
         worker.stop()
-        # The second signal finds no handler of ours: the process ends at once, the supervisor returns its leases.
+        # A second signal ends the process at once, and the supervisor returns its leases.
         loop.remove_signal_handler(signal.SIGTERM)
 
     loop.add_signal_handler(signal.SIGTERM, terminate)
-    # Ctrl-C and the end of a terminal reach the whole process group; the supervisor decides what they mean.
+    # Ctrl-C and a hangup reach the whole process group; the supervisor handles them.
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # Standard input stays open as long as the supervisor lives.
+    # Standard input is closed when the supervisor ends.
     loop.add_reader(sys.stdin.fileno(), lambda: _orphaned(worker))
 
 
@@ -170,19 +170,19 @@ def _orphaned(worker: Worker) -> None:
         worker.stop()
 
 
-async def _tell(worker: Worker, marker: Marker, status: int) -> None:
-    """Turn the marker's hand, and write a line whenever what holds us back has changed."""
+async def _report(worker: Worker, marker: Marker, status: int) -> None:
+    """Update the marker, and send `held_back` whenever it has changed."""
     clock = asyncio.get_running_loop().time
-    said = ""
+    sent = ""
     while True:
         marker.alive(clock())
-        if worker.held_back != said:
-            said = worker.held_back
-            _say(status, said)
+        if worker.held_back != sent:
+            sent = worker.held_back
+            _send_status(status, sent)
         await asyncio.sleep(TURN)
 
 
-def _say(status: int, what: str) -> None:
+def _send_status(status: int, what: str) -> None:
     with contextlib.suppress(BrokenPipeError):
         os.write(status, msgspec.json.encode(what) + b"\n")
 

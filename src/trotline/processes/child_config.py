@@ -1,4 +1,4 @@
-"""What a supervisor tells a child."""
+"""The configuration of a child process."""
 
 import msgspec
 
@@ -14,10 +14,10 @@ class ChildConfig(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     job: Job
     max_pages: int | None = None
-    """Of this child alone: 0 if it is started only to be stopped."""
+    """For this child; 0 if it is started only to be stopped."""
     keeper: str
-    """The supervisor's process."""
+    """The supervisor's process, which returns our leases if we die."""
     marker: int
-    """File descriptor of the shared cell."""
+    """File descriptor of the shared memory for the marker."""
     status: int
-    """File descriptor to write lines about ourselves to."""
+    """File descriptor for status lines."""

@@ -1,7 +1,7 @@
 """Child processes that are started before their config is known.
 
-An interpreter with an HTTP client and a parser takes a few hundred milliseconds to be ready. A command that will
-need one launches it first, and reads settings and spider meanwhile. This module imports next to nothing itself.
+The imports of a child take a few hundred milliseconds: a command starts it first, and reads settings and spider
+meanwhile. This module itself imports little.
 """
 
 import os
@@ -14,7 +14,7 @@ from trotline.worker.marker import SIZE
 
 
 class Process(Protocol):
-    """What is used of `subprocess.Popen`."""
+    """The part of `subprocess.Popen` that is used."""
 
     pid: int
     stdin: IO[bytes] | None
@@ -30,13 +30,13 @@ class Process(Protocol):
 
 
 class WaitingChild:
-    """A process that waits for its config on standard input, and what it shares with us."""
+    """A process that waits for its config on standard input, with its marker and status pipe."""
 
     def __init__(self) -> None:
         self.taken = False
-        """It has its config, and a supervisor."""
+        """A supervisor has sent it its config."""
         self.cell = shared_cell()
-        """Its marker; the descriptor has the same number on both sides."""
+        """Descriptor of its marker; the same number in both processes."""
         self.status, self.status_there = os.pipe()
         try:
             self.process: Process = subprocess.Popen(
@@ -55,7 +55,7 @@ class WaitingChild:
             os.close(self.status_there)
 
     def abandon(self) -> None:
-        """End it, unless it has its config."""
+        """Kill it, unless it has its config."""
         if self.taken:
             return
         os.close(self.cell)

@@ -1,4 +1,4 @@
-"""The fork server as the supervisor uses it: a warm worker process for the price of a fork."""
+"""The supervisor's client of the fork server."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ _REPORT = 8
 
 
 class ForkServer:
-    """Started when a child has died, because others may follow: an interpreter takes half a second of CPU each time."""
+    """Started after a child has died, as others may follow: a new interpreter takes half a second of CPU each time."""
 
     def __init__(self) -> None:
         self._control, theirs = socket.socketpair()
@@ -25,7 +25,7 @@ class ForkServer:
             )
 
     def launch(self) -> WaitingChild | None:
-        """A process that waits for its config; None if the fork server is gone."""
+        """A process that waits for its config; None if the fork server ended."""
         with contextlib.suppress(OSError):
             return ForkedChild(self._control)
         return None
@@ -62,7 +62,7 @@ class ForkedChild(WaitingChild):
 
 
 class ForkedProcess:
-    """As much of `subprocess.Popen` as is used here. It is the fork server's child, which reports how it ended."""
+    """A child of the fork server, with the interface of `subprocess.Popen`; the server reports pid and exit code."""
 
     def __init__(self, stdin: int, stdout: int, report: int) -> None:
         self.stdin: IO[bytes] | None = os.fdopen(stdin, "wb")
@@ -94,7 +94,7 @@ class ForkedProcess:
             self._signals.append(number)
 
     def communicate(self) -> None:
-        """Let go of its pipes, and wait."""
+        """Close its pipes, and wait."""
         for pipe in (self.stdin, self.stdout):
             if pipe is not None:
                 pipe.close()

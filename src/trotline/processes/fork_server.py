@@ -1,7 +1,7 @@
-"""A process that imports everything once, and forks a worker process whenever one is request for.
+"""A process that imports everything once, and forks a worker process on request.
 
-It opens nothing and starts no thread, so nothing is carried across the fork but code. What is request for comes through
-standard input, a socket: the numbers that descriptors have at the supervisor's, and the descriptors themselves.
+It opens nothing and starts no thread, so only code is carried across the fork. A request comes through standard input,
+a socket: the numbers of the descriptors in the supervisor, and the descriptors themselves.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from pathlib import Path
 from trotline.processes import child, memory
 
 REQUEST = struct.Struct("ii")
-"""The numbers of the marker's cell and of the status pipe, as the child's config will name them."""
+"""Descriptor numbers of the marker and of the status pipe, as in the child's config."""
 REPORT = struct.Struct("q")
-"""Through the last descriptor: first the process id, then the exit code."""
+"""Written to the report pipe: first the pid, then the exit code."""
 DESCRIPTORS = 5
-"""Marker's cell, status, standard input, output, and the report pipe."""
+"""Marker, status, standard input, output, and the report pipe."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -31,7 +31,7 @@ def main() -> int:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     child.warm_up()
-    memory.settle_down()
+    memory.tune()
     awakened, waker = socket.socketpair()
     for end in (awakened, waker):
         end.setblocking(False)
@@ -47,8 +47,8 @@ def main() -> int:
         if control in ready:
             request, descriptors, _, _ = socket.recv_fds(control, REQUEST.size, DESCRIPTORS)
             if len(request) < REQUEST.size or len(descriptors) < DESCRIPTORS:
-                # The supervisor is gone; the children see the end of their own standard input, finish what they have in
-                # hand and give back the rest. They would die with us, so we go last.
+                # The supervisor ended: the children see the end of their standard input, and shut down gracefully. They
+                # would be killed with this process, so it ends last.
                 _reap(children, wait=True)
                 return 0
             _fork(descriptors, REQUEST.unpack(request), children)
@@ -61,10 +61,10 @@ def _fork(descriptors: list[int], numbers: tuple[int, ...], children: dict[int, 
     if pid == 0:
         code = 1
         try:
-            _grow_up(given, numbers, parent)
+            _prepare_child(given, numbers, parent)
             code = child.serve()
         finally:
-            # Whatever happened: never back into the server's loop.
+            # Never return to the server's loop.
             with contextlib.suppress(OSError, ValueError):
                 sys.stderr.flush()
             os._exit(code)
@@ -74,16 +74,16 @@ def _fork(descriptors: list[int], numbers: tuple[int, ...], children: dict[int, 
     _report(report, pid)
 
 
-def _grow_up(given: list[int], numbers: tuple[int, ...], parent: int) -> None:
-    """In the new process: descriptors where they belong, and nothing of the server's left."""
+def _prepare_child(given: list[int], numbers: tuple[int, ...], parent: int) -> None:
+    """In the new process: move the descriptors to their numbers, and close all others."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if sys.platform.startswith("linux"):
-        # A server that is killed reports no exit codes; so its children end with it.
+        # A killed server reports no exit codes, so its children end with it.
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
-    # Out of the way first: a number that is wanted may be one that is in use.
+    # First to unused numbers: a target number may be in use.
     above = max(*numbers, 2) + 1
     cell, status, stdin, stdout = (fcntl.fcntl(each, fcntl.F_DUPFD, above) for each in given)
     wanted = {cell: numbers[0], status: numbers[1], stdin: 0, stdout: 1}

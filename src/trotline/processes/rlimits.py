@@ -1,13 +1,13 @@
-"""Open files: sockets, databases and pipes. Too few of them, and everything fails a little later and in odd places."""
+"""The limit on open files: checked before a crawl starts."""
 
 import resource
 
 from trotline.errors import SettingsError
 
 _COMMON = 48
-"""What a process has open whatever it does: databases with their logs, pipes, the event loop, the interpreter."""
+"""Files of every process: databases with their logs, pipes, the event loop, the interpreter."""
 _PER_SLOT = 2
-"""A visit's socket, and an idle one that waits for the next visit of its host."""
+"""A visit's socket, and an idle connection."""
 _PER_CHILD = 6
 
 

@@ -1,4 +1,4 @@
-"""What Ctrl-C, SIGTERM and a terminal that is closed mean to a command."""
+"""Signal handlers of commands: Ctrl-C, SIGTERM and SIGHUP."""
 
 import asyncio
 import errno
@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 STOPPING = "stopping: pages in flight may finish (interrupt again to stop at once)"
-"""What a command shows after the first of them."""
+"""Shown after the first signal."""
 
 
 @contextmanager
 def obeyed(interrupt: Callable[[], None]) -> Iterator[None]:
-    """Meanwhile Ctrl-C and SIGTERM call `interrupt`, each time they come; the end of the terminal does so once."""
+    """SIGINT and SIGTERM call `interrupt` each time; SIGHUP does so once, if no other signal came before."""
     loop = asyncio.get_running_loop()
     called = 0
 
@@ -24,26 +24,26 @@ def obeyed(interrupt: Callable[[], None]) -> Iterator[None]:
         interrupt()
 
     def hung_up() -> None:
-        let_go_of_the_terminal()
-        # Shell and kernel both tell of it, and systemd sends it after SIGTERM: nobody is in more of a hurry for that.
+        detach_closed_terminal()
+        # Shell and kernel both send it, and systemd sends it after SIGTERM: it never means "stop at once".
         if not called:
             asked()
 
-    deeds = {signal.SIGINT: asked, signal.SIGTERM: asked}
+    handlers = {signal.SIGINT: asked, signal.SIGTERM: asked}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        # Under `nohup` it is ignored, and the run is to go on.
-        deeds[signal.SIGHUP] = hung_up
-    for number, deed in deeds.items():
-        loop.add_signal_handler(number, deed)
+        # Under `nohup` it is ignored.
+        handlers[signal.SIGHUP] = hung_up
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
     try:
         yield
     finally:
-        for number in deeds:
+        for number in handlers:
             loop.remove_signal_handler(number)
 
 
-def let_go_of_the_terminal() -> None:
-    """Where it is gone every word written to it is an error; the last words go nowhere instead."""
+def detach_closed_terminal() -> None:
+    """Redirect a closed terminal to /dev/null, as every write to it would be an error."""
     for descriptor in (0, 1, 2):
         if _is_gone(descriptor):
             nowhere = os.open(os.devnull, os.O_RDWR)

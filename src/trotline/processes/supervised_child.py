@@ -1,4 +1,4 @@
-"""Child processes, as the supervisor sees them."""
+"""A running child process, for the supervisor."""
 
 import asyncio
 import contextlib
@@ -21,7 +21,7 @@ from trotline.rules.child_output import ChildOutput
 from trotline.worker.marker import SIZE, Marker
 
 LONGEST_STATUS = 600
-"""Characters of what a child says holds it back, or why it gives up."""
+"""Characters of a child's status line."""
 
 log = logging.getLogger("trotline.processes")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -37,7 +37,7 @@ class SupervisedChild:
         os.close(launched.cell)
         launched.taken = True
         self._process = launched.process
-        # A thread of its own: the loop's common ones are fewer than the processes somebody may ask for.
+        # A thread of its own: there may be more processes than threads in the loop's default executor.
         waiter = ThreadPoolExecutor(1, thread_name_prefix="trotline-child")
         self._ending = asyncio.get_running_loop().run_in_executor(waiter, self._process.wait)
         waiter.shutdown(wait=False)
@@ -49,7 +49,7 @@ class SupervisedChild:
 
     async def wait(self) -> int:
         code = await asyncio.shield(self._ending)
-        # Its last words are in the pipes; a grandchild that holds them open must not hold us.
+        # Read what is left in the pipes; with a timeout, as a grandchild may keep them open.
         await asyncio.wait([self._listening], timeout=1.0)
         self._listening.cancel()
         return code
@@ -70,17 +70,17 @@ class SupervisedChild:
             self._process.kill()
 
     async def _listen(self, descriptor: int) -> None:
-        said = await _reader(os.fdopen(descriptor, "rb"))
+        pipe = await _reader(os.fdopen(descriptor, "rb"))
         begun = b""
-        while some := await said.read(65536):
+        while some := await pipe.read(65536):
             *lines, begun = (begun + some).split(b"\n")
-            # Only the last counts. A line that never ends is not a status.
+            # Only the last line is used; a line without end is truncated.
             begun = begun[:65536]
             if lines:
-                self._hear(lines[-1])
+                self._set_status(lines[-1])
 
-    def _hear(self, line: bytes) -> None:
-        """The author's code runs in the child too, and may write anything to the pipe."""
+    def _set_status(self, line: bytes) -> None:
+        """Untrusted: the author's code in the child may write anything to the pipe."""
         try:
             status = msgspec.json.decode(line, type=str)
         except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -90,16 +90,16 @@ class SupervisedChild:
         self.status = "".join(char if char.isprintable() else " " for char in shown)
 
     async def _pass_on(self) -> None:
-        """What the child prints goes to our standard error: beside a live view, and never into `--json`."""
+        """Write the child's output to our standard error, never into `--json`."""
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         clock = asyncio.get_running_loop().time
         pipe = await _reader(self._process.stdout)
         printed = ChildOutput(clock())
         while some := await pipe.read(65536):
-            self._say(printed.feed(some, clock()))
-        self._say(printed.end(clock()))
+            self._print(printed.feed(some, clock()))
+        self._print(printed.end(clock()))
 
-    def _say(self, shown: str) -> None:
+    def _print(self, shown: str) -> None:
         # A closed terminal must not block the child.
         with contextlib.suppress(OSError):
             if shown:
@@ -108,17 +108,17 @@ class SupervisedChild:
 
 
 def worker_name(place: int) -> str:
-    """Host, process and place, and a number of its own: an incarnation is never mistaken for an earlier one."""
+    """Host, process, place and a random number: unique for every incarnation."""
     return f"{socket.gethostname()}-{os.getpid()}-{place}-{secrets.token_hex(3)}"
 
 
 def start_child(config: ChildConfig, launched: WaitingChild | None = None) -> SupervisedChild:
-    """Give a process its config (its descriptors are filled in here): the one that waits for them, or a new one."""
+    """Send the config, with its descriptors filled in, to a waiting process or to a new one."""
     launched = launched or WaitingChild()
     config = msgspec.structs.replace(config, marker=launched.cell, status=launched.status_there)
     stdin = launched.process.stdin
     assert stdin is not None  # noqa: S101 - a pipe was asked for
-    # A child that died meanwhile (Ctrl-C) reads no config; its exit code says why.
+    # The child may have died meanwhile (Ctrl-C).
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         stdin.write(msgspec.json.encode(config) + b"\n")
         stdin.flush()

@@ -1,8 +1,8 @@
-"""A guard for commands that read foreign text without a supervisor (`trotline try`).
+"""A watchdog for commands that parse untrusted text without a supervisor (`trotline try`).
 
-The command runs in a forked process. It writes into shared memory what it is reading and until when it may; a pattern
-that backtracks holds the GIL, so no timer of its own could end it. The parent kills it when that time has passed, and
-says what it was reading when it was killed or crashed.
+The command runs in a forked process, and writes what it parses, with a deadline, into shared memory: a pattern that
+backtracks holds the GIL, so no timer of its own could end it. The parent kills it after the deadline, and reports what
+it was parsing when it was killed or crashed.
 """
 
 import mmap
@@ -18,15 +18,15 @@ from trotline.model.time import Seconds
 from trotline.rules import kill_reasons
 
 _CELL = struct.Struct("dd")
-"""Until when it may read (0: it reads nothing), and how long that is in all."""
+"""Deadline (0: nothing is being parsed), and the limit in seconds."""
 _ROBOTS_AT = 16
 _SIZE = 32
 LOOK: Seconds = 0.25
-"""How often the parent looks."""
+"""Interval of the parent's checks."""
 
 
 class Guard(AbstractContextManager[None]):
-    """Entered around every stretch of work on foreign text. Both processes see the same memory."""
+    """A context manager for every step that parses untrusted text. Both processes share its memory."""
 
     def __init__(self, memory: mmap.mmap | None = None, limit: Seconds = 10.0, *, robots: bool = False) -> None:
         self._memory = memory if memory is not None else mmap.mmap(-1, _SIZE)
@@ -55,7 +55,7 @@ class Guard(AbstractContextManager[None]):
         return bool(until) and time.monotonic() > until
 
     def blame(self, code: int, *, hung: bool) -> str:
-        """What it was reading when it ended so; empty if it was not reading."""
+        """What it was parsing when it ended; empty if nothing."""
         until, limit = _CELL.unpack_from(self._memory, 0)
         if not until:
             return ""
@@ -64,9 +64,9 @@ class Guard(AbstractContextManager[None]):
 
 
 def run(work: Callable[[Guard], int], killed: Callable[[str], int]) -> int:
-    """The exit code of `work`, which runs in a forked process; or of `killed`, told what was being read at its end.
+    """The exit code of `work`, which runs in a forked process; or of `killed`, which gets the cause of death.
 
-    Returns in both processes: both are to end with this exit code.
+    Returns in both processes: both should exit with this code.
     """
     guard = Guard()
     alive, theirs = os.pipe()
@@ -76,7 +76,7 @@ def run(work: Callable[[Guard], int], killed: Callable[[str], int]) -> int:
         return work(guard)
     os.close(theirs)
     for number in (signal.SIGINT, signal.SIGQUIT):
-        # The terminal sends these to both; the command decides what they mean.
+        # The terminal sends these to both processes; the command handles them.
         signal.signal(number, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, lambda *_: os.kill(pid, signal.SIGTERM))
     hung = _watch(alive, pid, guard)
@@ -86,7 +86,7 @@ def run(work: Callable[[Guard], int], killed: Callable[[str], int]) -> int:
 
 
 def _watch(alive: int, pid: int, guard: Guard) -> bool:
-    """Wait for the end of the process: of its pipe, which no child of its own inherits. True if it had to be killed."""
+    """Wait for the end of the process, detected by its pipe, which is not inherited. True if it was killed."""
     while not select.select([alive], [], [], LOOK)[0]:
         if guard.overdue():
             os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The worker processes of this machine that take part in one job."""
+"""The worker processes of this machine for one job."""
 
 import os
 import socket
@@ -33,8 +33,8 @@ class WorkerPool:
         *,
         strict: bool = False,
     ) -> None:
-        """`ref` is what `load` takes: the children load it again. `strict`: no child is started with a version of the
-        spider's file that the job does not accept."""
+        """`ref`: the argument of `load`, used by the children. `strict`: start no child with a version of the spider's
+        file that the job does not accept."""
         self._ref = ref
         self._settings = settings
         self._opened = opened
@@ -67,7 +67,7 @@ class WorkerPool:
         self._supervisor.stop()
 
     def stop_once(self) -> None:
-        """Unless they are asked already."""
+        """Unless they are stopping already."""
         if not self.stopping:
             self.stop()
 
@@ -77,16 +77,16 @@ class WorkerPool:
 
     @property
     def failure(self) -> str:
-        """Why it was given up; empty if it was not."""
+        """Why the supervisor gave up; empty if it did not."""
         return self._supervisor.failure
 
     @property
     def advice(self) -> str:
-        """What to do next; empty if the failure says it."""
+        """What to do next; empty if `failure` contains it."""
         return self._supervisor.advice
 
     def processes(self) -> int:
-        """Those that live; before the first is there, those that are about to."""
+        """Living children; before the first has started, the configured number."""
         return len(self._supervisor.children) if self._begun else self._settings.processes
 
     def held_back(self) -> str:
@@ -102,7 +102,7 @@ class WorkerPool:
                 ref=self._ref,
                 settings=self._settings,
                 job=self._opened.job,
-                # One that is started only to be stopped takes nothing.
+                # A child that is started only to be stopped leases nothing.
                 max_pages=0 if self._is_replaced() else None,
                 keeper=process_name(),
                 marker=-1,
@@ -112,7 +112,7 @@ class WorkerPool:
         )
 
     def _is_replaced(self) -> bool:
-        """The file is another one than that which the others were started with: then all leave, and look again."""
+        """Did the spider's file change since the others started? Then all stop, to check the new version."""
         version = code_version(self._ref) if self._strict else self._version
         if version == self._version or self._opened.job.accepts(version):
             return False
@@ -121,13 +121,13 @@ class WorkerPool:
         return True
 
     def _ready_child(self) -> WaitingChild | None:
-        """A process that is warm already, if there is one. Where a child has died others may follow."""
+        """A process that is started already, if there is one. After a death, the fork server starts them."""
         if self._launched:
             return self._launched.pop()
         if self._fork_server is not None:
             return self._fork_server.launch()
         if self._supervisor.stats.restarts:
-            # It takes as long to be ready as a new interpreter: this once, a new interpreter it is.
+            # Not used yet: it takes as long to start as a new child.
             self._fork_server = ForkServer()
         return None
 

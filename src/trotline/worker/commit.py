@@ -238,7 +238,7 @@ class Committer:
             await validators.remember(seen)
         except ValidatorsError as error:
             # Harmless: the pages are fetched in full next time.
-            log.warning("validators.away %s", error.what)
+            log.warning("validators.unreachable %s", error.what)
 
     def _recovered(self) -> None:
         self.error = ""

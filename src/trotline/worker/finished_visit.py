@@ -62,7 +62,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     rejects: list[Reject] = []
     field_facts: tuple[str, ...] = ()
     """New facts about fields and selectors; see `field_stats`."""
-    news: LaneFeedback | None = None
+    feedback: LaneFeedback | None = None
     seen: tuple[int, Validator] | None = None
     """ETag or Last-Modified of the page, for conditional requests; stored after the settle was accepted."""
     request: Request = _NOT_SENT
@@ -113,7 +113,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             took=request.took,
             size=request.size,
             # The verdict of the spider's own check ("blocked") precedes the one of the response.
-            verdict=self.news.kind.value if self.news is not None else request.verdict,
+            verdict=self.feedback.kind.value if self.feedback is not None else request.verdict,
             outcome=_NAMES[type(outcome)],
             why=redaction.text(whole(outcome.why), about=task) if outcome.why else "",
             records=len(self.records),
@@ -127,7 +127,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             outcome=self.outcome if self.outcome == _READ else _redacted(self.outcome, self.lease.task),
             children=tuple(self.links.tasks),
             rejects=tuple(_redacted(reject, self.lease.task) for reject in self.rejects),
-            news=self.news,
+            news=self.feedback,
             tallies=self._tallies(),
             examples=self._examples() if self.links.examples or isinstance(self.outcome, Bury) else {},
         )
@@ -215,7 +215,7 @@ def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Req
     )
 
 
-def lane_news(verdict: Verdict, took: Seconds, *, delay: Seconds, robots: bool) -> LaneFeedback | None:
+def lane_feedback(verdict: Verdict, took: Seconds, *, delay: Seconds, robots: bool) -> LaneFeedback | None:
     """Feedback for the lane's rate limit; None after an unknown host name or a failure of the proxy, which say nothing
     about its load. `delay`: the Crawl-delay, if `robots` is known."""
     if verdict.of_proxy or (verdict.kind is Kind.UNREACHABLE and verdict.final):

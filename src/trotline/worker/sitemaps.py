@@ -27,7 +27,7 @@ from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
-from trotline.worker.finished_visit import FinishedVisit, lane_news, request_of
+from trotline.worker.finished_visit import FinishedVisit, lane_feedback, request_of
 from trotline.worker.parts import WorkerParts
 
 _SLICE = 500
@@ -81,7 +81,7 @@ class SitemapVisitor:
             lease=lease,
             outcome=outcome,
             links=links,
-            news=lane_news(verdict, took, delay=delay, robots=self._parts.robots is not None),
+            feedback=lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None),
             request=request_of(answer, verdict, took),
         )
 

@@ -120,7 +120,7 @@ class Supervisor:
         self.failure = ""
         """Why the supervisor gave up; empty if it did not."""
         self.advice = ""
-        """What to do next, unless `failure` says it."""
+        """What to do next, unless `failure` contains it."""
 
     @property
     def children(self) -> list[Child]:
@@ -244,9 +244,9 @@ class Supervisor:
         try:
             await self._frontier.beat(child.name, self._about(child))
         except FrontierError as error:
-            self._outage.hear(error.what)
+            self._outage.report(error.what)
         else:
-            self._outage.hear("")
+            self._outage.report("")
 
     async def _watch(self) -> None:
         """Kill children that hang: in one page, or with a blocked event loop. Replace those that have grown."""

@@ -30,7 +30,7 @@ from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
 from trotline.worker.async_handlers import in_time
-from trotline.worker.finished_visit import FinishedVisit, Request, lane_news, request_of
+from trotline.worker.finished_visit import FinishedVisit, Request, lane_feedback, request_of
 from trotline.worker.marker import Marker
 from trotline.worker.parts import WorkerParts
 from trotline.worker.sitemaps import SitemapVisitor
@@ -57,8 +57,8 @@ class Visitor:
 
     async def visit(self, lease: Lease) -> FinishedVisit:
         delay = 0.0
-        if lease.task.session and (away := await self._elsewhere(lease)) is not None:
-            return FinishedVisit(lease=lease, outcome=away)
+        if lease.task.session and (elsewhere := await self._elsewhere(lease)) is not None:
+            return FinishedVisit(lease=lease, outcome=elsewhere)
         of_sitemap = sitemaps.is_for(lease.task)
         if self._parts.robots is not None:
             permission = await self._parts.robots.ask(lease.task.url, _RobotsMarked(self._parts.marker, lease.token))
@@ -76,9 +76,9 @@ class Visitor:
             try:
                 home = await self._parts.frontier.session_home(task.session)
             except FrontierError as error:
-                self._outage.hear(error.what)
+                self._outage.report(error.what)
                 return Snooze(wait=1.0, why="the owner of its session is unknown")
-            self._outage.hear("")
+            self._outage.report("")
             task = session_pinning.bound(task, home) if home else task
         return session_pinning.elsewhere(task, self._home, lease.leased_at)
 
@@ -88,7 +88,7 @@ class Visitor:
         self._logins.add(session)
         await until_reachable(
             lambda: self._parts.frontier.session_home(session, self._home),
-            self._outage.hear,
+            self._outage.report,
         )
 
     async def _ask(self, lease: Lease, delay: Seconds) -> FinishedVisit:
@@ -109,26 +109,33 @@ class Visitor:
                 now=lease.leased_at,
                 wanted_statuses=route.status if route else (),
             )
-        news = lane_news(verdict, took, delay=delay, robots=self._parts.robots is not None)
-        visit = await self._judged(lease, route, answer, verdict, news)
+        feedback = lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None)
+        visit = await self._judged(lease, route, answer, verdict, feedback)
         return msgspec.structs.replace(visit, request=request_of(answer, verdict, took))
 
     async def _judged(
-        self, lease: Lease, route: Route | None, answer: Answer | Failure, verdict: Verdict, news: LaneFeedback | None
+        self,
+        lease: Lease,
+        route: Route | None,
+        answer: Answer | Failure,
+        verdict: Verdict,
+        feedback: LaneFeedback | None,
     ) -> FinishedVisit:
         if verdict.kind is Kind.OK:
-            return await self._read(lease, route, answer, news)
+            return await self._read(lease, route, answer, feedback)
         if verdict.kind is Kind.MOVED:
-            return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), news=news)
+            return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), feedback=feedback)
         outcome = retries.plan(lease.task, verdict, self._parts.chance)
-        return FinishedVisit(lease=lease, outcome=outcome, news=news)
+        return FinishedVisit(lease=lease, outcome=outcome, feedback=feedback)
 
     def _not_allowed(self, lease: Lease, permission: Permission) -> FinishedVisit:
         if permission.ask_again:
             return self._unreadable(lease, permission)
         why = f"refused: {permission.why or 'robots.txt'}"
-        news = LaneFeedback(Kind.REFUSED, interval=permission.delay, robots=True)
-        return FinishedVisit(lease=lease, outcome=Done(why=why), news=news, request=Request(verdict=Kind.REFUSED.value))
+        feedback = LaneFeedback(Kind.REFUSED, interval=permission.delay, robots=True)
+        return FinishedVisit(
+            lease=lease, outcome=Done(why=why), feedback=feedback, request=Request(verdict=Kind.REFUSED.value)
+        )
 
     def _unreadable(self, lease: Lease, permission: Permission) -> FinishedVisit:
         """robots.txt cannot be fetched: as if the host were unreachable, so it costs an attempt and ends some time. If
@@ -137,10 +144,10 @@ class Visitor:
         kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
         outcome = retries.plan(lease.task, Verdict(kind, why, retry_after=permission.ask_again), self._parts.chance)
         rest = permission.ask_again if permission.throttled else 0.0
-        return FinishedVisit(lease=lease, outcome=outcome, news=LaneFeedback(kind=kind, rest=rest))
+        return FinishedVisit(lease=lease, outcome=outcome, feedback=LaneFeedback(kind=kind, rest=rest))
 
     async def _read(
-        self, lease: Lease, route: Route | None, answer: Answer | Failure, news: LaneFeedback | None
+        self, lease: Lease, route: Route | None, answer: Answer | Failure, feedback: LaneFeedback | None
     ) -> FinishedVisit:
         if route is None or isinstance(answer, Failure):
             known = ", ".join(self._spider.routes)
@@ -152,11 +159,11 @@ class Visitor:
             self._keep_evidence(lease, self._parts.evidence, answer.body)
         try:
             if blocked := self._says_blocked(lease, page):
-                return self._blocked(lease, blocked, news)
+                return self._blocked(lease, blocked, feedback)
             got = await self._harvest(lease, route, page)
         except harvest.HandlerFailed as failed:
             self._end_if_out_of_memory(lease, failed)
-            return _failed(lease, failed, news)
+            return _failed(lease, failed, feedback)
         try:
             with self._marked(lease):
                 links = self._filter(lease, page, got)
@@ -166,7 +173,7 @@ class Visitor:
         except Exception as error:
             if not (odd := _odd(got, error)):
                 raise
-            return _failed(lease, harvest.HandlerFailed.of(odd, route.handler), news)
+            return _failed(lease, harvest.HandlerFailed.of(odd, route.handler), feedback)
         return FinishedVisit(
             lease=lease,
             outcome=Done(),
@@ -174,7 +181,7 @@ class Visitor:
             links=links,
             rejects=got.rejects,
             field_facts=self._parts.field_stats.facts(route.name, got.records, got.follows, lease.task.pool),
-            news=news,
+            feedback=feedback,
             seen=None if self._parts.validators is None else _seen(lease.task, route, answer, got),
         )
 
@@ -199,14 +206,14 @@ class Visitor:
         try:
             validator = await self._parts.validators.recall(conditional_requests.page_of(task))
         except ValidatorsError as error:
-            log.warning("validators.away %s", error.what)
+            log.warning("validators.unreachable %s", error.what)
             return task
         return task if validator is None else conditional_requests.asking(task, validator)
 
-    def _blocked(self, lease: Lease, why: str, news: LaneFeedback | None) -> FinishedVisit:
+    def _blocked(self, lease: Lease, why: str, feedback: LaneFeedback | None) -> FinishedVisit:
         outcome = retries.plan(lease.task, Verdict(kind=Kind.BLOCKED, why=why), self._parts.chance)
         return FinishedVisit(
-            lease=lease, outcome=outcome, news=news and msgspec.structs.replace(news, kind=Kind.BLOCKED)
+            lease=lease, outcome=outcome, feedback=feedback and msgspec.structs.replace(feedback, kind=Kind.BLOCKED)
         )
 
     def _says_blocked(self, lease: Lease, page: Page) -> str:
@@ -253,10 +260,10 @@ class Visitor:
         return Snooze(wait=0.0, why="moved", task=moved)
 
 
-def _failed(lease: Lease, failed: harvest.HandlerFailed, news: LaneFeedback | None) -> FinishedVisit:
+def _failed(lease: Lease, failed: harvest.HandlerFailed, feedback: LaneFeedback | None) -> FinishedVisit:
     """Grouped by the line that failed: messages that quote the page would give every page its own group."""
     return FinishedVisit(
-        lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), news=news
+        lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), feedback=feedback
     )
 
 

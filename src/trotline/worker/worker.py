@@ -52,7 +52,7 @@ class Worker:
         self._held: set[int] = set()
         """Tokens of unsettled leases."""
         self._generation = 0
-        self._told_held_at = float("-inf")
+        self._held_reported_at = float("-inf")
         self._committer = Committer(name, parts, policy, self._held)
         self._stopping = asyncio.Event()
         self._slot_free = asyncio.Event()
@@ -60,14 +60,14 @@ class Worker:
         self._leased = 0
         self._finished_visits = 0
         self._rate = 0.0
-        self._away = ""
+        self._unreachable = ""
         self._outage = OutageLog(log)
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
         self._retry_status = RetryStatus()
 
     @property
     def held_back(self) -> str:
-        return self._committer.held_back or self._away or self._waits_for()
+        return self._committer.held_back or self._unreachable or self._waits_for()
 
     def _waits_for(self) -> str:
         """The next retry: of any task if the worker is idle, of a seed in any case."""
@@ -143,7 +143,7 @@ class Worker:
             if room < self._policy.slots // 4:
                 await asyncio.sleep(GATHER)
                 room = min(budget, self._room())
-            await self._tell_held()
+            await self._report_held()
             leases = await self._lease_or_starve(min(room, self._policy.batch))
             if not leases and await self._finished():
                 return
@@ -167,12 +167,12 @@ class Worker:
         except FrontierGone:
             raise
         except FrontierError as error:
-            self._outage.hear(error.what)
-            self._away = f"frontier is unreachable: {error.what}{self._ends_in(error)}"
+            self._outage.report(error.what)
+            self._unreachable = f"frontier is unreachable: {error.what}{self._ends_in(error)}"
             await asyncio.sleep(1.0 + self._parts.chance.random())
             return []
-        self._away = ""
-        self._outage.hear("")
+        self._unreachable = ""
+        self._outage.report("")
         self._deadline.renew()
         if self._generation != self._parts.frontier.generation:
             # The server may have lost tasks: pages that link to them must not be filtered by the old cache.
@@ -191,12 +191,12 @@ class Worker:
             ) from error
         return f"; {storage_patience.countdown(left)}"
 
-    async def _tell_held(self) -> None:
-        """After a failover the server may have lost our last settles, and believe that we still hold those leases."""
+    async def _report_held(self) -> None:
+        """After a failover the server may have lost our last settles, and still list those leases as ours."""
         now = asyncio.get_running_loop().time()
-        if now - self._told_held_at < HOLDS_EVERY:
+        if now - self._held_reported_at < HOLDS_EVERY:
             return
-        self._told_held_at = now
+        self._held_reported_at = now
         # The `lease` call that follows reports the error.
         with contextlib.suppress(FrontierUnreachable):
             await self._parts.frontier.holds(self.name, self._held)
@@ -241,7 +241,7 @@ class Worker:
                     visit = await self._visit(lease)
                 self._retry_status.note(visit, clock())
                 self._committer.add(visit)
-                if visit.news is not None and visit.news.kind is Kind.THROTTLED:
+                if visit.feedback is not None and visit.feedback.kind is Kind.THROTTLED:
                     self._let_rest(lease.task.lane)
             finally:
                 self._busy -= 1

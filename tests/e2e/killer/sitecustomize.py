@@ -4,7 +4,7 @@ E2E_DOOM=STEP:TARGET:NTH:FILE   the NTH time that a process passes STEP, TARGET 
                                 TARGET "forked" is a child of the fork server: two others die before there is one.
 E2E_DEAD_AFTER=SECONDS          how long a silent worker is waited for, instead of 15 s.
 E2E_BEAT=SECONDS                how often a supervisor says that its children live, instead of every 5 s.
-E2E_TERM=SECONDS                how long a coordinator that is not heard of stays in office, instead of 15 s.
+E2E_TERM=SECONDS                the term of a coordinator that does not renew it, instead of 15 s.
 E2E_BATCH=N                     seeds per batch, instead of 500.
 E2E_PATIENCE=SECONDS            how long a locked database is waited for, instead of 30 s.
 E2E_PLANT=yes                   a bug: pages are settled before their rows are stored. The accounting must show it.

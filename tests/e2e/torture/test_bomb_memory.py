@@ -48,7 +48,7 @@ async def main(origin, paths):
     print(alone, kib("VmHWM") - base)
 
 
-memory.settle_down()
+memory.tune()
 asyncio.run(main(sys.argv[1], sys.argv[2:]))
 """
 

@@ -25,20 +25,20 @@ def test_f50_a_proxy_in_trouble_costs_no_attempt_and_the_lane_hears_nothing() ->
     assert isinstance(visit.outcome, Snooze)
     assert visit.outcome.wait > 0
     assert visit.outcome.why == f"unreachable: proxy {PROXY} says no"
-    assert visit.news is None
+    assert visit.feedback is None
     assert visit.line("shop-1", "w").proxy == PROXY
 
 
 def test_a_target_that_the_proxy_refuses_costs_an_attempt_and_the_lane_hears_nothing() -> None:
     visit = visited(failure(FailureKind.PROXY_REFUSED))
     assert not isinstance(visit.outcome, Snooze | Done)
-    assert visit.news is None
+    assert visit.feedback is None
 
 
 def test_a_target_that_the_proxy_cannot_reach_is_told_to_the_lane() -> None:
     visit = visited(failure(FailureKind.CONNECT))
     assert not isinstance(visit.outcome, Snooze | Done)
-    assert visit.news is not None
+    assert visit.feedback is not None
 
 
 def test_the_ledger_knows_the_proxy_of_a_page() -> None:

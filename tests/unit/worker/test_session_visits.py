@@ -1,4 +1,4 @@
-"""Whose session a page is of is asked before it is fetched, also when the frontier is away for a while."""
+"""Whose session a page is of is asked before it is fetched, also when the frontier is unreachable for a while."""
 
 import random
 

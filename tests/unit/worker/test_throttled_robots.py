@@ -30,8 +30,8 @@ def test_only_a_robots_txt_that_fails_costs_an_attempt(throttled: bool, outcome:
     visit = run_virtual(visitor.visit(lease))
 
     assert isinstance(visit.outcome, outcome)
-    assert visit.news is not None
-    assert (visit.news.kind, visit.news.rest, visit.news.robots) == (
+    assert visit.feedback is not None
+    assert (visit.feedback.kind, visit.feedback.rest, visit.feedback.robots) == (
         (Kind.THROTTLED, 7.0, False) if throttled else (Kind.UNREACHABLE, 0.0, False)
     )
     assert fetcher.asked == []

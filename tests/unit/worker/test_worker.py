@@ -235,8 +235,8 @@ def test_an_outage_is_logged_once_however_often_the_frontier_is_asked(caplog):
 
     bench.run(story)
 
-    logged = [record.getMessage() for record in caplog.records if "away" in record.getMessage()]
-    assert logged == ["frontier.away locked"] * 2
+    logged = [record.getMessage() for record in caplog.records if "unreachable" in record.getMessage()]
+    assert logged == ["frontier.unreachable locked"] * 2
 
 
 def test_a_frontier_that_is_back_is_not_called_away_though_it_has_no_work():

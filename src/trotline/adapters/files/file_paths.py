@@ -2,14 +2,13 @@
 
 import fcntl
 import os
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from trotline.adapters.file_presence import plain_errors
 from trotline.errors import SinkFileFails
-from trotline.rules.file_errors import explain
 
 
 class Place:
@@ -87,12 +86,3 @@ def write_whole(path: str | Path, write: Callable[[BinaryIO], int]) -> int:
         new.replace(path)
         sync_folder(path.parent)
     return count
-
-
-@contextmanager
-def plain_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        what, hint = explain(error)
-        raise SinkFileFails(f"cannot store rows in {path}: {what}", hint=hint) from error

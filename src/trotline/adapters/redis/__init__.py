@@ -1,4 +1,4 @@
-"""The frontier in Redis or Valkey: all knowledge of Redis is in this folder."""
+"""The frontier, outbox and shared cache in Redis or Valkey."""
 
 import re
 import shlex
@@ -23,13 +23,13 @@ def _parse_sink(text: str) -> str:
     if not _OUTBOX.search(text):
         raise ValueError(
             f"{redaction.place(text)!r} is not a sink; "
-            'for results that a writer takes from there: "redis://HOST:PORT/0?outbox=results"'
+            'for an outbox that a writer empties: "redis://HOST:PORT/0?outbox=results"'
         )
     return server_url(text)
 
 
 async def _jobs(url: str) -> Jobs:
-    """The jobs of the server behind the URL, once it is known to be one that keeps what it is given."""
+    """The jobs of the server, after a check of its version and configuration."""
     from trotline.adapters.redis.connect import checked, connect, shards_of
     from trotline.adapters.redis.jobs import RedisJobs
     from trotline.adapters.redis.seen_memory import memory_of
@@ -77,7 +77,7 @@ def _sink(url: str, job: str, started_at: Moment) -> Sink:
 
 
 def _look(url: str, kinds: Mapping[str, int]) -> str:
-    # Written here as it may be shown: without a password.
+    # Without the password.
     return f"trotline write --from {shlex.quote(redaction.url(url))} --sink URL --until-empty"
 
 
@@ -113,7 +113,7 @@ BACKEND = Backend(
         parse=_parse_sink,
         open=_sink,
         look=_look,
-        no_rows="{} is where results wait for a writer, and not a database"
+        no_rows="{} is an outbox, not a database"
         "|Name the database that the writer fills: --sink postgresql://HOST/DATABASE",
     ),
     outbox=OutboxOffer(open=_outbox, unwritten=_unwritten),

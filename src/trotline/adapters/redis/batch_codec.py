@@ -1,4 +1,4 @@
-"""Batches on their way to the scripts: one argument of msgpack, flat, because nested ones cost the server twice."""
+"""Encodes batches for the scripts: one msgpack argument, flat, as nested ones cost the server twice as much."""
 
 import random
 from collections import Counter
@@ -22,10 +22,9 @@ from trotline.rules.counter_names import bad_record, bounded
 from trotline.rules.pace import bounds_of
 
 MOST = 1000
-"""Elements of one call (tasks by their weight, leases, bad records), whatever the batch: no call keeps the server busy
-for long."""
+"""Elements per call (tasks by their weight, leases, bad records): no call blocks the server for long."""
 _HEAVY = 4096
-"""Bytes that weigh as much as one more element."""
+"""Bytes that count as one more element."""
 
 encode = msgspec.msgpack.Encoder().encode
 _Item = TypeVar("_Item")
@@ -33,21 +32,21 @@ _Item = TypeVar("_Item")
 _LONGEST_TALLY = 100
 _LONGEST_EXAMPLE = 500
 _REJECTS = 900
-"""Of one page that are kept; the others are counted by reason, under so many:"""
+"""Rejected records of one page that are stored; the others are only counted by reason, up to:"""
 _MORE_REASONS = 50
 _LONGEST_LANE = 8192
-"""Four times as many bytes at most: parcels keep its length in two."""
+"""In characters, so at most four times as many bytes: parcels store the length in two bytes."""
 _MOST_COUNTED = 2**50
-"""Of one name in one call. Lua counts in doubles, and spells larger ones as the server's counters do not read them."""
+"""Maximum per name and call: Lua's text form of larger numbers is not valid for HINCRBY."""
 _CALM = frozenset({Kind.OK, Kind.MOVED, Kind.UNCHANGED, Kind.GONE, Kind.UNWANTED, Kind.REFUSED})
-"""News that need no chance."""
+"""Feedback that needs no random number."""
 _EXAMPLES = EndingMore._fields.index("examples")
-_TELLS = {kind: f"+{kind.value}" for kind in Kind}
-"""The same from a visit that knew robots.txt."""
+_WITH_ROBOTS = {kind: f"+{kind.value}" for kind in Kind}
+"""From a visit that knew robots.txt."""
 
 
 def raw(data: bytes) -> msgspec.Raw:
-    """Bytes as what the server's msgpack calls a string: it does not know the type for bytes."""
+    """Bytes as a msgpack string: the server's msgpack does not know the type for bytes."""
     size = len(data)
     if size < 32:
         head = bytes((0xA0 | size,))
@@ -72,7 +71,7 @@ def packed_bounds(pace: Pace) -> bytes:
 
 
 def task_weight(task: Task) -> int:
-    """How many elements of a call it is: the server copies its bytes several times."""
+    """Elements of a call: the server copies the bytes of a task several times."""
     size = len(task.url) + len(task.body)
     if task.meta:
         size += len(encode(task.meta))
@@ -82,14 +81,13 @@ def task_weight(task: Task) -> int:
 
 
 def weight_of(settlement: Settlement) -> int:
-    """How many elements of a call it is."""
     weight = 1 + sum(map(task_weight, settlement.children)) + min(len(settlement.rejects), _REJECTS + _MORE_REASONS)
     task = moved(settlement)
     return weight if task is None else weight + task_weight(task)
 
 
 def parts_of(items: Sequence[_Item], weight_of_item: Callable[[_Item], int]) -> Iterator[Sequence[_Item]]:
-    """In their order, as many together as one call may bring; one that is too heavy stands alone."""
+    """In order, in parts of at most MOST elements; a heavier item is a part of its own."""
     start = weight = 0
     for place, item in enumerate(items):
         heavy = weight_of_item(item)
@@ -116,7 +114,9 @@ class Batch:
         place = self._places.get(name)
         if place is None:
             if len(name) > _LONGEST_LANE:
-                raise ValueError(f"the lane {name[:40]}... is {len(name):,} characters long; {_LONGEST_LANE:,} can be")
+                raise ValueError(
+                    f"the lane {name[:40]}... is {len(name):,} characters long; the limit is {_LONGEST_LANE:,}"
+                )
             self.names.append(name)
             place = self._places[name] = len(self.names)
         return place
@@ -138,14 +138,14 @@ class Batch:
 
 
 def _checked(name: str, value: float) -> float:
-    """The value, if a script can keep it: one that cannot be must not be found out half-way."""
+    """Raises before the call for a value that would make the script fail half-way."""
     if not isfinite(value):
         raise ValueError(f"{name} is {value}, which is not a time")
     return value
 
 
 def moved(settlement: Settlement) -> Task | None:
-    """What a task becomes that goes on under another URL: it stays the same task."""
+    """The task under its new URL, with the same identity; None if it did not move."""
     outcome, task = settlement.outcome, settlement.lease.task
     if not isinstance(outcome, Snooze) or outcome.task is None:
         return None
@@ -156,12 +156,12 @@ LeaseName = tuple[int, int]
 
 
 def name_of(lease: Lease) -> LeaseName:
-    """Token and fingerprint: a server that has forgotten its last seconds hands out the same tokens again."""
+    """Token and fingerprint: a server that lost its last seconds issues the same tokens again."""
     return lease.token, lease.task.fingerprint
 
 
 def token_field(token: int) -> bytes:
-    """As the field of a worker's hash; a number that no token can be is held by no worker."""
+    """The field in a worker's hash; empty, which no worker holds, for an invalid token."""
     return token.to_bytes(6, "big") if 0 <= token < 1 << 48 else b""
 
 
@@ -172,44 +172,44 @@ def fingerprint_field(task: Task) -> bytes:
 async def endings(
     settlements: Sequence[Settlement], batch: Batch, chance: random.Random, left: Container[LeaseName]
 ) -> list[Any]:
-    """An Ending for each settlement, flat. `left`: those that go on in another shard."""
+    """An Ending for each settlement, flat. `left`: leases whose task continues in another shard."""
     flat: list[Any] = []
     for settlement in settlements:
-        lease, news = settlement.lease, settlement.news
+        lease, feedback = settlement.lease, settlement.news
         kind, name, more = await _outcome(settlement, batch, name_of(lease) in left)
         if settlement.rejects or settlement.examples:
             more = {**more, **_rare(settlement)}
         if settlement.lift:
             more = {"rejects": (), **more, "lift": [raw(member_field(member)) for member in settlement.lift]}
-        news_values: tuple[float, float, float] = (0, 0, 0)
-        if news is not None:
-            _checked("took", news.took + news.rest + news.interval)
-            news_values = (news.rest, news.interval, 0 if news.kind in _CALM else chance.random())
+        values: tuple[float, float, float] = (0, 0, 0)
+        if feedback is not None:
+            _checked("took", feedback.took + feedback.rest + feedback.interval)
+            values = (feedback.rest, feedback.interval, 0 if feedback.kind in _CALM else chance.random())
         elif settlement.member is MemberResult.FAULT:
-            news_values = (0, 0, chance.random())
+            values = (0, 0, chance.random())
         flat += Ending(
             raw(token_field(lease.token)),
             raw(fingerprint_field(lease.task)),
             kind,
             name,
-            None if news is None else _TELLS[news.kind] if news.robots else news.kind.value,
-            0 if news is None else news.took,
+            None if feedback is None else _WITH_ROBOTS[feedback.kind] if feedback.robots else feedback.kind.value,
+            0 if feedback is None else feedback.took,
             settlement.member.value if lease.member else None,
-            _more(news_values, _tallies(settlement), more),
+            _more(values, _tallies(settlement), more),
         )
     return flat
 
 
-def _more(news_values: tuple[float, float, float], tallies: list[Any], more: dict[str, Any]) -> list[Any] | None:
-    """What settle.lua gets beside the usual: nothing, and else no more than there is."""
+def _more(feedback: tuple[float, float, float], tallies: list[Any], more: dict[str, Any]) -> list[Any] | None:
+    """Optional values for settle.lua, as short as possible."""
     if not more:
-        return [*news_values, tallies] if tallies or any(news_values) else None
-    full = EndingMore(*news_values, tallies, **more)
+        return [*feedback, tallies] if tallies or any(feedback) else None
+    full = EndingMore(*feedback, tallies, **more)
     return list(full if "rejects" in more else full[:_EXAMPLES])
 
 
 async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[EndKind, str, dict[str, Any]]:
-    """What becomes of it, what that is counted as, and what it takes with it (EndingMore)."""
+    """The kind of ending, the name of its counter, and more values (EndingMore)."""
     outcome = settlement.outcome
     if isinstance(outcome, Done):
         return EndKind.DONE, f"dropped: {outcome.why}"[:_LONGEST_TALLY] if outcome.why else "ok", {}
@@ -223,7 +223,7 @@ async def _outcome(settlement: Settlement, batch: Batch, left: bool) -> tuple[En
             return EndKind.LEFT if left else EndKind.SNOOZE, name, more
         more |= {"lane": batch.lane(task.lane), "blob": raw(await batch.blob(task))}
         return EndKind.SNOOZE, name, more
-    assert isinstance(outcome, Bury)  # noqa: S101 - there is no fifth one
+    assert isinstance(outcome, Bury)  # noqa: S101 - the only other outcome
     return EndKind.BURY, f"dead: {outcome.why}"[:_LONGEST_TALLY], {"why": outcome.why, "detail": outcome.detail}
 
 

@@ -1,10 +1,10 @@
-"""How much of a job may be done (F20).
+"""A job's budget (F20).
 
-In one shard lease.lua reserves what it hands out, and the mark holds exactly. No script sees several shards: there the
-books are added up before a lease, and what others lease at that very moment is on top: their slots in flight at most.
+In one shard lease.lua enforces it exactly. Over several shards the counters are added up before a lease, so concurrent
+leases of other workers may exceed it, by their slots at most.
 
-P job   budget                    as it was set, JSON
-        most_pages, most_bytes    its marks, for the script
+P job   budget                    JSON
+        most_pages, most_bytes    its limits, for the script
 """
 
 import asyncio
@@ -23,7 +23,7 @@ _NONE = Budget()
 
 class Budgets:
     def __init__(self, server: Server, keys: Sequence[str]) -> None:
-        """`keys`: of the books of each shard."""
+        """`keys`: P job of each shard."""
         self._server = server
         self._keys = keys
 
@@ -44,14 +44,14 @@ class Budgets:
         return _NONE if packed is None else _decode(packed)
 
     async def spent(self, packed: bytes | None) -> str:
-        """Which limit is reached, of the budget in these bytes; empty if none is."""
+        """Which limit of this budget is reached; empty if none is."""
         if packed is None:
             return ""
         ended, _, size = await self._used()
         return _decode(packed).spent(ended, size)
 
     async def left(self, limit: int) -> int:
-        """Of so many leases those that the budget has room for, as far as can be seen from outside."""
+        """The number of leases that the budget allows, at most `limit`."""
         budget = await self.read()
         if budget == _NONE:
             return limit
@@ -61,7 +61,7 @@ class Budgets:
         return limit if budget.pages is None else min(limit, max(0, budget.pages - ended - leased))
 
     async def _used(self) -> tuple[int, int, int]:
-        """Pages that have ended, those under way, and bytes."""
+        """Ended pages, leased pages, and bytes."""
         found = await asyncio.gather(
             *(self._server.ask("HGET", key, "books") for key in self._keys),
             *(self._server.ask("HGET", key.removesuffix("job") + "tallies", BYTES) for key in self._keys),

@@ -1,10 +1,10 @@
-"""From a URL to a client, and what a server must be before tasks are trusted to it.
+"""From a URL to a client, and the requirements on a server.
 
 redis://[USER:PASSWORD@]HOST[:PORT][/DB]             rediss:// the same with TLS
 redis+cluster://HOST[:PORT],HOST[:PORT]              any nodes of a Cluster
 redis+sentinel://[USER:PASSWORD@]HOST[:PORT],HOST[:PORT]/MASTER[/DB][?user=U&password=P]
                                                      user and password of the server, and of the sentinels themselves
-...?shards=8                                         new jobs in so many parts; else two per primary of a Cluster
+...?shards=8                                         shards of new jobs; default: two per primary of a Cluster
 """
 
 from functools import partial
@@ -28,18 +28,18 @@ from trotline.ports.backend import Notice
 SHARDS = "shards"
 _MOST_SHARDS = 1024
 OLDEST = (7, 0)
-"""The oldest Redis that knows the flags of scripts."""
+"""The oldest Redis with script flags."""
 FORMS = '"redis://HOST:PORT/0", "redis+cluster://HOST,HOST" or "redis+sentinel://HOST,HOST/MASTER"'
 
 _CONNECT: Seconds = 5.0
 _ANSWER: Seconds = 5.0
-"""No script takes a tenth of a second. Twice this, and a server that hangs is known to."""
+"""No script takes a tenth of a second."""
 _HEALTH: Seconds = 15.0
 _PORT, _SENTINEL_PORT = 6379, 26379
 
 
 def connect(url: str) -> Client:
-    """A client for the URL; nothing is sent yet. SettingsError says what is wrong with it, and quotes no password."""
+    """A client for the URL; nothing is sent yet. Raises SettingsError, without the password in its text."""
     scheme, _, rest = url.partition("://")
     secure, _, kind = scheme.partition("+")
     if secure not in ("redis", "rediss") or kind not in ("", "cluster", "sentinel") or not rest:
@@ -60,25 +60,26 @@ def connect(url: str) -> Client:
 
 
 def shards_of(url: str) -> int:
-    """In how many parts the URL asks new jobs to be kept (`?shards=8`); 0: it does not say."""
+    """The number of shards in the URL (`?shards=8`); 0 if there is none."""
     asked = dict(parse_qsl(urlsplit(url).query)).get(SHARDS)
     if asked is None:
         return 0
     if not asked.isdecimal() or not 0 < int(asked) <= _MOST_SHARDS:
         raise SettingsError(
-            f"shards={asked[:20]} is not a number of shards", hint=f"Write shards=8; the maximum is {_MOST_SHARDS}."
+            f"shards={asked[:20]} must be an integer from 1 to {_MOST_SHARDS}",
+            hint=f"Write shards=8; the maximum is {_MOST_SHARDS}.",
         )
     return int(asked)
 
 
 async def checked(client: Client) -> Client:
-    """The client, once its server is known to be one that keeps what it is given; FrontierError says why not."""
+    """The client, after a check of the server's version and eviction policy; raises FrontierError."""
     server = Server(client)
     try:
         await server.plain(client.initialize)
         nodes: list[Any] = list(client.get_primaries()) if isinstance(client, RedisCluster) else [client]
         for node in nodes:
-            _judge(await server.plain(partial(node.execute_command, "INFO", "everything")), server.place)
+            _check(await server.plain(partial(node.execute_command, "INFO", "everything")), server.place)
     except BaseException:
         await server.close()
         raise
@@ -86,7 +87,7 @@ async def checked(client: Client) -> Client:
 
 
 async def notices(url: str) -> list[Notice]:
-    """A server that keeps what it is given only as long as it lives is worth a word."""
+    """A warning if the server's data does not survive a restart."""
     client = await checked(connect(url))
     server = Server(client)
     try:
@@ -101,20 +102,20 @@ async def notices(url: str) -> list[Notice]:
 
 
 def listener(client: Client) -> Redis:
-    """A client of its own for the same server, that may listen for long. In a Cluster every node hears all news.
+    """A new client of the same server for pub/sub, without timeouts. In a Cluster every node gets all messages.
 
-    It takes over everything that says how a connection is made: one word less, and the password goes without TLS.
+    It copies all connection options: without one of them the password could be sent without TLS.
     """
     if isinstance(client, RedisCluster):
         node = client.get_default_node()
         patient = _patient(node.connection_kwargs)
-        # Its news are no reason to believe that the server is another one.
+        # Its reconnects do not count as lost state.
         patient.pop("redis_connect_func", None)
         return Redis.from_pool(ConnectionPool(connection_class=node.connection_class, **patient))
     pool = client.connection_pool
     patient = {"connection_class": pool.connection_class, **_patient(pool.connection_kwargs)}
     if isinstance(pool, SentinelConnectionPool):
-        # The pool that these connections belong to is the new one.
+        # The connections belong to the new pool.
         patient.pop("connection_pool", None)
         fresh: Any = SentinelConnectionPool
         return Redis.from_pool(fresh(pool.service_name, pool.sentinel_manager, **patient))
@@ -140,7 +141,7 @@ def _client(
     options["redis_connect_func"] = connected
     if kind == "sentinel":
         if not path:
-            raise ValueError("no master is named")
+            raise ValueError("no master name")
         theirs = {name: options[name] for name in options if name in _FOR_SENTINEL} | login
         watch: Any = Sentinel(hosts, sentinel_kwargs=theirs, **options)  # type: ignore[no-untyped-call]
         master: Redis = watch.master_for(path[0], redis_class=Redis, db=_number(path[1:]))
@@ -161,7 +162,7 @@ def _options(tls: bool, query: dict[str, str]) -> dict[str, Any]:
         "socket_timeout": _ANSWER,
         "socket_keepalive": True,
         "health_check_interval": _HEALTH,
-        # Whether a command may be sent twice is decided where its meaning is known.
+        # Retries are decided by the caller, who knows whether the command is idempotent.
         "retry": Retry(NoBackoff(), 0),
         "client_name": "trotline",
     }
@@ -171,14 +172,14 @@ def _options(tls: bool, query: dict[str, str]) -> dict[str, Any]:
             options["ssl_ca_certs"] = query.pop("ca")
     if query:
         known = "=, ".join((*OPTIONS, SHARDS))
-        raise ValueError(f"{sorted(query)[0]} is not known there; it may be {known}=, and with rediss:// ca=FILE")
+        raise ValueError(f"unknown option {sorted(query)[0]}; known are {known}=, and with rediss:// ca=FILE")
     return options
 
 
 def _hosts(netloc: str) -> list[str]:
     hosts = netloc.rpartition("@")[2].split(",")
     if not all(hosts):
-        raise ValueError("it names no host")
+        raise ValueError("no host")
     return hosts
 
 
@@ -187,7 +188,7 @@ def _host(text: str, default: int) -> tuple[str, int]:
     if not colon or text.endswith("]"):
         return text.strip("[]"), default
     if not port.isdecimal():
-        raise ValueError("the port is not a number")
+        raise ValueError("the port must be an integer")
     return name.strip("[]"), int(port)
 
 
@@ -195,11 +196,11 @@ def _number(path: list[str]) -> int:
     if not path:
         return 0
     if len(path) > 1 or not path[0].isdecimal():
-        raise ValueError("what follows the host is not the number of a database")
+        raise ValueError("the path must be a database number")
     return int(path[0])
 
 
-def _judge(info: dict[str, Any], place: str) -> None:
+def _check(info: dict[str, Any], place: str) -> None:
     version = str(info.get("redis_version", "0"))
     if (
         tuple(int(part) for part in version.split(".")[:2] if part.isdecimal()) < OLDEST
@@ -211,6 +212,6 @@ def _judge(info: dict[str, Any], place: str) -> None:
     policy, limit = str(info.get("maxmemory_policy", "noeviction")), int(info.get("maxmemory", 0))
     if policy.startswith("allkeys") or (policy != "noeviction" and limit > 0):
         raise FrontierError(
-            f"{place} throws keys away when its memory is full (maxmemory-policy {policy}): tasks would vanish",
+            f"{place} evicts keys when its memory is full (maxmemory-policy {policy}): tasks would be lost",
             hint="Set it with: redis-cli CONFIG SET maxmemory-policy noeviction (and in the server's configuration).",
         )

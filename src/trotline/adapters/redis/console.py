@@ -96,7 +96,7 @@ class RedisConsole:
                 yield view
 
     async def _only_visited(self, shard: Shard, now: Moment) -> dict[str, LaneView]:
-        """Lanes of which the last tasks are being visited."""
+        """Lanes without waiting tasks, but with leased ones."""
         found: dict[str, LaneView] = {}
         for worker in await self._server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):
             cursor = ""
@@ -151,7 +151,6 @@ class RedisConsole:
 
 
 def _together(one: WorkerView, other: WorkerView) -> WorkerView:
-    """A worker as two shards know it."""
     last = one if one.silent_for <= other.silent_for else other
     return msgspec.structs.replace(
         last,

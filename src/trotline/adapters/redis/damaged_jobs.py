@@ -1,5 +1,4 @@
-"""Jobs whose entry or keys another program changed: told apart from the others, and removed by the names of their
-keys."""
+"""Jobs whose entry or keys were changed by another program: detected, and deleted by the names of their keys."""
 
 import struct
 from collections.abc import Iterator
@@ -16,16 +15,16 @@ from trotline.rules.unreadable_jobs import way_out
 
 _STEP = 1000
 _MISREAD = (msgspec.MsgspecError, struct.error, ValueError, TypeError, OverflowError, LookupError)
-"""What reading values that are not ours raises."""
+"""Errors of decoding such values."""
 
 
 class Unreadable(FrontierError):
-    """What the server keeps of a job is not what Trotline wrote."""
+    """The data of a job on the server is not what Trotline wrote."""
 
 
 @contextmanager
 def named(job_id: str) -> Iterator[None]:
-    """Errors of reading a job name it, and the way out. A server that is away is another matter."""
+    """Turns errors of reading a job into Unreadable, which names it; except for an unreachable server."""
     try:
         yield
     except FrontierUnreachable:
@@ -37,7 +36,7 @@ def named(job_id: str) -> Iterator[None]:
 
 @contextmanager
 def readable(job_id: str) -> Iterator[None]:
-    """The same for errors that only show while values are taken apart."""
+    """The same for decoding errors only."""
     try:
         yield
     except _MISREAD as error:
@@ -46,7 +45,7 @@ def readable(job_id: str) -> Iterator[None]:
 
 
 def decode_job(kept: bytes, job_id: str) -> Job:
-    """The entry of this job; ValueError if it is another's."""
+    """The entry of this job; ValueError if it belongs to another one."""
     job = msgspec.json.decode(kept, type=Job)
     if job.id != job_id:
         raise ValueError(f"the entry is that of {job.id!r}")
@@ -54,7 +53,7 @@ def decode_job(kept: bytes, job_id: str) -> Job:
 
 
 def id_text(raw: bytes) -> str:
-    """A job's id as people can read and type it, also one that is not ours."""
+    """A job's id in printable form, also an invalid one."""
     text = raw.decode("latin-1")
     return text if _is_id(text) else text.encode("unicode_escape").decode()
 
@@ -72,9 +71,9 @@ def is_escaped(job_id: str) -> bool:
 
 
 async def forget_keys(server: Server, job_id: str) -> None:
-    """Remove the keys of a job, also if they cannot be read."""
+    """Delete the keys of a job, also if they cannot be read."""
     if not _is_id(job_id):
-        # No job of ours, so no keys either.
+        # Not a valid id, so it has no keys.
         return
     try:
         await forget(server, job_id)
@@ -85,7 +84,7 @@ async def forget_keys(server: Server, job_id: str) -> None:
 
 
 async def _sweep(server: Server, job_id: str) -> None:
-    """Looks through the whole server: what the job's own keys say of the others cannot be trusted."""
+    """Scans the whole server, as the job's own data cannot be trusted."""
 
     async def scan() -> list[bytes]:
         return [key async for key in server.client.scan_iter(match=f"trotline:{{*}}:{job_id}:*", count=_STEP)]

@@ -1,4 +1,4 @@
-"""Removing a job's keys by their names, a few at a time: no KEYS, no scan of the whole server."""
+"""Deletes a job's keys by their names, a few at a time: without KEYS or a scan of the whole server."""
 
 import contextlib
 from typing import Any
@@ -17,7 +17,7 @@ _STEP = 500
 
 async def forget(server: Server, job: str) -> None:
     shards = int(await server.ask("HGET", keys.job(keys.prefix(job, 0)), "shards") or 1)
-    # The first one last: it knows how many there are, should this be interrupted.
+    # The first shard last: it has the number of shards, needed if this is interrupted.
     for number in reversed(range(shards)):
         await _forget(server, keys.prefix(job, number))
 
@@ -41,13 +41,13 @@ async def _forget(server: Server, prefix: str) -> None:
     number = await server.ask("HGET", keys.job(prefix), "number")
     if number is not None:
         await server.ask("HDEL", keys.jobs(prefix), number)
-    # The books last: they know how many buckets there are, should this be interrupted.
+    # P job last: it has the number of buckets, needed if this is interrupted.
     await server.ask("UNLINK", *(f"{prefix}{name}" for name in keys.PLAIN))
     await server.ask("UNLINK", keys.job(prefix))
 
 
 async def _held(server: Server, prefix: str, held: str) -> None:
-    """What a worker held goes, and with it its places in lanes that other jobs use."""
+    """Delete a worker's leases, and release their places in shared lanes."""
     cursor: Any = 0
     while True:
         cursor, flat = await server.ask("HSCAN", held, cursor, "COUNT", _STEP)
@@ -88,7 +88,7 @@ async def _lanes(server: Server, prefix: str) -> None:
 
 
 def pairs(flat: Any) -> list[tuple[bytes, bytes]]:
-    """What HSCAN gives, in whatever shape the client library hands it on."""
+    """The result of HSCAN or HGETALL, which depends on the protocol version."""
     if isinstance(flat, dict):
         return list(flat.items())
     return list(zip(flat[::2], flat[1::2], strict=True))

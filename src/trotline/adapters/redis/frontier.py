@@ -34,7 +34,7 @@ class RedisFrontier:
         self._shards = parts.shards
         self._sharded_lease = ShardedLease(parts.shards)
         self._sharded_settle = ShardedSettle(parts.shards, parts.home)
-        self._wakeups = Wakeups(lambda: listener(parts.client), [keys.news(shard.prefix) for shard in parts.shards])
+        self._wakeups = Wakeups(lambda: listener(parts.client), [keys.wakeups(shard.prefix) for shard in parts.shards])
 
     @property
     def generation(self) -> int:
@@ -72,7 +72,7 @@ class RedisFrontier:
             if result.leases or left <= 0 or (result.over and await self.finished()):
                 return result.leases
             if not self._wakeups.listening:
-                # Listen first, then look once more: what came in between is not missed.
+                # Subscribe first, then check once more, so that no wake-up is missed.
                 await self._wakeups.listen(min(left, LOOK))
                 continue
             await self._wakeups.wait(min(left, LOOK, result.pause if result.pause > 0 else LOOK))
@@ -136,7 +136,7 @@ class RedisFrontier:
     async def announce_finish(self) -> bool:
         if not await self._announce():
             return False
-        # This worker announces the end, and no other does: a server that fails now must not prevent that.
+        # Errors are ignored: the finish is announced by this worker only.
         with contextlib.suppress(FrontierError):
             for shard in self._shards:
                 await shard.tidy()

@@ -1,4 +1,4 @@
-"""The graveyard of a job: what is buried in its shards, read as one."""
+"""The graveyard of a job, over all its shards."""
 
 from collections.abc import AsyncIterator, Sequence
 from heapq import nsmallest
@@ -15,7 +15,7 @@ from trotline.rules.grave_view import seed_of
 
 _PAGE = 500
 _AT_ONCE = 50
-"""Rejected records that one call forgets: each is looked for in a list of up to 10,000."""
+"""Rejected records per call: each is searched in a list of up to 10,000."""
 
 
 class Graveyard:
@@ -23,7 +23,7 @@ class Graveyard:
         self._shards = shards
 
     async def read(self, why: str, limit: int, after: str) -> list[Grave]:
-        """Tasks, the oldest first, then records; `after` is the last id seen."""
+        """Tasks, oldest first, then records; `after`: the last id of the previous page."""
         found: list[Grave] = []
         if not after.startswith("r"):
             since = await self._since(after)
@@ -106,7 +106,7 @@ async def _read(shard: Shard, name: str, packed: bytes) -> Grave:
 
 
 async def _records(shard: Shard, why: str, after: str, place: int, shards: int) -> AsyncIterator[Grave]:
-    """Records of one shard. Their numbers leave room for those of the others."""
+    """Records of one shard. Their ids are unique over all shards."""
     seen = int(after[1:]) if after.startswith("r") and after[1:].isdecimal() else 0
     start = max(0, -(-(seen - place) // shards))
     async for number, row in _entries(shard, start):
@@ -123,7 +123,7 @@ async def _entries(shard: Shard, start: int = 0) -> AsyncIterator[tuple[int, byt
 
 
 async def _revisit(shard: Shard, why: str, ids: set[str], place: int, shards: int) -> int:
-    """Pages whose rejected records are chosen are visited again, and all their rejected records forgotten. How many."""
+    """Queue the pages of the selected rejected records again, and delete all their rejected records."""
     pages: dict[bytes, list[tuple[bytes, str]]] = {}
     chosen: set[bytes] = set()
     async for number, row in _entries(shard):
@@ -134,7 +134,7 @@ async def _revisit(shard: Shard, why: str, ids: set[str], place: int, shards: in
     records: list[tuple[bytes, str, int | None]] = []
     for page in chosen:
         *others, last = pages[page]
-        # The page rises with the last of its records: until then, whatever happens to us, it can be chosen again.
+        # The page is queued with the last of its records: until then a failed call can be repeated.
         records += [(*each, None) for each in others]
         records.append((*last, await _level(shard, page)))
     risen = 0
@@ -176,7 +176,7 @@ async def _revive(shard: Shard, why: str, ids: Sequence[str]) -> int:
 
 
 async def _level(shard: Shard, parcel: bytes) -> int:
-    """Where it began: what retries have cost it is forgiven."""
+    """The level of its first attempt."""
     _, lane, blob = unwrap(parcel)
     try:
         return level_of(msgspec.structs.replace(await shard.read(blob, lane), attempt=0))

@@ -1,4 +1,4 @@
-"""One job on a server, as both its frontier and its console use it."""
+"""One job on a server, shared by its frontier and its console."""
 
 import random
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from trotline.model.time import Moment
 
 
 class JobShards:
-    """One connection, and the parts of the job that are reached through it."""
+    """One connection, and the shards of the job."""
 
     def __init__(
         self,
@@ -36,12 +36,12 @@ class JobShards:
         return len(self.shards) > 1
 
     def home(self, lane: str) -> Shard:
-        """The shard that keeps this lane."""
+        """The shard of this lane."""
         if not self.several:
             return self.shards[0]
         return self.shards[xxh3_64_intdigest(lane.encode()) % len(self.shards)]
 
     async def ended_at(self) -> Moment | None:
-        """When a job with several shards ended; the first that sees it writes it down."""
+        """When a job with several shards ended; the first caller after that records it."""
         total = await ended_with(self.server, self.job)
         return None if total is None else (await self.shards[0].finish(total))[0]

@@ -1,12 +1,12 @@
-"""The jobs that a server knows.
+"""The jobs of a server.
 
-trotline:{jobs}:count        how many were ever started
-trotline:{jobs}:order        list of their ids, the oldest first
-trotline:{jobs}:all          hash id -> the job as it was started, JSON
-trotline:{jobs}:latest       hash spider -> id of its last one
-trotline:{jobs}:shards       in how many parts the lanes of all jobs are kept
-trotline:{jobs}:looked       how far the list was looked through for what may retire
-trotline:{jobs}:upgrades:ID  zset of code versions that were let in -> when
+trotline:{jobs}:count        number of jobs ever started
+trotline:{jobs}:order        list of job ids, oldest first
+trotline:{jobs}:all          hash id -> job, JSON
+trotline:{jobs}:latest       hash spider -> id of its last job
+trotline:{jobs}:shards       number of shards of all jobs
+trotline:{jobs}:looked       position of `retire` in the list
+trotline:{jobs}:upgrades:ID  zset of accepted code versions -> time
 """
 
 from collections.abc import Callable
@@ -34,11 +34,11 @@ _COUNT, _ORDER, _ALL, _LATEST, _SHARDS = (
 )
 _LOOKED = f"{keys.JOBS}looked"
 _LOOKS = 20
-"""Jobs that are looked at when one retires."""
+"""Jobs that one `retire` call checks."""
 
 
 class RedisJobs:
-    """Starts, finds and forgets jobs. Implements the Jobs port."""
+    """Implements the Jobs port."""
 
     def __init__(
         self,
@@ -48,16 +48,15 @@ class RedisJobs:
         memory: Memory | None = None,
         shards: int = 0,
     ) -> None:
-        """`memory`: how the jobs that are started here remember what they have seen. `shards`: in how many parts the
-        server keeps its lanes, chosen with its first job; 0: what it has, or one, and on a Cluster two for each of its
-        primaries."""
+        """`memory`: the duplicate filter of new jobs. `shards`: chosen with the first job of a server; 0: the existing
+        number, or 1, and on a Cluster two per primary."""
         self._server = Server(client, now=now)
         self._memory = memory or Memory()
         self._shards = shards
         self._unreadable: tuple[str, ...] = ()
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        # The books before the name: a job that can be found can be worked on.
+        # The counters first: a job that is listed must be ready.
         job = await self.prepare(spider, rules, version)
         await self._server.ask("HSET", _ALL, job.id, msgspec.json.encode(job))
         await self._server.ask("HSET", _LATEST, spider, job.id)
@@ -65,7 +64,7 @@ class RedisJobs:
         return job
 
     async def prepare(self, spider: str, rules: LaneRules, version: str = "") -> Job:
-        """A new job's books. It cannot be found until it is named in the lists."""
+        """Create a new job without listing it."""
         shards = await self._parts()
         number = await self._server.ask("INCR", _COUNT)
         now = await self._server.now()
@@ -95,17 +94,17 @@ class RedisJobs:
         return RedisProxyPools(self._server, await self._parts())
 
     async def _parts(self) -> int:
-        """The first job chooses: jobs share their lanes, so all of them must find a lane in the same place."""
+        """The first job decides: jobs share lanes, so all of them must use the same shards."""
         known = await self._server.ask("GET", _SHARDS)
         if known is None:
-            # Asked after the server was: a Cluster's primaries are known then.
+            # After the first command, when a Cluster's primaries are known.
             await self._server.ask("SET", _SHARDS, self._shards or self._server.parts(), "NX")
             known = await self._server.ask("GET", _SHARDS)
         kept = int(known)
         if self._shards and kept != self._shards:
             raise FrontierError(
-                f"{self._server.place} keeps its lanes in {kept} parts, and the URL asks for {self._shards}",
-                hint=f"Write shards={kept} or leave it out; another number needs a server that has had no job yet.",
+                f"{self._server.place} has {kept} shards, and the URL requests {self._shards}",
+                hint=f"Use shards={kept} or omit it; another number needs a server without jobs.",
             )
         return kept
 
@@ -118,7 +117,7 @@ class RedisJobs:
             return mine[-1] if mine else None
 
     async def all(self) -> list[Job]:
-        # Once each: a reply that was lost may have left a job in the list twice.
+        # A repeat after a lost reply may have listed a job twice.
         names = dict.fromkeys(await self._ask("LRANGE", _ORDER, 0, -1))
         found, unreadable = list[Job](), list[str]()
         for name in names:
@@ -142,11 +141,11 @@ class RedisJobs:
         return await self._known(job)
 
     async def forget(self, job_id: str) -> None:
-        """Remove everything that the server keeps of a job, in small steps. A second try goes on where one stopped."""
+        """Delete a job in small steps. May be repeated after an interruption."""
         name = await self._raw(job_id)
         await forget_keys(self._server, job_id)
         await self._ask("LREM", _ORDER, 0, name)
-        # By value: of a job whose entry cannot be read the spider is not known.
+        # By value: the spider of a job with an unreadable entry is unknown.
         for spider, last in pairs(await self._ask("HGETALL", _LATEST)):
             if last == name:
                 await self._relink(spider.decode(errors="surrogateescape"), spider)
@@ -154,7 +153,7 @@ class RedisJobs:
         await self._server.ask("DEL", _upgrades(job_id))
 
     async def retire(self, age: Seconds, most: int = 2) -> list[str]:
-        """Looks at some jobs of the list, at others the next time: a list may be long, and its start never ends."""
+        """Checks a part of the list, and the next part with the next call: the list may be long."""
         length = int(await self._server.ask("LLEN", _ORDER))
         if not length:
             return []
@@ -174,7 +173,7 @@ class RedisJobs:
         await self._server.close()
 
     async def _relink(self, spider: str, name: bytes) -> None:
-        """The spider's last job is gone: the one before it is the last one now."""
+        """The spider's last job was deleted: link the one before it."""
         mine = [job.id for job in await self.all() if job.spider == spider]
         if mine:
             await self._server.ask("HSET", _LATEST, name, mine[-1])
@@ -193,7 +192,7 @@ class RedisJobs:
         return await self._find(name.encode())
 
     async def _find(self, raw: bytes) -> Job | None:
-        """Unreadable says that what is kept of it was changed by another program."""
+        """Raises Unreadable if another program changed its data."""
         kept, name = await self._ask("HGET", _ALL, raw), id_text(raw)
         if kept is None:
             return None
@@ -210,26 +209,26 @@ class RedisJobs:
             )
 
     async def _old(self, raw: bytes) -> Job | None:
-        """A job that may retire: one that cannot be read is the operator's to forget."""
+        """None for an unreadable job: only the operator deletes those."""
         try:
             return await self._find(raw)
         except Unreadable:
             return None
 
     async def _raw(self, job_id: str) -> bytes:
-        """The id as the server has it."""
+        """The id in the server's encoding."""
         if not is_escaped(job_id):
             return job_id.encode()
         kept = [*await self._ask("LRANGE", _ORDER, 0, -1), *await self._ask("HKEYS", _ALL)]
         return next((raw for raw in kept if id_text(raw) == job_id), job_id.encode())
 
     async def _ask(self, verb: str, key: str, *words: object) -> Any:
-        """Of the lists of all jobs. One that holds something else is named: no job can be found without it."""
+        """A command on the lists of all jobs; an error names the key."""
         try:
             return await self._server.ask(verb, key, *words)
         except WrongKind as error:
             raise FrontierError(
-                f"{self._server.place}: the key {key} lists the jobs, and holds another kind of value",
+                f"{self._server.place}: the key {key}, a list of jobs, has a value of another type",
                 hint=f"Another program wrote it. Restore it from a backup, or remove it: redis-cli DEL '{key}'",
             ) from error
 

@@ -1,11 +1,11 @@
-"""How the keys are spelled. What each of them holds stands on top of the Lua files."""
+"""The names of keys; their values are documented in the Lua files."""
 
 import re
 
 from trotline.errors import FrontierError
 
 JOBS = "trotline:{jobs}:"
-"""Prefix of what belongs to the server, not to one of its parts."""
+"""Prefix of keys that belong to the server, not to a shard."""
 
 _JOB_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
@@ -13,36 +13,36 @@ PLAIN = (
     "lanes", "due", "levels", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
     "rejects", "tallies", "examples", "forms", "moved", "paces", "sessions", "pools",
 )  # fmt: skip
-"""Keys that a shard has once, beside `job`."""
+"""Keys that a shard has once, apart from `job`."""
 
 
 def part(shard: int) -> str:
-    """What all keys of one shard begin with, whichever job they belong to: in a Cluster they share one slot, so that a
-    script reaches a job's tasks and the lanes that all jobs share."""
+    """The prefix of one shard, for all jobs: in a Cluster its keys are in one slot, so that a script can use a job's
+    tasks and the lanes that all jobs share."""
     return f"trotline:{{{shard}}}:"
 
 
 def prefix(job: str, shard: int) -> str:
-    """What all keys of one shard of a job begin with."""
+    """The prefix of one shard of a job."""
     if not _JOB_ID.fullmatch(job):
         raise FrontierError(
-            f"{job[:40]!r} cannot be a job's id", hint="Letters, digits, dots, dashes and underscores, 128 at most."
+            f"{job[:40]!r} is not a valid job id", hint="Letters, digits, dots, dashes and underscores, 128 at most."
         )
     return f"{part(shard)}{job}:"
 
 
 def job_in(prefix: str) -> str:
-    """The id of the job whose keys begin so."""
+    """The job id of a prefix."""
     return prefix.rpartition("}:")[2].rstrip(":")
 
 
 def site(spider: str, shard: int) -> str:
-    """What the keys begin with that the jobs of a spider share. `=` is in no job's id."""
+    """The prefix of keys that the jobs of a spider share. No job id contains `=`."""
     return f"{part(shard)}site={spider}:"
 
 
 def jobs(prefix: str) -> str:
-    """The jobs of the shard that this job's prefix is in, by number."""
+    """The jobs of this prefix's shard, by number."""
     return f"{prefix[: prefix.index('}') + 2]}jobs"
 
 
@@ -50,8 +50,8 @@ def job(prefix: str) -> str:
     return f"{prefix}job"
 
 
-def news(prefix: str) -> str:
-    """The channel that says: look again."""
+def wakeups(prefix: str) -> str:
+    """The pub/sub channel of wake-ups."""
     return f"{prefix}news"
 
 
@@ -111,7 +111,7 @@ def late(prefix: str, lane: str) -> str:
 
 
 def more(prefix: str, lane: str, parity: int) -> str:
-    """Levels of a lane that its own string has no room for."""
+    """Levels of a lane that do not fit into its packed string."""
     return f"{prefix}m:{parity}:{lane}"
 
 

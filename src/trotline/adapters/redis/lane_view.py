@@ -1,4 +1,4 @@
-"""A job's lanes, read."""
+"""Decodes lanes for views."""
 
 import struct
 from collections.abc import Iterator, Sequence
@@ -18,20 +18,20 @@ LEVEL = struct.Struct("<iI")
 STATES = (State.RUNNING, State.PAUSED, State.DRAINING)
 MOST_LEVELS = 16
 WAKE = struct.Struct("<d")
-"""The moment from which on it stands in line, if that is later."""
+"""When the lane becomes ready, if that is later."""
 
 
 class LaneRecord(msgspec.Struct, frozen=True):
-    """A job's part of a lane, as lanes.lua keeps it."""
+    """A job's part of a lane (lanes.lua)."""
 
     levels: tuple[int, ...]
-    """Those in which tasks wait, as far as there is room for them here."""
+    """Levels with waiting tasks, up to MOST_LEVELS."""
     more: tuple[int, ...] = ()
-    """There are more that are even (0), and odd (1)."""
+    """Parities of further levels: even (0), odd (1)."""
 
 
 def read_lane(packed: bytes) -> LaneRecord:
-    """Foreign bytes there are read as no levels: helpers/lanes.lua repairs the lane when it is used."""
+    """Invalid bytes are read as no levels: lanes.lua repairs the lane when it is used."""
     if len(packed) < HEAD.size:
         return LaneRecord(())
     _, count, more = HEAD.unpack_from(packed)
@@ -43,7 +43,7 @@ def read_lane(packed: bytes) -> LaneRecord:
 
 
 def views(reply: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRecord]]:
-    """What list_waiting_lanes.lua tells of some lanes."""
+    """The lanes of a reply of list_waiting_lanes.lua."""
     for row in unflatten(LaneRow, reply):
         rests_for = max(0.0, float(row.rest_until) - now)
         view = LaneView(
@@ -59,7 +59,7 @@ def views(reply: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRec
 
 
 def lane_pace(lane: str, reply: Sequence[bytes], now: Moment) -> LanePace:
-    """What lane_pace.lua tells of one lane."""
+    """A reply of lane_pace.lua."""
     size = len(LanePaceReply._fields)
     head, more = LanePaceReply(*reply[:size]), reply[size:]
     ordered, jobs = more[: int(head.ordered)], more[int(head.ordered) :]

@@ -1,6 +1,6 @@
-"""Arrays that travel between Python and the Lua scripts, each with the names of its values in their order.
+"""Layouts of the arrays that Python and the Lua scripts exchange.
 
-Python fills and reads them by these names; the scripts get the positions as constants (lua_constants.py).
+Python uses the names of the values; the scripts get their positions as constants (lua_constants.py).
 """
 
 import struct
@@ -25,21 +25,21 @@ class Books(NamedTuple):
     done: float = 0
     dead: float = 0
     entered: float = 0
-    """Tasks that ever came in; never goes back."""
+    """Tasks ever admitted; only grows."""
     ended: float = 0
-    """Tasks that ever came to an end; never goes back."""
+    """Tasks ever ended; only grows."""
     leases: float = 0
-    """Behind tokens."""
+    """Counter for tokens."""
     turns: float = 0
-    """Behind the stamps of lanes that stand in line."""
+    """Counter for the stamps of ready lanes."""
     delayed: float = 0
     """Part of waiting: not due yet."""
     buckets: float = 2048
-    """Sets of the exact memory of what was seen."""
+    """Sets of the exact duplicate filter."""
     seen: float = 0
-    """Fingerprints in the memory of what was seen."""
+    """Fingerprints in the duplicate filter."""
     draining: float = 0
-    """Lanes that are."""
+    """Number of draining lanes."""
 
     def pack(self) -> bytes:
         return _BOOKS.pack(*self)
@@ -54,14 +54,14 @@ def read_books(packed: bytes) -> Books:
 
 
 class NewTask(NamedTuple):
-    """One task of a put or a settle (helpers/admit.lua); many of them stand in one flat array."""
+    """One task of a put or a settle (helpers/admit.lua); flat."""
 
     fingerprint: str
     """Decimal: a Lua number would round it."""
     spread: int
-    """Which bucket of the memory it belongs to (helpers/seen_exact.lua)."""
+    """Determines its bucket in the duplicate filter (helpers/seen_exact.lua)."""
     lane: int
-    """Number of its lane among the names of the call."""
+    """Index of its lane in the names of the call."""
     level: int
     due: float
     blob: Any
@@ -71,7 +71,7 @@ class MovedTask(NamedTuple):
     """A task that moved here from another shard (receive_moved.lua); flat."""
 
     mark: str
-    """Fingerprint and number of redirects: the same move twice is one."""
+    """Fingerprint and number of redirects: identifies a repeated move."""
     lane: int
     level: int
     wait: float
@@ -79,14 +79,14 @@ class MovedTask(NamedTuple):
 
 
 class EndKind(IntEnum):
-    """What becomes of a lease."""
+    """How a lease ends."""
 
     DONE = 0
     RETRY = 1
     SNOOZE = 2
     BURY = 3
     LEFT = 4
-    """It goes on in another shard, which has it already."""
+    """Its task continues in another shard, which has it already."""
 
 
 class Ending(NamedTuple):
@@ -98,9 +98,9 @@ class Ending(NamedTuple):
     """Eight bytes."""
     outcome: EndKind
     tally: str
-    """The name to count it under."""
+    """The name of its counter."""
     kind: str | None
-    """Of the news; "+" before it: the visit knew robots.txt."""
+    """Verdict of the feedback; with the prefix "+" if the visit knew robots.txt."""
     took: float
     member: str | None
     """The result for the member of a proxy pool that it went through (MemberResult)."""
@@ -109,7 +109,7 @@ class Ending(NamedTuple):
 
 
 class EndingMore(NamedTuple):
-    """What only some endings have. It may stop before `wait`, and before `examples`."""
+    """Values of some endings only. May be cut before `wait`, or before `examples`."""
 
     rest: float
     interval: float
@@ -120,9 +120,9 @@ class EndingMore(NamedTuple):
     why: str = ""
     detail: str = ""
     lane: int = 0
-    """Number of the lane that it moved to; 0: it did not."""
+    """Index of the lane that it moved to; 0: none."""
     blob: Any = ""
-    """What it became."""
+    """The moved task."""
     examples: Any = ()
     """Tally, URL, tally, URL, ..."""
     rejects: Any = ()
@@ -137,40 +137,40 @@ class RejectedRow(NamedTuple):
     why: str
     times: int
     row: str
-    """The record, or nothing if it is only counted."""
+    """The record; empty if it is only counted."""
 
 
 class RevisitRow(NamedTuple):
-    """A record that is forgotten because its page is visited again (revisit.lua); flat."""
+    """A record that is deleted because its page is visited again (revisit.lua); flat."""
 
     entry: Any
-    """As it stands in the list of rejects."""
+    """Its entry in the list of rejects."""
     why: str
     level: int | bool
-    """Where its page goes; False: others of the same page are still to come. Not nil, which would end a list in Lua."""
+    """The level of its page; False if another record of the page follows. Not nil, which would end a list in Lua."""
 
 
 class LeaseReply(NamedTuple):
-    """What lease.lua gives before the first lane."""
+    """The head of the reply of lease.lua."""
 
     now: int
-    """Microseconds, like all times here."""
+    """Microseconds, like all times of this reply."""
     wake: int
-    """When there may be more; -1: never."""
+    """When there may be more tasks; -1: unknown."""
     token: int
-    """The first one; they go up by the number of shards."""
+    """The first token; they increase by the number of shards."""
     over: int
-    """1: the job is over, as far as this shard knows."""
+    """1: the job is over in this shard."""
     best: int | None
-    """The best level that is left, if there are several shards."""
+    """The best remaining level, if there are several shards."""
     line: int
-    """How many lanes stand in line there."""
+    """Number of ready lanes at that level."""
     stuck: bytes
-    """Prefixes of jobs whose dead workers are in our way."""
+    """Prefixes of jobs whose dead workers hold places that we wait for."""
 
 
 class ProgressReply(NamedTuple):
-    """What progress.lua gives."""
+    """The reply of progress.lua."""
 
     now: int
     """Microseconds."""
@@ -192,7 +192,7 @@ class LaneRow(NamedTuple):
 
     lane: bytes
     own: bytes
-    """The job's own string, or nothing."""
+    """The job's packed lane, or empty."""
     state: int
     leased: int
     interval: bytes
@@ -205,7 +205,7 @@ class WorkerRow(NamedTuple):
     """One worker of list_workers.lua; flat."""
 
     name: bytes
-    heard: int
+    seen_at: int
     """Microseconds."""
     leased: int
     done: bytes
@@ -214,7 +214,7 @@ class WorkerRow(NamedTuple):
 
 
 class LanePaceReply(NamedTuple):
-    """What lane_pace.lua gives, as text. `ordered` (0 or 3) bounds follow, then for each job its prefix and bounds."""
+    """The reply of lane_pace.lua, as text. `ordered` (0 or 3) bounds follow, then each job's prefix and bounds."""
 
     interval: bytes
     concurrency: bytes
@@ -251,12 +251,12 @@ LANE = (
     "LIMIT", "SURE", "LOST", "PHASE", "ANSWERS", "LAST_ANSWERS", "LAST_PHASE", "ASKED", "ASKED_AT",
     "ORDERED", "CLAIMS", "MINE", "CHANGED", "FREED", "KEPT", "DELAYED", "LEVELS",
 )  # fmt: skip
-"""A lane while a script runs. FLOOR to ASKED_AT are those of rules/pace.py, packed in this order; the levels in which
-the job has tasks follow LEVELS, their number, as pairs of level and stamp."""
+"""A lane in a script. FLOOR to ASKED_AT are the fields of rules/pace.py, packed in this order; after LEVELS, the number
+of levels with tasks of the job, follow pairs of level and stamp."""
 
 CLAIM = ("OWNER", "RUNS", "USED", "WANTS", "AT_LEAST", "AT_MOST", "PLACES")
-"""What one job wants of a lane: its number, its visits there, when it was served last (or wanted its first start), from
-when on it waits for a start (0: it does not; FOREVER: until a place is given back), and its bounds. Flat."""
+"""One job's claim on a lane: its number, its visits there, when it was served last (or first requested a start), since
+when it waits for a start (0: it does not; FOREVER: until a place is released), and its bounds. Flat."""
 
 MEMBER = ("ID", "ADDED", "DUE", "BANNED_AT", "QUALITY", "USES", "GOOD", "STRIKES", "SLOW")
 """A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool."""
@@ -270,13 +270,13 @@ PACKED_RULES = struct.Struct("<ddIddI")
 """PoolRules, in the order of its fields."""
 
 TEMPLATE_NUMBERS = 65_000
-"""Numbers that the templates of a job can have: two bytes of a task."""
+"""Range of template numbers: two bytes in a task."""
 MOST_TEMPLATES = 58_500
-"""So that free numbers are found soon."""
+"""Fewer than numbers, so that free ones are found quickly."""
 
 SHARED_LANE = struct.Struct("<BHBddIdddIdIdddddddBddIIddd")
-"""A lane as all jobs keep it: 0, how many claims, 1 if an operator ordered its bounds; FLOOR to ASKED_AT. Then follow
-the bounds that were ordered, the claims, and WHY."""
+"""The shared part of a lane: 0, number of claims, 1 if an operator set its bounds; FLOOR to ASKED_AT. Then follow the
+operator's bounds, the claims, and WHY."""
 CALM_LANE = struct.Struct("<BIIdddIdddddd")
 """The short form: 1, its only claim without WANTS, INTERVAL, NEXT, LATENCY, USUAL, ASKED and ASKED_AT."""
 BOUNDS = struct.Struct("<ddI")

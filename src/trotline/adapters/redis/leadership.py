@@ -1,4 +1,4 @@
-"""Who leads, on a Redis or Valkey server. What the keys hold stands on top of helpers/leader_term.lua."""
+"""Leader election on a Redis or Valkey server. The keys are documented in helpers/leader_term.lua."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ _RETIRED_AT_ONCE = 20
 
 
 async def open_leadership(url: str) -> "RedisLeadership":
-    """Leadership on the server behind the URL, once it is known to be one that keeps what it is given."""
+    """Leadership on the server, after a check of its version and configuration."""
     return RedisLeadership(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url))
 
 
@@ -55,7 +55,7 @@ class RedisLeadership:
         return Tick(at=float(at), schedule=schedule.decode(), job=job.decode(), ran=float(ran)) if at else None
 
     async def start(self, term: Term, tick: Tick, rules: LaneRules, version: str = "") -> Job | None:
-        # Asked first: a job that is prepared and then not wanted would leave its books behind.
+        # Check first: a job that is prepared in vain would leave keys behind.
         outcome, *known = await self._under_term("tick_start", term, repr(tick.at), tick.schedule, "", "")
         if outcome == b"free":
             job = await self._jobs.prepare(term.election, rules, version)
@@ -65,7 +65,7 @@ class RedisLeadership:
             if outcome == b"started":
                 return job
             if await self._jobs.find(job.id) is None:
-                # Another client of this term was faster. If the job were in the list, only our reply was lost.
+                # Another client of this term was faster. (If the job is listed, only our reply was lost.)
                 await forget(self._server, job.id)
         return await self._jobs.find(known[0].decode()) if outcome == b"known" else None
 
@@ -74,7 +74,7 @@ class RedisLeadership:
 
     async def retire(self, term: Term, before: Moment) -> list[str]:
         mine = [job for job in await self._jobs.all() if job.spider == term.election]
-        # The newest one stays: it tells when the spider ran last.
+        # The newest job is kept, as the spider's last run.
         old = [job.id for job in mine[:-1] if job.ended_at is not None and job.ended_at < before][:_RETIRED_AT_ONCE]
         await self._under_term("retire_jobs", term, *old)
         for name in await self._server.ask("SMEMBERS", _RETIRED):
@@ -86,7 +86,7 @@ class RedisLeadership:
         await self._server.close()
 
     async def _under_term(self, name: str, term: Term, *arguments: str | bytes) -> list[bytes]:
-        """Run a script under the term. After a lost reply once more: the second time answers for the first."""
+        """Run a script under the term; repeated after a lost reply, as the scripts are idempotent."""
         answer = await self._server.run(script(name), _term_key(term.election), term.holder, term.epoch, *arguments)
         answers: list[bytes] = answer if isinstance(answer, list) else [answer]
         if answers[0] == b"over":
@@ -95,7 +95,7 @@ class RedisLeadership:
 
 
 def _term_key(name: str) -> str:
-    return f"{keys.JOBS}office:{name}"
+    return f"{keys.JOBS}office:{name}"  # part of the data format
 
 
 def _tick(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What one call of lease.lua gave."""
+"""The decoded reply of lease.lua."""
 
 import msgspec
 
@@ -7,7 +7,7 @@ from trotline.model.time import Seconds
 
 
 class LeaseResult(msgspec.Struct):
-    """Leases, and what to know before the next call."""
+    """Leases, and hints for the next call."""
 
     leases: list[Lease]
     pause: Seconds
@@ -15,10 +15,10 @@ class LeaseResult(msgspec.Struct):
     over: bool
     """The job is finished or cancelled, as far as this shard knows."""
     best: int | None = None
-    """The best level that is left there, if the job has several shards."""
+    """The best remaining level, if the job has several shards."""
     line: float = 0.0
-    """How many lanes stand in line at that level."""
+    """Number of ready lanes at that level."""
     parked: int = 0
-    """Tasks that could not be read."""
+    """Number of tasks that could not be decoded."""
     stuck: list[str] = []
-    """Prefixes of other jobs whose dead workers hold places that we wait for."""
+    """Prefixes of jobs whose dead workers hold places that we wait for."""

@@ -1,6 +1,6 @@
-"""Constants of the Lua scripts: every number that Python knows too comes from there, by the same name.
+"""Constants of the Lua scripts that are shared with Python, by the same names.
 
-scripts.py puts the values in the places of the names. So a .lua file may use any of these names, and defines none.
+scripts.py replaces the names by the values; a .lua file may use any of them, and defines none.
 """
 
 import json
@@ -22,17 +22,17 @@ def _named(module: object, *names: str) -> dict[str, Value]:
 
 
 def _places(prefix: str, names: tuple[str, ...]) -> dict[str, Value]:
-    """Positions in an array of its own."""
+    """Positions in an array, from 1."""
     return {f"{prefix}{name.upper()}": place for place, name in enumerate(names, 1)}
 
 
 def _offsets(prefix: str, names: tuple[str, ...]) -> dict[str, Value]:
-    """Where a value stands after the first one, in a flat array of many; and how many there are."""
+    """Offsets of the values in a flat array of rows, and the size of a row."""
     return {f"{prefix}{name.upper()}": place for place, name in enumerate((*names, "size"))}
 
 
 def _form(form: struct.Struct) -> str:
-    """As Lua's struct library writes it."""
+    """In the syntax of Lua's struct library."""
     return form.format.replace("i", "i4").replace("I", "I4")
 
 
@@ -130,7 +130,7 @@ _FORMS: dict[str, Value] = {
     "SPREAD_STEP": task_codec.STEP,
     "FINGERPRINT_HALF": task_codec.HALF,
     "SPREADS": 2 * task_codec.HALF / task_codec.STEP,
-    # c0: as many bytes as the number before it says.
+    # c0: a string whose length is the number before it.
     "PARCEL_FORM": _form(task_codec.PARCEL) + "c0",
     "GRAVE_FORM": _form(task_codec.GRAVE) + "c0I4c0",
     "REJECT_FORM": _form(task_codec.REJECT) + "c0",
@@ -147,13 +147,13 @@ _LIMITS: dict[str, Value] = {
     "TEMPLATE_NUMBERS": layouts.TEMPLATE_NUMBERS,
     "MOST_TEMPLATES": layouts.MOST_TEMPLATES,
 }
-"""Of one call, where several scripts keep them."""
+"""Limits that several scripts share."""
 
 CONSTANTS: dict[str, Value] = {**_RULES, **_LAYOUTS, **_FORMS, **_LIMITS}
 
 
 def lua_value(value: Value) -> str:
-    """As a Lua script writes it."""
+    """As a Lua literal."""
     if isinstance(value, str):
         return json.dumps(value)
     if isinf(value):

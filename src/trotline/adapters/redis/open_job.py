@@ -15,6 +15,6 @@ from trotline.ports.backend import OpenJob
 def open_job(
     client: Client, job: Job, *, now: Callable[[], Moment] | None = None, rng: random.Random | None = None
 ) -> OpenJob:
-    """`now` and `rng` make a crawl repeatable: time and chance are given."""
+    """`now` and `rng` make a crawl repeatable."""
     parts = JobShards(client, job, now=now, rng=rng)
     return OpenJob(job, RedisFrontier(parts), RedisConsole(parts))

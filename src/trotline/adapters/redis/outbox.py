@@ -1,6 +1,6 @@
-"""Results that wait for a writer: for fetchers that may not know the database. What the keys hold: outbox_put.lua.
+"""The outbox: a queue of results for a writer, for workers without access to the database. Keys: outbox_put.lua.
 
-redis://HOST:PORT/0?outbox=NAME[&most=PARCELS][&lease=TIME]    and all other forms of connect.py, with these words
+redis://HOST:PORT/0?outbox=NAME[&most=PARCELS][&lease=TIME]    and all other forms of connect.py with these options
 """
 
 import re
@@ -24,13 +24,13 @@ from trotline.rules.storable_rows import rows_of
 ALL = "trotline:{outboxes}"
 """Set of the names of a server's outboxes."""
 MOST = 2_000
-"""Parcels that may wait before fetchers are held back."""
+"""Backpressure: workers wait while more parcels are queued."""
 MOST_BYTES = 256 * 1024 * 1024
 LEASE: Seconds = 30.0
-"""A writer that was silent for so long has lost its parcels to the others."""
+"""Parcels of a writer that was silent for this long go to other writers."""
 AT_ONCE = 32
 ENOUGH = 4 * 1024 * 1024
-"""Bytes after which one call brings no more parcels."""
+"""Bytes after which one call returns no more parcels."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _HINT = 'Write it as "redis://HOST:PORT/0?outbox=results".'
@@ -38,15 +38,15 @@ _HINT = 'Write it as "redis://HOST:PORT/0?outbox=results".'
 
 class Address(NamedTuple):
     server: str
-    """The URL without what is said about the outbox."""
+    """The URL without the options of the outbox."""
     name: str
     most: int = MOST
-    """Parcels that may wait."""
+    """Maximum number of queued parcels."""
     lease: Seconds = LEASE
 
 
 def _key(name: str, what: str) -> str:
-    """What of an outbox, whatever its name is: names are the authors', and may be one of these words."""
+    """A key of an outbox. Any name is safe, also one like "parked"."""
     return f"trotline:{{outbox.{name}}}:{what}"
 
 
@@ -59,14 +59,14 @@ def parse(url: str) -> Address:
     except ValueError as error:
         raise SettingsError(f"lease= is not a time: {error}", hint=_HINT) from error
     if not _NAME.fullmatch(name):
-        raise SettingsError("the URL names no outbox, or one that cannot be a name", hint=_HINT)
+        raise SettingsError("the URL has no outbox name, or an invalid one", hint=_HINT)
     if not most.isdecimal() or int(most) < 1:
-        raise SettingsError("most= is not a number of parcels", hint=_HINT)
+        raise SettingsError("most= must be an integer >= 1", hint=_HINT)
     return Address(place + (f"?{urlencode(words)}" if words else ""), name, int(most), lease)
 
 
 class RedisOutbox:
-    """The queue itself, as a writer and an operator use it. Implements the Outbox port."""
+    """The queue, for writers and operators. Implements the Outbox port."""
 
     def __init__(self, url: str | Address) -> None:
         self.address = parse(url) if isinstance(url, str) else url
@@ -84,7 +84,7 @@ class RedisOutbox:
         return f"outbox {self.address.name}"
 
     async def put(self, job: str, parcels: Sequence[Packed]) -> None:
-        """All of them or none; SinkUnreachable while too much waits already."""
+        """Atomic; raises SinkUnreachable while too many parcels are queued."""
         words = [word for parcel in parcels for word in parcel]
         async with self._ready() as server:
             waited = await server.run_timeless(
@@ -92,35 +92,35 @@ class RedisOutbox:
             )
         if waited < 0:
             raise SinkUnreachable(
-                f"results wait to be written: {-waited} parcels in {self.place}",
+                f"{self.place} is full: {-waited} parcels wait for a writer",
                 hint="Start a writer, or one more: trotline write --from redis://... --sink postgresql://...",
             )
 
     async def take(self) -> list[Taken]:
-        """The oldest parcels, for us alone as long as we are heard of; nothing if none waits."""
+        """Lease the oldest parcels; empty if none is queued."""
         async with self._ready() as server:
             flat = await server.run_timeless(script("outbox_take"), self._key, self._lease, AT_ONCE, ENOUGH)
         rows = unflatten(ParcelRow, flat)
         return [_taken(row.id.decode(), row.job.decode(), row.blob, int(row.times)) for row in rows]
 
     async def keep(self, taken: Sequence[Taken]) -> None:
-        """Say that we still work on them."""
+        """Extend the lease."""
         await self._claim(taken, idle=0)
 
     async def give_back(self, taken: Sequence[Taken]) -> None:
-        """The next writer gets them at once."""
+        """Release them for other writers."""
         await self._claim(taken, idle=self._lease)
 
     async def done(self, taken: Sequence[Taken]) -> None:
-        """They are stored."""
+        """Acknowledge: they are stored."""
         await self._leave(taken, "")
 
     async def park(self, taken: Sequence[Taken], why: str) -> None:
-        """They cannot be stored by this program, and are kept for one that can, or for a person."""
+        """Set aside parcels that this version cannot store, for another version or an operator."""
         await self._leave(taken, why or "reason unknown")
 
     async def park_records(self, job: str, records: Sequence[Record], why: str) -> None:
-        """Records that the database refuses, without those that came with them."""
+        """Set aside records that the database rejects."""
         for blob, number in pack(job, rows_of(records), ()):
             fields = ("job", job, "records", number, "blob", blob, "why", why)
             await self._ask("XADD", _key(self.address.name, "parked"), "*", *fields)
@@ -130,7 +130,7 @@ class RedisOutbox:
         return [_parked(name, fields) for name, fields in found]
 
     async def again(self) -> int:
-        """What was parked waits again; how many parcels that were."""
+        """Queue parked parcels again; returns their number."""
         number = 0
         async with self._ready() as server:
             while moved := int(await server.run_timeless(script("outbox_requeue"), self._key, AT_ONCE)):
@@ -138,7 +138,7 @@ class RedisOutbox:
         return number
 
     async def waiting(self, job: str = "") -> Waiting:
-        """What is not written yet, waiting or taken by a writer; of one job if it is named."""
+        """Parcels that are not stored yet, queued or leased; optionally of one job."""
         books = _key(self.address.name, "books")
         parked = int(await self._ask("XLEN", _key(self.address.name, "parked")))
         if job:
@@ -162,7 +162,7 @@ class RedisOutbox:
     async def _claim(self, taken: Sequence[Taken], *, idle: int) -> None:
         if taken:
             ids = [one.id for one in taken]
-            # JUSTID: to be held for longer is not to be handed out once more.
+            # JUSTID: does not count as another delivery.
             command = ("XCLAIM", self._key, "writers", "writer", 0, *ids, "IDLE", idle, "JUSTID")
             async with self._ready() as server:
                 await server.plain(lambda: server.client.execute_command(*command, parse_justid=True))
@@ -173,7 +173,7 @@ class RedisOutbox:
 
     @asynccontextmanager
     async def _ready(self) -> AsyncIterator[Server]:
-        """The server, once it is known to be one that keeps what it is given."""
+        """The server, after a check of its version and configuration."""
         try:
             if self._server is None:
                 self._server = Server(await checked(self._client))
@@ -183,8 +183,8 @@ class RedisOutbox:
 
 
 class OutboxSink:
-    """The sink of a fetcher that knows no database. A batch that comes twice is stored twice, and written once: the
-    writer's database knows it already."""
+    """The sink of a worker without access to the database. A batch that is sent twice is queued twice; the writer's
+    database ignores the repeat."""
 
     keeps_visits = True
 
@@ -194,7 +194,7 @@ class OutboxSink:
         self._known = False
 
     async def open(self) -> None:
-        """The outbox's name is known to the server before anything is in it: `watch` looks there."""
+        """Register the outbox on the server, for `watch`."""
         if not self._known:
             await self._outbox.open()
             self._known = True
@@ -207,13 +207,13 @@ class OutboxSink:
             await self._outbox.put(job, pack(job, rows, visits))
 
     async def count(self, *, rows: bool = True) -> None:
-        """The writer's database knows; an outbox does not."""
+        """Unknown: rows are counted in the writer's database."""
 
     async def finish(self) -> None:
         """Nothing to do: the writer finishes its own sink."""
 
     async def maintain(self, now: Moment) -> None:
-        """Nothing to do: parcels go away when they are written."""
+        """Nothing to do."""
 
     async def close(self) -> None:
         await self._outbox.close()
@@ -238,7 +238,7 @@ def _parked(name: bytes, fields: dict[bytes, bytes]) -> Parked:
 
 
 async def unwritten(url: str) -> dict[str, int]:
-    """Job -> parcels of its results that wait, in all outboxes of the server behind the URL."""
+    """Job -> number of its queued parcels, in all outboxes of the server."""
     server = Server(await checked(connect(url)))
     found: dict[str, int] = {}
     try:

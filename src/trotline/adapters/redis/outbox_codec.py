@@ -1,7 +1,7 @@
-"""Results on their way to a writer: records and visits as bytes.
+"""Encodes parcels: records and visits for a writer.
 
-A version byte, then msgpack by schema: the job, the records as the rows that sinks keep, and the visits with the names
-of their fields once in front. What a program does not know it says so about, and leaves to one that does.
+A version byte, then msgpack: the job, the records as rows, and the visits after the names of their fields. A parcel of
+an unknown version is left for another program.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from trotline.model.visit_row import VisitRow
 
 VERSION = 1
 MOST_TEXT = 1024 * 1024
-"""Characters of JSON in one parcel; a record that is larger travels alone."""
+"""Characters of JSON in one parcel; a larger record has a parcel of its own."""
 MOST_THINGS = 1_000
 """Records or visits in one parcel."""
 
@@ -23,11 +23,11 @@ _VISIT_FIELDS = VisitRow.__struct_fields__
 
 
 class Unreadable(ValueError):
-    """Not to be understood by this program. Says why, and what to do."""
+    """The parcel cannot be decoded; the text has the reason and a hint."""
 
 
 class Parcel(NamedTuple):
-    """What one call of a writer stores."""
+    """A batch for the writer."""
 
     job: str
     records: list[Record]
@@ -35,7 +35,7 @@ class Parcel(NamedTuple):
 
 
 class Packed(NamedTuple):
-    """A parcel as the server keeps it."""
+    """An encoded parcel."""
 
     blob: bytes
     records: int
@@ -54,23 +54,21 @@ _read_json = msgspec.json.Decoder().decode
 
 
 def pack(job: str, rows: Sequence[Row], visits: Sequence[VisitRow]) -> list[Packed]:
-    """Parcels of a bounded size, which hold all of it together."""
+    """Encode as parcels of bounded size."""
     found = [_packed(job, part, ()) for part in _parts(rows)]
     for start in range(0, len(visits), MOST_THINGS):
         found.append(_packed(job, (), visits[start : start + MOST_THINGS]))
     if len(found) == 2 and rows and visits:
-        # The usual case: little enough to travel together, and to be stored in one transaction.
+        # The usual case: small enough for one parcel, stored in one transaction.
         return [_packed(job, rows, visits)]
     return found
 
 
 def unpack(blob: bytes) -> Parcel:
-    """The parcel; `Unreadable` if this program cannot make anything of it."""
+    """Decode a parcel; raises `Unreadable`."""
     if blob[:1] != bytes([VERSION]):
         raise Unreadable(
-            f"version {blob[0]} of the parcel is not known here; let a newer Trotline write it"
-            if blob
-            else "it is empty"
+            f"unknown parcel version {blob[0]}; use a newer Trotline as the writer" if blob else "it is empty"
         )
     try:
         body = _decode(blob[1:])
@@ -108,5 +106,5 @@ def _record(row: Row) -> Record:
 
 
 def _visit(names: list[str], line: list[Any]) -> VisitRow:
-    """A field that is new since this program was made is left out: everything else is worth keeping."""
+    """Unknown fields of newer versions are ignored."""
     return msgspec.convert(dict(zip(names, line, strict=True)), VisitRow)

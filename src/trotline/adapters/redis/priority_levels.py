@@ -1,4 +1,4 @@
-"""The levels of a lane that has too many of them to keep in its own string: lanes.lua says where they are."""
+"""Levels of a lane that do not fit into its packed string (see lanes.lua)."""
 
 from collections.abc import AsyncIterator
 
@@ -11,7 +11,7 @@ _STEP = 500
 
 
 async def levels_of(server: Server, prefix: str, lane: str, record: LaneRecord) -> AsyncIterator[list[int]]:
-    """Every level in which tasks of the lane wait, some at a time."""
+    """All levels with waiting tasks, in pages."""
     yield list(record.levels)
     for parity in record.more:
         start = 0
@@ -21,7 +21,7 @@ async def levels_of(server: Server, prefix: str, lane: str, record: LaneRecord) 
 
 
 async def waiting_in_more(server: Server, prefix: str, lane: str, record: LaneRecord) -> int:
-    """How many tasks wait in levels that the lane's own string does not name."""
+    """The number of tasks in levels that are not in the packed lane."""
     waiting = 0
     for parity in record.more:
         start, counted = 0, 1

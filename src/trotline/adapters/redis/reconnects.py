@@ -6,7 +6,7 @@ from redis.asyncio.cluster import RedisCluster
 
 
 class Reconnects:
-    """Counts the connections of one client, also those that the client library makes by itself."""
+    """Counts the connections of one client."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -17,6 +17,6 @@ class Reconnects:
 
 
 def reconnects_of(client: Any) -> Reconnects:
-    """Those of a client that `connect` has made; of any other none are counted."""
+    """The counter of a client made by `connect`; another client is not counted."""
     kwargs = client.connection_kwargs if isinstance(client, RedisCluster) else client.connection_pool.connection_kwargs
     return getattr(kwargs.get("redis_connect_func"), "__self__", None) or Reconnects()

@@ -1,18 +1,17 @@
-"""The Lua scripts: one file per command, with the helpers that it uses put in front of it.
+"""The Lua scripts: one file per command, assembled with the helpers that it uses.
 
-A file names what it uses, `-- uses lanes: load_lanes touch`, and a helper what it gives to others, `-- exports: touch`.
-Each helper is a block of its own, and only its exports are seen outside of it: Lua has room for 200 local names in one
-scope. Names of constants that Python knows too (lua_constants.py) are replaced by their values.
+A file declares imports, `-- uses lanes: load_lanes touch`, and a helper its exports, `-- exports: touch`. Each helper
+is a block of its own, as Lua allows 200 local names per scope. Constants of lua_constants.py become their values.
 
-A script that fails in the middle is not undone: what it wrote stays, and the rest is lost. So in every one of them
+A script that fails in the middle is not rolled back. So in every script
 
-- whatever can fail comes before the first write: reading what was asked, and every check of it. What a number or a name
-  may be is checked in Python, before anything is sent (batch_codec.py);
-- nothing grows with the data that has a limit in Lua: `unpack` always says how far, and never beyond 1,000 values;
-- a call's name is recorded last: a repeat of a call that failed half-way is not answered as if it had been done;
+- whatever can fail comes before the first write: decoding and checks of the arguments. Values are checked in Python
+  before the call (batch_codec.py);
+- `unpack` is bounded, to at most 1,000 values;
+- a call's name is recorded last, so that a repeat of a failed call is executed;
 - the elements of one call are bounded, here or by its caller: no call takes a tenth of a second.
 
-tests/contract/test_redis_scripts.py goes over all of them; docs/decisions/060-scripts-fail-before-they-write.md.
+Checked by tests/contract/test_redis_scripts.py; see docs/decisions/060-scripts-fail-before-they-write.md.
 """
 
 import re
@@ -26,7 +25,7 @@ from trotline.adapters.redis.lua_constants import CONSTANTS, lua_value
 _FOLDER = files("trotline.adapters.redis") / "lua"
 _HELPERS = _FOLDER / "helpers"
 _SEEN = "seen"
-"""Stands for the helpers that remember what was admitted; a job's memory says which those are."""
+"""Placeholder for the helpers of the job's duplicate filter."""
 _USES = re.compile(r"^-- uses (\w+): (.+)$", re.MULTILINE)
 _EXPORTS = re.compile(r"^-- exports: (.+)$", re.MULTILINE)
 _CONSTANTS = {name: lua_value(value) for name, value in CONSTANTS.items()}
@@ -36,7 +35,7 @@ _NUMBERS = re.compile(r"^ *local ([A-Z_]+(?:, [A-Z_]+)*) = ([\d.]+(?:, [\d.]+)*)
 
 
 class Script:
-    """A script as the server gets it, and the name that the server knows it by."""
+    """An assembled script, and its hash for EVALSHA."""
 
     __slots__ = ("name", "sha", "text")
 
@@ -48,8 +47,8 @@ class Script:
 
 @lru_cache
 def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full: bool = False) -> Script:
-    """`seen`: the helpers that remember what was admitted. `even_when_full`: run it also when the server's memory is
-    full; for calls that need no more of it."""
+    """`seen`: the helpers of the duplicate filter. `even_when_full`: allow it when the server is out of memory, for
+    calls that need no more."""
     first, _, rest = (_FOLDER / f"{name}.lua").read_text().partition("\n")
     if even_when_full:
         first = "#!lua flags=allow-oom"
@@ -57,7 +56,7 @@ def script(name: str, *, seen: tuple[str, ...] = ("seen_exact",), even_when_full
 
 
 def assembled(helpers: Sequence[str], text: str) -> str:
-    """The text with these helpers in front of it, and with the values of its constants."""
+    """The helpers and the text, with constants replaced."""
     parts, words = [text], set(_WORDS.findall(text))
     for helper in reversed(helpers):
         parts.append(_block(helper, words))
@@ -66,7 +65,7 @@ def assembled(helpers: Sequence[str], text: str) -> str:
 
 
 def helpers_of(text: str, seen: Sequence[str]) -> list[str]:
-    """The helpers that the text needs, each after those that it needs itself."""
+    """The helpers that the text uses, in the order of their dependencies."""
     found: dict[str, None] = {}
 
     def visit(part: str) -> None:
@@ -81,7 +80,7 @@ def helpers_of(text: str, seen: Sequence[str]) -> list[str]:
 
 
 def _block(name: str, wanted: Container[str]) -> str:
-    """The helper, of which nothing is seen outside but the exports that are wanted there."""
+    """The helper as a block that defines only the exports in `wanted`."""
     text = helper_text(name)
     exports = " ".join(_EXPORTS.findall(text)).split()
     outside = [export for export in exports if export in wanted]
@@ -94,7 +93,7 @@ def _locals(names: Sequence[str]) -> str:
 
 
 def _with_constants(text: str) -> str:
-    """The script with its named numbers put in: Lua would look up each of them, every time, and there are many."""
+    """Replace named constants by their values: Lua would look up each of them at every use."""
     constants = dict(_CONSTANTS)
     for names, values in _NUMBERS.findall(text):
         constants |= dict(zip(names.split(", "), values.split(", "), strict=True))

@@ -1,4 +1,4 @@
-"""How a job remembers what was seen: what the frontier's URL asks for, and what the scripts need for it.
+"""The duplicate filter of a job: options of the frontier's URL, and parameters of the scripts.
 
 redis://HOST/0?seen=bloom&expected=10000000&error=0.001
 redis://HOST/0?seen_scope=site&forget=7d
@@ -21,7 +21,7 @@ from trotline.rules import bloom_filter
 
 OPTIONS = ("seen", "expected", "error", "seen_scope", "forget")
 SLICES = 7
-"""The window is so many slices long: what was seen is forgotten between 7 and 8 sevenths of it."""
+"""Slices per window: an entry expires after 7 to 8 sevenths of the window."""
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 _LARGEST = 10**12
@@ -30,7 +30,7 @@ _KINDS = ("exact", "bloom")
 
 
 def memory_of(url: str) -> Memory:
-    """What the URL asks for; SettingsError says what is wrong with it."""
+    """The options of the URL; raises SettingsError."""
     asked = {name: value for name, value in parse_qsl(urlsplit(url).query) if name in OPTIONS}
     memory = Memory(
         kind=_choice("seen", asked, get_args(get_type_hints(Memory)["kind"])),
@@ -94,13 +94,13 @@ def plan(memory: Memory, shards: int = 1) -> tuple[bloom_filter.Layer, ...]:
 
 
 def slice_plan(memory: Memory, shards: int = 1) -> tuple[bloom_filter.Layer, ...]:
-    """The filter of one slice. Most slices are small, so it starts small and grows fast; all of those that are asked,
-    one more than the window has, share half of the error."""
+    """The filter of one slice. Most slices are small, so it starts small and grows fast; all slices together, one more
+    than the window has, share half of the error."""
     return bloom_filter.plan(memory.expected // shards // 16, memory.error / 2 / (SLICES + 1), growth=4, layers=8)
 
 
 def pieces(memory: Memory) -> tuple[str, ...]:
-    """The Lua files that keep it."""
+    """The Lua helpers of this filter."""
     if memory.kind == "bloom":
         own: tuple[str, ...] = ("memory_bloom", "seen_bloom")
         return own if memory.scope == "job" else (*own, "seen_site")
@@ -108,7 +108,7 @@ def pieces(memory: Memory) -> tuple[str, ...]:
 
 
 def fields(job: Job, shard: int) -> list[Any]:
-    """What the books of a new job's shard say of it, flat."""
+    """Fields of a new job's shard for the filter, flat."""
     memory, shards = job.memory, job.shards
     flat: list[Any] = []
     if memory.kind == "bloom":
@@ -122,14 +122,14 @@ def fields(job: Job, shard: int) -> list[Any]:
 
 
 async def forget(server: Server, prefix: str) -> None:
-    """Remove the Bloom filter of a job, if it has one."""
+    """Delete the Bloom filter of a job, if it has one."""
     packed = await server.ask("HGET", keys.job(prefix), "plan")
     if packed is not None:
         await _remove(server, f"{prefix}s:", msgspec.msgpack.decode(packed, type=list[bloom_filter.Layer]))
 
 
 async def forget_site(server: Server, spider: str, shard: int) -> None:
-    """Remove what all jobs of a spider have seen: its last one is gone."""
+    """Delete the shared filter of a spider, after its last job was deleted."""
     for kind in _KINDS:
         site = f"{keys.site(spider, shard)}seen:{kind}:"
         for number in await server.ask("HKEYS", f"{site}slices"):
@@ -144,7 +144,7 @@ async def forget_site(server: Server, spider: str, shard: int) -> None:
 
 
 async def _remove(server: Server, prefix: str, layers: list[bloom_filter.Layer]) -> None:
-    """Layer by layer, until one is not there: a layer is opened when the one before it is full."""
+    """Layer by layer, until one does not exist."""
     for number, layer in enumerate(layers, 1):
         names = [f"{prefix}{number}:{partition}" for partition in range(layer.partitions)]
         if not await _unlink(server, names):
@@ -159,16 +159,16 @@ async def _unlink(server: Server, names: list[str]) -> int:
 
 
 class Shared(msgspec.Struct, frozen=True):
-    """What other jobs' URLs do to a Bloom filter."""
+    """The effect of other jobs' URLs on a shared Bloom filter."""
 
     error: float = 0.0
-    """How likely makes what was seen before a new link look known?"""
+    """Probability that a new link is taken for a duplicate."""
     missed: float = 0.0
-    """So many the newest slice has missed while it was filled, and it holds:"""
+    """Links that the newest slice took for duplicates while it was filled, and its size:"""
     count: int = 0
 
     def lost(self, memory: Memory, count: int, shards: int) -> float:
-        """Of so many links of this job."""
+        """Expected number of lost links, of `count` links of this job."""
         if memory.scope == "job":
             return 0.0
         if not self.count:
@@ -177,13 +177,13 @@ class Shared(msgspec.Struct, frozen=True):
 
 
 async def describe(server: Server, job: Job, prefixes: Sequence[str]) -> str:
-    """What an operator should know of the memory of a job with these shards."""
+    """A description of the filter for operators; empty for the default."""
     if (job.memory.kind, job.memory.scope) == ("exact", "job"):
         return ""
     counts = [read_books(await server.ask("HGET", keys.job(prefix), "books")).seen for prefix in prefixes]
     shared = Shared()
     if job.memory.kind == "bloom" and job.memory.scope == "site":
-        # One shard speaks for all: lanes are spread evenly.
+        # From one shard: lanes are distributed evenly.
         shared = await _shared(server, f"{keys.site(job.spider, 0)}seen:bloom:slices")
     return described(job, int(sum(counts)), shared, len(prefixes))
 
@@ -200,7 +200,7 @@ async def _shared(server: Server, slices: str) -> Shared:
 
 
 def described(job: Job, count: int, shared: Shared, shards: int = 1) -> str:
-    """In words; nothing, if it is exact and the job's own. `count`: how many URLs it knows."""
+    """`count`: number of URLs in the filter."""
     memory = job.memory
     parts = []
     if memory.kind == "bloom":

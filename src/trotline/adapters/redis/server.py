@@ -1,4 +1,4 @@
-"""Talking to a server: scripts by name, one more try where that is harmless, and errors in plain words."""
+"""Runs commands and scripts on a server: one retry where that is harmless, and errors as FrontierErrors."""
 
 import asyncio
 import secrets
@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.asyncio.cluster import RedisCluster
 from redis.asyncio.connection import SSLConnection
 
-from trotline.adapters.redis.errors import AWAY, LOST, explained
+from trotline.adapters.redis.errors import LOST, UNREACHABLE, explained
 from trotline.adapters.redis.reconnects import reconnects_of
 from trotline.adapters.redis.scripts import Script
 from trotline.model.time import Moment, Seconds
@@ -22,8 +22,8 @@ Client = Redis | RedisCluster
 
 _AGAIN: Seconds = 0.05
 _END_WITHIN: Seconds = 1.0
-_TAKEN_AWAY = ("'NoneType' object", "the handler is closed")
-"""What the library, or the loop beneath it, says of a connection that was closed in the hands of who uses it."""
+_CLOSED_IN_USE = ("'NoneType' object", "the handler is closed")
+"""Errors of the client library, or of the event loop, for a connection that was closed while in use."""
 
 
 class Server:
@@ -34,7 +34,7 @@ class Server:
         self.place = _place(client)
         self._tls = _by_tls(client)
         self.name = secrets.token_hex(6)
-        """No other client has this name."""
+        """Unique."""
         self._now = now
         self._reconnects = reconnects_of(client)
         self._calls = 0
@@ -44,17 +44,16 @@ class Server:
 
     @property
     def generation(self) -> int:
-        """Another one after every connection: a server that was restarted, or a replica that took over, may have
-        forgotten what we were answered."""
+        """Changes with every reconnect: a restarted server or a promoted replica may have lost acknowledged writes."""
         return self._reconnects.count
 
     def call_name(self) -> str:
-        """A name for one call: a repeat under the same name is the same call."""
+        """An idempotency key for one call."""
         self._calls += 1
         return f"{self.name}.{self._calls}"
 
     async def run(self, script: Script, key: str, *args: Any, again: bool = True) -> Any:
-        """Run a script on the server that has `key`. `again`: after a lost reply once more, it changes nothing."""
+        """Run a script on the node that has `key`. `again`: it is idempotent, and repeated after a lost reply."""
         return await self.plain(lambda: self._evaluate(script, key, self.time_argument(), *args), again=again)
 
     async def run_timeless(self, script: Script, key: str, *args: Any) -> Any:
@@ -62,11 +61,11 @@ class Server:
         return await self.plain(lambda: self._evaluate(script, key, *args))
 
     def parts(self) -> int:
-        """In how many parts a job is best kept here: hash slots are dealt by chance, so more than there are nodes."""
+        """The default number of shards: hash slots are distributed at random, so more than nodes."""
         return 2 * len(self.client.get_primaries()) if isinstance(self.client, RedisCluster) else 1
 
     def time_argument(self) -> str:
-        """What scripts get as the time: that of a test's clock, or nothing, and they ask the server."""
+        """The time for scripts: of a test's clock, or empty for the server's."""
         return "" if self._now is None else repr(self._now())
 
     async def now(self) -> Moment:
@@ -76,17 +75,16 @@ class Server:
         return int(seconds) + int(micros) / 1e6
 
     async def ask(self, *command: Any) -> Any:
-        """A plain command that only looks, or that may be repeated."""
+        """A command that is idempotent."""
         return await self.plain(lambda: self.client.execute_command(*command))
 
     async def plain(self, call: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
-        """A caller that is cancelled leaves at once, and its command is ended properly behind it: a connection with
-        an unread reply would give it to the next caller, and the client library has been seen to swallow a
-        cancellation."""
+        """A cancelled caller returns at once, while its command is completed: an unread reply would go to the next
+        caller, and the client library can lose a cancellation."""
         command = asyncio.ensure_future(self._tried(call, again))
         self._under_way.add(command)
         command.add_done_callback(self._under_way.discard)
-        command.add_done_callback(_heard)
+        command.add_done_callback(_ignore_error)
         with self._plain_errors():
             return await asyncio.shield(command)
 
@@ -100,30 +98,29 @@ class Server:
             return await self._prepared(call)
 
     async def _prepared(self, call: Callable[[], Awaitable[T]]) -> T:
-        """One look at a Cluster's nodes at a time: when several calls begin at once, the client library closes
-        connections that others use."""
+        """Initialize a Cluster client once: concurrent calls would close connections that are in use."""
         try:
             if not self._ready:
                 async with self._preparing:
                     await self.client.initialize()
                     self._ready = True
             return await call()
-        except AWAY:
+        except UNREACHABLE:
             self._ready = False
             raise
         except (AttributeError, RuntimeError) as error:
             self._ready = False
-            if not taken_away(error):
+            if not closed_in_use(error):
                 raise
-            # In a Cluster that changes, the library takes connections away from who makes or uses them.
+            # When a Cluster changes, the library closes connections that are in use.
             raise exceptions.ConnectionError("closed while it was in use") from error
 
     async def close(self) -> None:
         if self._under_way:
-            # Their callers have left. A connection that is in use cannot be closed.
+            # Of cancelled callers. A connection in use cannot be closed.
             await asyncio.wait(self._under_way, timeout=_END_WITHIN)
         await self.client.aclose()
-        # The library leaves the connections to sentinels open.
+        # The library does not close the connections to sentinels.
         watch = getattr(getattr(self.client, "connection_pool", None), "sentinel_manager", None)
         for sentinel in watch.sentinels if watch is not None else ():
             await sentinel.aclose()
@@ -132,7 +129,7 @@ class Server:
         try:
             return await self.client.execute_command("EVALSHA", script.sha, 1, *args)
         except exceptions.NoScriptError:
-            # A restart, a failover or a SCRIPT FLUSH: the text brings it back.
+            # After a restart, a failover or SCRIPT FLUSH.
             return await self.client.execute_command("EVAL", script.text, 1, *args)
 
     async def _any_node(self, command: str) -> Any:
@@ -148,19 +145,19 @@ class Server:
             raise explained(error, self.place, tls=self._tls) from error
 
 
-def _heard(command: "asyncio.Future[Any]") -> None:
-    """An error of a command whose caller has left is dropped."""
+def _ignore_error(command: "asyncio.Future[Any]") -> None:
+    """Mark the error as retrieved, for commands of cancelled callers."""
     if not command.cancelled():
         command.exception()
 
 
-def taken_away(error: AttributeError | RuntimeError) -> bool:
-    """Is this the error of a connection that was closed while in use?"""
-    return any(words in str(error) for words in _TAKEN_AWAY)
+def closed_in_use(error: AttributeError | RuntimeError) -> bool:
+    """Was a connection closed while in use?"""
+    return any(words in str(error) for words in _CLOSED_IN_USE)
 
 
 def _place(client: Client) -> str:
-    """Host and port, and nothing secret."""
+    """Host and port, without secrets."""
     if isinstance(client, RedisCluster):
         return "redis cluster " + ",".join(sorted(client.nodes_manager.startup_nodes))
     kwargs = client.connection_pool.connection_kwargs

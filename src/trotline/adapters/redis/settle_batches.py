@@ -1,9 +1,8 @@
-"""Settling more than one call may bring: what a page led to goes in calls of its own, then its lease ends.
+"""Splits large settles into several calls, as no call may block the server for long.
 
-No call keeps the server busy for long, whatever the batch. Children that do not fit are admitted before the settle that
-ends their page's lease, each time only while that lease is held: the order is the same (store, admit, settle), a stale
-lease leads nowhere, and a job cannot end before its last page did. A crash in between leaves a page that is visited
-again, and whose children are known by then.
+Children that do not fit are admitted before the call that ends their page's lease, and only while that lease is held.
+So the order is kept (store, admit, settle), a stale lease admits nothing, and a job cannot finish before its last page.
+After a crash in between the page is visited again, and its children are duplicates.
 """
 
 from collections import defaultdict
@@ -18,7 +17,7 @@ from trotline.model.task import Task
 
 
 class ShardCalls(Protocol):
-    """What a shard does in one call each."""
+    """Methods of a shard, one call each."""
 
     async def admit_for(self, worker: str, lease: Lease, children: Sequence[Task]) -> bool:
         """Admit them if the worker holds the lease."""
@@ -30,13 +29,13 @@ class ShardCalls(Protocol):
 
 
 class SettleBatches:
-    """Remembers what some calls were answered when a later one of the same batch failed: the caller asks again."""
+    """Keeps the results of a batch's first calls if a later one failed: the caller repeats the batch."""
 
     def __init__(self, shard: ShardCalls) -> None:
         self._shard = shard
         self._answered: dict[str, dict[LeaseName, Settled]] = defaultdict(dict)
         self._unconfirmed: dict[str, LeaseName] = {}
-        """By worker, a lease whose end was sent after its children, and no reply came."""
+        """Worker -> a lease whose end was sent after its children, without a reply."""
 
     def forget(self, worker: str) -> None:
         self._answered.pop(worker, None)
@@ -54,7 +53,7 @@ class SettleBatches:
             answers = await self._part(worker, part, left)
             answered.update(zip((name_of(each.lease) for each in part), answers, strict=True))
         del self._answered[worker]
-        # A lease that stands twice in one batch is settled once, by the first.
+        # A lease that appears twice in one batch is settled once, by the first.
         return [answered.pop(name_of(each.lease), Settled.STALE) for each in settlements]
 
     async def _part(self, worker: str, part: Sequence[Settlement], left: Container[LeaseName]) -> list[Settled]:
@@ -65,9 +64,9 @@ class SettleBatches:
         for children in parts_of(large.children, task_weight):
             if not await self._shard.admit_for(worker, large.lease, children):
                 if self._unconfirmed.get(worker) == name:
-                    # It may have ended by what we sent: then its call is known there, and answered again.
+                    # Our lost call may have ended it: a repeat of the call returns its result.
                     break
-                # Not asked again: its token may be another visit's by now (sharding/settle.py).
+                # Not settled: its token may belong to another visit now (sharding/settle.py).
                 return [Settled.STALE]
         self._unconfirmed[worker] = name
         answers = await self._shard.settle_at_once(worker, [msgspec.structs.replace(large, children=())], left)

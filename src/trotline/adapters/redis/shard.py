@@ -1,4 +1,4 @@
-"""One shard of a job: the part of its lanes whose keys live together."""
+"""One shard of a job: lanes whose keys are in one hash slot."""
 
 import asyncio
 import contextlib
@@ -56,20 +56,19 @@ class Shard:
         self.templates = TaskTemplates(server, self.prefix)
         self._job = job
         self.seen = pieces(job.memory)
-        """The scripts of its memory."""
+        """Helpers of the duplicate filter."""
         self._number, self._shards = number, shards
         self._chance = chance
         self._lost: dict[str, str] = {}
-        """By worker, the first of its leases in a row whose replies did not arrive: what they handed out goes back with
-        the next one."""
+        """Worker -> the first of its consecutive lease calls without a reply: the next call returns their leases."""
         self._last: dict[str, int] = {}
-        """By worker, the last token that reached it."""
+        """Worker -> the last token that reached it."""
         self._unsure: dict[str, tuple[list[int], str]] = {}
-        """Settles whose replies did not arrive: asked again, they are the same call."""
+        """Settles without a reply: repeated under the same call name."""
         self._puts = 0
         self._settling = SettleBatches(self)
         self._announce_call = ""
-        """Name of a call that announces the end and whose reply did not arrive: asked again, it is the same call."""
+        """Name of an announcing call without a reply, for its repeat."""
 
     def batch(self) -> Batch:
         return Batch(self.codec, self.templates)
@@ -78,7 +77,7 @@ class Shard:
         return [_ADMISSIONS[letter] for part in parts_of(tasks, task_weight) for letter in await self._admit(part)]
 
     async def admit_for(self, worker: str, lease: Lease, children: Sequence[Task]) -> bool:
-        """Admit what a page led to if the worker still holds its lease."""
+        """Admit a page's children if the worker still holds its lease."""
         guard = worker, token_field(lease.token), fingerprint_field(lease.task)
         return bool(await self._admit(children, *guard))
 
@@ -111,7 +110,7 @@ class Shard:
     async def _lease(self, worker: str, limit: int, pools: Sequence[str], upto: int | None) -> LeaseResult:
         rules = self._job.rules
         lost, name = self._lost.get(worker, ""), self.server.call_name()
-        # Until its reply is here, whatever it hands out is lost, also by a cancellation.
+        # Set before the call: a cancellation loses the reply, too.
         self._lost.setdefault(worker, name)
         asked_at = asyncio.get_running_loop().time()
         reply = await self.server.run(
@@ -152,24 +151,24 @@ class Shard:
         return result
 
     async def _rescue(self, prefix: str) -> None:
-        """Workers of another job died while they held places that we wait for; that job may have no other worker."""
-        # What was leased beside it must reach the worker, and the next lease tries again.
+        """Dead workers of another job hold places that we wait for; that job may have no other worker."""
+        # Errors are ignored: leases must reach the worker, and the next call retries.
         with contextlib.suppress(FrontierError):
             await self.server.run(script("rescue_dead"), keys.job(prefix))
 
     async def read(self, blob: bytes, lane: str) -> Task:
-        """The task in a blob; `Undecodable` says why not."""
+        """Decode a blob; raises `Undecodable`."""
         await self.templates.look_up(templates_in([blob]))
         return self.codec.unpack(blob, lane, self.templates.template)[0]
 
     async def check_leases(self, worker: str, leases: Sequence[Lease]) -> list[bytes | None]:
-        """For each lease that the worker still holds its level and counts, as check_leases.lua gives them."""
+        """For each lease that the worker still holds its level and counts (check_leases.lua)."""
         flat = [part for lease in leases for part in (token_field(lease.token), fingerprint_field(lease.task))]
         found: list[bytes | None] = await self.server.run(script("check_leases"), self.key, worker, *flat)
         return found
 
     async def arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
-        """Tasks come from another shard: each with how long it waits, and what `check_leases` gave for it."""
+        """Receive tasks from another shard, each with its delay and its result of `check_leases`."""
         for some in parts_of(moves, lambda move: task_weight(move[0])):
             await self._arrive(some)
 
@@ -186,7 +185,7 @@ class Shard:
     async def settle(
         self, worker: str, settlements: Sequence[Settlement], left: Container[LeaseName] = frozenset()
     ) -> list[Settled]:
-        """In as many calls as it takes. `left`: those whose task goes on in another shard."""
+        """In as many calls as needed. `left`: leases whose task continues in another shard."""
         return await self._settling.settle(worker, settlements, left)
 
     async def settle_at_once(
@@ -204,7 +203,7 @@ class Shard:
         payload = encode((batch.names, batch.tasks, owners, flat, len(settlements)))
         tokens = [settlement.lease.token for settlement in settlements]
         name = self._settle_name(worker, tokens)
-        # What needs no more memory is done also when there is none left.
+        # Without children it needs no more memory, and is allowed when there is none.
         command = script("settle", seen=self.seen, even_when_full=not children)
         self._unsure[worker] = (tokens, name)
         answers = await self.server.run(command, self.key, worker, name, payload)
@@ -246,7 +245,7 @@ class Shard:
         return bool(await self._announce("announce_finish"))
 
     async def finish(self, total: int, *, announce: bool = False) -> tuple[Moment, bool]:
-        """The whole job ended with so many tasks that ever came in; when, and whether it is ours to announce."""
+        """The whole job ended after `total` tasks; when, and whether this call announces it."""
         if announce:
             at, ours = await self._announce("finish_sharded", total)
         else:
@@ -262,18 +261,17 @@ class Shard:
             raise
 
     async def tidy(self) -> None:
-        """The job has ended: lanes that have learnt nothing leave the server's memory, some at a time."""
+        """After the job's end: delete lanes without learned state, in pages."""
         cursor = b""
         while cursor != b"0":
             cursor = await self.server.run(script("drop_idle_lanes"), self.key, cursor or b"0", _PAGE)
 
     async def workers(self) -> list[WorkerView]:
-        """Who works here."""
         now, *rows = await self.server.run(script("list_workers"), self.key)
         return [
             WorkerView(
                 name=row.name.decode(errors="replace"),
-                silent_for=max(0.0, (now - row.heard) / 1e6),
+                silent_for=max(0.0, (now - row.seen_at) / 1e6),
                 leased=row.leased,
                 done=int(row.done),
                 failed=int(row.failed),
@@ -283,7 +281,7 @@ class Shard:
         ]
 
     async def steer(self, verb: str, lane: str | None, pace: Pace | None = None) -> int:
-        """How many tasks it buried."""
+        """Returns the number of buried tasks."""
         packed = encode(bounds(pace)) if pace is not None else ""
         buried, more = 0, True
         while more:
@@ -292,19 +290,19 @@ class Shard:
         return buried
 
     async def revive(self, why: str, risen: Sequence[tuple[str, int]]) -> int:
-        """Those of these graves (id, level) whose reason starts with `why`."""
+        """Revive those of these graves (id, level) whose reason starts with `why`."""
         if not risen:
             return 0
         payload = encode([why, *(part for grave in risen for part in grave)])
         return int(await self.server.run(script("revive"), self.key, payload))
 
     async def revisit(self, records: Sequence[tuple[bytes, str, int | None]]) -> int:
-        """Forget these rejected records (entry, reason, level of the page): pages with a level are visited again."""
+        """Delete these rejected records (entry, reason, level of the page), and queue pages with a level."""
         rows = [RevisitRow(raw(entry), why, False if level is None else level) for entry, why, level in records]
         flat = encode([part for row in rows for part in row])
         return int(await self.server.run(script("revisit"), self.key, flat))
 
 
 def _mark(task: Task) -> str:
-    """A move's name: the same move twice is one. Redirects are only ever added, so no other move has this name."""
+    """Identifies a move, for repeats: the number of redirects only grows."""
     return f"{task.fingerprint}.{task.hops}"

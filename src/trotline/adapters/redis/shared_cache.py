@@ -1,4 +1,4 @@
-"""What a fleet fetches once and keeps for all, on the frontier's server. What the keys hold: cache_find.lua."""
+"""A cache that a fleet shares, on the frontier's server. Keys: cache_find.lua."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ log = logging.getLogger("trotline.cache")
 MOST_BYTES = 64 * 1024 * 1024
 MOST = 200_000
 LARGEST = 512 * 1024
-"""What is larger is not kept: everybody fetches it."""
+"""Larger values are not cached: every worker fetches them."""
 LOOK_EVERY: Seconds = 0.1
 
 
@@ -46,7 +46,7 @@ class RedisSharedCache:
                     script("cache_find"), self._key, name, self._server.name, max(1, int(within * 1000))
                 )
             except FrontierError as error:
-                log.info("cache.away %s", error.what)
+                log.info("cache.unreachable %s", error.what)
                 return None
             if isinstance(reply, list):
                 value, age, left = reply
@@ -64,18 +64,18 @@ class RedisSharedCache:
                 script("cache_put"), self._key, name, value, repr(life), self._most_bytes, self._most
             )
         except FrontierError as error:
-            log.info("cache.away %s", error.what)
+            log.info("cache.unreachable %s", error.what)
 
     async def leave(self, name: str) -> None:
         try:
             await self._server.ask("DEL", f"{self._key}:turn:{name}")
         except FrontierError as error:
-            log.info("cache.away %s", error.what)
+            log.info("cache.unreachable %s", error.what)
 
     async def close(self) -> None:
         await self._server.close()
 
 
 def open_shared_cache(url: str, kind: str) -> RedisSharedCache:
-    """Nothing is sent yet: the server may be away, and the cache is empty then."""
+    """Nothing is sent yet. With an unreachable server the cache is empty."""
     return RedisSharedCache(connect(url), kind)

@@ -1,18 +1,18 @@
-"""Tasks as few bytes: what a queue of millions is made of.
+"""Encodes tasks compactly, for queues of millions.
 
     byte   1      version
     bytes  8      fingerprint
            2      attempts spent
-           1, 1   deaths and kills: workers that died with it in their hands, or by it
+           1, 1   deaths and kills: workers that died while they held it, or because of it
            1      depth
-           2      number of its template: what many tasks of a job share is stored once per job
-           4      when it was made: milliseconds after the day before the job's start, plus one; 0: not here
-           1      flags: what follows, and what was left out
-    ...           the URL without scheme and lane where those say it; the parent as far as it differs from the URL;
-                  and as msgpack whatever is not as usual
+           2      number of its template: fields that many tasks of a job share, stored once per job
+           4      creation time: milliseconds after the day before the job's start, plus one; 0: in the rest
+           1      flags: which parts follow
+    ...           the URL, without scheme and lane if possible; the parent, without its common prefix with the URL;
+                  the rest: fields with other than default values, as msgpack
 
-The Lua scripts know the first fourteen bytes. A reader that meets a version that it does not know says so: the task
-is parked, never dropped.
+The Lua scripts use the first fourteen bytes. A task of an unknown version raises Undecodable, and is parked, never
+dropped.
 """
 
 import struct
@@ -36,7 +36,7 @@ HEAD = struct.Struct(">" + "".join(_HEAD_FIELDS.values()))
 
 
 def _in_head(first: str, last: str = "") -> slice:
-    """Where a field of the head stands, or several."""
+    """The slice of a field of the head, or of several."""
     names = list(_HEAD_FIELDS)
     before, upto = names[: names.index(first)], names[: names.index(last or first) + 1]
     return slice(*(struct.calcsize(">" + "".join(map(_HEAD_FIELDS.__getitem__, some))) for some in (before, upto)))
@@ -50,7 +50,7 @@ COUNTS_FORM = ">" + "".join(_HEAD_FIELDS[name] for name in ("attempt", "deaths",
 PARCEL = struct.Struct("<iH")
 """Level, bytes of the lane's name; then the lane and the blob."""
 LEVEL_BYTES = 4
-"""Of the level in front of a parcel, and of a delayed task."""
+"""Size of the level in front of a parcel, and of a delayed task."""
 GRAVE = struct.Struct("<dI")
 """When it died, bytes of the reason; then the reason, the detail with its size, and the parcel."""
 REJECT = struct.Struct("<dI")
@@ -61,24 +61,24 @@ _LENGTH = struct.Struct(">H")
 _SIZE = struct.Struct("<I")
 _DAY = 86_400.0
 HALF, STEP = 2.0**63, 2.0**34
-"""Half of all fingerprints, and those that are alike for `spread`."""
+"""Half of the range of fingerprints, and the step of `spread`."""
 _MOST_ATTEMPTS = 0xFFFF
 _LONGEST = 0xFFFF
 _FAR = 2**29
-"""Priorities beyond it are as good as it: the scripts keep levels in four bytes, and a retry goes a few further."""
+"""Priorities are clamped to it: levels have four bytes, and retries increase them."""
 _SCHEMES = {"https": "https://", "http": "http://", "": ""}
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
 _SHARED_PRIORITIES = range(101)
-"""Those that a template names. Templates are counted, priorities need not be: any other one travels with its task."""
+"""Priorities that are part of a template; others are stored with the task, as the number of templates is limited."""
 _ELSEWHERE = 0
-"""What the template says of those."""
+"""The template's value for those."""
 
 
 class TaskTemplate(msgspec.Struct, frozen=True, array_like=True):
-    """What many tasks of a job share."""
+    """Fields that many tasks of a job share."""
 
     route: str
     site: str
@@ -94,13 +94,13 @@ decode_template = msgspec.msgpack.Decoder(TaskTemplate).decode
 
 _FIELDS = {field.name: field for field in msgspec.structs.fields(Task)}
 _ELSEWHERE_TOO = ("url", "parent", "created_at", "depth", "priority")
-"""Fields with a place of their own, which stand in the rest when they do not fit there."""
+"""Fields with a place of their own, which are in the rest if they do not fit there."""
 _IN_REST = {
     name: field
     for name, field in _FIELDS.items()
     if name not in (*_HEAD_FIELDS, *_ELSEWHERE_TOO, *TaskTemplate.__struct_fields__, "lane")
 }
-"""All other fields, also those that are added one day: seldom other than usual, and then part of the rest."""
+"""All other fields, also future ones: part of the rest if they differ from the default."""
 _USUAL = [(name, field.encode_name, getattr(Task(url="", route=""), name)) for name, field in _IN_REST.items()]
 _LETTER = {name: _FIELDS[name].encode_name for name in (*_ELSEWHERE_TOO, "attempt")}
 _Rest = msgspec.defstruct(
@@ -112,7 +112,7 @@ _Rest = msgspec.defstruct(
     rename={name: field.encode_name for name, field in _FIELDS.items()},
     forbid_unknown_fields=True,
 )
-"""What the rest may be made of. Its attempts are those beyond what the head has room for."""
+"""The rest. Its `attempt` is the excess over the head's maximum."""
 _read_rest: Callable[[bytes], Any] = msgspec.msgpack.Decoder(_Rest).decode
 
 
@@ -124,13 +124,13 @@ def template_of(task: Task) -> TaskTemplate:
 
 
 def level_of(task: Task) -> int:
-    """The queue of its lane in which it waits: by priority, and behind it what needs credit because it is a retry."""
+    """The queue within its lane: by priority, and then retries, which need credit."""
     return max(-_FAR, min(_FAR, task.priority)) * 2 + (task.attempt > 0)
 
 
 def spread(fingerprint: int) -> int:
-    """Where it lies between the smallest and the largest fingerprint, in steps of 2^34: that chooses its bucket among
-    those ever seen. Computed with floats, as helpers/seen_exact.lua does: both must round alike."""
+    """Its position in the range of fingerprints, in steps of 2^34: determines its bucket in the duplicate filter.
+    Computed with floats, as in helpers/seen_exact.lua: both must round alike."""
     return int((fingerprint + HALF) / STEP)
 
 
@@ -141,7 +141,7 @@ class TaskCodec:
         self._epoch = started_at - _DAY
 
     def pack(self, task: Task, template: int, scheme: str) -> bytes:
-        """`template` is the number of its template. ValueError if it is more than any reader takes."""
+        """`template`: the number of its template. Raises ValueError if the task is too large."""
         rest = {short: value for name, short, usual in _USUAL if (value := getattr(task, name)) != usual}
         start = _start(scheme, task.lane) if scheme else ""
         flags = 0
@@ -186,7 +186,7 @@ class TaskCodec:
         return ticks if 0 < ticks < 1 << 32 else 0
 
     def _parent(self, parent: str, start: str, url: bytes, more: bool) -> tuple[bytes, int]:
-        """The parent as how many bytes it shares with the URL, and the bytes after those."""
+        """The parent: the number of bytes it shares with the URL, and the remaining bytes."""
         short = 0
         if start and parent.startswith(start):
             parent, short = parent[len(start) :], _PARENT_SHORT
@@ -199,7 +199,7 @@ class TaskCodec:
         return _LENGTH.pack(shared) + size + tail, short
 
     def unpack(self, wire: bytes, lane: str, template: Callable[[int], TaskTemplate]) -> tuple[Task, int]:
-        """The task, and its kills; `Undecodable` says why not."""
+        """The task, and its kills; raises `Undecodable`."""
         try:
             return self._unpack(wire, lane, template)
         except Undecodable:
@@ -266,7 +266,7 @@ class TaskCodec:
 
 
 def _stated(rest: Any) -> dict[str, Any]:
-    """The fields of the task that the rest says something about."""
+    """The fields of the task that the rest contains."""
     stated = ((name, getattr(rest, name)) for name in (*_ELSEWHERE_TOO, *_IN_REST))
     return {name: value for name, value in stated if value is not msgspec.UNSET}
 
@@ -294,14 +294,12 @@ def _start(scheme: str, lane: str) -> str:
 
 
 def unwrap(parcel: bytes) -> WrappedTask:
-    """Level, lane and blob of a task outside its queue."""
     level, size = PARCEL.unpack_from(parcel)
     start = PARCEL.size + size
     return WrappedTask(level, parcel[PARCEL.size : start].decode(errors="replace"), parcel[start:])
 
 
 def open_grave(grave: bytes) -> BuriedTask:
-    """When it died, why, the details, and the parcel."""
     died_at, size = GRAVE.unpack_from(grave)
     at = GRAVE.size
     why = grave[at : at + size].decode(errors="replace")

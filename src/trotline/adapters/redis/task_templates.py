@@ -1,4 +1,4 @@
-"""The templates of one job's tasks, as this client knows them."""
+"""The client's cache of a job's task templates."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -24,7 +24,7 @@ _AT_ONCE = 500
 
 
 class TaskTemplates:
-    """Numbers of templates, and the templates behind numbers. They never change; a server may forget some of them."""
+    """Maps templates to numbers and back. They never change; a failover may lose some."""
 
     def __init__(self, server: Server, prefix: str) -> None:
         self._server = server
@@ -36,7 +36,7 @@ class TaskTemplates:
     async def learn(self, templates: Iterable[TaskTemplate]) -> dict[TaskTemplate, int]:
         """Numbers for all of these; one round trip if some are new, none otherwise."""
         if self._generation != self._server.generation:
-            # The server may have lost some of them. They get the numbers that they had.
+            # The server may have lost some of them; they get the same numbers again.
             self._generation = self._server.generation
             self._numbers.clear()
         unknown = [template for template in dict.fromkeys(templates) if template not in self._numbers]
@@ -48,8 +48,8 @@ class TaskTemplates:
             for template, number in zip(some, numbers, strict=True):
                 if not number:
                     raise FrontierError(
-                        "too many kinds of tasks in one job",
-                        hint="Routes, sites, pools and numbers of retries make kinds, "
+                        "too many task templates in one job",
+                        hint="Each combination of route, site, pool and retries needs one, "
                         f"{MOST_TEMPLATES:,} at most. Use fewer sites.",
                     )
                 self._numbers[template] = number
@@ -57,7 +57,7 @@ class TaskTemplates:
         return self._numbers
 
     async def look_up(self, numbers: set[int]) -> None:
-        """Fetch the templates of these numbers, as far as they are not known yet."""
+        """Fetch the templates of these numbers that are not cached."""
         missing = [number for number in numbers if number not in self._templates]
         if not missing:
             return
@@ -68,7 +68,7 @@ class TaskTemplates:
             try:
                 template = decode_template(packed)
             except (msgspec.MsgspecError, ValueError):
-                # Changed by another program: its tasks are undecodable, the others are not.
+                # Changed by another program: only its tasks are undecodable.
                 continue
             self._templates[number] = template
             self._numbers[template] = number
@@ -77,11 +77,11 @@ class TaskTemplates:
         try:
             return self._templates[number]
         except KeyError:
-            raise Undecodable(f"its template {number} is not known to this job or cannot be read") from None
+            raise Undecodable(f"its template {number} is missing or cannot be read") from None
 
 
 def templates_in(blobs: list[Any]) -> set[int]:
-    """The numbers of the templates that these blobs name."""
+    """The template numbers of these blobs."""
     numbers = {
         blob[TEMPLATE] for blob in blobs if isinstance(blob, bytes) and len(blob) >= HEAD.size and blob[0] == VERSION
     }

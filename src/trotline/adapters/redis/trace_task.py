@@ -1,4 +1,4 @@
-"""Where a task is. Nothing is indexed for this question: it would cost every task for what few are asked."""
+"""The status of a task. By scanning: an index would cost every task, for a rare query."""
 
 from collections.abc import Sequence
 
@@ -17,13 +17,13 @@ _STEP = 1000
 
 
 async def find(shard: Shard, task: Task, redact: Sequence[str]) -> TaskStatus:
-    """By its fingerprint, in its lane. A task may move while we look: who is not found is looked for once more."""
+    """By its fingerprint, in its lane. Searched twice, as a task may move during the search."""
     for _ in range(2):
         for look in (_dead, _leased, _delayed, _waiting):
             found = await look(shard, task)
             if found is not None:
                 place, blob, lane = found
-                return await _told(shard, place, blob, lane, redact)
+                return await _with_details(shard, place, blob, lane, redact)
         known = await shard.server.run(
             script("was_seen", seen=shard.seen), shard.key, str(task.fingerprint), spread(task.fingerprint)
         )
@@ -35,7 +35,7 @@ async def find(shard: Shard, task: Task, redact: Sequence[str]) -> TaskStatus:
 Found = tuple[TaskStatus, bytes, str]
 
 
-async def _told(shard: Shard, place: TaskStatus, blob: bytes, lane: str, redact: Sequence[str]) -> TaskStatus:
+async def _with_details(shard: Shard, place: TaskStatus, blob: bytes, lane: str, redact: Sequence[str]) -> TaskStatus:
     try:
         task = await shard.read(blob, lane)
     except Undecodable:
@@ -77,7 +77,7 @@ async def _delayed(shard: Shard, task: Task) -> Found | None:
         for row in rows:
             if _is(row[LEVEL_BYTES:], task):
                 due_in = float(await shard.server.ask("ZSCORE", late, row) or now) - now
-                # Its time may have come; the next lease moves it over.
+                # May be due; the next lease promotes it.
                 place = TaskStatus(state="delayed", due_in=due_in) if due_in > 0 else TaskStatus(state="waiting")
                 return place, row[LEVEL_BYTES:], task.lane
         start += len(rows)
@@ -88,7 +88,7 @@ async def _waiting(shard: Shard, task: Task) -> Found | None:
     packed = await shard.server.ask("HGET", f"{shard.prefix}lanes", task.lane)
     if packed is None:
         return None
-    # Where it began is where it most likely is: a lane may have a hundred thousand levels.
+    # Its initial level first: a lane may have a hundred thousand levels.
     likely = [level_of(task)]
     async for levels in levels_of(shard.server, shard.prefix, task.lane, read_lane(packed)):
         for level in likely + levels:

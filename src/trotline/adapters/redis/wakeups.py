@@ -7,14 +7,14 @@ from typing import Any
 
 from redis import exceptions
 
-from trotline.adapters.redis.server import taken_away
+from trotline.adapters.redis.server import closed_in_use
 from trotline.model.time import Seconds
 
 _PAUSE: Seconds = 1.0
 
 
 class Wakeups:
-    """Listens to channels from the first wait on. A missed message is harmless: a waiting worker polls again."""
+    """Subscribes at the first wait. A missed message is harmless: waiting workers also poll."""
 
     def __init__(self, make_client: Any, channels: Sequence[str]) -> None:
         self._make_client = make_client
@@ -28,11 +28,11 @@ class Wakeups:
         return self._listening.is_set()
 
     def forget(self) -> None:
-        """What comes from now on is new."""
+        """Clear earlier wake-ups."""
         self._came.clear()
 
     async def listen(self, patience: Seconds) -> None:
-        """Begin to listen; comes back when the server knows of it, or after that long."""
+        """Subscribe; returns when the server has confirmed it, or after `patience`."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._listen())
         with contextlib.suppress(TimeoutError):
@@ -40,7 +40,7 @@ class Wakeups:
                 await self._listening.wait()
 
     async def wait(self, seconds: Seconds) -> None:
-        """Until a wake-up comes, or that long."""
+        """Wait for a wake-up or a timeout."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._came.wait()
@@ -56,9 +56,9 @@ class Wakeups:
             try:
                 await self._receive()
             except (exceptions.RedisError, OSError, AttributeError, RuntimeError) as error:
-                if isinstance(error, AttributeError | RuntimeError) and not taken_away(error):
+                if isinstance(error, AttributeError | RuntimeError) and not closed_in_use(error):
                     raise
-                # The leases that fail beside it say what is wrong; this only goes on trying.
+                # Retried silently: the lease calls report the error.
                 self._listening.clear()
                 self._came.set()
                 await asyncio.sleep(_PAUSE)

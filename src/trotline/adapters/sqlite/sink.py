@@ -10,9 +10,9 @@ from typing import TypeVar
 import msgspec
 
 from trotline.adapters import row_counts
-from trotline.adapters.file_presence import Presence, rows_gone
+from trotline.adapters.file_presence import Presence, plain_errors, rows_gone
 from trotline.adapters.sqlite import sink_visits
-from trotline.adapters.sqlite.sink_file import connect, count_records, plain_errors, prepare, read_records, snapshot
+from trotline.adapters.sqlite.sink_file import connect, count_records, prepare, read_records, snapshot
 from trotline.adapters.sqlite.sink_views import MOST_COLUMNS, view_name, view_sql
 from trotline.model.record import Record
 from trotline.model.row import Row, whole

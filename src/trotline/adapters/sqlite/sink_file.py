@@ -6,12 +6,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from trotline.adapters import row_counts
+from trotline.adapters.file_presence import plain_errors
 from trotline.adapters.sqlite.sink_visits import TABLE
 from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import SinkFileFails, SinkTooNew
 from trotline.model.row import Row
 from trotline.model.time import Seconds
-from trotline.rules.file_errors import explain
 
 VERSION = 1
 APPLICATION = 0x54524C53
@@ -93,15 +93,6 @@ def _known(connection: sqlite3.Connection, path: Path) -> bool:
             hint="Upgrade Trotline, or choose another file name.",
         )
     return True
-
-
-@contextmanager
-def plain_errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except (sqlite3.Error, OSError) as error:
-        what, hint = explain(error)
-        raise SinkFileFails(f"cannot store rows in {path}: {what}", hint=hint) from error
 
 
 class Snapshot:

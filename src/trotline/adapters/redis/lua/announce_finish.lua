@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- The end is announced once.
---   KEYS[1] P job     ARGV[2] this call's name     gives 1 to the one that is to tell it, also when it asks again
+--   KEYS[1] P job     ARGV[2] this call's name     returns 1 to the call that announces it, also when repeated
 --
 -- uses clock: call
 -- uses job: JOB book

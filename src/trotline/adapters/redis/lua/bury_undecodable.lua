@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Leases whose tasks cannot be decoded: kept in the graveyard, never dropped, never handed out again and again.
+-- Bury leases whose tasks cannot be decoded, so that they are neither lost nor leased again.
 --   KEYS[1] P job     ARGV[2] worker     then for each lease its token and the reason
 --
 -- uses clock: call

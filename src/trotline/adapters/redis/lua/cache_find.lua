@@ -1,13 +1,13 @@
 #!lua
--- What is kept under a name, or whose turn it is to fetch it.
+-- A cached value, or whether this client should fetch it.
 --   trotline:{cache}:NAME        hash  name -> two doubles (good until, put at), then the value
 --   trotline:{cache}:NAME:until  zset  name -> good until
 --   trotline:{cache}:NAME:bytes  string  of all values
---   trotline:{cache}:NAME:turn:N string  who fetches N; goes by itself
+--   trotline:{cache}:NAME:turn:N string  the client that fetches N; expires
 --
---   KEYS[1] the hash   ARGV[1] time of a test's clock, or ""   ARGV[2] name   ARGV[3] who asks
---   ARGV[4] milliseconds that a turn lasts
---   gives value, age, seconds left | "yours" | "wait"
+--   KEYS[1] the hash   ARGV[1] time of a test's clock, or ""   ARGV[2] name   ARGV[3] client
+--   ARGV[4] milliseconds until a fetch times out
+--   returns value, age, seconds left | "yours" | "wait"
 --
 -- uses clock: call now
 

@@ -1,5 +1,5 @@
 #!lua
--- Keep a value. Expired values go; if there is no room, also those that expire next.
+-- Store a value. Expired values are evicted; if needed, also those that expire next.
 --   KEYS[1] the hash (see cache_find.lua)   ARGV[1] time of a test's clock, or ""   ARGV[2] name   ARGV[3] value
 --   ARGV[4] seconds it is good   ARGV[5] most bytes of all values   ARGV[6] most of them
 --

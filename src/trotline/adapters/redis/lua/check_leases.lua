@@ -1,7 +1,7 @@
 #!lua flags=no-writes
--- Which leases does a worker still hold?
+-- The leases that a worker still holds.
 --   KEYS[1] P job     ARGV[2] worker     then for each lease its token (6 bytes) and fingerprint (8 bytes)
---   gives for each nothing, or its level (4 bytes) and its attempts, deaths and kills (4 bytes)
+--   returns for each nil, or its level (4 bytes) and its attempts, deaths and kills (4 bytes)
 --
 -- uses clock: call
 -- uses job: sub unpack_ P

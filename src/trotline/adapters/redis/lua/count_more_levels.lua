@@ -1,7 +1,7 @@
 #!lua flags=no-writes
--- How many tasks wait in those levels of a lane for which the lane itself has no room (see lanes.lua), some at a time.
+-- The number of waiting tasks in levels that do not fit into the packed lane (see lanes.lua), in pages.
 --   KEYS[1] P job     ARGV[2] lane     ARGV[3] 0 for even levels, 1 for odd ones     ARGV[4] first     ARGV[5] how many
---   gives how many levels were counted, and how many tasks wait there
+--   returns the number of levels counted, and of tasks
 --
 -- uses clock: call
 -- uses job: P

@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
--- A job has ended: lanes that have learnt nothing worth keeping leave the memory, unless they are in use. Should work
--- come again, they are opened again, at the pace that they had.
+-- After the end of a job: delete lanes without learned state that are not in use. They are created again if needed.
 --   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many
---   gives the next cursor
+--   returns the next cursor
 --
 -- uses clock: call now
 -- uses job: P book many
@@ -27,6 +26,6 @@ for i = 1, #flat, 2 do
   if is_plain(lane) then plain[#plain + 1] = lane[NAME] end
 end
 if #plain > 0 then many("HDEL", SHARED, plain) end
--- Where nothing waits, no lane stands in line.
+-- Without waiting tasks no lane is ready.
 if book.waiting == 0 then call("UNLINK", P .. "rest") end
 return cursor

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- The end of a job with several shards, kept in its first one. It ended with so many tasks that ever came in: should
--- another one come, anywhere, that number changes, and this end is no longer valid.
---   KEYS[1] P job     ARGV[2] how many tasks ever came in     ARGV[3] name of the call that announces it, or ""
---   gives when it ended; and with a name, 1 to the one that is to tell it, also when it asks again
+-- The end of a job with several shards, stored in the first one with the number of tasks ever admitted: if another task
+-- is admitted in any shard, that number changes, and the end is no longer valid.
+--   KEYS[1] P job     ARGV[2] tasks ever admitted     ARGV[3] name of the call that announces it, or ""
+--   returns when it ended; and with a name, 1 to the call that announces it, also when repeated
 --
 -- uses clock: call now
 -- uses job: JOB

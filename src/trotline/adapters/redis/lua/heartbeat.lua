@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- A worker lives.
---   KEYS[1] P job     ARGV[2] worker     ARGV[3] what it tells of itself, or ""
---   P workers    zset  W -> when it was last heard      P about   hash  W -> what it tells of itself
+-- Record a worker's heartbeat.
+--   KEYS[1] P job     ARGV[2] worker     ARGV[3] its WorkerInfo, or ""
+--   P workers    zset  W -> last heartbeat      P about   hash  W -> WorkerInfo
 --
 -- uses clock: call now
 -- uses job: P

@@ -1,7 +1,7 @@
 #!lua flags=no-writes
--- Why a lane is as fast as it is, over all jobs.
+-- The pace of a lane, and what determines it, over all jobs.
 --   KEYS[1] P job     ARGV[2] lane
---   gives nothing if no job has used it; else, as text, its interval, visits at the same time, visits now, Crawl-delay,
+--   returns nil if no job has used it; else, as text, its interval, concurrency, visits in flight, Crawl-delay,
 --   limit, until when it rests and why, how many of the operator's bounds follow (0 or 3) and these; then for each job
 --   whose pace is in force its prefix and its bounds
 --

@@ -1,12 +1,13 @@
 #!lua flags=allow-oom
--- Hand out tasks that may start within the horizon, and do the housekeeping: rescue, promote.
+-- Lease tasks that may start within the horizon, and do the housekeeping: rescue, promote.
 --   KEYS[1] P job
---   ARGV[2] worker     ARGV[3] how many     ARGV[4] this call's name     ARGV[5] the first whose reply was lost
---   ARGV[6] share of retries     ARGV[7] patience with a lane that only fails
---   ARGV[8] shards     ARGV[9] this shard's number     ARGV[10] no level beyond this one, or ""
+--   ARGV[2] worker     ARGV[3] how many     ARGV[4] this call's name     ARGV[5] the first call without a reply
+--   ARGV[6] share of retries     ARGV[7] seconds after which a failing lane is given up
+--   ARGV[8] shards     ARGV[9] this shard's number     ARGV[10] maximum level, or ""
 --   ARGV[11] chance in [0, 1)     ARGV[12] and after: the proxy pools that the worker serves; "" are direct connections
---   gives what layouts.py calls LeaseReply; then for each lane its name, how many, and for each of those how long until it
---   may start (microseconds) and its blob. Asked for nothing, it does the housekeeping and tells
+--   returns LeaseReply (layouts.py); then for each lane its name, the number of tasks, and for each task the time until it
+--   may start (microseconds) and its blob, in a lane with a proxy pool after the member and whether the site blocks us.
+--   With a limit of 0 only the housekeeping and LeaseReply
 --
 -- uses clock: call now
 -- uses job: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
@@ -20,7 +21,7 @@
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
 members.chance = tonumber(ARGV[11])
 
--- A call's name is its client's and a number that goes up.
+-- A call's name is its client's name and an increasing number.
 local function is_of(client, name)
   local whose, number = string.match(name, "^(%x+)%.(%d+)")
   return whose == client and tonumber(number)
@@ -30,13 +31,13 @@ local client, turn = string.match(this_call, "^(%x+)%.(%d+)$")
 local kept = call("HGET", P .. "calls", "l" .. worker)
 local last_turn = kept and client and is_of(client, kept)
 if last_turn and tonumber(turn) < last_turn then
-  -- It was under way for so long that its worker gave it up and asked again: what it handed out would be lost.
+  -- A late call that its worker has given up and repeated: its leases would be lost.
   reply[REPLY_NOW] = floor(now * 1e6 + 0.5)
   return reply
 end
 
--- What lost replies handed out goes back before anything else: no worker knows of it. It is the last of them that did:
--- each takes back what the one before it handed out.
+-- First return the leases of lost replies, which no worker knows. Only the last lost call has any: each call returns
+-- those of the one before it.
 local function take_back_lost()
   local from = last_turn and is_of(client, lost_call)
   if not from or last_turn < from then return end
@@ -55,7 +56,7 @@ local function take_back_lost()
   give_back(worker, lost)
 end
 
--- Places that workers of other jobs hold who are silent for long. Their own job may have no other worker to notice.
+-- Places held by dead workers of other jobs. Their own job may have no other worker to rescue them.
 local stuck = {}
 
 local function note_stuck(lane)
@@ -76,7 +77,7 @@ local FIRST_POOL = 12
 local pools = {}
 for i = FIRST_POOL, #ARGV do pools[#pools + 1] = ARGV[i] ~= "" and ARGV[i] end
 
--- The best level in which lanes of these pools stand in line, and the pool.
+-- The best level with ready lanes of these pools, and the pool.
 local function best_level()
   local best, best_pool
   for i = 1, #pools do
@@ -86,7 +87,7 @@ local function best_level()
   return best, best_pool
 end
 
--- The same, and how many lanes.
+-- The best level, and the number of its ready lanes.
 local function best_left()
   while true do
     local level, pool = best_level()
@@ -152,7 +153,7 @@ else
   call("HSET", JOB, "idle", "1")
 end
 write_lanes(true)
--- What was promoted or rescued wakes others only if something of it is left.
+-- Promoted or rescued tasks wake other workers only if some are left.
 woke = woke and served == limit
 close_books()
 if handed_out then call("HSET", P .. "calls", "l" .. worker, this_call .. " " .. handed_out) end

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- A worker stops: what it holds goes back at once, and no attempt is counted, but for the page that brought it down.
+-- A worker stops: return its leases without counting an attempt, except for the page that killed it.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] token of the guilty lease, or ""     ARGV[4] why     ARGV[5] detail
---   gives how many of its leases went back, and 1 if there are more
+--   returns the number of returned leases, and 1 if there are more
 --
 -- uses job: close_books
 -- uses ready_lanes: write_lanes

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- Lanes in which a worker has visits, and no task waits: the job has no string for those.
---   KEYS[1] P job     ARGV[2] worker     ARGV[3] cursor     ARGV[4] about how many     gives the next cursor, then lane_view.lua
+-- Lanes in which a worker has visits, and no task waits: they are not in P lanes.
+--   KEYS[1] P job     ARGV[2] worker     ARGV[3] cursor     ARGV[4] about how many     returns the next cursor, then lane_view.lua
 --
 -- uses clock: call
 -- uses job: unpack_ P

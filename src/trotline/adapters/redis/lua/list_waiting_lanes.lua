@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- Some of the lanes in which tasks wait.
---   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many     gives the next cursor, then lane_view.lua
+-- A page of the lanes with waiting tasks.
+--   KEYS[1] P job     ARGV[2] cursor     ARGV[3] about how many     returns the next cursor, then lane_view.lua
 --
 -- uses clock: call
 -- uses lanes: LANES

@@ -1,17 +1,17 @@
 #!lua flags=no-writes
--- Who works on the job.
---   KEYS[1] P job     gives now (microseconds), then for each worker what layouts.py calls WorkerRow
+-- The workers of the job.
+--   KEYS[1] P job     returns now (microseconds), then a WorkerRow (layouts.py) for each worker
 --
 -- uses clock: call now
 -- uses job: floor P
 
 local rows = {floor(now * 1e6 + 0.5)}
-local heard = call("ZRANGE", P .. "workers", 0, -1, "WITHSCORES")
-for i = 1, #heard, 2 do
-  local name = heard[i]
+local workers = call("ZRANGE", P .. "workers", 0, -1, "WITHSCORES")
+for i = 1, #workers, 2 do
+  local name = workers[i]
   local done, failed = unpack(call("HMGET", P .. "figures", "d" .. name, "f" .. name), 1, 2)
   for _, value in ipairs({
-    name, floor(tonumber(heard[i + 1]) * 1e6 + 0.5), call("HLEN", P .. "held:" .. name), done or "0",
+    name, floor(tonumber(workers[i + 1]) * 1e6 + 0.5), call("HLEN", P .. "held:" .. name), done or "0",
     failed or "0", call("HGET", P .. "about", name) or "",
   }) do
     rows[#rows + 1] = value

@@ -1,12 +1,12 @@
 #!lua
--- Results wait here for a writer, all of a batch or nothing of it.
---   trotline:{outbox.NAME}:parcels   stream   job, records, blob: waiting, or in the hands of a writer
---   trotline:{outbox.NAME}:jobs      hash     job -> parcels that wait
---   trotline:{outbox.NAME}:books     hash     records bytes (both of what waits)  written parked (both ever)
---   trotline:{outbox.NAME}:parked    stream   job, records, blob, why: what no writer could store
+-- Queue a batch of results for a writer, atomically.
+--   trotline:{outbox.NAME}:parcels   stream   job, records, blob: queued, or leased by a writer
+--   trotline:{outbox.NAME}:jobs      hash     job -> number of its parcels
+--   trotline:{outbox.NAME}:books     hash     records bytes (of queued parcels)  written parked (total)
+--   trotline:{outbox.NAME}:parked    stream   job, records, blob, why: parcels that could not be stored
 --
 --   KEYS[1] parcels   ARGV[1] job   ARGV[2] most parcels   ARGV[3] most bytes   ARGV[4...] blob, records, ...
---   gives how many waited before; negative if that was too many and nothing was put
+--   returns the number of parcels before; negative if that was too many and nothing was queued
 --
 -- uses outbox: call P
 

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Parcels that are stored, or parked because they cannot be: they leave the books. Those that left already are ignored.
+-- Remove parcels that are stored, or park them. Missing ones are ignored.
 --   KEYS[1] parcels   ARGV[1] why they are parked, or ""   ARGV[2...] ids
---   gives how many there were
+--   returns their number
 --
 -- uses outbox: call P read_entry
 

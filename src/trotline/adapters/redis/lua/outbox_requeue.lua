@@ -1,7 +1,7 @@
 #!lua
--- What was parked waits again, the oldest first.
+-- Queue parked parcels again, oldest first.
 --   KEYS[1] parcels   ARGV[1] how many at most
---   gives how many there were
+--   returns their number
 --
 -- uses outbox: call P read_entry
 

@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- Parcels for a writer: first those of writers that were not heard of for too long, then the oldest that wait.
---   KEYS[1] parcels   ARGV[1] milliseconds after which a silent writer has lost its parcels
+-- Lease parcels to a writer: first those of silent writers, then the oldest.
+--   KEYS[1] parcels   ARGV[1] lease in milliseconds
 --   ARGV[2] how many at most   ARGV[3] how many bytes are enough
---   gives for each what layouts.py calls ParcelRow
+--   returns a ParcelRow (layouts.py) for each
 --
 -- uses outbox: call read_entry
 
 local key, group = KEYS[1], "writers"
--- It is there already, nearly always.
+-- Usually it exists already.
 redis.pcall("XGROUP", "CREATE", key, group, "0", "MKSTREAM")
 
 local given, bytes = {}, 0
@@ -21,7 +21,7 @@ end
 local most, enough = tonumber(ARGV[2]), tonumber(ARGV[3])
 local at = "0-0"
 repeat
-  -- It looks at ten of them at a time, and most may be in the hands of writers that are well.
+  -- It checks ten of them at a time, and most may be leased by living writers.
   local cursor, claimed = unpack(call("XAUTOCLAIM", key, group, "writer", ARGV[1], at, "COUNT", 1), 1, 2)
   at = cursor
   for _, entry in ipairs(claimed) do

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- The job's books, as they are at one moment.
---   KEYS[1] P job     gives what layouts.py calls ProgressReply
+-- A snapshot of the job's counters.
+--   KEYS[1] P job     returns ProgressReply (layouts.py)
 --
 -- uses clock: call now
 -- uses job: floor JOB P book

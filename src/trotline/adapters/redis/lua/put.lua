@@ -1,9 +1,9 @@
 #!lua
--- Admit what is new.
---   KEYS[1] P job     ARGV[2] who asks     ARGV[3] this call's number
+-- Admit new tasks.
+--   KEYS[1] P job     ARGV[2] client     ARGV[3] this call's number
 --   ARGV[4] msgpack: names of lanes, tasks (see admit.lua)
 --   ARGV[5] worker     ARGV[6], ARGV[7] token (6 bytes) and fingerprint (8 bytes): only while it holds this lease
---   gives nothing if it does not, else one letter per task: n(ew), d(uplicate), r(efused)
+--   returns "" if it does not, else one letter per task: n(ew), d(uplicate), r(efused)
 --
 --   P put:CLIENT    number of its last call and the answers, for the case that the reply was lost
 --

@@ -1,9 +1,8 @@
 #!lua
--- Tasks that moved here from another shard. They are known already, so nothing is asked but whether this very move was
--- made before. Its mark stays for longer than a call can be late: a worker that was frozen may bring the move once more
--- when the shard that they left has let them go already.
---   KEYS[1] P job     ARGV[2] msgpack: names of lanes, and for each task what layouts.py
---   calls MovedTask
+-- Receive tasks that moved here from another shard. They are not checked for duplicates, only for a repeat of the same
+-- move. Its mark is kept for longer than a call can be late: a suspended worker may repeat the move after the old shard
+-- has settled the task.
+--   KEYS[1] P job     ARGV[2] msgpack: names of lanes, and a MovedTask (layouts.py) for each task
 --
 --   P moved    zset of marks: fingerprint and number of redirects -> when it was made
 --

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- A worker tells which leases it knows of: what else is in its name goes back, and no attempt is counted.
--- Only what was handed out before that: this call may have been under way for long.
+-- Return leases that their worker does not know, without counting an attempt.
+-- Only those issued before the call was sent: it may have been delayed.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] the last token that reached it     then the tokens (6 bytes) that it knows
---   gives how many went back, and 1 if there are more
+--   returns the number of returned leases, and 1 if there are more
 --
 -- uses job: unpack_ tally close_books
 -- uses ready_lanes: write_lanes

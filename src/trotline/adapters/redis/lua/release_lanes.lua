@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- The job is forgotten: its places in these lanes are free, and its bounds are in force no more.
+-- The job is deleted: release its places in these lanes, and remove its bounds.
 --   KEYS[1] P job     ARGV[2...] names of lanes
 --
 -- uses lane_sharing: drop_claim
--- uses shared_lanes: change tell_others
+-- uses shared_lanes: change wake_others
 -- uses lanes: lanes load_lanes
 -- uses ready_lanes: write_lanes
 
@@ -15,7 +15,7 @@ for i = 1, #names do
   if lane[MINE] > 0 then
     drop_claim(lane, lane[MINE])
     change(lane)
-    tell_others(lane, true)
+    wake_others(lane, true)
   end
 end
 write_lanes(true)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- A worker of another job waits for places that dead workers of this one hold.
---   KEYS[1] P job     gives how many leases went back
+-- Return leases of dead workers, for a worker of another job that waits for their places.
+--   KEYS[1] P job     returns the number of returned leases
 --
 -- uses job: close_books
 -- uses ready_lanes: write_lanes

@@ -1,9 +1,9 @@
 #!lua
--- The office is free at once, if the term is still ours.
+-- End the term at once, if it is still ours.
 --   ARGV[2] the holder   ARGV[3] its epoch
 --
 -- uses clock: call
--- uses leader_term: OFFICE runs
+-- uses leader_term: ELECTION runs
 
-if runs(ARGV[2], ARGV[3]) then call("HSET", OFFICE, "ends", 0) end
+if runs(ARGV[2], ARGV[3]) then call("HSET", ELECTION, "ends", 0) end
 return 1

@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- Take jobs off the list of jobs. Their keys are deleted afterwards, by any leader that finds them in `retired`.
+-- Delete jobs from the list. Their keys are deleted afterwards, by any leader that finds them in `retired`.
 --   ARGV[2] the holder   ARGV[3] its epoch   ARGV[4...] ids
 --   trotline:{jobs}:retired   set of ids whose keys may still be there
---   gives "over" | "done"
+--   returns "over" | "done"
 --
 -- uses clock: call
 -- uses leader_term: JOBS runs

@@ -1,7 +1,7 @@
 #!lua
--- Visit pages again whose records failed validation, and forget those records.
---   KEYS[1] P job     ARGV[2] msgpack: for each record what layouts.py calls RevisitRow
---   gives how many pages rose
+-- Queue pages again whose records failed validation, and delete those records.
+--   KEYS[1] P job     ARGV[2] msgpack: a RevisitRow (layouts.py) for each record
+--   returns the number of pages
 --
 -- uses clock: call
 -- uses job: sub unpack_ P book reopened tally folded close_books
@@ -13,7 +13,7 @@
 local asked = cmsgpack.unpack(ARGV[2])
 local gone, risen = 0, 0
 
--- First what can fail: where each page goes.
+-- First what can fail: decoding the pages.
 local names, blobs = {}, {}
 for i = 1, #asked, REVISIT_SIZE do
   if asked[i + REVISIT_LEVEL] then
@@ -27,7 +27,7 @@ end
 
 for i = 1, #asked, REVISIT_SIZE do
   local entry, why, level = asked[i + REVISIT_ENTRY], asked[i + REVISIT_WHY], asked[i + REVISIT_LEVEL]
-  -- Another client may have been faster: then the page waits already.
+  -- Another client may have been faster: then the page is queued already.
   if call("LREM", P .. "rejects", 1, entry) == 1 then
     gone = gone + 1
     if call("HEXISTS", P .. "reasons", why) == 0 then why = folded(why) end

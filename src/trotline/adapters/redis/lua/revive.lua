@@ -1,7 +1,7 @@
 #!lua
--- Give buried tasks a fresh start.
---   KEYS[1] P job     ARGV[2] msgpack: why (the start of it), then for each its id and the level it goes to
---   gives how many rose
+-- Queue buried tasks again, with all counts reset.
+--   KEYS[1] P job     ARGV[2] msgpack: prefix of the reason, then for each its id and level
+--   returns the number of revived tasks
 --
 -- uses clock: call
 -- uses job: sub unpack_ P book reopened folded close_books

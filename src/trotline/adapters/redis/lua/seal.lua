@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Seeding is over.
+-- Seeding is complete.
 --   KEYS[1] P job
 --
 -- uses clock: call

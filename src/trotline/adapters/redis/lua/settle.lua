@@ -1,8 +1,8 @@
 #!lua
--- End leases: outcome, children and news, each lease whole or not at all.
+-- End leases: outcome, children and lane feedback, atomically for each lease.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
---   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, endings (Ending in layouts.py), how many
---   gives one digit per ending: 1 applied, 0 stale
+--   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, endings (Ending in layouts.py), number
+--   returns one digit per ending: 1 applied, 0 stale
 --
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
@@ -22,7 +22,7 @@
 local worker, this_call = ARGV[2], ARGV[3]
 local kept = call("HGET", P .. "calls", "s" .. worker)
 if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
-  -- Its reply was lost: what it did stands, and so does its answer.
+  -- A repeat after a lost reply: return the same answer.
   return sub(kept, #this_call + 2)
 end
 
@@ -32,7 +32,7 @@ local tokens = {}
 for i = 1, count do tokens[i] = endings[ENDING_SIZE * (i - 1) + 1 + ENDING_TOKEN] end
 local parcels = fetch(HELD .. worker, tokens)
 
--- Which leases are live: the token is known, it is this task's, and it stands here for the first time.
+-- A lease is valid if its token is held, belongs to this task, and appears for the first time.
 local live, answers, ended, levels, starts, endeds = {}, {}, {}, {}, {}, 0
 local known = {}
 for i = 1, count do
@@ -50,11 +50,11 @@ for i = 1, count do
   answers[i] = live[i] and "1" or "0"
 end
 
--- A "+" before the kind: the visit knew robots.txt. As a word, because nearly every visit says so.
-local TELLS = {}
-for kind in string.gmatch(VERDICTS, "%l+") do TELLS["+" .. kind] = kind end
+-- The prefix "+" of a kind: the visit knew robots.txt.
+local WITH_ROBOTS = {}
+for kind in string.gmatch(VERDICTS, "%l+") do WITH_ROBOTS["+" .. kind] = kind end
 
--- Most visits end well, in lanes that have room. Then no job waits for a place, and what the job has there is not read.
+-- Fast path for successful visits in lanes with free places: no job waits for a place, and the job's part is not read.
 local function load_needed()
   local some, asked, needed = {}, {}, {}
   for i = 1, count do
@@ -127,13 +127,13 @@ for i = 1, count do
       for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
       if more[MORE_EXAMPLES] then keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], parcels[i]) end
     end
-    local verdict = TELLS[kind] or kind
+    local verdict = WITH_ROBOTS[kind] or kind
     if out[i] then
       local result = endings[at + ENDING_MEMBER] or RESULT_UNUSED
       members.come_back(name, out[i], result, rest, chance, more and more[MORE_LIFT])
       verdict = kind_for_lane(lane, verdict, result)
     end
-    if verdict then learn(lane, verdict, endings[at + ENDING_TOOK], rest, interval, chance, TELLS[kind]) end
+    if verdict then learn(lane, verdict, endings[at + ENDING_TOOK], rest, interval, chance, WITH_ROBOTS[kind]) end
   end
 end
 

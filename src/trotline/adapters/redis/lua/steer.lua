@@ -1,13 +1,13 @@
 #!lua flags=allow-oom
--- What an operator wants of the job or of one of its lanes.
+-- Set the state or the pace of the job or of one of its lanes.
 --   KEYS[1] P job     ARGV[2] verb: "running", "paused", "draining", "cancelled" or "pace"     ARGV[3] lane, or ""
---   ARGV[4] msgpack: for "pace" the bounds of that lane for all jobs, or nothing: those of the jobs again
---   gives how many tasks were buried ("cancelled" for a lane), and 1 if there are more to bury
+--   ARGV[4] msgpack: for "pace" the bounds of that lane for all jobs, or nothing to reset them
+--   returns the number of buried tasks ("cancelled" for a lane), and 1 if there are more to bury
 --
 -- uses clock: call now
 -- uses job: JOB book woke close_books
 -- uses lane_sharing: order
--- uses shared_lanes: change tell_others
+-- uses shared_lanes: change wake_others
 -- uses lanes: lanes load_lanes touch
 -- uses priority_levels: has_waiting
 -- uses ready_lanes: write_lanes
@@ -28,14 +28,14 @@ end
 load_lanes({name})
 local lane = lanes[name]
 touch(lane)
--- Wherever it stands in line: what is wanted of it now is another thing.
+-- The lane's place in the queue of ready lanes is outdated.
 for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do lane[at + STAMP] = 0 end
 lane[WAKE] = 0
 local buried, more = 0, 0
 if verb == "pace" then
   order(lane, ARGV[4] ~= "" and cmsgpack.unpack(ARGV[4]))
   change(lane)
-  tell_others(lane, true)
+  wake_others(lane, true)
 elseif verb == "cancelled" then
   buried = bury_waiting(lane, "cancelled", BURIED)
   if has_waiting(lane) then more = 1 end
@@ -45,7 +45,7 @@ else
   lane[STATE] = STATES[verb]
   local mine = lane[MINE]
   if verb == "paused" and mine > 0 then
-    -- Its bounds are not in force, and it waits for no turn.
+    -- Its bounds do not apply, and it waits for no turn.
     lane[CLAIMS][mine + CLAIM_USED], lane[CLAIMS][mine + CLAIM_WANTS] = 0, 0
     change(lane)
   end

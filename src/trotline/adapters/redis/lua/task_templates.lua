@@ -1,11 +1,11 @@
 #!lua
--- Numbers for what many tasks of a job share (route, site, priority, ...): stored once, named by two bytes in a blob.
---   KEYS[1] P job     ARGV[1..] templates as msgpack     gives their numbers; 0 when there are too many kinds
+-- Numbers of task templates (route, site, priority, ...): stored once, referenced by two bytes in a blob.
+--   KEYS[1] P job     ARGV[1..] templates as msgpack     returns their numbers; 0 if there are too many
 --
 --   P forms    hash  number -> template, and "=" template -> number
 
--- A number begins at the template's own hash: after a failover that forgot some, the same template gets the same number again,
--- and a client that still uses the old one is right.
+-- The search for a number starts at the template's hash: after a failover that lost some, the same template gets the same
+-- number again, so that cached numbers stay valid.
 
 if redis.call("EXISTS", KEYS[1]) == 0 then return redis.error_reply("NOJOB this server has no such job") end
 

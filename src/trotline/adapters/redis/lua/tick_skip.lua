@@ -1,7 +1,7 @@
 #!lua
--- Remember a tick without a job. The job that ran last stays: the next leader must know whose seeds may be missing.
+-- Record a tick without a job. The last job is kept: the next leader must know which job may lack seeds.
 --   ARGV[2] the holder   ARGV[3] its epoch   ARGV[4] the tick   ARGV[5] its schedule
---   gives "over" | "done"
+--   returns "over" | "done"
 --
 -- uses clock: call
 -- uses leader_term: TICK runs

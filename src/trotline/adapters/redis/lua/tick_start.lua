@@ -1,8 +1,8 @@
 #!lua
--- Name the job of a tick, and remember the tick, in one step.
+-- List the job of a tick, and record the tick, atomically.
 --   ARGV[2] the holder   ARGV[3] its epoch   ARGV[4] the tick   ARGV[5] its schedule
---   ARGV[6] the job's id, "" to ask only   ARGV[7] the job, JSON
---   gives "over" | "passed" | "known" and the id of the tick's job | "free" if only asked | "started"
+--   ARGV[6] the job's id, "" to check only   ARGV[7] the job, JSON
+--   returns "over" | "passed" | "known" and the id of the tick's job | "free" if only checked | "started"
 -- trotline:{jobs}:all, latest, order: jobs.py
 --
 -- uses clock: call

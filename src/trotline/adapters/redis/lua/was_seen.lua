@@ -1,6 +1,6 @@
 #!lua flags=no-writes
 -- Was a task ever admitted?
---   KEYS[1] P job     ARGV[2] fingerprint     ARGV[3] its spread     gives 1 if so
+--   KEYS[1] P job     ARGV[2] fingerprint     ARGV[3] its spread     returns 1 if so
 --
 -- uses seen: seen_has
 

@@ -1,1 +1,1 @@
-"""A job over several shards, as if they were one: used only when there are more than one."""
+"""Operations over several shards of a job."""

@@ -1,9 +1,8 @@
-"""Is the job finished? No call sees several shards at one moment, and a task may be on its way.
+"""Detects the end of a sharded job. No call reads several shards atomically, and a task may be moving between them.
 
-Every shard counts how many tasks ever came in and how many came to an end, and both only grow. A task that moves comes
-in where it goes before it ends where it was. So if two looks at all shards, one after the other, find the same numbers,
-then all of them had these numbers at the moment between the two looks; and if as many ended as came in, no task was
-anywhere at that moment (docs/decisions/041-shards.md).
+Every shard counts admitted and ended tasks, and both counters only grow. A moving task is admitted in its new shard
+before it ends in the old one. If two consecutive reads of all shards return the same counters, all shards had them at
+the time between the reads; if they are equal, no task existed at that time (docs/decisions/041-shards.md).
 """
 
 import asyncio
@@ -50,7 +49,7 @@ async def read_counts(server: Server, job: Job) -> ShardCounts:
 
 
 async def ended_with(server: Server, job: Job) -> int | None:
-    """How many tasks ever came in, if none of them is left; else None."""
+    """The number of tasks ever admitted, if all have ended; else None."""
     before = await read_counts(server, job)
     for _ in range(_READS):
         if not before.empty:
@@ -74,7 +73,7 @@ async def ending(server: Server, job: Job) -> JobEnd:
     finished_at, announced, total, state, state_at = await server.ask(
         "HMGET", first, "finished_at", "announced", "finished_with", "state", "state_at"
     )
-    # Without books it was forgotten, but for its name.
+    # Without a state all but its list entry was deleted.
     cancelled = state is None or state == State.CANCELLED.value.encode()
     end = JobEnd(cancelled_at=float(state_at or job.started_at) if cancelled else None)
     if finished_at is None:

@@ -1,4 +1,4 @@
-"""Leasing from several shards as if they were one: the best priority first, lanes of all shards in turn."""
+"""Leases from several shards: by priority, and in turns by their ready lanes."""
 
 import asyncio
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from trotline.model.time import Seconds
 from trotline.ports.frontier import DIRECT
 
 _ROUNDS = 4
-"""Calls per shard at most; what is left then is for the next lease."""
+"""Maximum calls per shard and lease."""
 _LONGEST: Seconds = START_SLACK / 3
-"""The moments of what was leased first pass while others are asked."""
+"""Time limit: start times of the first leases pass meanwhile."""
 
 
 class ShardedLease:
-    """Whose turn is it? Among shards with work of the same priority, turns go by how many lanes stand in line there."""
+    """Shards with work of the same priority get turns in proportion to their ready lanes."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self._shards = shards
         self._turns = [0.0] * len(shards)
-        """How much each was given, by the lanes that it has."""
+        """Leases of each shard, divided by its ready lanes."""
         self._now = 0.0
 
     async def lease(self, worker: str, limit: int, pools: Sequence[str] = DIRECT) -> LeaseResult:
@@ -41,7 +41,7 @@ class ShardedLease:
             try:
                 result = await self._shards[number].lease(worker, wanted, pools, upto)
             except FrontierError:
-                # What the others gave must reach the worker; and this one takes back what its lost reply gave.
+                # The other leases must reach the worker; the next call to this shard returns the lost ones.
                 if not leases:
                     raise
                 break
@@ -63,18 +63,18 @@ class ShardedLease:
             *(shard.lease(worker, 0, pools) for shard in self._shards), return_exceptions=True
         )
         results = {number: result for number, result in enumerate(answers) if isinstance(result, LeaseResult)}
-        for trouble in answers:
-            if isinstance(trouble, BaseException) and (not results or not isinstance(trouble, FrontierUnreachable)):
-                raise trouble
+        for error in answers:
+            if isinstance(error, BaseException) and (not results or not isinstance(error, FrontierUnreachable)):
+                raise error
         return results
 
     def _next(self, best: dict[int, LeaseResult], left: int) -> tuple[int, int, int]:
-        """The shard, how many tasks are asked of it, and up to which level."""
+        """The next shard, the number of tasks, and the maximum level."""
         priorities = {number: (result.best or 0) // 2 for number, result in best.items()}
         first = min(priorities.values())
         tied = [number for number, priority in priorities.items() if priority == first]
         number = min(tied, key=lambda each: max(self._turns[each], self._now))
-        # A shard that had nothing for a while does not get all its turns back.
+        # A shard that was empty for a while does not catch up on its turns.
         self._now = self._turns[number] = max(self._turns[number], self._now)
         lanes = sum(best[each].line for each in tied)
         share = ceil(left * best[number].line / lanes) if lanes else left

@@ -1,10 +1,10 @@
-"""Settling leases whose pages led to other shards.
+"""Settles leases whose children or redirects belong to other shards.
 
-What belongs to another shard goes there first, then the lease ends: a crash in between leaves a task that is visited
-again, and whose children are known by then. A lease that is no longer held leads nowhere.
+Those are sent first, then the lease ends: after a crash in between the task is visited again, and its children are
+duplicates. A lease that is no longer held sends nothing.
 
-A shard whose primary died may have forgotten what it was sent last, and the page that led there is not visited again:
-its own shard remembers its end. So what was sent lately is sent once more after a reconnect.
+A failover of a shard may lose what it was sent last, and the page that it came from is not visited again, as its own
+shard has settled it. So recently sent tasks are sent once more after a reconnect.
 """
 
 import asyncio
@@ -22,11 +22,11 @@ from trotline.model.time import Seconds
 
 _Move = tuple[Task, Seconds, bytes]
 _REMEMBER: Seconds = 10.0
-"""Replicas are behind by far less."""
+"""Much longer than the lag of replicas."""
 
 
 class _Sent(msgspec.Struct):
-    """What went to another shard, and when."""
+    """Tasks sent to other shards."""
 
     at: Seconds
     children: dict[Shard, list[Task]]
@@ -44,27 +44,27 @@ class ShardedSettle:
         self._shards = shards
         self._home = home
         self._known: dict[str, dict[LeaseName, Settled]] = defaultdict(dict)
-        """By worker: what was answered by some shards, when others did not answer. The caller asks again."""
+        """Worker -> results of some shards, if others failed: the caller repeats the call."""
         self._server = shards[0].server
         self._generation = self._server.generation
         self._sent: deque[_Sent] = deque()
 
     async def repeat(self) -> None:
-        """Send once more what may be forgotten, if there was a reason to forget: it is known, or it is needed."""
+        """After a reconnect, send recent tasks again, as they may be lost; otherwise they are duplicates."""
         generation = self._server.generation
         if generation == self._generation:
             return
         now = asyncio.get_running_loop().time()
         for sent in tuple(self._sent):
             await sent.send()
-            # That can be forgotten just as well.
+            # The repeat can be lost, too.
             sent.at = now
         self._generation = generation
 
     def _remember(self, sent: _Sent) -> None:
         self._sent.append(sent)
         if self._generation != self._server.generation:
-            # All of it may be needed yet.
+            # Keep all until they were sent again.
             return
         while sent.at - self._sent[0].at > _REMEMBER:
             self._sent.popleft()
@@ -81,35 +81,36 @@ class ShardedSettle:
             return_exceptions=True,
         )
         answered = _by_name(groups, answers)
-        for trouble in answers:
-            if isinstance(trouble, BaseException):
+        for error in answers:
+            if isinstance(error, BaseException):
                 known.update({name: answer[0] for name, answer in answered.items()})
-                raise trouble
+                raise error
         del self._known[worker]
         return [
             known[name] if (name := name_of(each.lease)) in known else answered[name].pop(0) for each in settlements
         ]
 
     async def _settle(self, worker: str, shard: Shard, group: list[Settlement]) -> list[Settled]:
-        away = [each for each in _first_of_each(group) if self._leads_away(shard, each)]
-        if not away:
+        leaving = [each for each in _first_of_each(group) if self._leaves(shard, each)]
+        if not leaving:
             return await shard.settle(worker, group)
-        left, gone = await self._send(worker, shard, away)
-        # Not asked again: a server that forgot the lease may have given us the same task once more, by the same token,
-        # and would take the end of this visit for that of the other, without what it led to.
+        left, gone = await self._send(worker, shard, leaving)
+        # Stale ones are not settled: a server that lost the lease may have leased the same task again, with the same
+        # token, and would settle that visit without its children.
         kept = [self._own(shard, each) for each in group if name_of(each.lease) not in gone]
         answers = iter(await shard.settle(worker, kept, left) if kept else [])
         return [Settled.STALE if name_of(each.lease) in gone else next(answers) for each in group]
 
-    async def _send(self, worker: str, shard: Shard, away: list[Settlement]) -> tuple[set[LeaseName], set[LeaseName]]:
-        """Children and moved tasks go to their shards. Which leases' tasks have moved there, and which leases are held
-        no more: those lead nowhere."""
-        held = await shard.check_leases(worker, [each.lease for each in away])
+    async def _send(
+        self, worker: str, shard: Shard, leaving: list[Settlement]
+    ) -> tuple[set[LeaseName], set[LeaseName]]:
+        """Send children and moved tasks to their shards. Returns the leases whose tasks moved, and the stale leases."""
+        held = await shard.check_leases(worker, [each.lease for each in leaving])
         children: list[Task] = []
         moves: dict[Shard, list[_Move]] = defaultdict(list)
         left: set[LeaseName] = set()
         gone: set[LeaseName] = set()
-        for settlement, counts in zip(away, held, strict=True):
+        for settlement, counts in zip(leaving, held, strict=True):
             if counts is None:
                 gone.add(name_of(settlement.lease))
                 continue
@@ -124,14 +125,14 @@ class ShardedSettle:
         await sent.send()
         return left, gone
 
-    def _leads_away(self, shard: Shard, settlement: Settlement) -> bool:
+    def _leaves(self, shard: Shard, settlement: Settlement) -> bool:
         task = moved(settlement)
         return (task is not None and self._home(task.lane) is not shard) or any(
             self._home(child.lane) is not shard for child in settlement.children
         )
 
     def _own(self, shard: Shard, settlement: Settlement) -> Settlement:
-        """The settlement without the children that belong elsewhere."""
+        """The settlement without children of other shards."""
         own = tuple(child for child in settlement.children if self._home(child.lane) is shard)
         return settlement if len(own) == len(settlement.children) else msgspec.structs.replace(settlement, children=own)
 
@@ -143,14 +144,14 @@ class ShardedSettle:
 
 
 def _first_of_each(group: list[Settlement]) -> list[Settlement]:
-    """A lease that stands twice in one call is settled once, by the first."""
+    """A lease that appears twice in one call is settled once, by the first."""
     return list({name_of(each.lease): each for each in reversed(group)}.values())[::-1]
 
 
 def _by_name(
     groups: dict[int, list[Settlement]], answers: Sequence[list[Settled] | BaseException]
 ) -> dict[LeaseName, list[Settled]]:
-    """By lease, in the order asked: a lease may stand in one call twice."""
+    """By lease, in the order of the call: a lease may appear twice."""
     answered: dict[LeaseName, list[Settled]] = defaultdict(list)
     for group, answer in zip(groups.values(), answers, strict=True):
         if not isinstance(answer, BaseException):

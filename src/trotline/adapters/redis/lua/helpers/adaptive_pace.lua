@@ -1,4 +1,4 @@
--- How a lane's answers change its pace: rules/adaptive_pace.py, word for word.
+-- Adaptive pace of a lane: a port of rules/adaptive_pace.py.
 --
 -- uses clock: now
 -- uses job: max min
@@ -7,14 +7,14 @@
 
 local FAILED = {broken = true, unreachable = true, blocked = true}
 
--- Many visits in flight bring the same bad news: one step a second, or they would multiply.
+-- At most one step a second: many visits in flight report the same problem.
 local function slower(lane, factor, least)
   if now < lane[SLOWED] + 1 then return end
   lane[INTERVAL] = max(lane[INTERVAL], min(lane[CEILING], max(lane[INTERVAL], least) * factor))
   lane[SLOWED] = now
 end
 
--- robots.txt is known, and asks for this interval. A lane may have several origins: the longest counts.
+-- The Crawl-delay of robots.txt. A lane may have several origins: the longest counts.
 local function robots_asked(lane, asked)
   if robots_known(lane)
     and (asked < lane[ASKED] or (asked == lane[ASKED] and now < lane[ASKED_AT] + ROBOTS_AGAIN)) then
@@ -68,7 +68,7 @@ local function answered(lane, took)
   latency = latency == 0 and took or latency + (took - latency) * LATENCY_WEIGHT
   usual_ = usual_ == 0 and took or usual_ + (took - usual_) * USUAL_WEIGHT
   lane[LATENCY], lane[USUAL] = latency, usual_
-  -- Answers to what was asked before a rest began say nothing about what comes after it.
+  -- Ignore answers to requests from before the rest.
   if (lane[FAILURES] > 0 or lane[RESTS] > 0) and now >= lane[REST] then healed(lane) end
   if lane[LIMIT] > 0 or lane[TROUBLE] > 0 then counted(lane) end
   if latency > RISING * usual_ + JITTER then
@@ -79,7 +79,7 @@ local function answered(lane, took)
   end
 end
 
--- The limit by what the site has admitted, and whether that is certain; rules/adaptive_pace.py says how.
+-- The limit by what the site has admitted, and whether that is certain; see rules/adaptive_pace.py.
 local function measured(lane, old, phase)
   local answers, last = lane[ANSWERS], lane[LAST_ANSWERS]
   local slowest = (phase + lane[LOST]) / max(1, answers)
@@ -100,7 +100,7 @@ local function limited(lane, ban)
   if lane[LIMIT] == 0 then
     limit_, sure = max(old, SLOWEST_STEP) * FIRST_GUESS, ban and 1 or 0
   elseif ban then
-    -- A punishment, which tells nothing but that this was too much.
+    -- A ban, which only shows that this was too fast.
     limit_, sure = old / BAN_LIMIT, 1
   elseif lane[LOST] > 0 and calm(lane) >= 1 then
     limit_, sure = min(old / (1 - DIP), max(old * NEXT_GUESS, phase / max(1, lane[ANSWERS]))), 1
@@ -117,7 +117,7 @@ end
 local function throttled(lane, asked, chance)
   local why = asked ~= 0 and string.format("rate limited: Retry-After %.0f s", asked) or "rate limited"
   if now < lane[REST] then
-    -- It was asked before the rest began.
+    -- Requested before the rest began.
     if now + asked > lane[REST] then lane[REST], lane[WHY] = now + asked, why end
     return
   end
@@ -145,7 +145,7 @@ local function failed(lane, kind, asked, chance)
   lane[WHY] = string.format("%d failures in a row", lane[FAILURES])
 end
 
--- The lane after a visit's news. chance in [0, 1) spreads the ends of rests.
+-- Apply a visit's feedback to the lane. chance in [0, 1) spreads the ends of rests.
 function learn(lane, kind, took, rest, interval, chance, robots)
   if robots or interval > 0 then robots_asked(lane, interval) end
   if kind == "ok" then

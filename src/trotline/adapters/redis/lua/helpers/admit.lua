@@ -1,4 +1,4 @@
--- Seen and enqueued in one step: two steps lose URLs for ever.
+-- Mark as seen and enqueue, atomically: otherwise a crash could lose URLs for ever.
 --
 -- tasks is flat; layouts.py names the values of one (NewTask). With owners, task i is admitted only if accepted[owners[i]].
 --
@@ -14,7 +14,7 @@ local function drains(lane)
   return book.state == "draining" or (lane and lane[STATE] == DRAINING)
 end
 
--- Which of them are new? Gives the answers, and where in tasks the new ones are.
+-- Returns the admissions, and the positions of new tasks.
 local function sift(names, tasks, owners, accepted)
   local answers, fresh, count = {}, {}, 0
   local draining = book.state == "draining" or book.draining > 0
@@ -42,8 +42,7 @@ local function sift(names, tasks, owners, accepted)
   return answers, fresh
 end
 
--- Open the lanes and levels that the new tasks need. Most of the time all of them are there: then nothing is unpacked,
--- and nothing is written.
+-- Create the lanes and levels that the new tasks need. Usually all of them exist: then nothing is unpacked or written.
 local function prepare(names, tasks, fresh)
   local own = fetch(LANES, names)
   local places, opened = {}, {}

@@ -1,11 +1,11 @@
--- Tasks as they travel outside their queue, and where the dead ones lie.
+-- Parcels: tasks outside their queue. And the graveyard.
 --
 --   parcel           level, lane and blob in one string
 --   P graves         hash  id -> when, why, detail, parcel
 --   P graves:order   zset  id -> when
---   P reasons        hash  why -> how many, or with its like when there are too many (job.lua)
+--   P reasons        hash  why -> count; folded if there are too many (job.lua)
 --
--- Of a blob these scripts know only the head: version, fingerprint, attempt (2 bytes), deaths, kills.
+-- These scripts use only the head of a blob: version, fingerprint, attempt (2 bytes), deaths, kills.
 --
 -- uses clock: call now
 -- uses job: sub byte min pack_ unpack_ P book tally count_up
@@ -26,7 +26,7 @@ function with_packed_counts(blob, counts)
   return sub(blob, 1, BLOB_COUNTS - 1) .. counts .. sub(blob, BLOB_AFTER_COUNTS)
 end
 
--- The blob with so many attempts, deaths and kills; one of another form stays as it is.
+-- The blob with these attempts, deaths and kills; one of another version is unchanged.
 function with_counts(blob, attempt, deaths, kills)
   if not counts_of(blob) then return blob end
   return with_packed_counts(blob, pack_(COUNTS_FORM, min(attempt, 65535), min(deaths, 255), min(kills, 255)))
@@ -37,7 +37,7 @@ local function id_of(blob)
   return string.format("%02x%02x%02x%02x%02x%02x%02x%02x", byte(blob, BLOB_FINGERPRINT, BLOB_COUNTS - 1))
 end
 
--- The caller has taken the task from where it was, and out of that count.
+-- The caller has removed the task from its queue or lease, and from that counter.
 function bury(lane, level, blob, why, detail, name)
   local id = id_of(blob)
   local grave = pack_(GRAVE_FORM, now, #why, why, #detail, detail) .. wrap(lane, level) .. blob
@@ -49,11 +49,11 @@ function bury(lane, level, blob, why, detail, name)
   tally(name, 1)
 end
 
--- Bury what waits in a lane, up to a limit. How many that were.
+-- Bury a lane's waiting tasks, up to a limit. Returns their number.
 function bury_waiting(lane, why, limit)
   local buried, looks, name = 0, 0, "dead: " .. why
   touch(lane)
-  -- A level may be empty, so looks are limited too.
+  -- A level may be empty, so the number of levels is limited, too.
   while lane[LEVELS] > 0 and buried < limit and looks < limit do
     looks = looks + 1
     local level = lane[LEVELS + 1]

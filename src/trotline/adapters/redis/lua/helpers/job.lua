@@ -1,15 +1,15 @@
--- The job's books, read at the start of a call and written at its end.
+-- The job's counters, read at the start of a call and written at its end.
 --
---   P job    books    numbers, packed; layouts.py names and explains them (Books)
---            state    what the operator wants of the job
+--   P job    books    packed numbers: Books in layouts.py
+--            state    the operator's state of the job
 --            sealed, started_at, shards
 --            number   the job's own, on this server     pace   the usual bounds of its lanes, and 1 if some
 --                     have others, 2 if it heeds robots.txt
 --            finished_at, announced (0, or the call that announced it); finished_with (see finish_sharded.lua)
 --            idle     1 while a worker waits for a wake-up
---            budget, most_pages, most_bytes (see budgets.py); high_water   waiting tasks above which the last come go first
+--            budget, most_pages, most_bytes (see budgets.py); high_water   number of waiting tasks above which the newest go first
 --   P tallies; P news    channel of wake-ups
---   P sessions    hash  session that was logged in to -> the process that did (of the first shard)
+--   P sessions    hash  session -> the process that is logged in (first shard only)
 --
 -- P is the prefix of the job's keys in a shard, S that of all keys there: KEYS[1] is P .. "job".
 --
@@ -33,14 +33,14 @@ book = {state = state, sealed = sealed == "1", finished_at = finished_at, idle =
 book.waiting, book.leased, book.done, book.dead, book.entered, book.ended, book.leases, book.turns, book.delayed,
   book.buckets, book.seen, book.draining = unpack_(BOOKS_FORM, packed)
 job_pace = packed_pace
--- One shard of several is not the whole job: that it is empty says nothing.
+-- One empty shard of several does not mean that the job is finished.
 whole = shards == "1"
 local open_before = book.waiting + book.leased
 
 local tallies = {}
 reopened, woke = false, false
 
--- One command for a list of any length, some of it at a time.
+-- Run a command with a list of any length, in chunks.
 function many(command, key, list)
   for from = 1, #list, 1000 do call(command, key, unpack(list, from, min(#list, from + 999))) end
 end
@@ -49,8 +49,7 @@ function tally(name, count)
   tallies[name] = (tallies[name] or 0) + count
 end
 
--- A job has at most MOST_NAMES names to count under (rules/counter_names.py): reasons quote hosts, and there are
--- millions of those.
+-- A job has at most MOST_NAMES counters (rules/counter_names.py): reasons contain host names.
 function folded(name)
   local what, reason = string.match(name, "^(.-): (.*)$")
   if not reason or sub(name, 1, #NEVER_FOLDED) == NEVER_FOLDED then return name end

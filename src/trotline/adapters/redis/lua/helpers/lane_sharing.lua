@@ -1,4 +1,4 @@
--- A lane that several jobs use, whose bounds hold and whose turn it is: rules/lane_sharing.py, word for word.
+-- Lanes that several jobs share, their bounds and turns: a port of rules/lane_sharing.py.
 --
 -- Claims are one flat array; layouts.py names the values of a claim.
 --
@@ -11,7 +11,7 @@
 
 FOREVER = math.huge
 
--- Are others in the lane as well?
+-- Do other jobs use the lane?
 function is_shared(lane)
   local count = #lane[CLAIMS]
   return count > CLAIM_SIZE or (count == CLAIM_SIZE and lane[MINE] == 0)
@@ -133,7 +133,7 @@ function yields_until(lane)
   return moment
 end
 
--- How many starts the job gets at one turn: all that it wants, if it is alone.
+-- The number of starts per turn: unlimited if the job is alone.
 function portion(lane, wanted)
   if not is_shared(lane) then return wanted end
   return min(wanted, max(1, floor(PORTION / lane[INTERVAL])))

@@ -1,4 +1,4 @@
--- Lanes as an operator looks at them. own: the job's own strings, or false.
+-- Lanes for views. own: the job's packed lanes, or false.
 -- Adds the values of layouts.py's LaneRow for each of them, numbers with fractions as text.
 --
 -- uses shared_lanes: SHARED

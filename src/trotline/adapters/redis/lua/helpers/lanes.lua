@@ -7,14 +7,14 @@
 --   P d:LANE        zset  tasks that are not due yet (level and task) -> due
 --   P due           zset  lane -> due time of its first delayed task
 --   P m:0:LANE      zset  even levels with tasks for which the packed lane has no room; P m:1:LANE the odd ones
---   P r:LEVEL       list  lanes that may be served in this level, who waited longest first: stamp (4 bytes) and name
+--   P r:LEVEL       list  ready lanes of this level, longest waiting first: stamp (4 bytes) and name
 --   P levels        zset  the levels that have such a list
---   P rest          zset  level (4 bytes), stamp and name of a lane that will stand in line -> from when on, in
+--   P rest          zset  level (4 bytes), stamp and name of a lane that will be queued -> when, in
 --                         milliseconds. Stamp 0: look at the lane
 --
--- A lane stands in line at the best level in which it has tasks, now or from a moment on: with the stamp that it keeps
--- beside the level. A lane that is popped with another stamp is out of date, and is passed over; so a lane never has to be
--- searched for, and who has rested joins the line without being looked at. Stamp 0: it does not stand there.
+-- A lane is queued at the best level in which it has tasks, now or from a time on, with the stamp that it stores with the
+-- level. An entry that is popped with another stamp is outdated, and skipped; so an entry never has to be searched and
+-- removed, and a rested lane is queued without being read. Stamp 0: it is not queued.
 -- What all jobs share of a lane is in shared_lanes.lua. Most puts need nothing of it, and do not read it.
 --
 -- uses clock: call
@@ -24,7 +24,7 @@
 -- exports: fetch load_lanes touch
 
 -- A packed lane: its state and flags, how many levels, which sets of more levels there are (1 even, 2 odd, 3 both),
--- (level, stamp) for each level, and from when on it stands in line, if that is later. Its best even and its best odd level
+-- (level, stamp) for each level, and when it is queued, if that is later. Its best even and its best odd level
 -- are always among them, and there are more in the sets only while it is full.
 local PROBED = 250
 local PAIRS = {[0] = "<", "<i4I4", "<i4I4i4I4", "<i4I4i4I4i4I4"}
@@ -41,7 +41,7 @@ local function pairs_of(levels)
   return PAIRS[levels] or "<" .. string.rep("i4I4", levels)
 end
 
--- Lanes of which the job's own string could not be read: where they stand in line is not known.
+-- Lanes of which the job's own string could not be read: their place in the queues is unknown.
 repaired = {}
 
 local function is_own(own)
@@ -50,7 +50,7 @@ local function is_own(own)
     and #own == LANE_HEAD_BYTES + PAIR_BYTES * levels + (flags >= HAS_WAKE and WAKE_BYTES or 0)
 end
 
--- The job's tasks are looked for where nearly all of them are: in levels near 0, and where other lanes stand in line.
+-- Searches the job's tasks where nearly all of them are: in levels near 0, and in those with ready lanes.
 local function repair_own(lane)
   local name, found, count = lane[NAME], {}, 0
   local function probe(level)
@@ -97,13 +97,13 @@ function read_lane(name, own, shared)
   return lane
 end
 
--- The job's own string, or nil if it would say nothing.
+-- The job's packed lane, or nil if it is empty.
 function pack_lane(lane)
   local levels, wake = lane[LEVELS], lane[WAKE]
   if levels == 0 and lane[STATE] == RUNNING and not lane[DELAYED] then return nil end
   local flags = lane[STATE] + (lane[DELAYED] and HAS_DELAYED or 0)
   if levels == 1 and wake == 0 then
-    -- As the next lines would say it, for the most usual lane.
+    -- The same result as below, for the most common lane.
     return pack_("<BHi4I4", flags, 1, lane[LEVELS + 1], lane[LEVELS + 1 + STAMP])
   end
   local own = pack_("<BBB", flags + (wake > 0 and HAS_WAKE or 0), levels, more_of[lane] or 0)
@@ -137,7 +137,7 @@ function fetch(key, names)
   return found
 end
 
--- Bring lanes into this call's hands.
+-- Load lanes for this call.
 function load_lanes(names)
   local missing, asked = {}, {}
   for i = 1, #names do
@@ -159,7 +159,7 @@ function load_lanes(names)
   end
 end
 
--- The job's own part of it changes.
+-- Mark the job's part as changed.
 function touch(lane)
   if half[lane[NAME]] then load_lanes({lane[NAME]}) end
   remember(lane)

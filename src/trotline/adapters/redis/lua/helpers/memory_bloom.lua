@@ -1,8 +1,8 @@
--- A memory that takes two bytes for a fingerprint, and now and then a new one for known.
+-- A Bloom filter: two bytes per fingerprint, with a small rate of false duplicates.
 --
 --   KEYS .. LAYER .. ":" .. PARTITION    string of bits
 --
--- A memory is a table: `seen`, how many fingerprints it has, and `plan`, what rules/bloom_filter.py says of each layer:
+-- A memory is a table: `seen`, how many fingerprints it has, and `plan`, the layers of rules/bloom_filter.py:
 -- capacity, blocks, probes. Layers are filled one after another. A fingerprint belongs to one block of 128 bytes in each layer,
 -- and sets some bits of it: one look at one key. A partition is made when the first fingerprint comes to it, in its
 -- full size: a string that grows would be given twice the room that it needs.
@@ -94,7 +94,7 @@ function memory_has(memory, keys, fingerprint, spread)
   return false
 end
 
--- True if it is new; from then on it is known. `asked`: memory_has has said no.
+-- True if it is new; from then on it is known. `asked`: memory_has has returned false.
 function memory_add(memory, keys, fingerprint, spread, asked)
   local plan, last = layers_of(memory)
   for number = asked and 0 or last - 1, 1, -1 do

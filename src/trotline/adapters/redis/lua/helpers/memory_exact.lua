@@ -4,7 +4,7 @@
 --
 -- A memory is a table: `buckets`, how many sets there are, and `seen`, how many fingerprints. Linear hashing: buckets
 -- are split one by one as they fill, so that none grows beyond what the server keeps as an array (512), and no call
--- ever pays for all of them. `spread` says which bucket is a fingerprint's own.
+-- ever pays for all of them. `spread` determines the bucket of a fingerprint.
 --
 -- uses clock: call
 -- uses job: floor min

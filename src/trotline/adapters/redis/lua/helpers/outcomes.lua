@@ -18,7 +18,7 @@ local function retry(lane, level, blob, more)
   wait_again(lane, (floor(level / 2) + LATER_BY) * 2 + 1, blob, more[MORE_WAIT])
 end
 
--- The task goes on under another URL, perhaps in another lane; it stays the same task.
+-- The same task continues under another URL, possibly in another lane.
 local function snooze(lane, level, blob, more, names)
   if more[MORE_LANE] > 0 then
     local name = names[more[MORE_LANE]]
@@ -28,8 +28,7 @@ local function snooze(lane, level, blob, more, names)
   wait_again(lane, level, blob, more[MORE_WAIT])
 end
 
--- A handler that is wrong about every page must not fill the memory that all tasks share: what does not fit is
--- counted.
+-- Bounded, so that a wrong handler does not fill the memory: further rejects are only counted.
 function keep_rare(examples, rejects, parcel)
   for i = 1, #examples, 2 do
     if call("HLEN", P .. "examples") < MOST_NAMES then
@@ -60,7 +59,7 @@ function apply(outcome, lane, level, blob, more, name, names)
   elseif outcome == END_SNOOZE then
     snooze(lane, level, blob, more, names)
   else
-    -- END_LEFT: it goes on in another shard, which has it already.
+    -- END_LEFT: it continues in another shard, which has it already.
     book.ended = book.ended + 1
   end
 end

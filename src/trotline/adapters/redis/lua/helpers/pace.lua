@@ -1,4 +1,4 @@
--- When a lane may be asked: rules/pace.py, word for word.
+-- The rate limit of a lane: a port of rules/pace.py.
 -- A lane is an array; layouts.py names the places of its fields. shared_lanes.lua and lanes.lua keep it in two strings.
 --
 -- uses clock: now
@@ -15,7 +15,7 @@ function open_pace(lane, bounds)
   lane[LAST_ANSWERS], lane[LAST_PHASE], lane[ASKED], lane[ASKED_AT] = 0, 0, 0, 0
 end
 
--- The interval at full speed: as the bounds in force and robots.txt say, the latter within the bounds.
+-- The interval at full speed: by the bounds in force, and by robots.txt within them.
 function shortest(lane)
   return max(lane[FLOOR], min(lane[ASKED], lane[CEILING]))
 end
@@ -35,7 +35,7 @@ local function ahead(lane)
   return lane[LIMIT] > 0 and NEAR or HORIZON
 end
 
--- How many starts there are within the horizon, and the first of them. The caller writes down the next.
+-- The number of starts within the horizon, and the first of them. The caller stores the next.
 function reserve(lane, wanted, heeds)
   local count = allowed(lane, heeds) - lane[LEASED]
   if wanted < count then count = wanted end

@@ -268,7 +268,7 @@ function members.want(name)
   if not string.find(prefixes, P .. " ", 1, true) then call("HSET", key, name, prefixes .. P .. " ") end
 end
 
-local function wake_others(name)
+local function wake_jobs(name)
   local key = S .. "wanting:" .. pool_of(name)
   local prefixes = call("HGET", key, name)
   if not prefixes then return end
@@ -289,7 +289,7 @@ function members.come_back(name, packed, result, retry_after, luck, lifts)
   local place, over = proxy_ring.returned(member, ring, result, pool.rules, retry_after, luck)
   if result ~= RESULT_UNUSED then change(name) end
   put(name, ring, member, place)
-  wake_others(name)
+  wake_jobs(name)
   if over then
     lift_where(name, ring, blocked_at, function(each) return each[MEMBER_BANNED_AT] >= suspected_at end)
   end

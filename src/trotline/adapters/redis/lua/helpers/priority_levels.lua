@@ -1,4 +1,4 @@
--- The levels of a lane in which a job has tasks, and the tasks in them; lanes.lua has the map.
+-- The levels of a lane in which a job has tasks, and the tasks in them; see lanes.lua for the keys.
 --
 -- uses clock: call now
 -- uses job: pack_ P book

@@ -1,4 +1,4 @@
--- Tasks and lanes whose time has come; lanes.lua has the map.
+-- Promotes delayed tasks that are due, and rested lanes; see lanes.lua for the keys.
 --
 -- uses clock: call now
 -- uses job: sub unpack_ P book

@@ -1,11 +1,11 @@
--- Who is served next: lanes stand in line, now or from a moment on; lanes.lua has the map.
+-- The queues of ready lanes; see lanes.lua for the keys.
 --
 -- uses clock: call now
 -- uses job: max min pack_ unpack_ P book woke many
 -- uses pace: free_at credit credit_at
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
 -- uses wake_lane: LOOK
--- uses shared_lanes: SHARED touched touches change HEEDS bounds_of pack_shared tell_others
+-- uses shared_lanes: SHARED touched touches change HEEDS bounds_of pack_shared wake_others
 -- uses pool_members: pool_of members
 -- uses lanes: LANES LINE not_before repaired pack_lane touch
 -- exports: line_key levels_key join_line popped popped_at crowded line_up write_lines write_lanes
@@ -47,8 +47,7 @@ local function best_level(lane)
   return best_at, poor and (not best or poor < best)
 end
 
--- Let the lane stand in line at a level from a moment on. One that stands there already need not come again, unless it
--- would be too late.
+-- Queue the lane at a level from a time on. One that is queued already stays, unless that would be too late.
 local function stand(lane, at, moment)
   if moment <= now then moment = 0 end
   if lane[at + STAMP] ~= 0 and lane[WAKE] <= moment then return end
@@ -117,8 +116,8 @@ local function own_free_at(lane)
   return with_members(lane, free and max(free, yields_until(lane)))
 end
 
--- Let the lane stand in line at its best level if it may be served now, or from when on it may. again: also if it stands
--- there already, because that may be sooner now. What comes of it is written by `write_lines`.
+-- Queue the lane at its best level, from the time at which it may be served. again: also if it is queued already, as that
+-- time may be earlier now. Written by `write_lines`.
 function line_up(lane, again)
   local levels = lane[LEVELS]
   if levels == 0 or lane[STATE] == PAUSED or (levels == 1 and lane[LEVELS + 1 + STAMP] ~= 0 and not again) then return end
@@ -149,13 +148,13 @@ function write_lines()
   end
 end
 
--- lined: all of them stand in line already.
+-- lined: all of them are queued already.
 function write_lanes(lined)
   local own, gone, shared = {}, {}, {}
   for i = 1, #repaired do line_up(repaired[i], true) end
   for i = 1, touches do
     local lane = touched[i]
-    if lane[FREED] and is_shared(lane) then tell_others(lane) end
+    if lane[FREED] and is_shared(lane) then wake_others(lane) end
     if not lined then line_up(lane, lane[FREED] and pool_of(lane[NAME])) end
     if lane[TOUCHED] == 1 then
       local packed = pack_lane(lane)

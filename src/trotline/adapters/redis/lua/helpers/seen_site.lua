@@ -1,4 +1,4 @@
--- What the jobs of one spider have seen, until it is forgotten.
+-- The duplicate filter that the jobs of one spider share, with expiry.
 --
 --   P s:...              what this job has admitted
 --   SITE slices          hash  number of a slice -> until when it takes fingerprints, and its memory;  "last" -> number
@@ -86,7 +86,7 @@ function seen_add(fingerprint, spread, blob)
   return true
 end
 
--- Write what has changed, and clear away a little of what is forgotten.
+-- Write changes, and delete some expired keys.
 function seen_close()
   if changed then write_slice(slices[1]) end
   local old = expired and expired[1]

@@ -1,4 +1,4 @@
--- Lanes that stand in line get their turns, and hand out tasks. Part of lease.lua, whose arguments it reads.
+-- Leases tasks from ready lanes, in turns. Part of lease.lua, whose arguments it reads.
 --
 -- uses clock: call now
 -- uses job: sub floor ceil max min pack_ unpack_ book
@@ -16,7 +16,7 @@
 local MOST = 1000
 local QUANTUM, LARGE, TOGETHER = 8, 32, 0.1
 local BURIED = 500
--- A lane that cannot be served, or was served, must not stand in line in this call once more.
+-- A lane that cannot be served, or was served, is not queued again in this call.
 local SOON = 0.001
 
 limit, shards, shard = min(tonumber(ARGV[3]), MOST), tonumber(ARGV[8]), tonumber(ARGV[9])
@@ -70,7 +70,7 @@ local function pop(key, count)
   return call(command, key, count) or {}
 end
 
--- Nothing of this lane is asked for any more: some of what waits there is buried.
+-- The lane is given up: bury some of its waiting tasks.
 local function give_up(lane, why)
   bury_waiting(lane, why, BURIED)
   if not has_waiting(lane) then
@@ -121,7 +121,7 @@ local function serve(lane, at, wanted)
   if retry then spend(lane, 0, count, share) else spend(lane, count, 0, share) end
 end
 
--- How many tasks a lane gives at one turn while others stand in line.
+-- Maximum tasks of a lane per turn while other lanes are ready.
 local function turn_size(lane)
   local interval = lane[INTERVAL]
   if interval * (QUANTUM - 1) <= together then return QUANTUM end

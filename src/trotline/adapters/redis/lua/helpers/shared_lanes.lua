@@ -1,4 +1,4 @@
--- What all jobs know of a lane, in one string: its pace, and what each of them wants of it.
+-- The part of a lane that all jobs share, in one string: its pace, and the claim of each job.
 --
 --   S lanes    hash  lane -> packed, see below. Not there: it was never served, or has learnt nothing
 --   S jobs     hash  number of a job -> its prefix P
@@ -14,7 +14,7 @@
 -- uses pace: open_pace free_at
 -- uses lane_sharing: FOREVER own_claim
 -- exports: SHARED touched touches remember change HEEDS bounds_of read_shared pack_shared run postpone
--- exports: tell_others
+-- exports: wake_others
 
 SHARED = S .. "lanes"
 -- The first byte of a string. A calm lane has one claim, and nothing but good answers: it is they that a broad crawl has
@@ -23,7 +23,7 @@ local STRUGGLING, CALM = 0, 1
 
 touched, touches = {}, 0
 
--- Whatever is changed of a lane, it is among those that are written at the end.
+-- Changed lanes, which are written at the end.
 function remember(lane)
   if not lane[TOUCHED] then
     lane[TOUCHED] = 0
@@ -176,7 +176,7 @@ function run(lane, count)
   change(lane)
 end
 
--- Another job was served: those that wait have to wait on.
+-- Another job was served: waiting jobs keep waiting.
 function postpone(lane)
   local claims, free = lane[CLAIMS], free_at(lane) or FOREVER
   for at = 1, #claims, CLAIM_SIZE do
@@ -185,7 +185,7 @@ function postpone(lane)
 end
 
 -- There is a place: others who wait for one may have it from now on, and are woken. all: every job that uses the lane is woken.
-function tell_others(lane, all)
+function wake_others(lane, all)
   if not all and not free_at(lane) then return end
   local claims = lane[CLAIMS]
   for at = 1, #claims, CLAIM_SIZE do

@@ -1,8 +1,8 @@
--- Who holds what, and what becomes of it when they leave or die.
+-- The leases of workers, and their return when a worker leaves or dies.
 --
 --   P held:W    hash  token (6 bytes) -> parcel
---   P workers   zset  W -> when it was last heard
---   P about     hash  W -> what it tells of itself
+--   P workers   zset  W -> last heartbeat
+--   P about     hash  W -> WorkerInfo
 --   P figures   hash  d..W, f..W -> leases it ended as done / otherwise
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 --
@@ -108,7 +108,7 @@ local function rescue(worker)
   return #held
 end
 
--- How many leases came back from workers who are silent for too long.
+-- Return leases of workers without a heartbeat. Returns their number.
 function rescue_dead()
   local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", string.format("(%.17g", now - DEAD_AFTER), "LIMIT", 0, DEAD_AT_ONCE)
   local rescued = 0
