@@ -68,7 +68,7 @@ class FrontierUnreachable(FrontierError):
 
 
 class FrontierFileFails(FrontierUnreachable):
-    """The frontier is a file of this machine, and it cannot be written: the disk is full, somebody else holds it."""
+    """The frontier is a file of this machine, and it cannot be written: the disk is full, or the file is locked."""
 
 
 class FrontierGone(FrontierError):
@@ -80,7 +80,7 @@ class FrontierTooNew(FrontierError):
 
 
 class TermOver(FrontierError):
-    """A deed of a coordinator whose term has ended. Nothing was changed: somebody else leads, or will."""
+    """The coordinator's term has ended: another one leads, or will. Nothing was changed."""
 
 
 class SinkError(TrotlineError):
@@ -92,7 +92,7 @@ class SinkUnreachable(SinkError):
 
 
 class SinkFileFails(SinkUnreachable):
-    """The sink is a file of this machine, and it cannot be written: the disk is full, somebody else holds it."""
+    """The sink is a file of this machine, and it cannot be written: the disk is full, or the file is locked."""
 
 
 class SinkGone(SinkError):

@@ -64,7 +64,7 @@ async def test_changed_code_and_another_run_are_told_when_a_job_goes_on(tmp_path
 
     told = "\n".join(event["warnings"])
     assert "site.py has changed since site-1 began" in told
-    assert "another run is at work on site-1 (process" in told
+    assert "another run works on site-1 (process" in told
 
 
 async def test_a_pool_that_does_not_exist_is_refused(tmp_path: Path) -> None:

@@ -230,7 +230,7 @@ def test_a_job_that_is_named_is_told_alone(crawled: Crawled, tmp_path: Path) -> 
     newest, first = again.facts("/down/b"), again.facts("/down/b", "shop-1")
 
     assert (newest["job"], newest["fate"]) == ("shop-2", "waiting")
-    assert "Nobody works on this job now." in again.trace("/down/b")
+    assert "No worker is running for this job." in again.trace("/down/b")
     assert (first["job"], first["fate"], len(first["visits"])) == ("shop-1", "dead", 2)
 
 

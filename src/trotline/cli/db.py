@@ -58,7 +58,7 @@ def _age(found: SchemaStatus) -> str:
     if found.version == found.newest:
         return "up to date"
     if found.version < found.newest:
-        return f"to be brought to {found.newest} by: trotline db upgrade"
+        return f"upgrade to {found.newest}: trotline db upgrade"
     return f"made by a newer Trotline (this one knows {found.newest})"
 
 

@@ -32,7 +32,7 @@ _LINES = 120
 """Of a traceback."""
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class Selection(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be done, with which graves."""
 
     ids: tuple[str, ...] = ()
@@ -75,48 +75,48 @@ def command(
     names = [word for word in job_and_ids if not _ID.fullmatch(word)]
     if len(names) > 1:
         raise click.UsageError(f"{names[1]!r} is not the id of a dead task (16 characters of 0-9 and a-f)")
-    wish = Wish(ids=ids, why=why, revive=revive, export=export, limit=limit, as_json=as_json)
+    picked = Selection(ids=ids, why=why, revive=revive, export=export, limit=limit, as_json=as_json)
     settings = settings_of(frontier=frontier)
 
     async def run() -> None:
         target = await find(settings, names[0] if names else None)
         async with console_of(target) as console:
-            await fulfil(wish, target, console)
+            await execute(picked, target, console)
 
     wait_for(run())
 
 
-async def fulfil(wish: Wish, target: Target, console: "Console") -> None:
-    if wish.export is not None:
-        await _export(wish, console)
-    elif wish.revive:
-        await _revive(wish, target, console)
-    elif wish.ids:
-        await _show(wish, console)
+async def execute(picked: Selection, target: Target, console: "Console") -> None:
+    if picked.export is not None:
+        await _export(picked, console)
+    elif picked.revive:
+        await _revive(picked, target, console)
+    elif picked.ids:
+        await _show(picked, console)
     else:
-        await _list(wish, target, console)
+        await _list(picked, target, console)
 
 
-async def graves(console: "Console", wish: Wish) -> AsyncIterator[Grave]:
+async def graves(console: "Console", picked: Selection) -> AsyncIterator[Grave]:
     """All that fit, in portions: a graveyard can be large."""
     after = ""
-    while portion := await console.graves(why=wish.why, limit=_AT_ONCE, after=after):
+    while portion := await console.graves(why=picked.why, limit=_AT_ONCE, after=after):
         for grave in portion:
-            if not wish.ids or grave.id in wish.ids:
+            if not picked.ids or grave.id in picked.ids:
                 yield grave
         after = portion[-1].id
 
 
-async def _revive(wish: Wish, target: Target, console: "Console") -> None:
-    risen = await console.revive(ids=wish.ids, why=wish.why)
-    if wish.as_json:
+async def _revive(picked: Selection, target: Target, console: "Console") -> None:
+    risen = await console.revive(ids=picked.ids, why=picked.why)
+    if picked.as_json:
         click.echo(json_line({"job": target.job.id, "revived": risen}))
     elif risen:
         click.echo(f"{count(risen, 'page')} of {target.job.id} will be visited again, with a fresh start.")
         click.echo(visit_again(target, living(await console.workers()), _file(target)))
     else:
         click.echo(
-            f"Nothing to revive in {target.job.id}" + (f" with a reason like {wish.why!r}." if wish.why else ".")
+            f"Nothing to revive in {target.job.id}" + (f" with a reason like {picked.why!r}." if picked.why else ".")
         )
 
 
@@ -127,32 +127,36 @@ def _file(target: Target) -> str:
     return next((word for word in words or () if word.endswith(".py")), file_of(target.job.spider))
 
 
-async def _export(wish: Wish, console: "Console") -> None:
+async def _export(picked: Selection, console: "Console") -> None:
     number = 0
     try:
-        out = sys.stdout.buffer if wish.export == "-" else Path(str(wish.export)).open("xb")  # noqa: ASYNC230, SIM115
+        out = sys.stdout.buffer if picked.export == "-" else Path(str(picked.export)).open("xb")  # noqa: ASYNC230, SIM115
     except FileExistsError as error:
-        raise SettingsError(f"{wish.export} is there already, and stays as it is", hint="Give another name.") from error
+        raise SettingsError(
+            f"{picked.export} is there already, and stays as it is", hint="Give another name."
+        ) from error
     except OSError as error:
-        raise SettingsError(f"{wish.export} cannot be written: {error.strerror}", hint="Give another file.") from error
+        raise SettingsError(
+            f"{picked.export} cannot be written: {error.strerror}", hint="Give another file."
+        ) from error
     try:
-        async for grave in graves(console, wish):
+        async for grave in graves(console, picked):
             out.write(json_line(facts(grave)).encode() + b"\n")
             number += 1
         out.flush()
     finally:
-        if wish.export != "-":
+        if picked.export != "-":
             out.close()
-    if wish.export != "-":
-        click.echo(f"{count(number, 'grave')} in {wish.export}")
+    if picked.export != "-":
+        click.echo(f"{count(number, 'grave')} in {picked.export}")
 
 
-async def _show(wish: Wish, console: "Console") -> None:
-    found = [grave async for grave in graves(console, wish)]
-    for missing in sorted(set(wish.ids) - {grave.id for grave in found}):
+async def _show(picked: Selection, console: "Console") -> None:
+    found = [grave async for grave in graves(console, picked)]
+    for missing in sorted(set(picked.ids) - {grave.id for grave in found}):
         raise SettingsError(f"no dead task has the id {missing}", hint="It may have been revived. See: trotline dead")
     for grave in found:
-        click.echo(json_line(facts(grave)) if wish.as_json else story(grave))
+        click.echo(json_line(facts(grave)) if picked.as_json else story(grave))
 
 
 def facts(grave: Grave) -> dict[str, object]:
@@ -178,23 +182,25 @@ def story(grave: Grave) -> str:
     return text + (f"\ndetail\n{detail}" if detail else "") + "\n"
 
 
-async def _list(wish: Wish, target: Target, console: "Console") -> None:
-    reasons = {why: n for why, n in (await console.reasons()).items() if why.startswith(wish.why)}
-    first = await console.graves(why=wish.why, limit=wish.limit)
-    if wish.as_json:
+async def _list(picked: Selection, target: Target, console: "Console") -> None:
+    reasons = {why: n for why, n in (await console.reasons()).items() if why.startswith(picked.why)}
+    first = await console.graves(why=picked.why, limit=picked.limit)
+    if picked.as_json:
         for grave in first:
             click.echo(json_line(facts(grave)))
         return
     now = (await console.progress()).now
-    for line in listing(wish, target.name, target.job.id, reasons, first, now):
+    for line in listing(picked, target.name, target.job.id, reasons, first, now):
         click.echo(line)
 
 
-def listing(wish: Wish, name: str, job: str, reasons: dict[str, int], first: list[Grave], now: float) -> list[str]:
+def listing(
+    picked: Selection, name: str, job: str, reasons: dict[str, int], first: list[Grave], now: float
+) -> list[str]:
     """Reasons by number, then graves, then what can be done."""
     total = sum(reasons.values())
     if not total:
-        return [f"{job}: nothing is buried" + (f" for a reason like {wish.why!r}" if wish.why else "") + "."]
+        return [f"{job}: nothing is buried" + (f" for a reason like {picked.why!r}" if picked.why else "") + "."]
     tasks, records = of_tasks_and_records(reasons)
     counted = dead_reasons_view.counted(sum(tasks.values()), sum(records.values()))
     lines = [f"{job}: {counted}", *dead_reasons_view.tables(reasons, _REASONS), ""]
@@ -205,11 +211,11 @@ def listing(wish: Wish, name: str, job: str, reasons: dict[str, int], first: lis
             lines.append(f"{'':16}  {safe(said, 100)}")
     if total > len(first):
         lines.append(f"{'':16}  and {count(total - len(first))} more (--limit, --why)")
-    chosen = ["--why", wish.why] if wish.why else []
+    why_option = ["--why", picked.why] if picked.why else []
     return [
         *lines,
         "",
         f"look at one   {same('dead', name, first[0].id if first else 'ID')}",
-        f"revive        {same('dead', name, *chosen, '--revive')}",
-        f"keep a list   {same('dead', name, *chosen, '--export', 'dead.jsonl')}",
+        f"revive        {same('dead', name, *why_option, '--revive')}",
+        f"keep a list   {same('dead', name, *why_option, '--export', 'dead.jsonl')}",
     ]

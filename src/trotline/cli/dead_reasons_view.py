@@ -1,4 +1,4 @@
-"""Dead tasks and rejected records, as a summary tells them: reason, number, example, command."""
+"""Dead tasks and rejected records, as in a summary: reason, number, example, command."""
 
 from collections.abc import Mapping, Sequence
 

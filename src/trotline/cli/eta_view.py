@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def living(crew: "Sequence[WorkerView]") -> int:
-    """How many take part that were heard of lately."""
+    """Workers with a recent heartbeat."""
     return sum(worker.silent_for < DEAD_AFTER for worker in crew)
 
 

@@ -115,7 +115,7 @@ def drain(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
 def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> None:
     """End a job: its workers leave it within a second, and no row is lost.
 
-    What waits stays in the books, so `trotline resume` can take it up again. With --lane what waits in the lane is
+    Waiting tasks are kept, so `trotline resume` can take it up again. With --lane what waits in the lane is
     buried ("cancelled"), and can be revived. JOB is a spider's name, its file, or a job's id.
     """
 
@@ -161,7 +161,7 @@ def _steer(
 
 
 async def _check_lane(console: "Console", target: Target, lane: str) -> None:
-    """A lane that nobody knows is a typing error: better said than paused in vain."""
+    """A lane without tasks is probably a typing error."""
     known = [view.lane for view in await console.lanes(_ALL_LANES)]
     if lane in known:
         return

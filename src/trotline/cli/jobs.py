@@ -42,7 +42,7 @@ _LINE = 400
 @click.option("--older-than", metavar="TIME", help="Only those that were finished or cancelled so long ago.")
 @click.option(
     "--forget",
-    "doomed",
+    "to_forget",
     metavar="ID",
     is_flag=False,
     flag_value=ALL,
@@ -56,7 +56,7 @@ def command(
     unfinished: bool,
     limit: int,
     older_than: str | None,
-    doomed: str | None,
+    to_forget: str | None,
     force: bool,
     frontier: str | None,
     as_json: bool,
@@ -67,18 +67,18 @@ def command(
     `trotline start` and `trotline work` forget jobs that ended more than 14 days ago, two at a time; a spider's
     newest job stays.
     """
-    if force and doomed is None:
+    if force and to_forget is None:
         raise click.UsageError("--force belongs to --forget")
     age = _age(older_than) if older_than else None
     here = wait_for(survey(settings_of(frontier=frontier)))
-    if doomed is not None and (damaged := [one for one in here.unreadable if one[1] == doomed]):
+    if to_forget is not None and (damaged := [one for one in here.unreadable if one[1] == to_forget]):
         for place, job in damaged:
             wait_for(forget_id(place, job))
             print_forgotten(job, json=as_json)
         return
     targets = _targets(here.targets, spider, unfinished, age)
-    if doomed is not None:
-        gone = chosen(targets, doomed, filtered=age is not None)
+    if to_forget is not None:
+        gone = chosen(targets, to_forget, filtered=age is not None)
         wait_for(forget(gone, force=force))
         print_all_forgotten(gone, json=as_json)
         return

@@ -10,7 +10,7 @@ from rich.text import Text
 from trotline.cli.eta_view import Outlook
 from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import cut_lines
-from trotline.cli.records_view import gains
+from trotline.cli.records_view import record_counts
 from trotline.cli.text import by_number, clock, count, eta, length, rate, rest, safe
 from trotline.cli.workers_view import crew_table
 from trotline.model.job import LaneView, State
@@ -130,7 +130,7 @@ def _flow(report: "Report") -> Text:
         (rate(report.pages_per_second), "bold"),
         "   ",
         "records ",
-        (gains(report.found, report.stored), "bold"),
+        (record_counts(report.found, report.stored), "bold"),
         "   ",
         workers,
     )

@@ -44,7 +44,7 @@ COMMANDS = {
     "drain": ("job_control:drain", "Finish what waits and admit nothing new."),
     "cancel": ("job_control:cancel", "End a job, or bury what waits in a lane."),
     "pace": ("pace:pace", "Show or set how fast a host is visited, by all jobs."),
-    "trace": ("trace", "Tell the life of a URL."),
+    "trace": ("trace", "Show the history of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),
     "export": ("export", "Write stored records to a file or to stdout."),
     "db": ("db", "Look at the tables of a PostgreSQL sink, or upgrade them."),
@@ -54,8 +54,8 @@ COMMANDS = {
 
 
 class _ReaderGone(Exception):
-    """Whoever read us has enough (`trotline export ... | head`). click would end with 1 at a BrokenPipeError, whatever
-    it is told, and 1 means a mistake in Trotline."""
+    """The reader of the output has closed the pipe (`trotline export ... | head`). click would exit with 1 at a
+    BrokenPipeError, and 1 means a mistake in Trotline."""
 
 
 @contextmanager
@@ -102,17 +102,17 @@ class _Commands(click.Group):
 
 
 def _log_without_secrets() -> None:
-    """What is logged in this process and handled by nobody goes to the screen: as carefully as all the rest."""
+    """Redact log records that have no handler and go to stderr."""
     import logging
 
     from trotline.rules import redaction
 
-    class Careful(logging.Formatter):
+    class Redacting(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
             return redaction.text(super().format(record))
 
     if logging.lastResort is not None:
-        logging.lastResort.setFormatter(Careful())
+        logging.lastResort.setFormatter(Redacting())
 
 
 def _no_such_command(name: str) -> str:
@@ -183,7 +183,7 @@ def call(arguments: Sequence[str], guard: "Guard | None" = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except Exception as error:
-        _confess(error)
+        _report_unexpected(error)
         return UNEXPECTED
 
 
@@ -206,28 +206,28 @@ def _fit_to_print(text: str) -> str:
         from trotline.cli.text import LONGEST_OF_ERRORS, safe
         from trotline.rules import redaction
     except ImportError:
-        # An installation with a hole in it must still be able to say so.
+        # An incomplete installation must still be able to report it.
         return text
     return "\n".join(safe(line, LONGEST_OF_ERRORS) for line in redaction.text(text).split("\n"))
 
 
 def _colour_wanted() -> bool | None:
-    """None: if it is a terminal. NO_COLOR is how people tell every program that they want none."""
+    """None: if it is a terminal. NO_COLOR: https://no-color.org"""
     return False if os.environ.get("NO_COLOR") else None
 
 
-def _confess(error: Exception) -> None:
-    """An error nobody expected: the story goes to a file, the screen gets one line and the way there."""
+def _report_unexpected(error: Exception) -> None:
+    """An unexpected error: the traceback goes to a file, one line with its path to stderr."""
     import tempfile
     import traceback
 
     from trotline.rules import redaction
 
-    told = redaction.text("".join(traceback.format_exception(error)))
+    report = redaction.text("".join(traceback.format_exception(error)))
     if os.environ.get("TROTLINE_DEBUG"):
-        click.echo(told, err=True, nl=False)
+        click.echo(report, err=True, nl=False)
         return
-    with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as story:
-        story.write(told)
+    with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as file:
+        file.write(report)
     name = type(error).__name__
-    _complain(f"unexpected {name}: {error}\n  This is a mistake in Trotline. What happened is in {story.name}")
+    _complain(f"unexpected {name}: {error}\n  This is a mistake in Trotline. What happened is in {file.name}")

@@ -41,7 +41,7 @@ def allow_option(command: F) -> F:
 def proxy_option(command: F) -> F:
     for option in (
         click.option(
-            "--proxy-mode", metavar="MODE", help="What it is told: address, forward, name.  [default: address]"
+            "--proxy-mode", metavar="MODE", help="What it receives: address, forward, name.  [default: address]"
         ),
         click.option(
             "--proxy", metavar="URL", help="Go out through this proxy; env:NAME or file:PATH if it has a login."
@@ -52,7 +52,7 @@ def proxy_option(command: F) -> F:
 
 
 def budget_options(command: F) -> F:
-    """What a job may cost, whoever does its work."""
+    """The limits of a job, over all its workers."""
     for option in (
         click.option("--max-bytes", metavar="SIZE", help="Stop when the job's pages had so many bytes: 500MB, 2GB."),
         click.option("--max-pages", "--limit", "max_pages", type=int, metavar="N", help="Stop after N pages."),

@@ -1,4 +1,4 @@
-"""`trotline pace`: how fast a host is visited, by all jobs of a frontier together; the operator's word beats theirs."""
+"""`trotline pace`: the rate limit of a host over all jobs of a frontier; the operator's overrides theirs."""
 
 import shlex
 
@@ -26,7 +26,7 @@ from trotline.model.pace import Pace, Rate
 @click.option("--host", required=True, metavar="HOST", help="The lane, as `trotline watch` names it.")
 @click.argument("rate", required=False)
 @click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Visits of the host at the same time.")
-@click.option("--clear", is_flag=True, help="Take the word back.")
+@click.option("--clear", is_flag=True, help="Remove the pace that was set.")
 @place_option
 @json_option
 def pace(
@@ -35,8 +35,8 @@ def pace(
     """Show or set how fast a host is visited, by all workers of all jobs of the frontier.
 
     RATE is like 2/s, 30/m or 500/h. It holds for every job, also for those that come later, until it is cleared.
-    Without it the slowest of the spiders' paces wins. A host that was slowed down by its answers starts anew with it; a
-    rest that it asked for is kept, and so is the Crawl-delay of its robots.txt.
+    Without it the slowest of the spiders' paces wins. A host that was slowed down by its answers starts
+    again with it; its Retry-After and the Crawl-delay of its robots.txt are kept.
     """
     wanted = None if rate is None else _rate(rate)
     if clear and wanted is not None:
@@ -51,11 +51,11 @@ def pace(
         for target in _newest(await jobs_here(settings)):
             async with console_of(target) as console:
                 if wanted is not None:
-                    told = await console.lane_pace(host)
-                    await console.set_pace(host, _chosen(target, host, wanted, concurrency, told))
+                    lane = await console.lane_pace(host)
+                    await console.set_pace(host, _chosen(target, host, wanted, concurrency, lane))
                 elif clear:
                     await console.set_pace(host, None)
-                _say(target, host, await console.lane_pace(host), frontier, json=as_json)
+                _print(target, host, await console.lane_pace(host), frontier, json=as_json)
 
     wait_for(each())
 
@@ -77,41 +77,41 @@ def _newest(known: list[Target]) -> list[Target]:
     return list({target.frontier: target for target in known}.values())
 
 
-def _chosen(target: Target, host: str, wanted: Rate, concurrency: int | None, told: LanePace | None) -> Pace:
+def _chosen(target: Target, host: str, wanted: Rate, concurrency: int | None, lane: LanePace | None) -> Pace:
     base = target.job.rules.pace(host)
-    if told is not None:
-        in_force = [told.ordered] if told.ordered is not None else list(told.jobs.values())
+    if lane is not None:
+        in_force = [lane.ordered] if lane.ordered is not None else list(lane.jobs.values())
         places = min((each.concurrency for each in in_force), default=base.concurrency)
         base = msgspec.structs.replace(base, concurrency=places)
     slowest = min(base.slowest, wanted, key=lambda one: one.per_second)
     return msgspec.structs.replace(base, rate=wanted, slowest=slowest, concurrency=concurrency or base.concurrency)
 
 
-def _say(target: Target, host: str, told: LanePace | None, frontier: str | None, *, json: bool) -> None:
+def _print(target: Target, host: str, lane: LanePace | None, frontier: str | None, *, json: bool) -> None:
     if json:
-        found = {} if told is None else msgspec.to_builtins(told)
+        found = {} if lane is None else msgspec.to_builtins(lane)
         click.echo(json_line({"event": "pace", "frontier": public(target.frontier), "lane": host, **found}))
         return
     place = "" if frontier else f" in {public(target.frontier)}"
-    if told is None:
-        click.echo(f"{safe(host, 100)}{place}: nobody has been there")
+    if lane is None:
+        click.echo(f"{safe(host, 100)}{place}: never visited")
         return
-    click.echo(f"{safe(host, 100)}{place}: {_interval(told.interval)}, {count(told.running, 'visit')} under way")
-    click.echo("\n".join(columns(_reasons(told, host, frontier))))
+    click.echo(f"{safe(host, 100)}{place}: {_interval(lane.interval)}, {count(lane.running, 'visit')} under way")
+    click.echo("\n".join(columns(_reasons(lane, host, frontier))))
 
 
-def _reasons(told: LanePace, host: str, frontier: str | None) -> list[tuple[str, str]]:
+def _reasons(lane: LanePace, host: str, frontier: str | None) -> list[tuple[str, str]]:
     found = []
-    if told.ordered is not None:
+    if lane.ordered is not None:
         undo = f"trotline pace --host {shlex.quote(safe(host, 100))} --clear{where(frontier)}"
-        found.append(("  operator", f"{_pace(told.ordered)}, for every job. Take it back: {undo}"))
-    found += [(f"  {job}", _pace(own)) for job, own in sorted(told.jobs.items())]
-    if told.crawl_delay:
-        found.append(("  robots.txt", f"Crawl-delay {told.crawl_delay:g} s"))
-    if told.limit:
-        found.append(("  the site", f'said "too fast"; it seems to admit {_interval(told.limit)}'))
-    if told.rests_for:
-        found.append(("  rests", f"for {length(told.rests_for)}: {told.why}"))
+        found.append(("  operator", f"{_pace(lane.ordered)}, for every job. Remove it: {undo}"))
+    found += [(f"  {job}", _pace(own)) for job, own in sorted(lane.jobs.items())]
+    if lane.crawl_delay:
+        found.append(("  robots.txt", f"Crawl-delay {lane.crawl_delay:g} s"))
+    if lane.limit:
+        found.append(("  the site", f"rate limited us; it seems to admit {_interval(lane.limit)}"))
+    if lane.rests_for:
+        found.append(("  rests", f"for {length(lane.rests_for)}: {lane.why}"))
     return found or [("  jobs", "none is using it now")]
 
 

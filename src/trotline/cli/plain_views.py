@@ -9,7 +9,7 @@ import click
 from trotline.cli.eta_view import Outlook
 from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import line as cut_line
-from trotline.cli.records_view import gains
+from trotline.cli.records_view import record_counts
 from trotline.cli.text import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.model.job import State
 from trotline.model.time import Seconds
@@ -24,7 +24,7 @@ MOST_DEATHS = 10
 """Reasons of dead tasks that get a line of their own when they first happen."""
 _DEAD = "dead: "
 _OVER = {"held back": "no longer held back"}
-"""What to say when a state ends, where its name and "over" would not be a sentence."""
+"""The text for the end of a state, where "NAME: over" does not fit."""
 
 
 class View(Protocol):
@@ -111,12 +111,12 @@ class Lines:
 
 def line(report: "Report", found: Range | Unknown) -> str:
     held = f"  ({safe(report.held_back, 200)})" if report.held_back else ""
-    numbers = f"{task_states(report.progress)}  records {gains(report.found, report.stored)}"
+    numbers = f"{task_states(report.progress)}  records {record_counts(report.found, report.stored)}"
     return f"{clock(report.elapsed):>7}  {numbers}  {rate(report.pages_per_second)}  ETA {eta(found)}{held}"
 
 
 def _state(report: "Report") -> dict[str, str]:
-    """What is out of the ordinary now: a stable name -> what to say about it."""
+    """Unusual states now: a stable name -> text."""
     found: dict[str, str] = {}
     if report.held_back:
         hint = remedy(report.held_back, report.job)

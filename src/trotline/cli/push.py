@@ -157,7 +157,7 @@ class _Voice:
             more = "" if self._rejects is not None else "; all of them: --rejects FILE"
             click.echo(f"{self._source}: and {count(pushed.bad - _SHOWN)} more bad lines{more}", err=True)
         click.echo(
-            f"{pushed.job}: {count(pushed.new, 'new task')}, {count(pushed.duplicate)} known already"
+            f"{pushed.job}: {count(pushed.new, 'new task')}, {count(pushed.duplicate)} duplicates"
             + (f", {count(pushed.bad, 'bad line')}" if pushed.bad else "")
         )
 

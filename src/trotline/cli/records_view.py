@@ -7,7 +7,7 @@ from trotline.model.row_counts import Stored
 _MOST_KINDS = 8
 
 
-def gains(found: int, stored: Stored | None) -> str:
+def record_counts(found: int, stored: Stored | None) -> str:
     """While a job runs: `120 new, 3 changed`; `123 found` where the sink cannot be asked."""
     return f"{count(found)} found" if stored is None else _parts(stored)
 

@@ -34,18 +34,16 @@ _LINE = 400
 
 
 class Look(msgspec.Struct, frozen=True):
-    """One job as it stands."""
-
     target: Target
     progress: Progress
     lanes: list[LaneView] = []
     reasons: dict[str, int] = {}
     alive: bool = True
-    """Somebody takes part, as far as was asked."""
+    """Some worker is running, if this was queried."""
     workers: int = 0
-    """Those that live, as far as was asked."""
+    """Running workers, if they were queried."""
     held_back: str = ""
-    """What keeps most of its workers from going on."""
+    """What blocks most of its workers."""
 
 
 @click.command(
@@ -104,7 +102,7 @@ async def _look(target: Target, console: "Console") -> Look:
 
 
 def state(progress: Progress, *, alive: bool = True) -> str:
-    """In a word. `alive` is false if those who hold its tasks are known to be dead."""
+    """`alive`: some worker of the job is running."""
     if progress.finished_at is not None:
         return "finished"
     if progress.state is not State.RUNNING:

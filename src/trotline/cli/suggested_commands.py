@@ -18,7 +18,7 @@ CARRIED = ("frontier", "sink", "out", "allow_private", "allow", "proxy", "proxy_
 
 
 def typed() -> str:
-    """The command that was typed, without what must not be repeated: --fresh would throw the rest away."""
+    """The command that was typed, without what must not be repeated: --fresh would start a new job."""
     return shlex.join(["trotline", *(redaction.text(word) for word in sys.argv[1:] if word != "--fresh")])
 
 

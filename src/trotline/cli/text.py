@@ -117,7 +117,7 @@ def clock(seconds: Seconds) -> str:
 
 
 def eta(found: Range | Unknown) -> str:
-    """`2 to 5 min`, or why nobody knows."""
+    """`2 to 5 min`, or why there is no estimate."""
     if isinstance(found, Unknown):
         return found.value
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
@@ -158,5 +158,5 @@ _REASONS = {
 
 
 def reason(why: str) -> str:
-    """The gate's word for a refusal, as a person would say it."""
+    """The reason of a refusal, in plain words."""
     return safe(_REASONS.get(why, why), 100)

@@ -1,4 +1,4 @@
-"""`trotline trace`: the life of a URL."""
+"""`trotline trace`: the history of a URL."""
 
 import contextlib
 import shutil
@@ -28,7 +28,7 @@ _WITHOUT_A_TERMINAL = 100
 @click.command(
     epilog=examples(
         "trotline trace https://shop.example/p/17             in the newest job of this folder's spider",
-        "trotline trace https://shop.example/p/17 shop.py     and what the gate of that spider says to it",
+        "trotline trace https://shop.example/p/17 shop.py     and whether that spider would follow it",
         "trotline trace https://shop.example/p/17 shop-3      in one job alone",
         "trotline trace https://shop.example/p/17 --json      everything, for machines",
     )
@@ -36,14 +36,14 @@ _WITHOUT_A_TERMINAL = 100
 @click.argument("url")
 @click.argument("job", required=False)
 @click.option("--spider", metavar="FILE", help="The spider's file.  [default: SPIDER.py, if it is in this folder]")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many visits to tell.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many visits to show.")
 @sink_option
 @frontier_option
 @json_option
 def command(
     url: str, job: str | None, spider: str | None, limit: int, sink: str | None, frontier: str | None, as_json: bool
 ) -> None:
-    """Tell the life of a URL: who found it, each visit, what was stored, and where it is now or why it never entered.
+    """Show the history of a URL: where it was found, each visit, what was stored, its state now or why it was refused.
 
     JOB is a spider's name, its file, or a job's id. Nothing is fetched, and no job is touched.
     """
@@ -81,7 +81,7 @@ def _is_file(text: str) -> bool:
 
 
 def _spider(ref: str, target: Target) -> "tuple[str, Spider | None]":
-    """The spider's file and what is in it. One that nobody named is only taken if it is what its name says."""
+    """The spider's file and what is in it. Without --spider it is SPIDER.py, if that has the job's spider."""
     given, ref = bool(ref), ref or f"{target.job.spider}.py"
     if not given and not Path(ref).is_file():
         return "", None

@@ -18,7 +18,7 @@ from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
 from trotline.rules.url_history import Facts, Fate, Story
 from trotline.rules.urls import TOO_LONG
 
-Deed = tuple[str, str]
+Step = tuple[str, str]
 """What for, and the command."""
 _REASONS = 3
 """Of rejected records: as many are named."""
@@ -26,12 +26,12 @@ _NO_PAGE = "It led to no page: it lists none, or only what match= or the spider'
 _UNMATCHED = "links refused: sitemap: URL does not match"
 _ADDRESSES = {
     "scheme": "only http:// and https:// are visited",
-    "not a URL": "it is no URL",
+    "not a URL": "it is not a URL",
     "too long": "it is too long",
     "bad host": "its host is a name that DNS cannot know",
     "user-info": "URLs with a user name or password are not visited",
 }
-"""Why text is no address, as a person would say it."""
+"""Why a text is not an address."""
 
 
 def refusal(why: str) -> str:
@@ -58,7 +58,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def also(self) -> str:
-        """What commands about the same job must say again."""
+        """Options that commands about the same job need again."""
         return f" --frontier {shlex.quote(public(self.frontier))}" if self.frontier else ""
 
     @property
@@ -72,7 +72,7 @@ class Where(msgspec.Struct, frozen=True, kw_only=True):
         return self.also_to_store + "".join(f" {shlex.quote(word)}" for word in self.job.rules.allowed)
 
 
-def now_and_next(facts: Facts, story: Story, where: Where, *, has_ledger: bool) -> tuple[list[str], list[Deed]]:
+def now_and_next(facts: Facts, story: Story, where: Where, *, has_ledger: bool) -> tuple[list[str], list[Step]]:
     sentences = [*_now(facts, story, where), *_unknown(facts, story, where, has_ledger)]
     return sentences, list(_next(facts, story, where))
 
@@ -115,9 +115,9 @@ def _over(facts: Facts, story: Story, where: Where) -> Iterator[str]:
 def _rejected(facts: Facts) -> str:
     number = len(facts.rejected)
     reasons = dict.fromkeys(safe(grave.why.removeprefix(BAD_RECORD)) for grave in facts.rejected)
-    told = "; ".join(list(reasons)[:_REASONS]) + ("; ..." if len(reasons) > _REASONS else "")
+    shown = "; ".join(list(reasons)[:_REASONS]) + ("; ..." if len(reasons) > _REASONS else "")
     was, are = ("was", "is") if number == 1 else ("were", "are")
-    return f"{count(number, 'record')} of this page {was} rejected and {are} not stored: {told}."
+    return f"{count(number, 'record')} of this page {was} rejected and {are} not stored: {shown}."
 
 
 def _elsewhere(facts: Facts, story: Story, where: Where) -> Iterator[str]:
@@ -140,7 +140,7 @@ def _waiting(facts: Facts, where: Where) -> Iterator[str]:
         else:
             yield f"{others}, one start every {length(lane.interval)}."
     if not facts.workers:
-        yield "Nobody works on this job now."
+        yield "No worker is running for this job."
 
 
 def _keeps_out(facts: Facts, why: str) -> str:
@@ -153,7 +153,7 @@ def _keeps_out(facts: Facts, why: str) -> str:
         case why if why == NOT_INCLUDED:
             return f"None of the patterns of its include is found in this URL: {rule}."
         case why if why == DEPTH:
-            return "Raise max_depth in the spider, or leave it out, and run it again: a new job finds the link anew."
+            return "Raise max_depth in the spider, or leave it out, and run it again: a new job finds the link again."
         case "too many links":
             return "Raise links in limits=Limits(links=...) of the spider, and run it again."
         case why if why == TOO_LONG.why:
@@ -174,8 +174,8 @@ def _never(facts: Facts, where: Where) -> str:
     if facts.progress.state is State.DRAINING:
         return "The gate would let it in, but the job is draining: nothing new is admitted."
     if left_out := cuts(facts.progress, where.job.rules.own_limits):
-        told = "; ".join(map(line, left_out))
-        return f"It may be one of the links that were left out, of which only some are kept by name. Cut: {told}."
+        shown = "; ".join(map(line, left_out))
+        return f"It may be one of the links that were left out, of which only some are kept by name. Cut: {shown}."
     unmatched = facts.progress.tallies.get(_UNMATCHED, 0)
     listed = f" It may be one of the {count(unmatched, 'URL')} of sitemaps that do not match match= of the seed."
     return (
@@ -217,7 +217,7 @@ def _route(where: Where) -> str:
     return safe(where.routes[0]) if len(where.routes) == 1 else "ROUTE"
 
 
-def _next(facts: Facts, story: Story, where: Where) -> Iterator[Deed]:
+def _next(facts: Facts, story: Story, where: Where) -> Iterator[Step]:
     file = shlex.quote(safe(where.file)) if where.file else "FILE"
     spider, job = safe(where.job.spider), safe(where.job.id)
     url = shlex.quote(safe_url(facts.url or facts.asked, 2000))

@@ -18,7 +18,7 @@ from trotline.model.row import Row
 from trotline.model.time import Moment, iso
 from trotline.model.visit_row import VisitRow
 from trotline.rules.limit_cuts import cut_by, cut_page
-from trotline.rules.url_history import Event, Facts, Fate, Life, Story, What, tell
+from trotline.rules.url_history import Event, Facts, Fate, Life, Story, What, story_of
 
 __all__ = ["Where", "facts_of", "lines"]
 
@@ -37,7 +37,7 @@ _WIDER = " " * 33
 
 
 def lines(facts: Facts, where: Where, *, has_ledger: bool, width: int) -> list[str]:
-    story = tell(facts)
+    story = story_of(facts)
     found = [click.style(safe_url(facts.asked, _LONG), bold=True)]
     if facts.same_as and facts.same_as != facts.asked:
         found += _wrapped(f"is the same page as {safe_url(facts.same_as, _LONG)}", "  ", width)
@@ -51,7 +51,7 @@ def lines(facts: Facts, where: Where, *, has_ledger: bool, width: int) -> list[s
         found += ["", *_wrapped(" ".join(now), "", width)]
     if next_:
         wide = max(len(what) for what, _ in next_)
-        found += ["", *(f"{what:<{wide}}  {click.style(deed, bold=True)}" for what, deed in next_)]
+        found += ["", *(f"{what:<{wide}}  {click.style(command, bold=True)}" for what, command in next_)]
     return found
 
 
@@ -128,8 +128,8 @@ def _lives(facts: Facts, story: Story, width: int) -> Iterator[str]:
     for place, life in enumerate(story.lives):
         if place:
             yield ""
-        told_apart = len(story.lives) > 1 or life.job != facts.job
-        which = f", job {safe(life.job)}, route {safe(life.route)}" if told_apart else ""
+        several = len(story.lives) > 1 or life.job != facts.job
+        which = f", job {safe(life.job)}, route {safe(life.route)}" if several else ""
         yield from _life(life, which, shown, width)
 
 
@@ -229,7 +229,7 @@ def _key(row: Row, *, named: bool) -> str:
 
 
 def facts_of(facts: Facts, where: Where) -> dict[str, Any]:
-    story = tell(facts)
+    story = story_of(facts)
     return {
         "url": public(facts.asked),
         "same_as": public(facts.same_as),

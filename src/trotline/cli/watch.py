@@ -11,7 +11,7 @@ from trotline.cli.job_argument import Target, find
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import choose, eta_facts, facts
-from trotline.cli.records_view import gains
+from trotline.cli.records_view import record_counts
 from trotline.cli.status import held_back, lane_line, state
 from trotline.cli.text import by_number, clock, count, eta, json_line, rate, safe, task_states
 from trotline.cli.workers_view import crew_table
@@ -108,7 +108,7 @@ def _portrait(target: Target) -> list[str]:
     stands = state(p, alive=is_alive(report.crew))
     lines = [
         f"{safe(report.job.id)}  {stands}{share}, {clock(report.elapsed)} since its start",
-        f"{task_states(p)}  records {gains(report.found, report.stored)}",
+        f"{task_states(p)}  records {record_counts(report.found, report.stored)}",
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
     lines[1:1] = held_back(report.held_back, report.job)

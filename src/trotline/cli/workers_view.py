@@ -39,7 +39,7 @@ def remark(worker: WorkerView) -> str:
 
 
 def _name(worker: WorkerView) -> str:
-    """Its name without the host's, which stands beside it."""
+    """Its name without the host, which has its own column."""
     return worker.name.removeprefix(worker.about.host + "-") if worker.about.host else worker.name
 
 

@@ -1,1 +1,1 @@
-"""One use case per file, named like its command: the only room beside `config` that composes the others."""
+"""One use case per file, named like its command: like `config`, this room composes the others."""

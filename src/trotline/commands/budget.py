@@ -1,4 +1,4 @@
-"""How much of a job may be done: whoever starts or resumes it gives it a budget, and the frontier keeps it."""
+"""The limits of a job: set by the command that starts or resumes it, enforced by the frontier."""
 
 from trotline.model.job import Budget, State
 from trotline.ports.console import Console
@@ -18,8 +18,7 @@ async def give_budget(console: Console, spider: Spider, pages: int | None, size:
 
 
 async def lower_budget(console: Console, spider: Spider, pages: int | None, size: int | None) -> None:
-    """Of a worker that joins the job: its limits hold too, but it lifts nobody else's. A hundred workers with the same
-    limit are one limit."""
+    """Of a worker that joins the job: it may lower the limits, not raise them."""
     progress = await console.progress()
     there, wanted = progress.budget, progress.allowing(pages or spider.max_pages, size)
     lower_pages = wanted.pages is not None and (there.pages is None or wanted.pages < there.pages)

@@ -60,7 +60,7 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
-    """The spiders that were named; SettingsError if two of them cannot be told apart."""
+    """The spiders that were named; SettingsError if two of them have the same name."""
     posts: dict[str, Post] = {}
     for ref in refs:
         spider = load(ref)
@@ -177,13 +177,13 @@ async def _there(url: str) -> AsyncIterator[Sink | None]:
 def _now_and_then(say: Callable[[str], None]) -> Callable[[Seeded], None]:
     reported = 0
 
-    def hear(seeded: Seeded) -> None:
+    def on_batch(seeded: Seeded) -> None:
         nonlocal reported
         if seeded.new + seeded.duplicate >= reported + REPORT_EVERY:
             reported = seeded.new + seeded.duplicate
             say(_so_far(seeded))
 
-    return hear
+    return on_batch
 
 
 def _so_far(seeded: Seeded) -> str:

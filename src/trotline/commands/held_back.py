@@ -8,8 +8,8 @@ from trotline.ports.frontier import DEAD_AFTER
 
 
 def held_back_by(crew: Sequence[WorkerView]) -> str:
-    """What most of the living workers that have something to do say, and how many they are: "sink is unreachable: ...
-    (3 of 3 workers)". Empty if most of them go on."""
+    """What most of the running workers with tasks report, and how many: "sink is unreachable: ...
+    (3 of 3 workers)". Empty if most of them work."""
     living = [worker for worker in crew if worker.silent_for < DEAD_AFTER]
     # One that has nothing to do would not notice.
     asked = [worker.about.held_back for worker in living if worker.leased or worker.about.held_back]

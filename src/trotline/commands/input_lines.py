@@ -1,4 +1,4 @@
-"""Files and standard input, piece by piece, without keeping anybody waiting."""
+"""Files and standard input, read in pieces without blocking the event loop."""
 
 import asyncio
 import os

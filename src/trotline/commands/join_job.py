@@ -18,7 +18,7 @@ LOOK_BACK: Seconds = 15.0
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What a look brought: a job to take part in, or those that are for other versions of the code."""
+    """The result of a look: a job to take part in, or those that are for other versions of the code."""
 
     opened: OpenJob | None = None
     version: str = ""
@@ -33,7 +33,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Search:
-    """Looks for jobs again and again, and costs a server next to nothing while there is none."""
+    """Polls for jobs, at a low cost for the server."""
 
     def __init__(self, frontier: str, ref: str, spider: str, *, upgrade: bool) -> None:
         self._frontier = frontier
@@ -113,7 +113,7 @@ class Search:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[Jobs]:
-        """A server's jobs stay open from look to look. A file is opened anew: it may be another one by then."""
+        """A server's jobs stay open from look to look. A file is reopened: it may have been replaced."""
         jobs = self._jobs or await backends.open_jobs(self._frontier)
         self._jobs = jobs
         try:

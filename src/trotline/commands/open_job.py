@@ -21,7 +21,7 @@ class JobFound(NamedTuple):
 async def open_job(
     frontier: str, spider: Spider, version: str, *, fresh: bool, source: str = "", allowed: Sequence[str] = ()
 ) -> JobFound:
-    """The unfinished job of this spider, or one whose end was never told; else a new one.
+    """The unfinished job of this spider, or one whose end was not announced; else a new one.
 
     A command that resumes a job by name runs the code that is here now: its version is accepted.
     """

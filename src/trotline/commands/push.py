@@ -114,7 +114,7 @@ def _route(plan: PushPlan, spider: Spider) -> Route:
 
 
 async def _rows(url: str, table: str) -> AsyncIterator[tuple[int, bytes | None]]:
-    """Rows as lines: what a task has is taken from the columns of that name, other columns are somebody else's."""
+    """Rows as lines: what a task has is taken from the columns of that name, other columns are ignored."""
     number = 0
     async for row in backends.open_table(url, table):
         number += 1

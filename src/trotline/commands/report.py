@@ -58,7 +58,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The whole job with all its workers; else what one command sees of it."""
     crew: list[WorkerView] = []
     ours: int = 0
-    """Processes of the command that reports: they live, even if the frontier has not heard of them yet."""
+    """Processes of the command that reports: they count as running before their first heartbeat."""
     stored: Stored | None = None
     """What became of those records in the sink; None if it cannot be queried."""
     bad_seeds: str = ""

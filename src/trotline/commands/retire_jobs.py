@@ -1,4 +1,4 @@
-"""Old jobs are cleared away by whoever starts a job or takes part in one: there need not be a coordinator."""
+"""`start` and `work` delete old jobs: a coordinator is optional."""
 
 from trotline.config import backends
 from trotline.coordinator.parts import CoordinatorPolicy
@@ -6,8 +6,7 @@ from trotline.errors import FrontierError
 
 
 async def retire_old(frontier: str) -> list[str]:
-    """Forget a few jobs that ended long ago; which. A place that does not answer is no reason not to work: those who
-    need it say so themselves."""
+    """Forget a few jobs that ended long ago; their ids. An unreachable frontier is reported by its first real use."""
     try:
         jobs = await backends.open_jobs(frontier)
         try:

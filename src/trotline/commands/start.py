@@ -162,7 +162,7 @@ class _Start:
         now = asyncio.get_running_loop().time()
         if self._last.crew or self._plan.detach:
             self._alone_since = None
-            # What workers say is the cause of what an alert says.
+            # What workers report is the cause of an alert.
             return held_back_by(self._last.crew) or next(iter(self._alerts.values()), "")
         self._alone_since = self._alone_since or now
         if now - self._alone_since < ALONE:

@@ -1,4 +1,4 @@
-"""What somebody who starts a run should know before its end: who else works, which code, which seeds."""
+"""Notes at the start of a run: other workers, changed code, unusable seeds."""
 
 from pathlib import PurePath
 
@@ -21,7 +21,7 @@ _MOST = 5
 
 
 def source_of(ref: str) -> str:
-    """What a job keeps of the file that it was started from: its name, for machines have it in different folders."""
+    """The name of the file that a job is started from, without its folder, which differs between machines."""
     address = parse_ref(ref)
     return PurePath(address.file).name if address.file else address.module
 
@@ -46,12 +46,11 @@ def about_code(opened: JobFound, ref: str, version: str) -> list[str]:
 
 
 async def about_others(opened: OpenJob) -> list[str]:
-    """Somebody else works on the job."""
     alive = [worker for worker in await opened.console.workers() if worker.silent_for < DEAD_AFTER]
     if not alive:
         return []
     places = ", ".join(sorted({_place(worker) for worker in alive})[:_MOST])
-    return [f"another run is at work on {opened.job.id} ({places}): both share its pages and its pace"]
+    return [f"another run works on {opened.job.id} ({places}): both share its pages and its pace"]
 
 
 def _place(worker: WorkerView) -> str:

@@ -10,7 +10,7 @@ from trotline.ports.sink import Sink
 
 
 async def ask(sink: Sink, *, rows: bool) -> Stored | None:
-    """None: this sink cannot count, or cannot be reached now. That is no reason for a view to fail."""
+    """None: this sink cannot count, or is unreachable; views go on without the count."""
     try:
         return await sink.count(rows=rows)
     except SinkError:

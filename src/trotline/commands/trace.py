@@ -86,7 +86,7 @@ async def trace(
 
 
 async def _visits(ledger: Ledger, known: Sequence[int], address: Address, limit: int) -> list[VisitRow]:
-    """Under its identities and under its name; then of what led there, so that a redirect is told from its start."""
+    """By identity and by URL; then those of other identities, so that the history of a redirect is complete."""
     found = await ledger.story(known, url=redaction.url(address.url), limit=limit)
     if address.identity != address.url:
         found += await ledger.story([], url=redaction.url(address.identity), limit=limit)

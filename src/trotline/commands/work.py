@@ -99,7 +99,7 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
 
 
 class _Member:
-    """One member of the fleet: looks for a job, joins it, comes back."""
+    """One member of the fleet: looks for a job, joins it, looks again."""
 
     def __init__(self, plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Sequence[WaitingChild]) -> None:
         self._plan = plan
@@ -118,7 +118,7 @@ class _Member:
         """The sink was reachable at least once."""
         self._search = Search(plan.settings.frontier, plan.ref, spider.name, upgrade=plan.upgrade)
         self._left: Job | None = None
-        """A job that had not ended when we last heard of it."""
+        """A job that had not ended at the last look."""
 
     async def until_end(self) -> Ending:
         try:

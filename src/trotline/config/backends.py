@@ -84,7 +84,7 @@ def backend_of(url: str) -> Backend:
 
 
 def is_local(url: str) -> bool:
-    """Files or memory of this machine; else a server, which may be away for a while."""
+    """Files or memory of this machine; else a server, which may be unreachable for a while."""
     return backend_of(url).local
 
 
@@ -221,8 +221,8 @@ def snapshot(sink: str, kind: str | None, site: str | None) -> AbstractContextMa
 
 
 def count_kinds(sink: str) -> dict[str, int]:
-    """How many rows of each kind a sink has; nothing if it cannot say. Asked for summaries: a server that is away, or
-    has too much to count, is no reason to fail."""
+    """How many rows of each kind a sink has; empty if unknown: a summary does not fail because the server
+    is unreachable or has too many rows to count."""
     offer = _sink(sink).rows
     if offer is not None and not is_missing(sink):
         with suppress(SinkError), _installed(sink):
@@ -272,7 +272,7 @@ def open_outbox(url: str) -> Outbox:
 
 async def unwritten(frontier: str) -> dict[str, int]:
     """Job -> parcels of its results that wait for a writer, on the frontier's own server. A server that does not answer
-    this question is no reason to say nothing else."""
+    this question must not hide the rest."""
     offer = backend_of(frontier).outbox
     if offer is not None:
         with suppress(FrontierError, SinkError):

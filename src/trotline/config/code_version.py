@@ -1,4 +1,4 @@
-"""Which code a spider is: its own file, and what it imports from beside it."""
+"""The code version of a spider: a hash of its file and of the local modules that it imports."""
 
 import ast
 import hashlib
@@ -10,18 +10,18 @@ from pathlib import Path
 from trotline.config.spider_loader import parse_ref
 
 MOST_FILES = 500
-"""A spider beside a whole program is that program's first files, and no more."""
+"""At most this many files of a large program count."""
 
 
 def code_version(ref: str) -> str:
-    """Twelve characters that change with the spider's file and the files beside it that it imports; empty if it has no
-    file that can be read. What is installed elsewhere does not count: an upgrade of a library is no other spider."""
+    """Twelve characters that change with the spider's file and the local files that it imports; empty if it has no
+    file that can be read. What is installed elsewhere does not count: an upgrade of a library is not a new version."""
     address = parse_ref(ref)
     place = address.file or _file_of(address.module)
     path = Path(place).resolve() if place else None
     if path is None or not path.is_file():
         return ""
-    # Beside a file: its folder. A module: the package that it is of, which may lie among all that is installed.
+    # Of a file: its folder. A module: the package that it is of, which may lie among all that is installed.
     top, *inner = address.module.split(".")
     root = path.parents[len(inner) + (path.stem == "__init__")] if address.module else path.parent
     files = sorted(_with_imports(path, root, "" if address.file else top))
@@ -67,7 +67,7 @@ def _files(root: Path, name: tuple[str, ...]) -> Iterator[Path]:
 
 @lru_cache(maxsize=MOST_FILES)
 def _imports(source: bytes, folder: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
-    """The dotted names that a file imports, wherever in it. None if it is no Python: whoever loads it says so."""
+    """The dotted names that a file imports, wherever in it. None if it is not Python: loading it reports the error."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):

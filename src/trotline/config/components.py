@@ -29,7 +29,7 @@ _LOCAL = Path(".trotline")
 
 
 def user_agent(spider: "Spider") -> str:
-    """Who we say we are: the spider's own words, or Trotline's name and version."""
+    """The User-Agent: the spider's own, or Trotline's name and version."""
     if spider.user_agent:
         return spider.user_agent
     from importlib.metadata import version
@@ -38,7 +38,7 @@ def user_agent(spider: "Spider") -> str:
 
 
 def open_validators(frontier_url: str, job: Job, sink: str, spider: "Spider") -> "SqliteValidators | None":
-    """What pages said about their version, in a file beside the frontier's; None if no route asks for it.
+    """ETags and Last-Modified of pages, in a file next to the frontier's; None if no route uses them.
 
     They vouch for the rows of one sink, made by one version of the spider's file: for others, pages are read again.
     Only where the frontier is a file: workers of a fleet do not know what the others have read, and read it all.
@@ -100,7 +100,7 @@ def open_fetcher(
 
 
 def open_robots(fetcher: "HttpFetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":
-    """With a shared cache, what robots.txt says is known to all who use it."""
+    """With a shared cache, robots.txt is fetched once for all workers."""
     from trotline.adapters.http.robots import RobotsTxt
 
     return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits(), cache=cache)
@@ -123,7 +123,7 @@ def open_gate(spider: "Spider") -> "Gate":
 
 
 def evidence_folder(frontier_url: str) -> Path | None:
-    """Beside the frontier's file, or of the worker's own machine; None if the frontier is in memory."""
+    """Next to the frontier's file, or of the worker's own machine; None if the frontier is in memory."""
     if not is_local(frontier_url):
         return _LOCAL / "evidence"
     path = local_path(frontier_url)

@@ -35,7 +35,7 @@ LEAST_MEMORY = 256 * MIB
 
 
 class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How to run, whatever the spider: from the command line to the child process it is this one object.
+    """The settings of a run: one object from the command line to the child process.
     docs/reference/settings.md explains each."""
 
     frontier: str = ""
@@ -55,7 +55,7 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     proxy: Proxy | None = None
     """The way out."""
     proxy_mode: ProxyMode = ProxyMode.ADDRESS
-    """What the proxy is told about a target."""
+    """What the proxy receives about a target."""
 
     @property
     def way_out(self) -> Proxy | None:
@@ -108,7 +108,7 @@ def given(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
 
 
 def strangers(environment: Mapping[str, str]) -> list[str]:
-    """Variables that look like ours and are none: not an error (they may be somebody's), but worth a word."""
+    """Variables with our prefix that are not settings: not an error, but worth a warning."""
     ours = {_variable(name) for name in NAMES} | OTHER_VARIABLES
     return sorted(name for name in environment if name.startswith(PREFIX) and name not in ours)
 
@@ -119,7 +119,7 @@ _Source = dict[str, tuple[Any, str]]
 def _from_flags(flags: Mapping[str, Any]) -> _Source:
     given = {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items() if value is not None}
     if "out" in given:
-        # --out FILE is the short way to say --sink; a complaint names what was typed.
+        # --out FILE is the short way to say --sink; an error names what was typed.
         given["sink"] = given.pop("out")
     for name in {"proxy", "frontier", "sink"} & given.keys():
         value, option = given[name]
@@ -163,7 +163,7 @@ def _from_file(folder: Path) -> _Source:
     else:
         return {}
     if not isinstance(table, dict):
-        raise SettingsError(f"{place} is no table", hint="Write one setting a line: slots = 16")
+        raise SettingsError(f"{place} is not a table", hint="Write one setting a line: slots = 16")
     for key in table:
         if key.replace("-", "_") not in NAMES:
             raise SettingsError(f"{place}: unknown setting {key!r}", hint=_suggestion(key))
@@ -221,7 +221,8 @@ def _revealed(name: str, reference: str, place: str) -> Any:
     except ValueError:
         # Not "from": the cause quotes the value.
         raise SettingsError(
-            f"{place}: what {reference} holds is no {name}", hint="See docs/reference/settings.md for every setting."
+            f"{place}: the value of {reference} is not a valid {name}",
+            hint="See docs/reference/settings.md for every setting.",
         ) from None
 
 

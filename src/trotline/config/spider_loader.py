@@ -1,6 +1,6 @@
 """The author's spider, from what they typed: `shop.py`, `shop.py:shop` or `package.module:shop`.
 
-Whatever is wrong with the file ends in one message with the place, the line and what to do next.
+Every error in the file becomes one message with the place, the line and what to do next.
 """
 
 import difflib
@@ -110,7 +110,7 @@ def _import_file(address: Ref) -> ModuleType:
     name = _free_name(resolved)
     if name in sys.modules:
         return sys.modules[name]
-    # As `python shop.py` does it: what lies beside the file can be imported.
+    # As `python shop.py` does it: modules in the file's folder can be imported.
     _importable(str(resolved.parent))
     spec = importlib.util.spec_from_file_location(name, resolved)
     if spec is None or spec.loader is None:
@@ -144,7 +144,7 @@ def _import_module(address: Ref) -> ModuleType:
 
 def _importable(folder: str) -> None:
     """Before installed packages, as `python shop.py` has it, but after the standard library: with a spider in `copy.py`
-    or `random.py`, whatever imports these modules later must not get the spider."""
+    or `random.py`, later imports of these modules must not get the spider."""
     if folder in sys.path:
         return
     installed = (place for place, name in enumerate(sys.path) if Path(name).name in ("site-packages", "dist-packages"))
@@ -152,7 +152,7 @@ def _importable(folder: str) -> None:
 
 
 def _free_name(path: Path) -> str:
-    """The name of the file's module: its stem, unless another module has it (a spider in json.py is nobody's json).
+    """The name of the file's module: its stem, unless another module has it (as with json.py).
 
     Then the path is in the name: three files of one stem are three modules.
     """

@@ -42,8 +42,8 @@ def has_password(text: str) -> bool:
 
 
 def public(url: str) -> str:
-    """The URL as it may be shown: no user name, no password, no value of a telling query key."""
-    # A place on a server, whatever its password is made of; in the path of a file an @ is a letter like any other.
+    """The URL as it may be shown: no user name, no password, no value of a secret query key."""
+    # A place on a server, with any characters in its password; in the path of a file an @ is a letter like any other.
     return redaction.place(url) if "://" in url else redaction.url(url)
 
 

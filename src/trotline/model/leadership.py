@@ -28,7 +28,7 @@ class Tick(msgspec.Struct, frozen=True, kw_only=True):
 
     at: Moment
     schedule: str = ""
-    """The schedule at that time; a changed schedule begins anew, without catching up."""
+    """The schedule at that time; a changed schedule starts again, without catching up."""
     job: str = ""
     """The job that the schedule started last."""
     ran: Moment = 0.0

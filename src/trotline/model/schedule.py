@@ -22,5 +22,5 @@ class Schedule(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """Identifies the schedule: a change begins anew."""
+        """Identifies the schedule: a change starts again."""
         return f"{self.cron} {self.timezone}"

@@ -111,7 +111,7 @@ class Backend:
     name: str
     schemes: tuple[str, ...]
     local: bool
-    """Files, or the memory of one process; else a server that other machines can reach, and that may be away."""
+    """Files, or the memory of one process; else a server that other machines can reach, and that may be unreachable."""
     extra: str = ""
     """The extra of the package that brings its library: `trotline[redis]`."""
     endings: Mapping[str, str] = field(default_factory=dict)

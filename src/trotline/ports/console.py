@@ -22,7 +22,7 @@ class Console(Protocol):
 
         RUNNING: as it was before. PAUSED: no new leases, puts go on (F12). DRAINING: what waits is visited to its end;
         new tasks are not admitted any more (`Admission.REFUSED`), but counted: tally "refused: draining".
-        CANCELLED, of the job: no more leases, `finished` is true for its workers, nothing is thrown away, and RUNNING
+        CANCELLED, of the job: no more leases, `finished` is true for its workers, nothing is deleted, and RUNNING
         goes on; of a lane: what waits in it is buried ("cancelled"), ready to be revived.
         """
         ...
@@ -41,15 +41,15 @@ class Console(Protocol):
         ...
 
     async def lane_pace(self, lane: str) -> LanePace | None:
-        """Why the lane is as fast as it is; None if nobody has been there."""
+        """Why the lane is as fast as it is; None if it was never visited."""
         ...
 
     async def workers(self) -> list[WorkerView]:
-        """Everybody who lives, and who died but is not rescued yet."""
+        """The running workers, and dead ones that are not rescued yet."""
         ...
 
     async def whereabouts(self, task: Task) -> Whereabouts:
-        """Where the task with this fingerprint and lane is. May be slow: it is an operator's question."""
+        """Where the task with this fingerprint and lane is. May be slow: only operators call it."""
         ...
 
     async def graves(self, why: str = "", limit: int = 100, after: str = "") -> list[Grave]:
@@ -61,7 +61,7 @@ class Console(Protocol):
         ...
 
     async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
-        """Give buried tasks a fresh start: by id, or all whose reason starts with `why`. How many rose (F9).
+        """Give buried tasks a fresh start: by id, or all whose reason starts with `why`. How many were revived (F9).
 
         A record that failed validation stands for its page: the page is visited again, and its rejected records are
         forgotten.

@@ -1,4 +1,4 @@
-"""Where the bodies of pages are kept that brought a worker down."""
+"""Keeps the bodies of pages that crashed a worker."""
 
 from typing import Protocol
 
@@ -9,6 +9,6 @@ class Evidence(Protocol):
     def keep(self, body: bytes) -> str:
         """Keep it; its name is 32 hexadecimal digits of its content's hash. Empty if it could not be kept.
 
-        Called before the page is read, for pages that have brought a worker down already, so it does not wait.
+        Called before the page is read, for pages that have crashed a worker before, so it does not wait.
         """
         ...

@@ -9,7 +9,7 @@ from trotline.model.task import Task
 class Fetcher(Protocol):
     """P1 never raises for what a site does: it answers a Failure
     P2 every limit is finite; the one that struck is named in the Failure
-    P3 redirects are answers: whoever asked decides whether to follow
+    P3 redirects are answers: the caller decides whether to follow
     P4 a private address is never dialled unless it was allowed
     """
 

@@ -9,13 +9,13 @@ from trotline.model.task import Task
 from trotline.model.time import Seconds
 
 BEAT: Seconds = 5.0
-"""A worker says this often that it lives."""
+"""The interval of heartbeats."""
 DEAD_AFTER: Seconds = 15.0
 """A worker silent for this long is dead; what it held is rescued."""
 HORIZON: Seconds = 1.0
 """A lease's start moment is at most this far ahead."""
 KILLS = 2
-"""Workers a page may bring down before it is buried."""
+"""Worker crashes that a page may cause before it is buried."""
 DEATHS = 10
 """Dead workers a task may have been with, guilty or not, before it is buried."""
 HIGH_WATER = 1_000_000
@@ -48,10 +48,10 @@ class Frontier(Protocol):
     F16  while most visits of a lane fail, its retries are capped as a share of its traffic; a lane that only fails
          rests with growing pauses and probes; one that answers again is held up by nothing
     F17  a lease that its worker does not know of goes back when the worker says what it holds: a server that lost its
-         last second, or its primary, keeps no task from everybody for ever
-    F18  of a job that heeds robots.txt, a lane has one visit at a time until a visit's news say that it is known; so
+         last second, or its primary, blocks no task for ever
+    F18  of a job that heeds robots.txt, a lane has one visit at a time until a visit reports that it is known; so
          its Crawl-delay holds from the first start
-    F19  throttling (429, Retry-After) is news of the lane and no failure of the page: the lane rests, one probe goes
+    F19  throttling (429, Retry-After) is a state of the lane, not a failure of the page: the lane rests, one probe goes
          out when the rest is over, and its tasks come back as they were
     F20  of a job with a budget no more pages end than it allows: what is leased is reserved. Where a job is kept in
          several parts, those that are leased at the same moment are on top. A budget that is spent is the end for
@@ -60,8 +60,8 @@ class Frontier(Protocol):
 
     @property
     def generation(self) -> int:
-        """Another number whenever the server may have forgotten what it had answered: it was connected to anew, and may
-        be a replica that has taken over. What was concluded from its answers is then concluded no more."""
+        """Counts reconnects; after one the server may have lost state (a replica took over), and what was concluded
+        from earlier answers is invalid."""
         ...
 
     async def put(self, tasks: Sequence[Task]) -> list[Admission]:
@@ -76,34 +76,33 @@ class Frontier(Protocol):
         ...
 
     async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
-        """End leases: admit children, apply the outcome, learn the lane's news; each whole or not at all."""
+        """End leases: admit children, apply the outcome, learn the lane's feedback; each settlement is atomic."""
         ...
 
     async def beat(self, worker: str, about: About | None = None) -> None:
-        """The worker lives. Without a beat for DEAD_AFTER its leases go back, one attempt counted.
+        """The worker's heartbeat. Without one for DEAD_AFTER its leases go back, one attempt counted.
 
-        `about` is what operators are shown of it; the last one is kept.
+        `about` is shown to operators; the last one is kept.
         """
         ...
 
     async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
         """The worker stops: all it holds goes back at once, no attempt counted. Returns how many leases that were.
 
-        `guilty` is the token of the lease whose page brought the worker down: that task counts a kill,
+        `guilty` is the token of the lease whose page crashed the worker: that task counts a kill,
         and is buried at the second, with `why` and `detail` in its grave.
         """
         ...
 
     async def holds(self, worker: str, tokens: Collection[int]) -> int:
-        """The worker knows of these leases and no others: whatever else is in its name goes back, no attempt counted.
+        """The worker knows of these leases only: all others in its name go back, no attempt counted.
 
         Not to be called while a lease of the same worker is under way. Returns how many went back.
         """
         ...
 
     async def session_home(self, session: str, home: str = "") -> str:
-        """Which process has logged in to this session of the job; empty if none has. `home`: it has, just now, and
-        whoever looks from now on is told so."""
+        """Which process has logged in to this session of the job; empty if none has. `home` registers it."""
         ...
 
     async def seal(self) -> None:
@@ -115,7 +114,7 @@ class Frontier(Protocol):
         ...
 
     async def announce_finish(self) -> bool:
-        """True exactly once per finish, for the caller that is to tell the world."""
+        """True exactly once per finish, for the caller that reports it."""
         ...
 
     async def close(self) -> None: ...

@@ -8,7 +8,7 @@ from trotline.model.visit_row import VisitRow
 
 
 class Ledger(Protocol):
-    """V1 the same visit twice is one line; V2 when `log` returns, it is durable; V3 `story` tells in order of time.
+    """V1 the same visit twice is one line; V2 when `log` returns, it is durable; V3 `story` is in order of time.
 
     A sink that keeps visits takes them with the records (`Sink.write`), in one transaction.
     """

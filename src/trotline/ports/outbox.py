@@ -10,8 +10,8 @@ from trotline.model.time import Seconds
 
 class Outbox(Protocol):
     """O1 a parcel is held by one writer at a time; one that is silent for `lease` loses it to the others
-    O2 a parcel goes away only by `done`, or is kept by `park` until `again`
-    O3 every verb raises SinkUnreachable while the server is away, and may then be repeated
+    O2 a parcel is removed only by `done`, or is kept by `park` until `again`
+    O3 every verb raises SinkUnreachable while the server is unreachable, and may be repeated
     """
 
     @property
@@ -24,7 +24,7 @@ class Outbox(Protocol):
         ...
 
     async def keep(self, taken: Sequence[Taken]) -> None:
-        """Say that we still work on them."""
+        """Renew the leases."""
         ...
 
     async def give_back(self, taken: Sequence[Taken]) -> None:

@@ -1,4 +1,4 @@
-"""Small things that one worker fetched and that all of a fleet may use."""
+"""A cache for small things that one worker fetches for the whole fleet."""
 
 from typing import Protocol
 
@@ -17,10 +17,10 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class SharedCache(Protocol):
-    """H1 what was put is found by everybody until its life is over, or until there is no room for it
-    H2 of many who look for what is not there, one is told to fetch it, and the others wait for it: but never for
-       longer than `within`, because who fetches may die
-    H3 a cache that is away is an empty one: nothing here ever fails
+    """H1 what was put is found by all until it expires or is evicted
+    H2 of many that miss the same entry, one fetches it and the others wait, at most `within`: the fetching one may
+       die
+    H3 an unreachable cache is an empty one: nothing here ever fails
     """
 
     async def find(self, name: str, within: Seconds) -> Kept | None:
@@ -30,7 +30,7 @@ class SharedCache(Protocol):
     async def put(self, name: str, value: bytes, life: Seconds) -> None: ...
 
     async def leave(self, name: str) -> None:
-        """It could not be fetched, or it is of no use to others: whoever waits may try."""
+        """It could not be fetched, or is of no use to others: the next one that waits may try."""
         ...
 
     async def close(self) -> None: ...

@@ -46,7 +46,7 @@ class Sink(Protocol):
         ...
 
     async def maintain(self, now: Moment) -> None:
-        """Housekeeping, about once an hour: partitions ahead, old visits away."""
+        """Housekeeping, about once an hour: create partitions ahead, drop old visits."""
         ...
 
     async def close(self) -> None:

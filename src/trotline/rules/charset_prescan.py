@@ -62,7 +62,7 @@ def _declared(tag: bytes) -> str:
         label = _in_content(attributes.get(b"content", b"").decode("latin-1"))
     else:
         return ""
-    # A page that could be scanned as ASCII is not UTF-16, whatever it says.
+    # A page that could be scanned as ASCII is not UTF-16, even if it declares it.
     return "utf-8" if label.startswith("utf-16") else "windows-1252" if label == "x-user-defined" else label
 
 

@@ -18,7 +18,7 @@ _AS_BROWSERS_WRITE = (
 """Six signs that the two tables map to different characters."""
 
 _MOST = 20_000
-"""Looking up one by one is slow: bytes that are mostly wrong are no Japanese, and not worth it."""
+"""Looking up one by one is slow: bytes that are mostly wrong are not Japanese."""
 
 
 def decode(body: bytes) -> str:

@@ -97,7 +97,7 @@ _KINDS = (
     _Kind("links refused: trap: far future date", "links to dates more than {value} years ahead", "years_ahead"),
     _Kind("links refused: trap: far past date", "links to dates more than {value} years back", "years_back"),
     _Kind("links refused: trap: query values", "links after the first {value} queries of a path", "query_values"),
-    _Kind("links refused: trap: query variants", "links that only combine query parameters anew", "query_variants"),
+    _Kind("links refused: trap: query variants", "links that only recombine query parameters", "query_variants"),
     _Kind("links refused: trap: session id", "links to the same page under new session ids", "session_variants"),
     _Kind("links refused: trap: same text", "links on pages that all have the same text", "same_text"),
     _Kind("links refused: trap: soft 404", 'links on pages that all say "not found"', "soft_404"),

@@ -28,7 +28,7 @@ _WORD = re.compile(r"[^\s\"'<>]+")
 _SERVER = re.compile(r"\b(?:rediss?(?:\+\w+)?|postgres(?:ql)?|amqps?)://")
 """In the URL of a server the last @ ends the password, even if that has an unescaped / or #."""
 _PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
-_TELLING = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$")
+_SECRET = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$")
 _NESTED = 3
 """A URL in a URL in a URL."""
 
@@ -44,7 +44,7 @@ def hide_keys(names: Iterable[str]) -> None:
 
 def is_secret_header(name: str) -> bool:
     """Does a header of this name hold credentials?"""
-    return _TELLING.search(name.lower()) is not None
+    return _SECRET.search(name.lower()) is not None
 
 
 def url(text: str, keys: Collection[str] = ()) -> str:

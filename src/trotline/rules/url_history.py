@@ -123,7 +123,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """The one that `fate` is about; None if the URL was never admitted."""
 
 
-def tell(facts: Facts) -> Story:
+def story_of(facts: Facts) -> Story:
     """The history of the URL and its current status."""
     identity = _foremost(facts.identities)
     fate, why, last = _fate(facts, identity)

@@ -435,7 +435,7 @@ def test_pace_shows_sets_and_clears_what_holds_for_every_job(call: Call, job: st
     told = json.loads(line)
     assert told["ordered"] is None
     assert told["interval"] == 0.001
-    assert "nobody has been there" in call("pace", "--host", "other.example")[1]
+    assert "never visited" in call("pace", "--host", "other.example")[1]
 
 
 @pytest.mark.parametrize(

@@ -258,7 +258,7 @@ def test_settings_can_be_references(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_reference_that_holds_nonsense_is_not_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLACE", f"gopher://anna:{CANARY}@db")
     for name in ("frontier", "sink", "slots"):
-        with pytest.raises(SettingsError, match=f"what env:PLACE holds is no {name}") as caught:
+        with pytest.raises(SettingsError, match=f"the value of env:PLACE is not a valid {name}") as caught:
             read({name: "env:PLACE"}, {}, tmp_path)
         assert CANARY not in "".join(traceback.format_exception(caught.value))
     monkeypatch.delenv("PLACE")
