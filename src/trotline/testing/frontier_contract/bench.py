@@ -61,10 +61,10 @@ class Bench(Protocol):
     """Does a job outlive the processes that work on it?"""
 
     async def open(self, rules: LaneRules = BRISK) -> Client:
-        """A client of a new, empty, unsealed job, on a frontier where nobody has been before."""
+        """A client of a new, empty, unsealed job, on a new frontier."""
         ...
 
-    async def beside(self, rules: LaneRules = BRISK) -> Client:
+    async def another_job(self, rules: LaneRules = BRISK) -> Client:
         """A client of another new job, on the frontier of the job opened last."""
         ...
 
@@ -73,7 +73,7 @@ class Bench(Protocol):
         ...
 
     async def crash(self, client: Client) -> None:
-        """The process that had this client is gone, without a word to the frontier."""
+        """The process that had this client has died without leaving the frontier."""
         ...
 
     def jump(self, seconds: Seconds) -> None:
@@ -85,7 +85,7 @@ class Bench(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close every client and clear away what they left."""
+        """Close every client and delete what they left."""
         ...
 
 

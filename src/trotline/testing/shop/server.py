@@ -199,7 +199,7 @@ class DemoShop:
             status = answered.status
             raise
         finally:
-            # Before the answer leaves: whoever has an answer in hand finds its visit here.
+            # Before the answer leaves: a client that has its answer finds its visit here.
             self.visits.append(Visit(arrived, request.raw_path, request.remote or "", status))
         return answer
 
