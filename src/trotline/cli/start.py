@@ -100,7 +100,7 @@ def _print_left(started: "Started", spider: str, *, json: bool) -> None:
         return
     if not started.seeded:
         click.echo(f"{job.id}: seeding was interrupted after {count(progress.admitted, 'task')}; nothing is lost.")
-        click.echo(f"  go on     {same('start', spider)}")
+        click.echo(f"  resume    {same('start', spider)}")
         return
     left = progress.waiting + progress.leased
     click.echo(f"{job.id}: {count(progress.admitted, 'task')} admitted, {count(left)} left to its workers.")

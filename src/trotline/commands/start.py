@@ -167,7 +167,7 @@ class _Start:
         self._alone_since = self._alone_since or now
         if now - self._alone_since < ALONE:
             return ""
-        return f"no worker takes part yet; on this or any other machine: trotline work {self._plan.ref}"
+        return f"no worker is running yet; on this or any other machine: trotline work {self._plan.ref}"
 
     async def _seed(self) -> None:
         progress = await self._opened.console.progress()

@@ -1,4 +1,4 @@
-"""Leader election per spider, and the operations that only the leader may do."""
+"""Who leads an office, and the deeds that only its leader may do."""
 
 from typing import Protocol
 
@@ -18,11 +18,11 @@ class Leadership(Protocol):
     L1   an office has at most one holder at any moment
     L2   every new term of an office has a larger epoch than all terms before it
     L3   renewing keeps the epoch; a term that is not renewed ends after TERM, and the office is free
-    L4   a term that has ended never lives again: its holder gets a new epoch, or is answered with the current term
-    L5   an operation under a term that has ended raises TermOver and changes nothing: check and write are atomic
-    L6   a tick starts one job, however many coordinators request it how often: a repeat answers with the same job
+    L4   a term that has ended never lives again: its holder gets a new epoch, or hears who leads now
+    L5   a deed under a term that has ended raises TermOver and changes nothing: check and deed are one atomic step
+    L6   a tick starts one job, however often and by whomever it is asked: a repeat answers with the same job
     L7   a tick starts nothing once it, or a later one, was dealt with
-    L8   resigning ends the own term at once, and no other
+    L8   resigning ends the own term at once, and nobody else's
     L9   offices do not disturb each other
     L10  only jobs that ended before the given moment are retired, never the newest one of a spider
     """
@@ -30,7 +30,7 @@ class Leadership(Protocol):
     async def campaign(self, office: str, candidate: str) -> Term:
         """Take the office if it is free, renew if it is ours; the term that runs now, ours or another's.
 
-        Idempotent: a lost answer can be requested again.
+        Asking again is harmless: an answer that was lost is given again.
         """
         ...
 
@@ -52,7 +52,7 @@ class Leadership(Protocol):
         ...
 
     async def retire(self, term: Term, before: Moment) -> list[str]:
-        """Forget the office's jobs that ended before this; their ids."""
+        """Forget the office's jobs that ended before this; which they were."""
         ...
 
     async def close(self) -> None: ...

@@ -156,7 +156,7 @@ def compare(found: Rows, truth: Rows, where: str, more: str = "docs/learn/first-
     )
     print(where)
     print(f"  spider    {short(SPIDER)}")
-    print(f"  go on     {more}")
+    print(f"  resume    {more}")
     return DIFFERENT if missing or strange or wrong else 0
 
 
