@@ -149,7 +149,6 @@ def _lanes(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
 
 
 def _fitted(text: str, width: int) -> str:
-    """The text in exactly so many cells."""
     return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
 
 

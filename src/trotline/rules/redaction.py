@@ -48,7 +48,6 @@ def is_secret_header(name: str) -> bool:
 
 
 def url(text: str, keys: Collection[str] = ()) -> str:
-    """The redacted URL."""
     return without_secrets(_redacted(text, keys, _NESTED))
 
 

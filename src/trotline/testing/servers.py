@@ -63,8 +63,6 @@ def listen(hosts: Sequence[str], port: int = 0) -> list[socket.socket]:
 
 @dataclass(frozen=True)
 class Nginx:
-    """A running nginx."""
-
     url: str
     """Without a slash at the end."""
     folder: Path

@@ -99,7 +99,6 @@ def task(
 
 
 def tasks(count: int, lane: str = SHOP, **fields: Any) -> list[Task]:
-    """`count` different tasks of one lane."""
     return [task(f"https://{lane}/{number}", lane=lane, **fields) for number in range(count)]
 
 
@@ -112,14 +111,12 @@ async def lease_all(client: Client, worker: str, limit: int = 100_000) -> list[L
 
 
 async def lease_one(client: Client, worker: str) -> Lease:
-    """The next lease; there must be one."""
     leases = await client.lease(worker, 1)
     assert len(leases) == 1, f"one task may run, so one lease must come; came: {leases}"
     return leases[0]
 
 
 async def end(client: Client, worker: str, lease: Lease, outcome: Outcome, news: LaneNews | None = None) -> Settled:
-    """Settle one lease."""
     [settled] = await client.settle(worker, [Settlement(lease, outcome, news=news)])
     return settled
 
@@ -132,14 +129,12 @@ async def finish(client: Client, worker: str, leases: Sequence[Lease], kind: Kin
 
 
 async def bury_one(client: Client, worker: str, why: str, detail: str = "") -> Lease:
-    """Lease the next task and bury it."""
     lease = await lease_one(client, worker)
     assert await end(client, worker, lease, Bury(why, detail)) == Settled.OK
     return lease
 
 
 async def lane_view(client: Client, lane: str = SHOP) -> LaneView:
-    """The lane as an operator sees it."""
     [view] = [view for view in await client.lanes(1000) if view.lane == lane]
     return view
 

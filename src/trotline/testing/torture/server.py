@@ -50,7 +50,6 @@ class Asked(NamedTuple):
     """The address that it came to."""
 
     def header(self, name: str) -> str | None:
-        """The first header of that name."""
         wanted = name.lower()
         for line in self.head.split(b"\r\n")[1:]:
             key, _, value = line.partition(b":")
@@ -140,11 +139,9 @@ class TortureServer:
 
     @property
     def open_connections(self) -> int:
-        """Connections open now."""
         return len(self._running)
 
     async def quiet(self) -> None:
-        """Wait until no connection is open."""
         if self._running:
             await self._quiet.wait()
 
