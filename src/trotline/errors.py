@@ -68,7 +68,7 @@ class FrontierUnreachable(FrontierError):
 
 
 class FrontierFileFails(FrontierUnreachable):
-    """The frontier is a file of this machine, and cannot be written: the disk is full, or another process locks it."""
+    """The frontier is a file of this machine, and it cannot be written: the disk is full, or the file is locked."""
 
 
 class FrontierGone(FrontierError):
@@ -92,7 +92,7 @@ class SinkUnreachable(SinkError):
 
 
 class SinkFileFails(SinkUnreachable):
-    """The sink is a file of this machine, and it cannot be written: the disk is full, or another process locks it."""
+    """The sink is a file of this machine, and it cannot be written: the disk is full, or the file is locked."""
 
 
 class SinkGone(SinkError):

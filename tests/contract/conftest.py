@@ -41,9 +41,9 @@ class SqliteFileBench:
     async def open(self, rules: LaneRules = BRISK) -> Client:
         self._files += 1
         self._path = str(Path(self._folder.name) / f"frontier-{self._files}.db")
-        return await self.beside(rules)
+        return await self.another_job(rules)
 
-    async def beside(self, rules: LaneRules = BRISK) -> Client:
+    async def another_job(self, rules: LaneRules = BRISK) -> Client:
         jobs = SqliteJobs(self._path, now=self.clock)
         self._job = await jobs.start("contract", rules)
         await jobs.close()
@@ -90,7 +90,7 @@ class SqliteMemoryBench:
         self._client = sqlite_client(":memory:", job, now=self.clock, rng=random.Random(1), inline=True)
         return self._client
 
-    async def beside(self, rules: LaneRules = BRISK) -> Client:
+    async def another_job(self, rules: LaneRules = BRISK) -> Client:
         raise AssertionError("a memory has one job")
 
     async def again(self) -> Client:

@@ -45,9 +45,9 @@ class RedisBench:
 
     async def open(self, rules: LaneRules = BRISK) -> Client:
         self.place()
-        return await self.beside(rules)
+        return await self.another_job(rules)
 
-    async def beside(self, rules: LaneRules = BRISK) -> Client:
+    async def another_job(self, rules: LaneRules = BRISK) -> Client:
         jobs = RedisJobs(connect(self.url), now=self.clock, shards=self.shards)
         self._job = await jobs.start("contract", rules)
         await jobs.close()

@@ -52,7 +52,7 @@ class TestSqliteMemory(FrontierContract):
         "f12_a_lane_paused_in_one_job_runs_in_another": "a memory has one job",
         "f12_a_lane_paused_in_one_job_slows_no_other": "a memory has one job",
         "f12_a_paused_job_slows_no_other": "a memory has one job",
-        "f18_what_one_job_was_told_another_need_not_ask": "a memory has one job",
+        "f18_robots_txt_of_one_job_holds_for_another": "a memory has one job",
     }
 
     @pytest.fixture

@@ -86,7 +86,7 @@ CAUGHT = [
     (KeepsLanesByJob, "test_f13_jobs_share_one_pace"),
     (KeepsLanesByJob, "test_f13_jobs_share_the_places_of_a_lane"),
     (DoesNotWaitForRobots, "test_f18_a_crawl_delay_holds_from_the_first_start"),
-    (LearnsNothing, "test_f18_what_robots_txt_forbids_still_tells_what_it_says"),
+    (LearnsNothing, "test_f18_a_page_forbidden_by_robots_txt_still_reports_it"),
     (CountsSnoozes, "test_f19_throttled_pages_lose_no_attempt_and_need_no_credit"),
     (LearnsNothing, "test_f19_throttled_pages_lose_no_attempt_and_need_no_credit"),
 ]

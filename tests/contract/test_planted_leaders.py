@@ -90,12 +90,12 @@ class Tidy(SqliteLeadership):
 
 
 PLANTED = [
-    (Unfenced, "test_l5_a_deed_of_a_term_that_is_over_is_refused_and_changes_nothing", ("skip", "another")),
+    (Unfenced, "test_l5_an_operation_of_an_ended_term_is_refused_and_changes_nothing", ("skip", "another")),
     (Unfenced, "test_l8_resigning_frees_the_office_at_once", ()),
-    (FencedByEpochAlone, "test_l5_a_deed_of_a_term_that_is_over_is_refused_and_changes_nothing", ("start", "nobody")),
-    (Greedy, "test_l1_the_holder_is_told_while_the_term_runs", ()),
+    (FencedByEpochAlone, "test_l5_an_operation_of_an_ended_term_is_refused_and_changes_nothing", ("start", "none")),
+    (Greedy, "test_l1_the_answer_names_the_holder_while_the_term_runs", ()),
     (Undying, "test_l4_who_slept_past_its_term_gets_a_new_epoch", ()),
-    (EndlessTerm, "test_l1_the_holder_is_told_while_the_term_runs", ()),
+    (EndlessTerm, "test_l1_the_answer_names_the_holder_while_the_term_runs", ()),
     (Forgetful, "test_l6_a_tick_that_is_asked_for_again_answers_with_its_job", ()),
     (ForgetsTheJob, "test_l7_the_job_that_ran_last_is_known_when_later_ticks_are_passed_over", ()),
     (ResignsForOthers, "test_l8_resigning_a_term_that_is_over_leaves_the_successor_alone", ()),

@@ -36,7 +36,7 @@ class SeenBench(RedisBench):
 
     memory = BLOOM
 
-    async def beside(self, rules: LaneRules = BRISK) -> Client:
+    async def another_job(self, rules: LaneRules = BRISK) -> Client:
         jobs = RedisJobs(connect(self.url), now=self.clock, memory=self.memory)
         self._job = await jobs.start(f"contract{secrets.token_hex(4)}", rules)
         await jobs.close()

@@ -69,7 +69,7 @@ async def test_workers_of_two_jobs_keep_one_pace_in_real_time() -> None:
 
 
 async def test_a_job_that_may_have_one_visit_is_not_starved_by_one_that_may_have_many(bench: RedisBench) -> None:
-    many, single = await bench.open(steady(concurrency=3)), await bench.beside(steady(concurrency=1))
+    many, single = await bench.open(steady(concurrency=3)), await bench.another_job(steady(concurrency=1))
     for client in (many, single):
         await client.put(tasks(100))
     held = await lease_all(many, "m")
@@ -87,7 +87,7 @@ async def test_a_job_that_may_have_one_visit_is_not_starved_by_one_that_may_have
 
 
 async def test_a_job_that_is_forgotten_gives_its_places_back(bench: RedisBench) -> None:
-    gone, left = await bench.open(steady(concurrency=2)), await bench.beside(steady(concurrency=2))
+    gone, left = await bench.open(steady(concurrency=2)), await bench.another_job(steady(concurrency=2))
     for client in (gone, left):
         await client.put(tasks(5))
     assert len(await lease_all(gone, "w")) == 2
@@ -102,7 +102,7 @@ async def test_a_job_that_is_forgotten_gives_its_places_back(bench: RedisBench) 
 
 
 async def test_the_places_of_a_job_whose_keys_are_gone_are_nobodys(bench: RedisBench) -> None:
-    lost, left = await bench.open(steady(concurrency=1)), await bench.beside(steady(concurrency=1))
+    lost, left = await bench.open(steady(concurrency=1)), await bench.another_job(steady(concurrency=1))
     for client in (lost, left):
         await client.put(tasks(5))
     await lease_one(lost, "w")
@@ -115,7 +115,7 @@ async def test_the_places_of_a_job_whose_keys_are_gone_are_nobodys(bench: RedisB
 
 
 async def test_lanes_that_have_learnt_nothing_leave_the_memory_with_the_last_job(bench: RedisBench) -> None:
-    one, other = await bench.open(), await bench.beside()
+    one, other = await bench.open(), await bench.another_job()
     for client in (one, other):
         for number in range(20):
             await client.put(tasks(2, lane=f"l{number}.example"))
@@ -142,7 +142,7 @@ async def test_what_an_operator_said_of_a_lane_stays_when_jobs_end(bench: RedisB
     bench.jump(60)
     assert await first.announce_finish()
 
-    told = await (await bench.beside()).lane_pace(SHOP)
+    told = await (await bench.another_job()).lane_pace(SHOP)
 
     assert told is not None
     assert told.ordered is not None

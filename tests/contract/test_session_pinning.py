@@ -33,6 +33,6 @@ async def test_sessions_of_another_job_are_others(bench: Bench) -> None:
     here = await bench.open()
     await here.session_home("anna", "here")
 
-    other = await bench.beside()
+    other = await bench.another_job()
 
     assert await other.session_home("anna") == ""

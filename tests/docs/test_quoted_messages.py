@@ -17,7 +17,7 @@ QUOTED = {
         "took longer than",
         "ended the worker",
         "got the worker killed",
-        "links that only combine query parameters",
+        "links that only recombine query parameters",
         "pages alike",
     ],
     "explain/what-happens-when.md": ["frontier is unreachable"],

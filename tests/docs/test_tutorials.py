@@ -165,7 +165,7 @@ def test_the_fleet_of_the_tutorial_works_without_any_service(shop: DemoShop, tmp
 
     code, out = trotline(tmp_path, "work", "teas.py", "--allow-private", "--until-finished")
     assert code == 0, out
-    assert plain(out)[0] == "teas-1: takes part with 1 process"
+    assert plain(out)[0] == "teas-1: joined with 1 process"
     skus = {json.loads(row)["sku"] for row in trotline(tmp_path, "export", "teas").out.splitlines()}
     assert skus == {one.sku for one in shop.truth if one.category in ("tea", "honey")}
 

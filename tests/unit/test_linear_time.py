@@ -96,7 +96,7 @@ PATTERNS = {
     "rules/charset_prescan.py:_TAG": "search",
     "rules/redaction.py:_PAIR": "sub",
     "rules/redaction.py:_SERVER": "search",
-    "rules/redaction.py:_SECRET_NAME": "search",
+    "rules/redaction.py:_SECRET": "search",
     "rules/redaction.py:_USER_INFO": "sub",
     "rules/redaction.py:_WORD": "sub",
     "rules/robots.py:_PRODUCT": "match",

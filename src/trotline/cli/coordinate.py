@@ -10,9 +10,11 @@ from trotline.cli.main import FINISHED
 from trotline.cli.options import (
     examples,
     frontier_option,
+    high_water_option,
     json_option,
     settings_of,
     sink_option,
+    time_of,
     wait_for,
 )
 from trotline.cli.text import json_line, safe_text
@@ -37,13 +39,7 @@ _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 @frontier_option
 @sink_option
 @click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
-@click.option(
-    "--high-water",
-    type=click.IntRange(1),
-    default=1_000_000,
-    metavar="N",
-    help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
-)
+@high_water_option
 @click.option("--quiet", "-q", is_flag=True, help="Show alerts and trouble only.")
 @json_option
 def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -58,20 +54,11 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
     settings = settings_of(**flags)
     plan = CoordinatePlan(
         posts=posts_of(spiders, settings),
-        keep=_keep(keep),
+        keep=time_of("--keep", keep),
         high_water=high_water,
     )
     wait_for(coordinate(plan, _printer(quiet=quiet, json=as_json)))
     return FINISHED
-
-
-def _keep(text: str) -> float:
-    from trotline.model.time import seconds
-
-    try:
-        return seconds(text)
-    except ValueError as error:
-        raise click.UsageError(f"--keep: {error}") from error
 
 
 def _printer(*, quiet: bool, json: bool) -> "Callable[[CoordinatorEvent], None]":

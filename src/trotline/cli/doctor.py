@@ -28,7 +28,7 @@ LITTLE_SPACE = 1024**3
 TOO_LITTLE_SPACE = 64 * 1024**2
 FILES_PER_SLOT = 2
 """A connection and what resolving its name takes."""
-FILES_BESIDE = 64
+OTHER_FILES = 64
 _PACKAGES = ("aiohttp", "selectolax", "can_ada", "msgspec", "xxhash", "protego", "isal", "brotli", "zstandard", "rich")
 
 
@@ -89,7 +89,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
         yield Check(what="settings", state="ok", found=_settings_text(settings))
     except TrotlineError as error:
         yield _failed("settings", error)
-    yield from _strangers()
+    yield from _unknown_variables()
     yield _space(Path.cwd())
     yield _files(settings)
     yield _folder(Path.cwd())
@@ -154,10 +154,10 @@ def _settings_text(settings: "Settings") -> str:
     return ", ".join(f"{name}={public(str(value))}" for name, value in given.items())
 
 
-def _strangers() -> Iterator[Check]:
-    from trotline.config.settings import strangers
+def _unknown_variables() -> Iterator[Check]:
+    from trotline.config.settings import unknown_variables
 
-    for name in strangers(os.environ):
+    for name in unknown_variables(os.environ):
         yield Check(
             what="environment", state="warn", found=f"{name} is not a setting of Trotline", advice="It is not used."
         )
@@ -177,7 +177,7 @@ def _files(settings: "Settings | None") -> Check:
 
     allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     slots = settings.slots if settings else 16
-    needed = slots * FILES_PER_SLOT + FILES_BESIDE
+    needed = slots * FILES_PER_SLOT + OTHER_FILES
     if allowed < needed:
         return Check(
             what="open files",

@@ -28,12 +28,12 @@ def place_option(command: F) -> F:
 
 
 def where(frontier: str | None) -> str:
-    """What a command that is suggested needs to find the same frontier: nothing, unless it was named by a flag."""
+    """The --frontier option of a suggested command, if it was given to this one."""
     return f" --frontier {shlex.quote(public(frontier))}" if frontier else ""
 
 
 def note_what_is_missing(spider: "Spider", frontier: str) -> None:
-    """What the spider asks for and a server cannot give is said, once and at the beginning."""
+    """Conditional requests need a frontier in a file."""
     if not is_local(frontier) and any(route.conditional for route in spider.routes.values()):
         click.echo("note: conditional requests need a file as frontier; every page is fetched whole", err=True)
 
@@ -43,9 +43,9 @@ def summary_of(report: "Report", ending: str, settings: Settings, command: str) 
     return summarise(report, ending=ending, sink=sink, command=command)
 
 
-def print_summary(summary: Summary, *, announced: bool, json: bool) -> None:
-    """`announced`: this process announced the end of the job."""
+def print_summary(summary: Summary, *, json: bool, **more: bool) -> None:
+    """`announced` of `more`: this process announced the end of the job."""
     if json:
-        click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary), "announced": announced}))
+        click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary), **more}))
     else:
         click.echo("\n".join(lines(summary)))

@@ -1,4 +1,4 @@
-"""What makes a job go on that is not finished: nothing, `resume`, or a worker."""
+"""How to continue a job that is not finished: by itself, with `resume`, or with a worker."""
 
 from trotline.cli.job_argument import Target
 from trotline.cli.suggested_commands import file_of, same
@@ -8,38 +8,36 @@ from trotline.model.job import Progress, State
 
 
 def go_on(target: Target, progress: Progress, workers: int) -> str:
-    """Empty if it is finished, or at work. `workers` are those that live."""
+    """Empty if it is finished or running. `workers`: how many are running."""
     if progress.finished_at is not None:
         return ""
     resume = same("resume", target.name)
     if progress.state is State.PAUSED:
-        return f"it is paused; go on: {resume}"
+        return f"it is paused; resume: {resume}"
     if progress.state is State.CANCELLED:
-        return f"it is cancelled; take it up again: {resume}   (workers that wait for a job join it by themselves)"
+        return f"it is cancelled; resume: {resume}   (waiting workers join it)"
     if progress.leased and workers:
         return ""
     if workers:
         return themselves(workers)
-    return f"no worker takes part; go on with: {_starting(target)}"
+    return f"no worker is running; continue with: {_starting(target)}"
 
 
 def visit_again(target: Target, workers: int, file: str) -> str:
-    """Who visits tasks that were revived."""
     if workers:
         return themselves(workers)
     run = same("run", file, job=target.job)
     if is_local(target.frontier):
-        return f"Go on with the command of the last run:  {run}"
+        return f"Continue with the command of the last run:  {run}"
     work = same("work", file, job=target.job)
-    return f"Workers that wait for a job of {target.job.spider} join it by themselves; start one:  {work}"
+    return f"Waiting workers of {target.job.spider} join it; start one:  {work}"
 
 
 def themselves(workers: int) -> str:
-    take = "takes part, and goes on by itself" if workers == 1 else "take part, and go on by themselves"
-    return f"{count(workers, 'worker')} {take}"
+    continues = "is running, and continues by itself" if workers == 1 else "are running, and continue by themselves"
+    return f"{count(workers, 'worker')} {continues}"
 
 
 def _starting(target: Target) -> str:
-    """A run of one machine, or workers of a fleet."""
     work = same("work", file_of(target.job.spider), job=target.job)
     return f"the same `trotline run` command as before, or any number of: {work}" if is_local(target.frontier) else work

@@ -46,7 +46,7 @@ def pause(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
 
     async def action(console: "Console", target: Target) -> str:
         await console.steer(State.PAUSED, lane)
-        return f"paused; visits in flight end as usual. Go on: {_again('resume', target, lane, frontier)}"
+        return f"paused; visits in flight end as usual. Resume: {_again('resume', target, lane, frontier)}"
 
     _steer("paused", job, lane, frontier, action, json=as_json)
 
@@ -76,8 +76,8 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
             file = shlex.quote(f"{target.job.spider}.py")
             without = f" without its limit ({lifted})" if lifted else ""
             more = f"start more: trotline work {file}{where(frontier)}"
-            return f"goes on{without}; workers that wait for a job join it by themselves; {more}"
-        return "goes on"
+            return f"resumed{without}; waiting workers join it; {more}"
+        return "resumed"
 
     _steer("resumed", job, lane, frontier, action, json=as_json, known_lane=False)
 
@@ -122,7 +122,7 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     async def action(console: "Console", target: Target) -> str:
         buried = await console.steer(State.CANCELLED, lane)
         if lane is None:
-            return f"cancelled; what waits is kept. Take it up again: {_again('resume', target, None, frontier)}"
+            return f"cancelled; what waits is kept. Resume: {_again('resume', target, None, frontier)}"
         undo = shlex.join(["trotline", "dead", target.name, "--why", "cancelled", "--revive"])
         return f"{count(buried, 'task')} buried. Undo: {undo}{where(frontier)}"
 

@@ -6,21 +6,18 @@ from typing import Any
 
 import click
 
-from trotline.cli.eta_view import is_alive
 from trotline.cli.fleet_options import place_option
 from trotline.cli.forget_jobs import ALL, chosen, forget, forget_id, print_all_forgotten, print_forgotten
 from trotline.cli.held_back_view import outage
-from trotline.cli.job_argument import Target, console_of, spider_name, survey
-from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.job_argument import Target, spider_name, survey
+from trotline.cli.options import examples, json_option, settings_of, time_of, wait_for
 from trotline.cli.plain_views import eta_facts
-from trotline.cli.status import Look, held_back_lines, state
+from trotline.cli.status import Look, held_back_lines, look_at_all, state
 from trotline.cli.text import columns, count, eta, json_line, length, safe, task_counts
-from trotline.commands.held_back import held_back_by
 from trotline.config.backends import unwritten
 from trotline.config.urls import public
-from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import State
-from trotline.model.time import Seconds, iso, seconds
+from trotline.model.time import Seconds, iso
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate
 from trotline.rules.unreadable_jobs import in_a_line
 
@@ -69,10 +66,10 @@ def command(
     """
     if force and to_forget is None:
         raise click.UsageError("--force belongs to --forget")
-    age = _age(older_than) if older_than else None
+    age = time_of("--older-than", older_than) if older_than else None
     here = wait_for(survey(settings_of(frontier=frontier)))
-    if to_forget is not None and (damaged := [one for one in here.unreadable if one[1] == to_forget]):
-        for place, job in damaged:
+    if to_forget is not None and (unreadable := [one for one in here.unreadable if one[1] == to_forget]):
+        for place, job in unreadable:
             wait_for(forget_id(place, job))
             print_forgotten(job, json=as_json)
         return
@@ -82,7 +79,8 @@ def command(
         wait_for(forget(gone, force=force))
         print_all_forgotten(gone, json=as_json)
         return
-    looks, broken = wait_for(_looks(targets, limit))
+    looks, damaged = wait_for(look_at_all(targets[-limit:], lanes=True))
+    broken = [(target.frontier, target.job.id) for target in damaged]
     if age is None:
         broken += [(place, job) for place, job in here.unreadable if _is_of(job, spider)]
     waiting = wait_for(_unwritten([look.target for look in looks]))
@@ -101,13 +99,6 @@ def command(
         click.echo("There is no such job. Start one with:  trotline start FILE")
 
 
-def _age(text: str) -> Seconds:
-    try:
-        return seconds(text)
-    except ValueError as error:
-        raise click.UsageError(f"--older-than: {error}") from error
-
-
 def _is_of(job: str, spider: str | None) -> bool:
     """Of a job that cannot be read only the id names the spider."""
     return spider is None or spider_name(spider) in (job, job.rpartition("-")[0])
@@ -122,33 +113,6 @@ def _targets(targets: list[Target], spider: str | None, unfinished: bool, age: S
         before = time.time() - age
         targets = [target for target in targets if (target.job.ended_at or before) < before]
     return targets
-
-
-async def _looks(targets: list[Target], limit: int) -> tuple[list[Look], list[tuple[str, str]]]:
-    """What there is to see, and the (frontier, id) of jobs whose keys cannot be read."""
-    looks, broken = list[Look](), list[tuple[str, str]]()
-    for target in targets[-limit:]:
-        try:
-            looks.append(await _look(target))
-        except FrontierUnreachable:
-            raise
-        except FrontierError:
-            broken.append((target.frontier, target.job.id))
-    return looks, broken
-
-
-async def _look(target: Target) -> Look:
-    async with console_of(target) as console:
-        if target.job.finished_at is not None:
-            return Look(target, await console.progress())
-        crew = await console.workers()
-        return Look(
-            target,
-            await console.progress(),
-            await console.lanes(),
-            alive=is_alive(crew),
-            held_back=held_back_by(crew),
-        )
 
 
 async def _unwritten(targets: list[Target]) -> dict[str, int]:

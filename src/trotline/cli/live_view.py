@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FRAME = 4
 """Lines for the hint at the end, and one that stays free: a picture as high as the screen makes it scroll."""
 _WARNINGS = 2
-_HINT = "Ctrl-C stops and keeps everything; the same command goes on from there."
+_HINT = "Ctrl-C stops and keeps everything; the same command resumes."
 
 
 class LiveView:
@@ -149,7 +149,6 @@ def _lanes(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
 
 
 def _fitted(text: str, width: int) -> str:
-    """The text in exactly so many cells."""
     return set_cell_size(text, width) if cell_len(text) <= width else set_cell_size(text, width - 1) + "…"
 
 

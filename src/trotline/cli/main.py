@@ -143,7 +143,6 @@ def trotline() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """The console script."""
     words = sys.argv[1:] if arguments is None else arguments
     if words[:1] != ["try"]:
         sys.exit(call(words))

@@ -9,6 +9,7 @@ import click
 
 from trotline.config.settings import Settings, read
 from trotline.config.used_settings import narrowed, unused
+from trotline.model.time import Seconds, seconds
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -61,6 +62,16 @@ def budget_options(command: F) -> F:
     return command
 
 
+def high_water_option(command: F) -> F:
+    return click.option(
+        "--high-water",
+        type=click.IntRange(1),
+        default=1_000_000,
+        metavar="N",
+        help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
+    )(command)
+
+
 def prefetch_option(command: F) -> F:
     return click.option(
         "--prefetch", type=int, metavar="N", help="Tasks that a process holds ready beyond its slots.  [default: auto]"
@@ -90,13 +101,19 @@ def settings_of(**flags: Any) -> Settings:
     if context is not None and not context.params.get("quiet") and not context.params.get("as_json"):
         for note in unused(context.info_name or "", os.environ, Path.cwd()):
             click.echo(f"note: {note}", err=True)
-    # An option that may be given many times and was not is empty, which is not the same as "none, please".
+    # () is a repeatable option that was not given.
     found = read({name: value for name, value in flags.items() if value != ()}, os.environ, Path.cwd())
     return narrowed(context.info_name or "", found) if context is not None else found
 
 
+def time_of(option: str, text: str) -> Seconds:
+    try:
+        return seconds(text)
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from error
+
+
 def wait_for(coroutine: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, for commands that ask one question."""
     import asyncio
 
     return asyncio.run(coroutine)

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.options import examples, frontier_option, high_water_option, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, reason, safe_text
 from trotline.config.settings import refuse_password
 from trotline.model.secret import is_reference
@@ -39,13 +39,7 @@ _SHOWN = 20
 @click.option("--job", metavar="ID", help="This job.  [default: the newest unfinished one]")
 @click.option("--route", metavar="NAME", help="The route of lines that name none.  [default: the spider's first]")
 @click.option("--priority", metavar="P", help="Of lines that name none: soon, normal, later, or a number.")
-@click.option(
-    "--high-water",
-    type=click.IntRange(1),
-    default=1_000_000,
-    metavar="N",
-    help="Wait while more tasks than this wait.  [default: 1,000,000]",
-)
+@high_water_option
 @click.option("--rejects", metavar="FILE", help="Write every bad line's number and reason to this file.")
 @frontier_option
 @json_option
@@ -85,12 +79,12 @@ def command(
         priority=_number(priority),
         high_water=high_water,
     )
-    voice = _Voice(file if table is None else f"table {table}", rejects, json=as_json)
+    printer = _Printer(file if table is None else f"table {table}", rejects, json=as_json)
     try:
-        pushed = wait_for(push(plan, found, voice.report, voice.show))
+        pushed = wait_for(push(plan, found, printer.report, printer.show))
     finally:
-        voice.close()
-    voice.sum_up(pushed)
+        printer.close()
+    printer.print_sum(pushed)
     return FINISHED_WITH_DEAD if pushed.bad else FINISHED
 
 
@@ -113,7 +107,7 @@ def _number(priority: str | None) -> int | None:
         raise click.UsageError(f"--priority {priority!r} is neither soon, normal, later nor a number") from None
 
 
-class _Voice:
+class _Printer:
     """Progress on one line of a terminal, bad lines on stderr or in a file, the sum at the end."""
 
     def __init__(self, source: str, rejects: str | None, *, json: bool) -> None:
@@ -138,7 +132,7 @@ class _Voice:
         if self._live:
             waits = f"  ({pushed.waits})" if pushed.waits else ""
             click.echo(
-                f"\r{count(pushed.lines, 'line')}  {count(pushed.new)} new  {count(pushed.duplicate)} known"
+                f"\r{count(pushed.lines, 'line')}  {count(pushed.new)} new  {count(pushed.duplicate)} duplicates"
                 f"  {count(pushed.bad)} bad{waits}\033[K",
                 nl=False,
                 err=True,
@@ -149,7 +143,7 @@ class _Voice:
         if self._rejects is not None:
             self._rejects.close()
 
-    def sum_up(self, pushed: "Pushed") -> None:
+    def print_sum(self, pushed: "Pushed") -> None:
         if self._json:
             click.echo(json_line({"event": "pushed", **msgspec.structs.asdict(pushed)}))
             return

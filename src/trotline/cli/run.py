@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
@@ -19,14 +18,13 @@ from trotline.cli.options import (
     visits_option,
     wait_for,
 )
-from trotline.cli.text import LONGEST_OF_ERRORS, json_line, safe_text
+from trotline.cli.text import LONGEST_OF_ERRORS, safe_text
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.rlimits import check_descriptors
 
 if TYPE_CHECKING:
     # Views and the summary are imported once the children have been launched: they take longer to be ready.
     from trotline.cli.plain_views import View
-    from trotline.cli.summary import Summary
     from trotline.commands.run import Report, RunPlan
     from trotline.spider.spider import Spider
 
@@ -113,6 +111,7 @@ def _load(ref: str) -> "Spider":
 def _run(
     plan: "RunPlan", spider: "Spider", view: "View", launched: list[WaitingChild], *, quiet: bool, json: bool
 ) -> int:
+    from trotline.cli.fleet_options import print_summary
     from trotline.cli.suggested_commands import typed
     from trotline.cli.summary import summarise
     from trotline.commands.run import run
@@ -130,7 +129,8 @@ def _run(
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
     summary = summarise(report, ending=str(ending), sink=plan.settings.sink, command=typed(), ended_before=before)
-    _print_summary(summary, quiet=quiet, json=json)
+    if json or not quiet:
+        print_summary(summary, json=json)
     if quiet and report.bad_seeds:
         click.echo(f"warning: {safe_text(report.bad_seeds, LONGEST_OF_ERRORS)}", err=True)
     return code_of(str(ending), report)
@@ -140,12 +140,3 @@ def code_of(ending: str, report: "Report") -> int:
     """The exit code: also lines of seeds that could not be used are something to look after, as `push` has it."""
     code = CODES.get(ending, FINISHED)
     return FINISHED_WITH_DEAD if code == FINISHED and report.bad_seeds else code
-
-
-def _print_summary(summary: "Summary", *, quiet: bool, json: bool) -> None:
-    if json:
-        click.echo(json_line({"event": "summary", **msgspec.structs.asdict(summary)}))
-    elif not quiet:
-        from trotline.cli.summary import lines
-
-        click.echo("\n".join(lines(summary)))

@@ -10,6 +10,7 @@ from trotline.cli.options import (
     budget_options,
     examples,
     frontier_option,
+    high_water_option,
     json_option,
     settings_of,
     wait_for,
@@ -38,13 +39,7 @@ _HINT = "Ctrl-C leaves the job to its workers; come back with:"
 @click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
 @click.option("--detach", "-d", is_flag=True, help="Seed it and leave.")
-@click.option(
-    "--high-water",
-    type=click.IntRange(1),
-    default=1_000_000,
-    metavar="N",
-    help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
-)
+@high_water_option
 @budget_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
@@ -98,7 +93,6 @@ def command(
 
 
 def _print_left(started: "Started", spider: str, *, json: bool) -> None:
-    """The job lives on without us."""
     job, progress = started.report.job, started.report.progress
     if json:
         facts = {"event": "left", "job": job.id, "seeded": started.seeded, "admitted": progress.admitted}
@@ -106,7 +100,7 @@ def _print_left(started: "Started", spider: str, *, json: bool) -> None:
         return
     if not started.seeded:
         click.echo(f"{job.id}: seeding was interrupted after {count(progress.admitted, 'task')}; nothing is lost.")
-        click.echo(f"  go on     {same('start', spider)}")
+        click.echo(f"  resume    {same('start', spider)}")
         return
     left = progress.waiting + progress.leased
     click.echo(f"{job.id}: {count(progress.admitted, 'task')} admitted, {count(left)} left to its workers.")

@@ -82,16 +82,27 @@ async def _closely(settings: "Settings", job: str) -> Look:
 
 
 async def _all(settings: "Settings") -> list[Look]:
-    looks = []
-    for target in (await jobs_here(settings))[-_MOST:]:
+    looks, damaged = await look_at_all((await jobs_here(settings))[-_MOST:])
+    for target in damaged:
+        click.echo(safe(in_a_line(target.job.id), _LINE), err=True)
+    return looks
+
+
+async def look_at_all(targets: list[Target], *, lanes: bool = False) -> tuple[list[Look], list[Target]]:
+    """The jobs, and those whose keys cannot be read; `lanes`: with the lanes of unfinished jobs."""
+    looks, damaged = list[Look](), list[Target]()
+    for target in targets:
         try:
             async with console_of(target) as console:
-                looks.append(await _look(target, console))
+                look = await _look(target, console)
+                if lanes and look.progress.finished_at is None:
+                    look = msgspec.structs.replace(look, lanes=await console.lanes())
+                looks.append(look)
         except FrontierUnreachable:
             raise
         except FrontierError:
-            click.echo(safe(in_a_line(target.job.id), _LINE), err=True)
-    return looks
+            damaged.append(target)
+    return looks, damaged
 
 
 async def _look(target: Target, console: "Console") -> Look:

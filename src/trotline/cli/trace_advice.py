@@ -39,8 +39,6 @@ def refusal(why: str) -> str:
 
 
 class Where(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the question was asked."""
-
     job: Job
     file: str = ""
     """The spider's file; empty if it is not known."""

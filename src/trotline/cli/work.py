@@ -144,8 +144,8 @@ class _Printer:
             case "waits":
                 return [f"waits for a job of {name}; start one: {same('start', self._ref)}"]
             case "joined":
-                let_in = f"; version {event.version} of its code is let in" if event.upgraded else ""
-                return [f"{job}: takes part with {_processes(self._settings.processes)}{let_in}"]
+                let_in = f"; version {event.version} of its code is accepted" if event.upgraded else ""
+                return [f"{job}: joined with {_processes(self._settings.processes)}{let_in}"]
             case "other version":
                 upgrade = same("work", self._ref, "--upgrade")
                 return [
@@ -168,10 +168,10 @@ class _Printer:
 
 def _ended(event: "WorkEvent", job: str) -> str:
     if event.ending == "interrupted":
-        return f"{job}: this worker stopped; what it held is stored or given back, and the job goes on without it"
+        return f"{job}: this worker stopped; its tasks are stored or returned, and the job continues without it"
     if event.ending == "stopped at limit":
         limit = event.report.progress.spent if event.report is not None else ""
-        return f"{job}: stopped: {limit} reached; what waits is kept. Take it up again: {same('resume', job)}"
+        return f"{job}: stopped: {limit} reached; waiting tasks are kept. Resume: {same('resume', job)}"
     if event.ending == "cancelled":
         return f"{job}: cancelled"
     return f"{job}: {event.ending}; another worker prints the summary"

@@ -114,9 +114,9 @@ def _printer(quiet: bool) -> "Callable[[WriteEvent], None]":
             case "parked":
                 _line(f"parked, because it cannot be written: {safe_text(event.why)}", False)
             case "unreachable":
-                _line(f"waits: {safe_text(event.why)}", False)
+                _line(f"unreachable, retrying: {safe_text(event.why)}", False)
             case "back":
-                _line("goes on", False)
+                _line("reachable again", False)
 
     return show
 

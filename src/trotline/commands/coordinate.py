@@ -49,8 +49,6 @@ class Post(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asked for."""
-
     posts: tuple[Post, ...]
     during: str = ""
     """A command that has started a job itself: no schedule then."""

@@ -15,8 +15,6 @@ MOST = 6
 
 
 class Burial(msgspec.Struct, frozen=True, kw_only=True):
-    """One reason."""
-
     why: str
     count: int
     url: str = ""

@@ -32,8 +32,6 @@ def open_feed(
 
 
 class LoopClock:
-    """The event loop's time."""
-
     def now(self) -> Seconds:
         return asyncio.get_running_loop().time()
 

@@ -25,8 +25,6 @@ _COLUMNS = frozenset(seed_names())
 
 
 class PushPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asked for."""
-
     frontier: str
     source: str = "-"
     table: str | None = None
@@ -46,8 +44,6 @@ class BadLine(msgspec.Struct, frozen=True):
 
 
 class Pushed(msgspec.Struct, kw_only=True):
-    """What came of the lines so far."""
-
     job: str = ""
     lines: int = 0
     new: int = 0
@@ -77,7 +73,6 @@ async def push(
 
 
 async def find_job(frontier: str, spider: Spider, wanted: str | None) -> Job:
-    """The unfinished job that is meant."""
     start = f"Start one: trotline start {spider.name}.py --detach"
     if backends.is_missing(frontier):
         raise SettingsError(f"spider {spider.name!r} has no job yet", hint=start)

@@ -39,8 +39,6 @@ _UNCHANGED = "dropped: unchanged: 304"
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the job is."""
-
     job: Job
     progress: Progress
     lanes: list[LaneView]

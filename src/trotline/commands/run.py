@@ -28,8 +28,6 @@ __all__ = ["Ending", "Report", "RunPlan", "run"]
 
 
 class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asked for."""
-
     ref: str
     settings: Settings
     """With the places of the spider (`Settings.of`)."""

@@ -32,8 +32,6 @@ ALONE: Seconds = 3.0
 
 
 class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command line asked for."""
-
     ref: str
     settings: Settings
     """With the places of the spider (`Settings.of`). Rows go into its sink by way of the workers."""
@@ -46,8 +44,6 @@ class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
-
     ending: Ending | None
     """None: seeded, and left to the workers."""
     report: Report
@@ -167,7 +163,7 @@ class _Start:
         self._alone_since = self._alone_since or now
         if now - self._alone_since < ALONE:
             return ""
-        return f"no worker takes part yet; on this or any other machine: trotline work {self._plan.ref}"
+        return f"no worker is running yet; on this or any other machine: trotline work {self._plan.ref}"
 
     async def _seed(self) -> None:
         progress = await self._opened.console.progress()

@@ -17,7 +17,6 @@ COUNT_EVERY: Seconds = 2.0
 
 
 async def look(frontier_url: str, job: Job) -> Report:
-    """The job at this moment."""
     opened = await backends.open_frontier(frontier_url, job)
     try:
         return await _counted(frontier_url, await Reporter(opened, whole=True).report())

@@ -59,8 +59,6 @@ class WriteEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Written(msgspec.Struct):
-    """What this writer did."""
-
     parcels: int = 0
     records: int = 0
     visits: int = 0

@@ -67,7 +67,7 @@ def _files(root: Path, name: tuple[str, ...]) -> Iterator[Path]:
 
 @lru_cache(maxsize=MOST_FILES)
 def _imports(source: bytes, folder: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
-    """The dotted names that a file imports, wherever in it. None if it is not Python: loading it reports the error."""
+    """The dotted names that a file imports, wherever in it. Empty if it is not Python: loading it reports the error."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):

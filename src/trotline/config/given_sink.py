@@ -14,8 +14,6 @@ def as_sink(given: Sink | RecordWriter) -> Sink:
 
 
 class WriterSink:
-    """Writes through a RecordWriter."""
-
     keeps_visits = False
 
     def __init__(self, writer: RecordWriter) -> None:

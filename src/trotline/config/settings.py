@@ -106,7 +106,7 @@ def given(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
     }
 
 
-def strangers(environment: Mapping[str, str]) -> list[str]:
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Variables with our prefix that are not settings: not an error, but worth a warning."""
     ours = {_variable(name) for name in NAMES} | OTHER_VARIABLES
     return sorted(name for name in environment if name.startswith(PREFIX) and name not in ours)
@@ -142,11 +142,11 @@ def _readable_by_all(option: str, what: str, otherwise: str) -> SettingsError:
 
 
 def _from_environment(environment: Mapping[str, str]) -> _Source:
-    for stranger in strangers(environment):
+    for unknown in unknown_variables(environment):
         # A near miss is a typing error that would be ignored in silence; anything else may belong to another program.
-        if near := difflib.get_close_matches(stranger, [_variable(name) for name in NAMES], n=1, cutoff=0.8):
+        if near := difflib.get_close_matches(unknown, [_variable(name) for name in NAMES], n=1, cutoff=0.8):
             raise SettingsError(
-                f"environment variable {stranger} is not a setting", hint=f"Did you mean {near[0]}? Unset it otherwise."
+                f"environment variable {unknown} is not a setting", hint=f"Did you mean {near[0]}? Unset it otherwise."
             )
     return {n: (environment[_variable(n)], _variable(n)) for n in NAMES if environment.get(_variable(n), "") != ""}
 

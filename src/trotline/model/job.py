@@ -70,7 +70,6 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def ended_at(self) -> Moment | None:
-        """When it was finished or cancelled."""
         return self.finished_at if self.finished_at is not None else self.cancelled_at
 
     def accepts(self, version: str) -> bool:
@@ -160,8 +159,6 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LaneView(msgspec.Struct, frozen=True, kw_only=True):
-    """A lane, for operators."""
-
     lane: str
     waiting: int
     leased: int
@@ -213,8 +210,6 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
-    """A worker, for operators."""
-
     name: str
     silent_for: Seconds
     leased: int

@@ -45,7 +45,6 @@ class Secret:
 
     @classmethod
     def env(cls, name: str) -> Self:
-        """The value of an environment variable."""
         value = os.environ.get(name, "")
         if not value:
             raise SecretMissing(f"environment variable {name} is not set; a secret is read from it")

@@ -78,8 +78,6 @@ _NAME = re.compile(r"(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?")
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """Private hosts and networks that are allowed."""
-
     names: frozenset[str] = frozenset()
     domains: tuple[str, ...] = ()
     """Suffixes with their dot: ".corp.example"."""

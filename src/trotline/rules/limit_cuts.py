@@ -35,8 +35,6 @@ class Cut(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """A limit and its counter."""
-
     tally: str
     """Prefix of its counters."""
     what: str

@@ -28,9 +28,7 @@ _WORD = re.compile(r"[^\s\"'<>]+")
 _SERVER = re.compile(r"\b(?:rediss?(?:\+\w+)?|postgres(?:ql)?|amqps?)://")
 """In the URL of a server the last @ ends the password, even if that has an unescaped / or #."""
 _PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
-_SECRET_NAME = re.compile(
-    r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$"
-)
+_SECRET = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$")
 _NESTED = 3
 """A URL in a URL in a URL."""
 
@@ -46,11 +44,10 @@ def hide_keys(names: Iterable[str]) -> None:
 
 def is_secret_header(name: str) -> bool:
     """Does a header of this name hold credentials?"""
-    return _SECRET_NAME.search(name.lower()) is not None
+    return _SECRET.search(name.lower()) is not None
 
 
 def url(text: str, keys: Collection[str] = ()) -> str:
-    """The redacted URL."""
     return without_secrets(_redacted(text, keys, _NESTED))
 
 

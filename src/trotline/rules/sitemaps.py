@@ -46,8 +46,6 @@ _LINE = re.compile(r"[^\s][^\r\n]*+")
 
 
 class SitemapEntry(msgspec.Struct, frozen=True):
-    """One URL of a sitemap."""
-
     url: str
     lastmod: str = ""
     """As written: a date, or a date and time."""
@@ -62,8 +60,6 @@ class SitemapCut(msgspec.Struct):
 
 
 class SitemapFile(msgspec.Struct):
-    """The content of one sitemap file."""
-
     entries: list[SitemapEntry] = []
     children: list[str] = []
     """The sitemaps in an index."""

@@ -17,7 +17,6 @@ class RetryDeadline:
         return max(0.0, self._since + self.longest - now)
 
     def renew(self) -> None:
-        """Reset, after a success."""
         self._since = None
 
 

@@ -4,7 +4,6 @@ import shlex
 
 
 def way_out(job_id: str) -> tuple[str, str]:
-    """What is wrong, and what to do."""
     return f"job {job_id}: its entry cannot be read", f"forget it: trotline jobs --forget {shlex.quote(job_id)}"
 
 

@@ -30,8 +30,6 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is known about a URL."""
-
     job: str
     """The job in question; visits may be of other jobs of the spider."""
     asked: str
@@ -61,8 +59,6 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fate(StrEnum):
-    """The current status of a URL."""
-
     READ = "read"
     DROPPED = "dropped"
     """Visited without a page to read: gone, unwanted, forbidden by robots.txt."""
@@ -182,7 +178,6 @@ def _lives(facts: Facts, identity: Identity | None) -> list[Life]:
 
 
 def _unvisited(identity: Identity, job: str) -> list[Life]:
-    """The history of a task without visits."""
     there = identity.whereabouts
     if not there.created_at and not there.parent:
         return []

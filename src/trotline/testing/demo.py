@@ -35,7 +35,7 @@ class DemoFailed(Exception):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
-    # A polite end, whoever asks for it: the shop must not outlive us.
+    # Exit normally on SIGTERM, so that the shop is stopped too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         return _demo(asked.folder, asked.products)
@@ -62,7 +62,7 @@ def _demo(folder: Path, products: int) -> int:
         print(f"The demo shop is open at {url}: a small site on your own machine, made to be scraped.\n", flush=True)
         code = _scrape(url, folder)
     if code == INTERRUPTED:
-        # The run heard the Ctrl-C and ended before we did.
+        # The run got the Ctrl-C too, and has ended.
         raise KeyboardInterrupt
     if code:
         raise DemoFailed(f"the run ended with exit code {code}; its last lines above say why")
@@ -72,7 +72,7 @@ def _demo(folder: Path, products: int) -> int:
 
 
 def _clear(folder: Path) -> None:
-    """Take away what an earlier demo left, by name: rows of another run would prove nothing about this one."""
+    """Delete the files of an earlier demo, by name: its rows would prove nothing about this one."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("shop.db", "frontier.db"):
         for ending in ("", "-wal", "-shm"):
@@ -103,7 +103,7 @@ def _scrape(url: str, folder: Path) -> int:
     try:
         return run.wait()
     except KeyboardInterrupt:
-        # The terminal told the run as well: it says goodbye in its own words before we do.
+        # The run gets the Ctrl-C too, and prints its summary first.
         run.wait(_STOP_WITHIN)
         raise
     finally:
@@ -156,7 +156,7 @@ def compare(found: Rows, truth: Rows, where: str, more: str = "docs/learn/first-
     )
     print(where)
     print(f"  spider    {short(SPIDER)}")
-    print(f"  go on     {more}")
+    print(f"  resume    {more}")
     return DIFFERENT if missing or strange or wrong else 0
 
 

@@ -254,7 +254,7 @@ class _Datagrams(asyncio.DatagramProtocol):
 
 
 def _read_question(message: bytes) -> tuple[str, int] | None:
-    """Name and type of the first question; None if it is no question."""
+    """Name and type of the first question; None if it is not a question."""
     if len(message) < 17 or message[2] & 0x80 or message[4:6] == b"\0\0":
         return None
     labels, place = [], 12

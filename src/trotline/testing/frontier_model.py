@@ -19,8 +19,6 @@ KILLS = 2
 
 @dataclass
 class Known:
-    """A task as the model knows it."""
-
     task: Task
     place: int
     """Its place in the order of arrival."""

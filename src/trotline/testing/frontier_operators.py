@@ -18,7 +18,7 @@ _wanted = st.sampled_from((State.PAUSED, State.DRAINING, State.CANCELLED))
 
 
 class Operators(Hands):
-    """Their rules, beside those of workers and seeders."""
+    """The operators' rules, in addition to those of workers and seeders."""
 
     @rule(wanted=_wanted, lane=_job_or_lane, client=pick)
     def steer(self, wanted: State, lane: str | None, client: int) -> None:

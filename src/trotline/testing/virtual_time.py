@@ -12,7 +12,7 @@ _TURN: Seconds = 1e-6
 
 
 class Stuck(RuntimeError):
-    """Everybody waits and nothing is scheduled: the program under test would hang for ever."""
+    """All tasks wait and nothing is scheduled: the program under test would hang for ever."""
 
 
 class _JumpingSelector(selectors.BaseSelector):
@@ -33,7 +33,7 @@ class _JumpingSelector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         if timeout is None:
-            raise Stuck("everybody waits, and nothing is scheduled")
+            raise Stuck("all tasks wait, and nothing is scheduled")
         # Every turn takes a little time, as it does in the world: a waiter whose timer rings a hair early
         # would otherwise see no time pass, and wait for that hair for ever.
         self.now += max(timeout, _TURN)

@@ -125,7 +125,7 @@ async def test_revived_tasks_are_left_to_the_workers_that_take_part(call: Call, 
     await joined("shop-1")
     said = await asyncio.to_thread(call, "dead", "shop-1", "--revive")
 
-    assert "2 workers take part" in said
+    assert "2 workers are running" in said
     assert "trotline run" not in said
 
 
@@ -145,8 +145,8 @@ def status(workers: int, **more: object) -> str:
 def test_workers_that_wait_for_a_lane_need_no_help():
     shown = status(2)
 
-    assert "2 workers take part, and go on by themselves" in shown
-    assert "go on: " not in shown
+    assert "2 workers are running, and continue by themselves" in shown
+    assert "resume: " not in shown
 
 
 def test_a_job_without_workers_says_how_to_go_on():
@@ -158,6 +158,6 @@ def test_a_job_without_workers_says_how_to_go_on():
 def test_revived_tasks_of_a_fleet_are_joined_by_workers_that_wait():
     said = visit_again(Target("redis://queue/0", JOB), 0, "shop.py")
 
-    assert "join it by themselves" in said
+    assert "Waiting workers of shop join it" in said
     assert "trotline work shop.py" in said
     assert "trotline run" not in said

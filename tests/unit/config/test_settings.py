@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.config.backends import is_local, local_path
-from trotline.config.settings import Settings, file_name, read, strangers
+from trotline.config.settings import Settings, file_name, read, unknown_variables
 from trotline.config.urls import frontier_url, public, shown, sink_url
 from trotline.errors import SettingsError
 from trotline.model.time import seconds
@@ -57,7 +57,7 @@ def test_a_misspelt_variable_is_an_error_and_a_foreign_one_is_not(tmp_path: Path
         read({}, {"TROTLINE_FRONTEIR": "sqlite:x.db"}, tmp_path)
     assert "TROTLINE_FRONTIER" in caught.value.hint
     assert read({}, {"TROTLINE_THEME": "dark"}, tmp_path) == Settings()
-    assert strangers({"TROTLINE_THEME": "dark", "TROTLINE_SLOTS": "1", "HOME": "/"}) == ["TROTLINE_THEME"]
+    assert unknown_variables({"TROTLINE_THEME": "dark", "TROTLINE_SLOTS": "1", "HOME": "/"}) == ["TROTLINE_THEME"]
 
 
 @pytest.mark.parametrize(

@@ -62,10 +62,10 @@ class Bench(Protocol):
     """Does a job outlive the processes that work on it?"""
 
     async def open(self, rules: LaneRules = BRISK) -> Client:
-        """A client of a new, empty, unsealed job, on a frontier where nobody has been before."""
+        """A client of a new, empty, unsealed job, on a new frontier."""
         ...
 
-    async def beside(self, rules: LaneRules = BRISK) -> Client:
+    async def another_job(self, rules: LaneRules = BRISK) -> Client:
         """A client of another new job, on the frontier of the job opened last."""
         ...
 
@@ -74,7 +74,7 @@ class Bench(Protocol):
         ...
 
     async def crash(self, client: Client) -> None:
-        """The process that had this client is gone, without a word to the frontier."""
+        """The process that had this client has died without leaving the frontier."""
         ...
 
     async def proxy_pools(self) -> ProxyPools:
@@ -90,7 +90,7 @@ class Bench(Protocol):
         ...
 
     async def close(self) -> None:
-        """Close every client and clear away what they left."""
+        """Close every client and delete what they left."""
         ...
 
 
@@ -104,7 +104,6 @@ def task(
 
 
 def tasks(count: int, lane: str = SHOP, **fields: Any) -> list[Task]:
-    """`count` different tasks of one lane."""
     return [task(f"https://{lane}/{number}", lane=lane, **fields) for number in range(count)]
 
 
@@ -117,14 +116,12 @@ async def lease_all(client: Client, worker: str, limit: int = 100_000) -> list[L
 
 
 async def lease_one(client: Client, worker: str) -> Lease:
-    """The next lease; there must be one."""
     leases = await client.lease(worker, 1)
     assert len(leases) == 1, f"one task may run, so one lease must come; came: {leases}"
     return leases[0]
 
 
 async def end(client: Client, worker: str, lease: Lease, outcome: Outcome, news: LaneFeedback | None = None) -> Settled:
-    """Settle one lease."""
     [settled] = await client.settle(worker, [Settlement(lease, outcome, news=news)])
     return settled
 
@@ -137,14 +134,12 @@ async def finish(client: Client, worker: str, leases: Sequence[Lease], kind: Kin
 
 
 async def bury_one(client: Client, worker: str, why: str, detail: str = "") -> Lease:
-    """Lease the next task and bury it."""
     lease = await lease_one(client, worker)
     assert await end(client, worker, lease, Bury(why, detail)) == Settled.OK
     return lease
 
 
 async def lane_view(client: Client, lane: str = SHOP) -> LaneView:
-    """The lane as an operator sees it."""
     [view] = [view for view in await client.lanes(1000) if view.lane == lane]
     return view
 

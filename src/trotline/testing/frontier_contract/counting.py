@@ -187,7 +187,7 @@ class CountPromises:
         await finish(frontier, "w", [await lease_one(frontier, "w")])
         assert await frontier.announce_finish()
         await frontier.put(tasks(2))
-        assert await frontier.finished(), "duplicates are no new work"
+        assert await frontier.finished(), "duplicates are not new work"
         assert not await frontier.announce_finish()
 
         await frontier.put([task("https://shop.example/new")])

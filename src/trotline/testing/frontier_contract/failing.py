@@ -23,7 +23,7 @@ from trotline.testing.frontier_contract.bench import (
 FAILURES_IN_A_ROW = 10
 """So many open a lane's breaker."""
 ALLOWANCE = 10
-"""Retries that a lane may start beside its share."""
+"""Retries that a lane may start in addition to its share."""
 AN_HOUR: Seconds = 3600.0
 
 

@@ -201,7 +201,7 @@ class ProxyPromises:
     async def test_r2_jobs_share_the_members_of_a_lane(self, bench: Bench) -> None:
         one = await bench.open()
         await register(bench, pool_with(1, 2, 3))
-        other = await bench.beside()
+        other = await bench.another_job()
         await one.put(through(10))
         await other.put(through(10))
 
@@ -258,7 +258,7 @@ class ProxyPromises:
         rules = [steady(default=Pace(rate=Rate(1 / gap), per_proxy=True)) for gap in (1.0, 5.0)]
         quick = await bench.open(rules[0])
         await register(bench, pool_with(1, 2))
-        slow = await bench.beside(rules[1])
+        slow = await bench.another_job(rules[1])
         await quick.put(through(100))
         await slow.put(through(100))
         came = await take(slow, "s")

@@ -22,7 +22,7 @@ class RepacePromises:
         bench.jump(2 * HORIZON)
         leases = await frontier.lease("w", 5)
 
-        assert len(leases) == 5, "nobody waits for the end of an interval that is no longer asked for"
+        assert len(leases) == 5, "no lease waits for the end of the old interval"
         assert_polite(starts_of(leases), 0.1)
         assert (await lane_view(operator)).interval == 0.1
 

@@ -32,7 +32,7 @@ LAPSED: Seconds = 61.0
 async def two_jobs(bench: Bench, one: LaneRules, other: LaneRules, count: int = 200) -> tuple[Client, Client]:
     """Two jobs with so many tasks each in the shop's lane."""
     first = await bench.open(one)
-    second = await bench.beside(other)
+    second = await bench.another_job(other)
     for client in (first, second):
         await client.put(tasks(count))
     return first, second
@@ -62,7 +62,7 @@ class SharePromises:
         assert sum(map(len, given)) >= 45, "and they use it"
 
     async def test_f13_jobs_share_the_bucket_that_a_task_names(self, bench: Bench) -> None:
-        a, b = await bench.open(steady(5.0)), await bench.beside(steady(5.0))
+        a, b = await bench.open(steady(5.0)), await bench.another_job(steady(5.0))
         await a.put(tasks(20, lane="api-key-7"))
         await b.put(tasks(20, lane="api-key-7"))
 
@@ -114,7 +114,7 @@ class SharePromises:
         assert len(given[1]) >= 3, "and it gets its turn"
 
     async def test_f13_jobs_let_go_of_their_pace_when_they_have_ended(self, bench: Bench) -> None:
-        quick, slow = await bench.open(steady(10.0)), await bench.beside(steady(1 / 600))
+        quick, slow = await bench.open(steady(10.0)), await bench.another_job(steady(1 / 600))
         await quick.put(tasks(50))
         await slow.put(tasks(1))
         await slow.seal()
@@ -173,9 +173,9 @@ class SharePromises:
         given = await take_turns(bench, [a, b], 5.0)
         assert_polite(starts_of([*given[0], *given[1]]), 0.25)
         assert len(given[0]) + len(given[1]) >= 18, "the slow job's pace does not hold now"
-        told = await b.lane_pace(SHOP)
-        assert told is not None
-        assert told.ordered == exactly(4.0)
+        lane = await b.lane_pace(SHOP)
+        assert lane is not None
+        assert lane.ordered == exactly(4.0)
 
         await b.set_pace(SHOP, None)
         bench.jump(2 * HORIZON)
@@ -185,26 +185,26 @@ class SharePromises:
     async def test_f13_jobs_that_come_after_the_operators_word_heed_it(self, bench: Bench) -> None:
         a = await bench.open(steady(10.0))
         await a.set_pace("later.example", exactly(2.0))
-        b = await bench.beside(steady(10.0))
+        b = await bench.another_job(steady(10.0))
         await b.put(tasks(20, lane="later.example"))
 
         given = await take_turns(bench, [b], 5.0)
 
         assert_polite(starts_of(given[0]), 0.5)
 
-    async def test_f13_jobs_tell_whose_pace_is_in_force(self, bench: Bench) -> None:
+    async def test_f13_jobs_of_a_lane_are_shown_with_their_paces(self, bench: Bench) -> None:
         a, b = await two_jobs(bench, steady(10.0), steady(1.0))
         await lease_one(a, "a")
         bench.jump(HORIZON)
         await b.lease("b", 1)
 
-        told = await a.lane_pace(SHOP)
+        lane = await a.lane_pace(SHOP)
 
-        assert told is not None
-        assert sorted(pace.rate.per_second for pace in told.jobs.values()) == [1.0, 10.0]
-        assert told.interval == 1.0
-        assert told.ordered is None
-        assert await a.lane_pace("nobody.example") is None
+        assert lane is not None
+        assert sorted(pace.rate.per_second for pace in lane.jobs.values()) == [1.0, 10.0]
+        assert lane.interval == 1.0
+        assert lane.ordered is None
+        assert await a.lane_pace("unknown.example") is None
 
     async def test_f11_a_job_that_waits_for_a_place_of_another_is_woken_when_it_is_given_back(
         self, bench: Bench
@@ -286,7 +286,7 @@ class HeedPromises:
         await end(frontier, "w", shop, Snooze(0, "missed its start time"))
         bench.jump(1.0)
         [again] = await lease_all(frontier, "w")
-        assert again.task.lane == SHOP, "nobody has told yet"
+        assert again.task.lane == SHOP, "robots.txt is not known yet"
         await end(frontier, "w", again, Snooze(0, "429"), LaneFeedback(Kind.OK, robots=True))
         bench.jump(1.0)
 
@@ -309,7 +309,7 @@ class HeedPromises:
         assert len(handed_out) >= 4
         assert_polite(starts_of(handed_out), 3.0)
 
-    async def test_f18_what_robots_txt_forbids_still_tells_what_it_says(self, bench: Bench) -> None:
+    async def test_f18_a_page_forbidden_by_robots_txt_still_reports_it(self, bench: Bench) -> None:
         frontier = await bench.open(careful())
         await frontier.put(tasks(20))
         await end(
@@ -329,7 +329,7 @@ class HeedPromises:
 
         assert len(await lease_all(frontier, "w", 5)) == 5
 
-    async def test_f18_what_one_job_was_told_another_need_not_ask(self, bench: Bench) -> None:
+    async def test_f18_robots_txt_of_one_job_holds_for_another(self, bench: Bench) -> None:
         a, b = await two_jobs(bench, careful(100.0), careful(100.0), count=20)
         await end(a, "a", await lease_one(a, "a"), Snooze(600, "ok"), LaneFeedback(Kind.OK, robots=True))
         bench.jump(1.0)

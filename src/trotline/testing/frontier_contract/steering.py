@@ -239,7 +239,7 @@ class SteerPromises:
         assert len(await lease_all(frontier, "w")) == 2
         assert (await lane_view(operator)).state is State.DRAINING
 
-    # Whoever waits is told
+    # Waiting leases are woken up
 
     async def test_f11_resuming_reviving_and_cancelling_end_a_wait_early(self, bench: Bench) -> None:
         frontier, operator = await bench.open(), await bench.again()
@@ -252,10 +252,10 @@ class SteerPromises:
         assert await _waits_until(frontier, operator.steer(State.CANCELLED)) == []
 
 
-async def _waits_until(frontier: Client, deed: Coroutine[Any, Any, object]) -> list[Lease]:
+async def _waits_until(frontier: Client, action: Coroutine[Any, Any, object]) -> list[Lease]:
     """What a lease brings that waits while the operator acts."""
     leasing = asyncio.create_task(frontier.lease("w", 5, wait=10 * PATIENCE))
     done, _ = await asyncio.wait([leasing], timeout=0.1)
     assert not done, "nothing may be leased yet"
-    await deed
+    await action
     return await asyncio.wait_for(leasing, PATIENCE)

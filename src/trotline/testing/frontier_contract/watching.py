@@ -30,7 +30,7 @@ async def workers(client: Client) -> dict[str, WorkerView]:
 class WatchPromises:
     # Workers
 
-    async def test_f5_operators_see_who_lives_what_it_holds_and_what_it_told(self, bench: Bench) -> None:
+    async def test_f5_operators_see_workers_their_leases_and_their_last_report(self, bench: Bench) -> None:
         frontier, operator = await bench.open(), await bench.again()
         assert await operator.workers() == []
         await frontier.put(tasks(5))
@@ -43,7 +43,7 @@ class WatchPromises:
         seen = await workers(operator)
 
         assert {name: view.leased for name, view in seen.items()} == {"busy": 3, "idle": 0}
-        assert (seen["idle"].about, seen["busy"].about) == (about, WorkerInfo()), "the last that was told is kept"
+        assert (seen["idle"].about, seen["busy"].about) == (about, WorkerInfo()), "the last report is kept"
         assert abs(seen["idle"].silent_for) < GRAIN
         assert abs(seen["busy"].silent_for - 4) < GRAIN
         later = replace(about, held_back="")

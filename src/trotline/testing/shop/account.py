@@ -15,7 +15,7 @@ _VISITOR, _SESSION = "visitor", "session"
 
 
 class Account:
-    """Tokens and sessions live in memory; `forget` logs everybody out."""
+    """Tokens and sessions live in memory; `forget` logs all users out."""
 
     def __init__(self, stock: Stock) -> None:
         self._stock = stock
@@ -78,9 +78,9 @@ class Account:
 
 
 def _login_form(token: str, error: str) -> str:
-    told = f'<p class="error" role="alert">{escape(error)}</p>' if error else ""
+    message = f'<p class="error" role="alert">{escape(error)}</p>' if error else ""
     return (
-        f'<h1>Log in</h1>{told}<form class="box" method="post" action="/login">'
+        f'<h1>Log in</h1>{message}<form class="box" method="post" action="/login">'
         f'<input type="hidden" name="token" value="{token}">'
         '<label>Name <input name="user" autocomplete="username" required></label>'
         '<label>Password <input name="password" type="password" autocomplete="current-password" required></label>'

@@ -42,7 +42,6 @@ def link(path: str, text: str, *, attributes: str = "") -> str:
 
 
 def list_of(items: Iterable[str], *, css: str = "") -> str:
-    """An unordered list of HTML items."""
     inside = "".join(f"<li>{item}</li>\n" for item in items)
     return f'<ul class="{css}">{inside}</ul>' if css else f"<ul>{inside}</ul>"
 

@@ -46,7 +46,7 @@ class Maps:
         return send(request, pack(_urlset(_origin(request), paths)), "application/xml")
 
     async def zipped(self, request: web.Request) -> web.Response:
-        """A file that is gzip by itself, whatever the visitor can read."""
+        """A file that is gzip by itself, also without Accept-Encoding."""
         packed = pack(_urlset(_origin(request), self._others))
         headers = {"ETag": packed.etag, "Last-Modified": LAST_MODIFIED}
         return web.Response(body=packed.gzipped, content_type="application/gzip", headers=headers)

@@ -36,7 +36,7 @@ def encodings() -> tuple[Encoded, ...]:
         _encoded("header-beats-meta", tea, "windows-1251", "text/html; charset=windows-1251", meta="utf-8"),
         _encoded("utf-16", tea, "utf-16", "text/html"),
         _encoded("bom-beats-header", tea, "utf-8-sig", "text/html; charset=windows-1252"),
-        # Latin-1 is windows-1252 to a browser: the dash and the pound sign tell the two apart.
+        # Latin-1 is windows-1252 to a browser: the dash and the pound sign differ.
         _encoded("latin-1", cream, "windows-1252", "text/html; charset=iso-8859-1"),
         _encoded("undeclared", cream, "windows-1252", "text/html"),
     )
@@ -52,7 +52,7 @@ def _encoded(
 
 
 class Oddities:
-    """`elsewhere` tells the address of another host that shows the same shop."""
+    """`elsewhere` is the address of another host that shows the same shop."""
 
     def __init__(self, elsewhere: Callable[[], str]) -> None:
         self._elsewhere = elsewhere

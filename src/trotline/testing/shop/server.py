@@ -32,8 +32,6 @@ _START_WITHIN = 30
 
 
 class Visit(NamedTuple):
-    """One request."""
-
     time: float
     """When it arrived, on `time.monotonic()`: the distance between two visits is their true distance."""
     path: str
@@ -152,7 +150,6 @@ class DemoShop:
         return frozenset(self.url + path for path in self._storefront.paths())
 
     def reset(self) -> None:
-        """Forget every visit, ban, failure and login."""
         self.visits.clear()
         self._trouble.forget()
         self._account.forget()
@@ -199,7 +196,7 @@ class DemoShop:
             status = answered.status
             raise
         finally:
-            # Before the answer leaves: whoever has an answer in hand finds its visit here.
+            # Before the answer leaves: a client that has its answer finds its visit here.
             self.visits.append(Visit(arrived, request.raw_path, request.remote or "", status))
         return answer
 

@@ -57,8 +57,6 @@ class Product(NamedTuple):
 
 
 class Quote(NamedTuple):
-    """One quote of the quotes pages."""
-
     text: str
     author: str
 

@@ -144,7 +144,7 @@ def _pages(things: int, per_page: int) -> int:
 
 
 def _page_number(text: str | None) -> int | None:
-    """1 when nobody asked; None for what is not a page number."""
+    """1 without a parameter; None for what is not a page number."""
     if text is None:
         return 1
     return int(text) if re.fullmatch(r"[1-9][0-9]{0,6}", text) else None

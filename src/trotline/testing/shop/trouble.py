@@ -29,11 +29,11 @@ class Manners:
     failures: int = 2
     """Times that each URL of /flaky/ fails before it heals."""
     slowest: float = 10.0
-    """Seconds that /slow/ and /drip/ take at most, whatever is asked."""
+    """Seconds that /slow/ and /drip/ take at most, with any parameter."""
 
 
 class Trouble:
-    """Remembers who asked how often. `forget` makes everybody a stranger again."""
+    """Counts requests per client. `forget` resets the counts."""
 
     def __init__(self, manners: Manners) -> None:
         self.manners = manners

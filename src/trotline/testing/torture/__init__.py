@@ -1,4 +1,4 @@
-"""A server that misbehaves on demand: every path is one fault. For testing whatever reads the web."""
+"""A server that misbehaves on demand: every path is one fault. For testing HTTP clients."""
 
 from trotline.testing.torture.faults import Call, Fault
 from trotline.testing.torture.server import TortureServer

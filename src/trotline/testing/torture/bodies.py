@@ -1,4 +1,4 @@
-"""Bodies and connections that go wrong: chunks, drips, stalls, hang-ups, answers nobody asked for."""
+"""Bodies and connections that go wrong: chunks, drips, stalls, closed connections, unrequested answers."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ _CHUNKED = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: ch
 _ONE = b"5\r\nhello\r\n"
 
 for _name, _about, _said in (
-    ("bad-size", "a size that is no number", _CHUNKED + b"zz\r\nhello\r\n0\r\n\r\n"),
+    ("bad-size", "a size that is not a number", _CHUNKED + b"zz\r\nhello\r\n0\r\n\r\n"),
     ("negative", "a negative size", _CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n"),
     ("huge-size", "a size of 2^64 and more", _CHUNKED + b"ffffffffffffffffff\r\nhello"),
     ("no-crlf", "the line break after a chunk is missing", _CHUNKED + b"5\r\nhello5\r\nworld\r\n0\r\n\r\n"),
@@ -33,7 +33,7 @@ async def bad_later(call: Call) -> None:
     await call.silence()
 
 
-@chunks.add("huge-trailers", "trailers for ever")
+@chunks.add("huge-trailers", "trailers without end")
 async def huge_trailers(call: Call) -> None:
     await call.send(_CHUNKED + _ONE + b"0\r\n")
     while True:
@@ -47,14 +47,14 @@ async def many_trailers(call: Call) -> None:
     await call.silence()
 
 
-@chunks.add("extension", "a chunk extension for ever")
+@chunks.add("extension", "a chunk extension without end")
 async def extension(call: Call) -> None:
     await call.send(_CHUNKED + b"5;x=")
     while True:
         await call.send(b"x" * 4096)
 
 
-@chunks.add("endless", "chunks for ever")
+@chunks.add("endless", "chunks without end")
 async def endless_chunks(call: Call) -> None:
     await call.send(_CHUNKED)
     while True:
@@ -93,7 +93,7 @@ bodies.say("whole", "a page as it should be", answer(page(), "Content-Type: text
 bodies.say("nul", "NUL bytes in the page", answer(b"<p>a\0b</p>", "Content-Type: text/html"), stay=True)
 bodies.say("not-modified", "304 with a body", answer(b"hello", status="304 Not Modified"), stay=True)
 bodies.say("no-content", "204 with a body", answer(b"hello", status="204 No Content"), stay=True)
-bodies.say("twice", "a second answer that nobody asked for", answer(b"first") + answer(b"second"), stay=True)
+bodies.say("twice", "a second, unrequested answer", answer(b"first") + answer(b"second"), stay=True)
 
 
 @bodies.add("twice-later", "a second answer, after a pause")

@@ -11,7 +11,7 @@ KINDS = ("good", "self-signed", "expired", "wrong-host")
 
 
 class Authority:
-    """A certificate authority that lives in a folder and is trusted by nobody but `trust()`."""
+    """A certificate authority in a folder, trusted only through `trust()`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -20,7 +20,7 @@ class Authority:
         self._openssl("req", "-x509", *self._new_key("ca", "Torture Authority"), *usage, "-out", self.path("ca.pem"))
 
     def trust(self) -> ssl.SSLContext:
-        """A client's side that believes this authority and nobody else."""
+        """A client context that trusts only this authority."""
         return ssl.create_default_context(cafile=self.path("ca.pem"))
 
     def server(self, kind: str = "good", *, weak: bool = False) -> ssl.SSLContext:

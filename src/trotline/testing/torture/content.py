@@ -98,7 +98,7 @@ for _name, _about, _header, _body in (
         "text/html; charset=iso-8859-1",
         b"\xef\xbb\xbf" + f"<meta charset=koi8-r>{_WORDS}".encode(),
     ),
-    ("unknown", "a charset nobody knows", "text/html; charset=klingon", _WORDS.encode()),
+    ("unknown", "an unknown charset", "text/html; charset=klingon", _WORDS.encode()),
     ("utf-7", "UTF-7, with a script in it", "text/html; charset=utf-7", b"+ADw-script+AD4-alert(1)+ADw-/script+AD4-"),
     ("utf-16", "UTF-16 without a byte order mark", "text/html; charset=utf-16", _WORDS.encode("utf-16-le")),
     (
@@ -108,7 +108,7 @@ for _name, _about, _header, _body in (
         b"\x0e<script>alert(1)</script>",
     ),
     ("broken", "UTF-8 with wrong bytes", "text/html; charset=utf-8", b"<p>a\xff\xfe\xc3(b"),
-    ("codec", "the name of a Python codec that is no charset", "text/html; charset=rot13", b"<p>uryyb"),
+    ("codec", "the name of a Python codec that is not a charset", "text/html; charset=rot13", b"<p>uryyb"),
     ("zip-codec", "the name of a Python codec that undoes zlib", "text/html; charset=zlib", b"<p>x"),
 ):
     charsets.say(_name, _about, answer(_body, f"Content-Type: {_header}"), stay=True)

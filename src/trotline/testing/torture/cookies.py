@@ -15,7 +15,7 @@ _set("top-level", "for a whole top-level domain", "evil=1; Domain=com; Path=/", 
 _set(
     "public-suffix", "for registries", *(f"evil=1; Domain={name}; Path=/" for name in ("co.uk", ".com.au", "github.io"))
 )
-_set("other-domain", "for somebody else", "evil=1; Domain=shop.example; Path=/", "evil=1; Domain=127.0.0.2; Path=/")
+_set("other-domain", "for another site", "evil=1; Domain=shop.example; Path=/", "evil=1; Domain=127.0.0.2; Path=/")
 _set(
     "prefixes",
     "__Host- and __Secure- without what they promise",

@@ -1,4 +1,4 @@
-"""What a fault is: a path, a line about it, and what it does to whoever asked."""
+"""What a fault is: a path, its description, and what it does to the client."""
 
 import asyncio
 import socket
@@ -11,12 +11,12 @@ Sent = bytes
 
 
 class Gone(Exception):
-    """The visitor has hung up."""
+    """The client has closed the connection."""
 
 
 @dataclass
 class Call:
-    """One request, and the wire back to whoever made it."""
+    """One request, and the connection to its client."""
 
     head: bytes
     """The request line and the headers, as they came."""
@@ -28,7 +28,7 @@ class Call:
     rest: tuple[str, ...]
     """What follows the fault's own path: /body/drip/0.5 has ("0.5",)."""
     origin: str
-    """Where this server is, as the visitor spelt it: "http://127.0.0.1:8020"."""
+    """Where this server is, as the client spelt it: "http://127.0.0.1:8020"."""
     elsewhere: str
     """The same server by another name: another origin."""
     _writer: asyncio.StreamWriter = field(repr=False)
@@ -41,7 +41,7 @@ class Call:
             return default
 
     async def send(self, data: bytes) -> None:
-        """Write, and wait until the visitor has room again. `Gone` when there is nobody any more."""
+        """Write, and wait until the client has prefix again. `Gone` when it has closed the connection."""
         if self._writer.is_closing():
             raise Gone
         self._writer.write(data)
@@ -57,15 +57,15 @@ class Call:
             await asyncio.sleep(every)
 
     async def silence(self) -> None:
-        """Say nothing more, but stay on the line until the visitor leaves."""
+        """Send nothing more, but keep the connection until the client closes it."""
         await asyncio.Event().wait()
 
     def close(self) -> None:
-        """Hang up politely (FIN)."""
+        """Close the connection (FIN)."""
         self._writer.close()
 
     def reset(self) -> None:
-        """Hang up rudely (RST)."""
+        """Abort the connection (RST)."""
         line: socket.socket = self._writer.get_extra_info("socket")
         line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self._writer.transport.abort()
@@ -75,8 +75,6 @@ Act = Callable[[Call], Awaitable[None]]
 
 
 class Fault(NamedTuple):
-    """One fault."""
-
     path: str
     """"/body/drip"; what follows it in a URL is `call.rest`."""
     about: str
@@ -84,30 +82,30 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    """A list of faults under construction: one file, one room of paths."""
+    """The faults of one file, under one path prefix."""
 
-    def __init__(self, room: str) -> None:
-        self._room = room
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
         self.all: list[Fault] = []
 
     def add(self, name: str, about: str) -> Callable[[Act], Act]:
         """`@faults.add("drip", "one byte at a time")` over a function of a `Call`."""
 
         def keep(act: Act) -> Act:
-            self.all.append(Fault(f"/{self._room}/{name}", about, act))
+            self.all.append(Fault(f"/{self._prefix}/{name}", about, act))
             return act
 
         return keep
 
-    def say(self, name: str, about: str, said: Sent, *, stay: bool = False) -> None:
+    def say(self, name: str, about: str, data: Sent, *, stay: bool = False) -> None:
         """These bytes, then the connection is closed (or kept, with `stay`)."""
 
         async def act(call: Call) -> None:
-            await call.send(said)
+            await call.send(data)
             if not stay:
                 call.close()
 
-        self.all.append(Fault(f"/{self._room}/{name}", about, act))
+        self.all.append(Fault(f"/{self._prefix}/{name}", about, act))
 
 
 def answer(body: bytes = b"", *headers: str, status: str = "200 OK") -> bytes:
@@ -117,5 +115,4 @@ def answer(body: bytes = b"", *headers: str, status: str = "200 OK") -> bytes:
 
 
 def page(text: str = "fine") -> bytes:
-    """A small page."""
     return f"<!doctype html><title>{text}</title><p>{text}</p>".encode()

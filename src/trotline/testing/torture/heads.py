@@ -63,14 +63,14 @@ for _name, _about, _said in (
     heads.say(_name, _about, _said)
 
 
-@heads.add("endless", "headers for ever")
+@heads.add("endless", "headers without end")
 async def endless(call: Call) -> None:
     await call.send(_OK)
     for number in itertools.count():
         await call.send(f"X-{number}: {'x' * 400}\r\n".encode() * 20)
 
 
-@heads.add("endless-line", "one header for ever")
+@heads.add("endless-line", "one header without end")
 async def endless_line(call: Call) -> None:
     await call.send(_OK + b"X-Endless: ")
     while True:
@@ -82,13 +82,13 @@ async def drip(call: Call) -> None:
     await call.drip(_OK + b"X-Slow: " + b"x" * 10_000, call.number(0.1))
 
 
-@heads.add("interim", "100 Continue for ever")
+@heads.add("interim", "100 Continue without end")
 async def interim(call: Call) -> None:
     while True:
         await call.send(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
 
 
-@heads.add("early-hints-flood", "103 Early Hints for ever, one each 10 ms")
+@heads.add("early-hints-flood", "103 Early Hints without end, one each 10 ms")
 async def early_hints_flood(call: Call) -> None:
     while True:
         await call.send(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n")

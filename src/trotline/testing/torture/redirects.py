@@ -1,4 +1,4 @@
-"""Redirects that lead in circles, nowhere, or where nobody should go."""
+"""Redirects that lead in circles, nowhere, or to forbidden places."""
 
 import gzip
 

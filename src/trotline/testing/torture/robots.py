@@ -29,7 +29,7 @@ _file(
     b"# \xe4\xf6\xfc\n" + RULES.encode(),
     f"{_PLAIN}; charset=utf-8",
 )
-_file("unknown-charset", "a charset that nobody knows", RULES.encode(), f"{_PLAIN}; charset=klingon-8")
+_file("unknown-charset", "an unknown charset", RULES.encode(), f"{_PLAIN}; charset=klingon-8")
 _file("cr", "lines that end with CR alone", RULES.replace("\n", "\r").encode())
 _file("binary", "a picture", bytes(range(256)) * 64, "Content-Type: image/png")
 _file("html", "the site's page for everything, with 200", page("Welcome"), "Content-Type: text/html")

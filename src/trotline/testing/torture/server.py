@@ -17,7 +17,7 @@ from trotline.testing.torture.faults import Act, Call, Fault, Gone, answer
 LOOPBACK = ("127.0.0.1",)
 _START_WITHIN = 30
 _LARGEST_HEAD = 1024 * 1024
-_ROOMS = (
+_GROUPS = (
     heads.heads,
     heads.lengths,
     bodies.chunks,
@@ -35,7 +35,7 @@ _ROOMS = (
     sitemaps.sitemaps,
     sitemaps.xml,
 )
-FAULTS: tuple[Fault, ...] = tuple(fault for room in _ROOMS for fault in room.all)
+FAULTS: tuple[Fault, ...] = tuple(fault for group in _GROUPS for fault in group.all)
 
 
 class Asked(NamedTuple):
@@ -50,7 +50,6 @@ class Asked(NamedTuple):
     """The address that it came to."""
 
     def header(self, name: str) -> str | None:
-        """The first header of that name."""
         wanted = name.lower()
         for line in self.head.split(b"\r\n")[1:]:
             key, _, value = line.partition(b":")
@@ -59,20 +58,20 @@ class Asked(NamedTuple):
         return None
 
 
-class _Ear(asyncio.StreamReader):
-    """A reader that knows when nobody is on the line any more."""
+class _Reader(asyncio.StreamReader):
+    """A reader with an event for the end of the connection."""
 
     def __init__(self) -> None:
         super().__init__(limit=_LARGEST_HEAD, loop=asyncio.get_running_loop())
-        self.hung_up = asyncio.Event()
+        self.closed = asyncio.Event()
 
     def feed_eof(self) -> None:
         super().feed_eof()
-        self.hung_up.set()
+        self.closed.set()
 
     def set_exception(self, exc: Exception) -> None:
         super().set_exception(exc)
-        self.hung_up.set()
+        self.closed.set()
 
 
 class TortureServer:
@@ -95,7 +94,7 @@ class TortureServer:
         self.connections = 0
         """Connections so far."""
         self.robots = ""
-        """The fault of /robots/ that stands at /robots.txt; empty: there is no such file."""
+        """The fault of /robots/ that is served as /robots.txt; empty: 404."""
 
     @classmethod
     @contextmanager
@@ -119,7 +118,7 @@ class TortureServer:
         sockets = listen(self._hosts, self._port)
         self._port = sockets[0].getsockname()[1]
         for listening in sockets:
-            self._servers.append(await loop.create_server(self._visitor, sock=listening, ssl=self._tls))
+            self._servers.append(await loop.create_server(self._protocol, sock=listening, ssl=self._tls))
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -135,16 +134,14 @@ class TortureServer:
 
     @property
     def faults(self) -> tuple[Fault, ...]:
-        """Everything it can do."""
+        """All faults, with those added by `answer`."""
         return tuple(self._faults.values())
 
     @property
     def open_connections(self) -> int:
-        """Visitors on the line now."""
         return len(self._running)
 
     async def quiet(self) -> None:
-        """Wait until no visitor is on the line."""
         if self._running:
             await self._quiet.wait()
 
@@ -159,17 +156,17 @@ class TortureServer:
     def answer(self, path: str, said: bytes | Act, about: str = "") -> None:
         """Add a fault of your own: bytes that are sent as they are, or an async function of a `Call`."""
         if isinstance(said, bytes):
-            words = said
+            data = said
 
             async def act(call: Call) -> None:
-                await call.send(words)
+                await call.send(data)
 
             self._faults[path] = Fault(path, about, act)
         else:
             self._faults[path] = Fault(path, about, said)
 
     def asked(self, path: str) -> list[Asked]:
-        """The requests for that path, whatever their query."""
+        """The requests for that path, with any query."""
         return [asked for asked in self.requests if asked.target.partition("?")[0] == path]
 
     async def _live(self, ready: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
@@ -183,11 +180,11 @@ class TortureServer:
         await closing.wait()
         await self.__aexit__()
 
-    def _visitor(self) -> asyncio.StreamReaderProtocol:
-        ear = _Ear()
-        return asyncio.StreamReaderProtocol(ear, lambda _, writer: self._serve(ear, writer))
+    def _protocol(self) -> asyncio.StreamReaderProtocol:
+        reader = _Reader()
+        return asyncio.StreamReaderProtocol(reader, lambda _, writer: self._serve(reader, writer))
 
-    async def _serve(self, reader: _Ear, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: _Reader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._running[task] = writer
@@ -197,20 +194,20 @@ class TortureServer:
             while not writer.is_closing():
                 await self._one(reader, writer)
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError, Gone, asyncio.CancelledError):
-            # The visitor left, or we are closing: nobody is there to be told.
+            # The client has left, or we are closing.
             writer.close()
         finally:
             del self._running[task]
             if not self._running:
                 self._quiet.set()
 
-    async def _one(self, reader: _Ear, writer: asyncio.StreamWriter) -> None:
-        """One request and what it deserves. A visitor who leaves meanwhile ends it."""
+    async def _one(self, reader: _Reader, writer: asyncio.StreamWriter) -> None:
+        """One request and its answer, which ends when the client leaves."""
         head = await reader.readuntil(b"\r\n\r\n")
-        asked = await self._understand(head, reader, writer)
+        asked = await self._parse(head, reader, writer)
         self.requests.append(asked)
         acting = asyncio.ensure_future(self._act(self._call(asked, writer), asked))
-        leaving = asyncio.ensure_future(reader.hung_up.wait())
+        leaving = asyncio.ensure_future(reader.closed.wait())
         try:
             await asyncio.wait((acting, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not acting.done():
@@ -222,7 +219,7 @@ class TortureServer:
                 with suppress(asyncio.CancelledError, Gone, ConnectionError):
                     await each
 
-    async def _understand(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
+    async def _parse(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
         method, _, rest = head.partition(b"\r\n")[0].decode("latin-1").partition(" ")
         host = str(writer.get_extra_info("sockname")[0])
         asked = Asked(method, rest.rpartition(" ")[0], head, b"", host)

@@ -11,7 +11,7 @@ xml = Faults("xml")
 _MIB = 1024 * 1024
 _XML = "Content-Type: application/xml"
 FETCHED = "/xml/fetched"
-"""Nobody should ever ask for this: a parser that does has followed an entity."""
+"""Only a parser that follows external entities requests this."""
 
 
 def urlset(*urls: str, before: str = "") -> bytes:
@@ -40,7 +40,7 @@ async def circle(call: Call) -> None:
     await call.send(answer(index(f"{call.origin}/sitemap/circle{other}", f"{call.origin}/sitemap/good"), _XML))
 
 
-@sitemaps.add("deep", "an index of an index of an index, for ever")
+@sitemaps.add("deep", "an index of an index of an index, endlessly")
 async def deep(call: Call) -> None:
     level = int(call.number(0))
     await call.send(answer(index(f"{call.origin}/sitemap/deep/{level + 1}"), _XML))
@@ -56,7 +56,7 @@ def _burst(mib: int) -> bytes:
     return gzip.compress(b"<urlset>" + (b" " * (_MIB - 1) + b"\n") * mib + b"</urlset>", 9)
 
 
-@sitemaps.add("spread", "an index of N indexes, each of N more, for ever, or /sitemap/spread/N")
+@sitemaps.add("spread", "an index of N indexes, each of N more, endlessly, or /sitemap/spread/N")
 async def spread(call: Call) -> None:
     wide = int(call.number(100))
     place = "/".join(["/sitemap/spread", str(wide), *call.rest[1:]])
@@ -94,7 +94,7 @@ async def many(call: Call) -> None:
     await call.send(answer(urlset(*(f"{call.origin}/p/{number}" for number in range(int(call.number(60_000))))), _XML))
 
 
-@sitemaps.add("others", "pages of other hosts, of this machine, and things that are no pages")
+@sitemaps.add("others", "pages of other hosts, of this machine, and things that are not pages")
 async def others(call: Call) -> None:
     urls = ("https://bank.example/", "http://169.254.169.254/", "file:///etc/passwd", "javascript:alert(1)", "//", "")
     await call.send(answer(urlset(*urls, f"{call.origin}/p/1"), _XML))
@@ -109,7 +109,7 @@ async def endless(call: Call) -> None:
         number += 1_000
 
 
-@sitemaps.add("broken", "an ampersand that nobody has escaped, between two pages")
+@sitemaps.add("broken", "an unescaped ampersand, between two pages")
 async def broken(call: Call) -> None:
     await call.send(answer(urlset(f"{call.origin}/p/1", f"{call.origin}/p?a=1&b=2", f"{call.origin}/p/3"), _XML))
 
@@ -145,7 +145,7 @@ _document(
     "xinclude", "a part that has to be included",
     "", f'p/2</loc></url><include xmlns="http://www.w3.org/2001/XInclude" href="{FETCHED}"/><url><loc>/p/3',
 )  # fmt: skip
-xml.say("fetched", "what nobody should ask for", answer(b"<!ENTITY l0 'fetched'>", _XML), stay=True)
+xml.say("fetched", "what no client should request", answer(b"<!ENTITY l0 'fetched'>", _XML), stay=True)
 
 
 @xml.add("deep", "a million elements inside each other")
