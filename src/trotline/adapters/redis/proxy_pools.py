@@ -1,6 +1,5 @@
 """The proxy pools of a Redis or Valkey server, shared by all its jobs."""
 
-import re
 import struct
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -17,7 +16,6 @@ from trotline.adapters.redis.pool_members import (
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
 from trotline.model.proxy_pool import (
-    VIA,
     DownMember,
     LanePoolView,
     MemberView,
@@ -95,9 +93,7 @@ class RedisProxyPools:
     async def _rings(self, shard: int, pool: str) -> AsyncIterator[tuple[str, bytes]]:
         cursor: Any = 0
         while True:
-            cursor, flat = await self._server.ask(
-                "HSCAN", keys.rings(shard), cursor, "MATCH", f"*{VIA}{_literal(pool)}", "COUNT", _STEP
-            )
+            cursor, flat = await self._server.ask("HSCAN", keys.rings(shard), cursor, "COUNT", _STEP)
             for name, packed in pairs(flat):
                 lane = name.decode(errors="replace")
                 if pool_of(lane) == pool:
@@ -181,8 +177,3 @@ def _weight(member: PoolMember) -> int:
 def _double(packed: bytes) -> float:
     [number] = struct.unpack("<d", packed)
     return float(number)
-
-
-def _literal(text: str) -> str:
-    """As a pattern of Redis that matches the text alone."""
-    return re.sub(r"([\\*?\[\]])", r"\\\1", text)
