@@ -8,9 +8,13 @@ from pathlib import Path
 import pytest
 from tests.contract.postgres_servers import anywhere, everywhere, postgres_servers  # noqa: F401 - fixtures
 
+from trotline.adapters.sqlite.database import Database
+from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
+from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
 from trotline.model.job import Job, LaneRules
 from trotline.model.time import Moment, Seconds
+from trotline.ports.proxy_pools import ProxyPools
 from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
@@ -35,6 +39,7 @@ class SqliteFileBench:
         self._path = ""
         self._files = 0
         self._clients: list[Client] = []
+        self._pools: list[ProxyPools] = []
         self._job: Job | None = None
         self.clock = ServerClock()
 
@@ -58,6 +63,11 @@ class SqliteFileBench:
     def make(self, path: str, job: Job) -> Client:
         return sqlite_client(path, job, now=self.clock, rng=random.Random(len(self._clients)))
 
+    async def proxy_pools(self) -> ProxyPools:
+        pools = SqliteProxyPools(Database(self._path, now=self.clock))
+        self._pools.append(pools)
+        return pools
+
     async def crash(self, client: Client) -> None:
         # What the kernel does for a process that was killed: its connections end, its transactions roll back.
         self._clients.remove(client)
@@ -70,8 +80,8 @@ class SqliteFileBench:
         return self.clock()
 
     async def close(self) -> None:
-        for client in self._clients:
-            await client.close()
+        for opened in (*self._clients, *self._pools):
+            await opened.close()
         self._folder.cleanup()
 
 
@@ -96,6 +106,11 @@ class SqliteMemoryBench:
     async def again(self) -> Client:
         assert self._client is not None, "open a job first"
         return self._client
+
+    async def proxy_pools(self) -> ProxyPools:
+        frontier = (await self.again()).opened.frontier
+        assert isinstance(frontier, SqliteFrontier)
+        return frontier.proxy_pools()
 
     async def crash(self, client: Client) -> None:
         raise AssertionError("a job in memory dies with its process")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
     from trotline.ports.outbox import Outbox
+    from trotline.ports.proxy_pools import ProxyPools
     from trotline.ports.shared_cache import SharedCache
     from trotline.ports.sink import Sink
 
@@ -163,6 +164,23 @@ async def open_leadership(frontier: str) -> Leadership:
         )
     with _installed(frontier):
         return await _frontier(frontier).leadership(frontier)
+
+
+async def open_proxy_pools(frontier: str) -> ProxyPools:
+    """The proxy pools of a frontier, which all its jobs share."""
+    offer = _frontier(frontier).proxy_pools
+    if offer is None:
+        raise SettingsError(
+            f"{redaction.place(frontier)} cannot keep proxy pools",
+            hint="Name a frontier that can: --frontier sqlite:PATH or redis://HOST:PORT/0",
+        )
+    if in_memory(frontier):
+        raise SettingsError(
+            "a frontier in memory has no proxy pools that other connections could register",
+            hint="Name a file: --frontier sqlite:PATH",
+        )
+    with _installed(frontier):
+        return await offer(frontier)
 
 
 def open_shared_cache(frontier: str, kind: str) -> SharedCache | None:

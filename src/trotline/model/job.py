@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from trotline.model.pace import Pace
+from trotline.model.proxy_pool import host_lane
 from trotline.model.seen_memory import Memory
 from trotline.model.time import Moment, Seconds
 
@@ -34,7 +35,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """Limits and trap rules that the spider sets itself: their cuts are intended."""
 
     def pace(self, lane: str) -> Pace:
-        return self.lanes.get(lane, self.default)
+        """That of the lane by its name; through a proxy pool also that of its host."""
+        return self.lanes.get(lane) or self.lanes.get(host_lane(lane), self.default)
 
 
 class State(StrEnum):

@@ -7,8 +7,8 @@ returns new ones; `adapters/redis/lua/helpers/proxy_ring.lua` is this module wor
 
 The order of choice: members that rest and are due go to the tail (`back`); then members at the head (held, or unused)
 that are due, members that have not been in this ring yet, and the others that are due. Due: within the horizon of
-leases, and then the start is not before it. A member that rests for all lanes, or is at its limit over all lanes, is
-passed by without losing anything. One that `loses_turn` is `passed_over`.
+leases, and then the start is not before it; a quarantine must be over. A member that rests for all lanes is
+`postponed`, one that is at its concurrency over all lanes stays where it is, one that `loses_turn` is `passed_over`.
 """
 
 from enum import IntEnum
@@ -163,6 +163,12 @@ def passed_over(identity: Identity, now: Moment, wanted: Seconds) -> Identity:
     """It lost its turn: as if it had gone out now. It goes to the tail, or rests."""
     due = ceil_unit(now + max(LOST_TURN, interval(identity, wanted)))
     return msgspec.structs.replace(identity, due=max(identity.due, due))
+
+
+def postponed(identity: Identity, until: Moment) -> Identity:
+    """It cannot go out before, as it rests for all lanes, or by its limits over all lanes. It goes to the tail, or
+    rests."""
+    return msgspec.structs.replace(identity, due=max(identity.due, ceil_unit(until)))
 
 
 def returned(

@@ -13,6 +13,7 @@ from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, S
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
 from trotline.ports.ledger import Ledger
+from trotline.ports.proxy_pools import ProxyPools
 from trotline.ports.sink import Sink
 from trotline.rules import redaction
 from trotline.rules.backend_urls import MEMORY, file_url, path_of
@@ -47,6 +48,13 @@ async def _leadership(url: str) -> Leadership:
     from trotline.adapters.sqlite.leadership import SqliteLeadership
 
     return SqliteLeadership(path_of(url))
+
+
+async def _proxy_pools(url: str) -> ProxyPools:
+    from trotline.adapters.sqlite.database import Database
+    from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
+
+    return SqliteProxyPools(Database(path_of(url)))
 
 
 def _sink(url: str, job: str, started_at: Moment) -> Sink:
@@ -100,6 +108,7 @@ BACKEND = Backend(
         jobs=_jobs,
         job=_job,
         leadership=_leadership,
+        proxy_pools=_proxy_pools,
     ),
     sink=SinkOffer(
         forms=("sqlite:PATH",),

@@ -42,7 +42,7 @@ def delete_jobs(db: sqlite3.Connection, numbers: Iterable[int], now: Moment) -> 
 
 def _give_back(db: sqlite3.Connection, number: int, now: Moment) -> None:
     held = db.execute(
-        f"SELECT id, lane, priority, attempt FROM task WHERE state = {LEASED} AND job = ?", (number,)
+        f"SELECT id, lane, priority, attempt, member FROM task WHERE state = {LEASED} AND job = ?", (number,)
     ).fetchall()
     if held:
         name, rules = db.execute("SELECT name, rules FROM job WHERE id = ?", (number,)).fetchone()

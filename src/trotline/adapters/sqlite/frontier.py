@@ -10,6 +10,7 @@ from functools import partial
 from trotline.adapters import host_process
 from trotline.adapters.sqlite import budgets, lease_tasks, put_tasks, sessions, settle_leases, workers
 from trotline.adapters.sqlite.job_file import JobFile
+from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
 from trotline.adapters.sqlite.schema import CANCELLED
 from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.errors import FrontierError
@@ -52,7 +53,7 @@ class SqliteFrontier:
             self._file.changed.clear()
             version = await self._file.read(_version)
             # Not durable: after a power failure the task just waits again.
-            lease = partial(self._lease, worker=worker, limit=limit, asked_at=loop.time())
+            lease = partial(self._lease, worker=worker, limit=limit, asked_at=loop.time(), pools=pools)
             leases, pause = await self._file.change(lease, durable=False, wake=False)
             left = until - loop.time()
             if leases or left <= 0 or await self.finished():
@@ -84,6 +85,10 @@ class SqliteFrontier:
             return home
         return await self._file.read(lambda db: sessions.read(db, self._number, session))
 
+    def proxy_pools(self) -> SqliteProxyPools:
+        """The proxy pools of the file over this connection, which a frontier in memory has only one of."""
+        return SqliteProxyPools(self._file.db, changed=self._file.changed.set)
+
     async def seal(self) -> None:
         await self._file.change(lambda turn: turn.seal())
 
@@ -96,7 +101,9 @@ class SqliteFrontier:
     async def close(self) -> None:
         await self._file.db.close()
 
-    def _lease(self, turn: Turn, worker: str, limit: int, asked_at: Seconds) -> tuple[list[Lease], Seconds]:
+    def _lease(
+        self, turn: Turn, worker: str, limit: int, asked_at: Seconds, pools: Sequence[str]
+    ) -> tuple[list[Lease], Seconds]:
         """Leases, or the time until there may be some."""
         if turn.now - self._heartbeats.get(worker, 0.0) >= HOUSEKEEPING:
             # Leasing counts as a heartbeat; recorded at most once a second.
@@ -108,7 +115,8 @@ class SqliteFrontier:
             workers.rescue_dead(turn, self._process)
             self._housekept_at = turn.now
         turn.promote()
-        leases = lease_tasks.serve(turn, worker, budgets.left(turn, limit), asked_at)
+        request = lease_tasks.Request(worker, budgets.left(turn, limit), asked_at, pools, self._chance.random)
+        leases = lease_tasks.serve(turn, request)
         return leases, 0.0 if leases else max(0.001, turn.next_wake() - turn.now)
 
     def _finished(self, db: sqlite3.Connection) -> bool:

@@ -6,6 +6,7 @@ import msgspec
 
 from trotline.adapters.sqlite.schema import FULL, IDLE, PAUSED, READY, RESTING
 from trotline.model.job import LaneRules
+from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Moment
 from trotline.ports.frontier import HORIZON
 from trotline.rules import lane_sharing, pace
@@ -13,10 +14,10 @@ from trotline.rules import lane_sharing, pace
 encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
 
-_COLUMNS = "l.id, l.name, l.best, l.turn, l.waiting, l.paused, l.state, l.wake, p.id, p.running, p.lane"
+_COLUMNS = "l.id, l.name, l.pool, l.best, l.turn, l.waiting, l.paused, l.state, l.wake, p.id, p.running, p.lane"
 SELECT = f"SELECT {_COLUMNS} FROM lane l JOIN pace p ON p.id = l.pace"
 
-Columns = tuple[int, str, int | None, int, int, int, int, float, int, int, bytes]
+Columns = tuple[int, str, str, int | None, int, int, int, int, float, int, int, bytes]
 
 
 class LaneRow:
@@ -31,6 +32,7 @@ class LaneRow:
         "pace",
         "pace_id",
         "paused",
+        "pool",
         "retry_at",
         "running",
         "turn",
@@ -38,11 +40,12 @@ class LaneRow:
     )
 
     def __init__(self, row: Columns) -> None:
-        self.id, self.name, self.best, self.turn, self.waiting, self.paused = row[:6]
-        state, wake, self.pace_id, self.running, packed = row[6:]
+        self.id, self.name, self.pool, self.best, self.turn, self.waiting, self.paused = row[:7]
+        state, wake, self.pace_id, self.running, packed = row[7:]
         self.pace = decode_pace(packed)
         self.retry_at = 0.0
-        """Not to be served before: only retries without credit are left, or it is another job's turn."""
+        """Not to be served before: only retries without credit are left, it is another job's turn, or no member of its
+        proxy pool is free."""
         self._written = (state, wake, self.best, self.turn, self.waiting)
         self._kept = (self.running, self.pace)
         """As stored: an unchanged lane is not written, and costs no fsync."""
@@ -74,7 +77,16 @@ class LaneRow:
             free_at = pace.NEVER
         else:
             return
-        self.pace = lane_sharing.waits(self.pace, job, pace.bounds_of(rules.pace(self.name)), free_at)
+        self.pace = lane_sharing.waits(self.pace, job, pace.bounds_of(rules.pace(self.name), self.pool), free_at)
+
+    def member_is_back(self, db: sqlite3.Connection) -> None:
+        """Other jobs may wait for a member of the proxy pool, with or without a time."""
+        if len(self.pace.claims) > 1:
+            db.execute(
+                f"UPDATE lane SET state = {READY} WHERE pace = ? AND id <> ? AND state IN ({RESTING}, {FULL})"
+                f" AND paused <> {PAUSED} AND best IS NOT NULL",
+                (self.pace_id, self.id),
+            )
 
     def _wake_others(self, db: sqlite3.Connection, job: str, now: Moment) -> None:
         freed = lane_sharing.freed(self.pace, job, now)
@@ -105,6 +117,7 @@ def open_lane(db: sqlite3.Connection, job: int, name: str, bounds: pace.Bounds, 
         packed = encode_pace(pace.open_lane(bounds, now))
         cursor = db.execute("INSERT INTO pace (name, lane) VALUES (?, ?)", (name, packed))
         found = (cursor.lastrowid, 0, packed)
-    cursor = db.execute("INSERT INTO lane (job, name, pace) VALUES (?, ?, ?)", (job, name, found[0]))
+    pool = pool_of(name)
+    cursor = db.execute("INSERT INTO lane (job, name, pace, pool) VALUES (?, ?, ?, ?)", (job, name, found[0], pool))
     assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
-    return (cursor.lastrowid, name, None, 0, 0, 0, IDLE, 0.0, *found)
+    return (cursor.lastrowid, name, pool, None, 0, 0, 0, IDLE, 0.0, *found)

@@ -1,8 +1,12 @@
 """Selects the tasks to lease, and their start times."""
 
+from collections.abc import Callable, Collection
+from typing import NamedTuple
+
 import msgspec
 
 from trotline.adapters.sqlite.lane_row import LaneRow
+from trotline.adapters.sqlite.pool_ring import Sent
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, LEASED, PAUSED, WAITING
 from trotline.adapters.sqlite.transaction import Turn, living
 from trotline.model import task_json
@@ -19,14 +23,25 @@ _Row = tuple[int, int, int, bytes, int, int]
 """id, priority, attempt, body, kills, and whether it is a retry: a retry after a worker's death needs no credit"""
 
 
-def serve(turn: Turn, worker: str, limit: int, asked_at: Seconds) -> list[Lease]:
+class Request(NamedTuple):
+    """What a worker asks for."""
+
+    worker: str
+    limit: int
+    asked_at: Seconds
+    pools: Collection[str]
+    chance: Callable[[], float]
+
+
+def serve(turn: Turn, request: Request) -> list[Lease]:
     """Level by level: all lanes that may run at the best priority share the batch, then the next priority."""
     [standing, counter] = turn.db.execute("SELECT paused, leases FROM job WHERE id = ?", (turn.job,)).fetchone()
     leases: list[Lease] = []
     if standing in (PAUSED, CANCELLED):
         return leases
+    limit = request.limit
     while len(leases) < limit:
-        lanes = turn.ready_lanes(limit - len(leases))
+        lanes = turn.ready_lanes(limit - len(leases), request.pools)
         lanes = [lane for lane in lanes if lane.best == lanes[0].best]
         if not lanes:
             break
@@ -34,7 +49,7 @@ def serve(turn: Turn, worker: str, limit: int, asked_at: Seconds) -> list[Lease]
         for lane in lanes:
             wanted = min(share, limit - len(leases))
             if wanted:
-                leases += _serve_lane(turn, lane, worker, wanted, counter + len(leases), asked_at)
+                leases += _serve_lane(turn, lane, request, wanted, counter + len(leases))
             turn.write_lane(lane)
     if leases:
         turn.db.execute("UPDATE job SET leases = leases + ? WHERE id = ?", (len(leases), turn.job))
@@ -43,7 +58,7 @@ def serve(turn: Turn, worker: str, limit: int, asked_at: Seconds) -> list[Lease]
     return leases
 
 
-def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: int, asked_at: Seconds) -> list[Lease]:
+def _serve_lane(turn: Turn, lane: LaneRow, request: Request, wanted: int, counter: int) -> list[Lease]:
     if why := pace.given_up(lane.pace, turn.now, turn.rules.give_up):
         turn.bury_waiting(lane, why)
         lane.pace = pace.forgiven(lane.pace)
@@ -54,6 +69,10 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
     another = lane_sharing.yields_until(lane.pace, turn.name, turn.now)
     starts, spent = pace.reserve(lane.pace, turn.now, 0 if another else wanted, lane.running, HORIZON, heeds=heeds)
     rows = _pick(turn, lane, len(starts)) if starts else []
+    members: list[Sent] = []
+    if lane.pool and rows:
+        members = _send_members(turn, lane, starts[: len(rows)], request)
+        rows = rows[: len(members)]
     if not rows:
         # Not ready any more, or the loop would select this lane for ever.
         lane.retry_at = max(lane.retry_at, turn.now + 0.001, another)
@@ -61,6 +80,11 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
     if len(rows) < len(starts):
         starts, spent = pace.reserve(lane.pace, turn.now, len(rows), lane.running, HORIZON, heeds=heeds)
     lane.pace = spent
+    if members:
+        starts = [sent.start for sent in members]
+        # A start that waits for its member moves those behind it.
+        after = max(spent.next_start, starts[-1] + spent.interval)
+        lane.pace = msgspec.structs.replace(spent, next_start=after)
     retries = sum(1 for row in rows if row[-1])
     lane.pace = pace.spend(
         lane.pace, turn.now, fresh=len(rows) - retries, retries=retries, share=turn.rules.retry_share
@@ -70,7 +94,17 @@ def _serve_lane(turn: Turn, lane: LaneRow, worker: str, wanted: int, counter: in
         # One portion per call, so that other jobs get their turn.
         lane.retry_at = turn.now + 0.001
     lane.turn = counter + 1
-    return _hand_out(turn, lane, worker, rows, starts, counter, asked_at)
+    return _hand_out(turn, lane, request, rows, starts, counter, [sent.member for sent in members])
+
+
+def _send_members(turn: Turn, lane: LaneRow, starts: list[Moment], request: Request) -> list[Sent]:
+    """Members of the lane's proxy pool for these starts. Without one the lane waits until the first is free."""
+    ring, own = turn.ring(lane), turn.rules.pace(lane.name)
+    ring.want_gap(own.rate.interval if own.per_proxy else 0.0)
+    sent = ring.send(starts, lane.pace.interval, request.chance)
+    if not sent:
+        lane.retry_at = max(lane.retry_at, ring.free_at())
+    return sent
 
 
 def _claim(turn: Turn, lane: LaneRow) -> None:
@@ -101,20 +135,30 @@ def _pick(turn: Turn, lane: LaneRow, limit: int) -> list[_Row]:
 
 
 def _hand_out(
-    turn: Turn, lane: LaneRow, worker: str, rows: list[_Row], starts: list[Moment], counter: int, asked_at: Seconds
+    turn: Turn,
+    lane: LaneRow,
+    request: Request,
+    rows: list[_Row],
+    starts: list[Moment],
+    counter: int,
+    members: list[int],
 ) -> list[Lease]:
-    leases, updates = [], []
-    for (task_id, _, attempt, body, kills, _), start in zip(rows, starts, strict=True):
+    leases, updates, out = [], [], []
+    blocked = bool(members) and turn.ring(lane).state.site_blocked
+    for number, ((task_id, _, attempt, body, kills, _), start) in enumerate(zip(rows, starts, strict=True)):
         counter += 1
         try:
             task = task_json.decode(body)
         except task_json.Undecodable as error:
             _park(turn, lane, task_id, error)
+            turn.member_unused(lane.id, members[number] if members else None)
             continue
         if attempt != task.attempt:
             task = msgspec.structs.replace(task, attempt=attempt)
         token = task_id << TOKEN_BITS | counter & (1 << TOKEN_BITS) - 1
-        updates.append((worker, token, task_id))
+        updates.append((request.worker, token, task_id))
+        if members:
+            out.append((members[number], task_id))
         leases.append(
             Lease(
                 task=task,
@@ -122,11 +166,15 @@ def _hand_out(
                 start_in=start - turn.now,
                 slack=START_SLACK,
                 leased_at=turn.now,
-                asked_at=asked_at,
+                asked_at=request.asked_at,
                 kills=kills,
+                member=members[number] if members else 0,
+                site_blocked=blocked,
             )
         )
     turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)
+    if out:
+        turn.db.executemany("UPDATE task SET member = ? WHERE id = ?", out)
     lane.running += len(leases)
     lane.waiting -= len(leases)
     turn.look_for_best(lane)

@@ -4,6 +4,10 @@ job     one row per job, with its counters: waiting + leased + done + dead = adm
 seen    fingerprints ever admitted; all that remains of a done task
 pace    rate-limit buckets of all jobs: their state (rules/pace.py), and the number of visits in flight
 lane    a job's tasks in one of them: ready (state 1, by best priority and turn), resting (state 2, by wake time)
+pool    proxy pools: the version in force, and its rules
+pool_member  the members of a pool, in the order in which they were added, with their state over all lanes
+ring    the proxy pool of a pace as a whole (rules/proxy_ring.py)
+identity  a member that has been used in a pace: in the ring by due time (place 0), at its head (1), in flight (2)
 task    waiting (0), delayed (1), leased (2) or dead (3)
 worker  workers: last heartbeat, WorkerInfo, and how their leases ended
 tally   counters by name
@@ -14,7 +18,7 @@ upgrade code versions that joined a job after its start
 anchor  the file's clock: time = host's uptime clock + offset, so that jumps of the wall clock have no effect
 """
 
-VERSION = 2
+VERSION = 3
 
 WAITING, DELAYED, LEASED, DEAD = 0, 1, 2, 3
 """Task states. Delayed is waiting with a due time in the future."""
@@ -25,6 +29,9 @@ that drains or is cancelled."""
 
 IDLE, READY, RESTING, FULL = 0, 1, 2, 3
 """Lane states: nothing waits; ready; ready from `wake` on; at its concurrency limit, or paused."""
+
+IN_RING, AT_HEAD, OUT = 0, 1, 2
+"""Where a member of a proxy pool stands in a lane."""
 
 TABLES = """
 CREATE TABLE job (
@@ -57,6 +64,7 @@ CREATE TABLE lane (
     job INTEGER NOT NULL,
     name TEXT NOT NULL,
     pace INTEGER NOT NULL,
+    pool TEXT NOT NULL DEFAULT '',
     state INTEGER NOT NULL DEFAULT 0,
     best INTEGER,
     turn INTEGER NOT NULL DEFAULT 0,
@@ -66,7 +74,7 @@ CREATE TABLE lane (
     UNIQUE (job, name)
 );
 CREATE INDEX lane_pace ON lane (pace);
-CREATE INDEX lane_ready ON lane (job, best, turn) WHERE state = 1;
+CREATE INDEX lane_ready ON lane (job, pool, best, turn) WHERE state = 1;
 CREATE INDEX lane_resting ON lane (job, wake) WHERE state = 2;
 CREATE TABLE task (
     id INTEGER PRIMARY KEY,
@@ -80,6 +88,7 @@ CREATE TABLE task (
     kills INTEGER NOT NULL DEFAULT 0,
     worker TEXT,
     token INTEGER,
+    member INTEGER,
     fingerprint INTEGER NOT NULL,
     body BLOB NOT NULL,
     why TEXT,
@@ -90,6 +99,42 @@ CREATE INDEX task_waiting ON task (lane, priority, id) WHERE state = 0;
 CREATE INDEX task_delayed ON task (job, due) WHERE state = 1;
 CREATE INDEX task_leased ON task (worker) WHERE state = 2;
 CREATE INDEX task_dead ON task (job, died_at, id) WHERE state = 3;
+CREATE TABLE pool (name TEXT PRIMARY KEY, version REAL NOT NULL, rules BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE pool_member (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    pool TEXT NOT NULL,
+    member INTEGER NOT NULL,
+    weight INTEGER NOT NULL,
+    faults INTEGER NOT NULL DEFAULT 0,
+    down_until REAL NOT NULL DEFAULT 0,
+    next_start REAL NOT NULL DEFAULT 0,
+    running INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (pool, member)
+);
+CREATE INDEX pool_member_order ON pool_member (pool, seq);
+CREATE INDEX pool_member_down ON pool_member (pool, down_until) WHERE down_until > 0;
+CREATE TABLE ring (
+    pace INTEGER PRIMARY KEY,
+    pool TEXT NOT NULL,
+    state BLOB NOT NULL,
+    position INTEGER NOT NULL
+);
+CREATE INDEX ring_pool ON ring (pool);
+CREATE TABLE identity (
+    pace INTEGER NOT NULL,
+    member INTEGER NOT NULL,
+    place INTEGER NOT NULL,
+    due REAL NOT NULL,
+    position INTEGER NOT NULL,
+    banned_at REAL NOT NULL,
+    quality INTEGER NOT NULL,
+    uses INTEGER NOT NULL,
+    good INTEGER NOT NULL,
+    strikes INTEGER NOT NULL,
+    slow INTEGER NOT NULL,
+    PRIMARY KEY (pace, member)
+) WITHOUT ROWID;
+CREATE INDEX identity_due ON identity (pace, place, due, position);
 CREATE TABLE worker (
     id TEXT NOT NULL,
     job INTEGER NOT NULL,

@@ -12,17 +12,17 @@ from trotline.adapters.sqlite.put_tasks import admit
 from trotline.adapters.sqlite.schema import DELAYED, LEASED, WAITING
 from trotline.adapters.sqlite.transaction import LONGEST_TALLY, Turn
 from trotline.model import task_json
-from trotline.model.lease import Settled, Settlement
+from trotline.model.lease import LaneFeedback, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.task import Task
 from trotline.model.time import Seconds
-from trotline.rules import adaptive_pace
+from trotline.rules import adaptive_pace, pace, proxy_ring
 from trotline.rules.counter_names import MOST_REJECTS, NOT_KEPT
 from trotline.rules.retries import LATER_BY
 
 _LONGEST_EXAMPLE = 500
-_Row = tuple[int, int, int, int, int, int]
-"""id, token, lane, priority, attempt, fingerprint"""
+_Row = tuple[int, int, int, int, int, int, int | None]
+"""id, token, lane, priority, attempt, fingerprint, member"""
 
 
 def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:
@@ -54,7 +54,7 @@ def _held(turn: Turn, settlements: Sequence[Settlement]) -> dict[tuple[int, int]
     """The leased rows by token and fingerprint; a missing token is stale."""
     ids = json.dumps([settlement.lease.token >> TOKEN_BITS for settlement in settlements])
     rows = turn.db.execute(
-        "SELECT id, token, lane, priority, attempt, fingerprint FROM task"
+        "SELECT id, token, lane, priority, attempt, fingerprint, member FROM task"
         f" WHERE id IN (SELECT value FROM json_each(?)) AND state = {LEASED} AND job = ?",
         (ids, turn.job),
     ).fetchall()
@@ -62,7 +62,7 @@ def _held(turn: Turn, settlements: Sequence[Settlement]) -> dict[tuple[int, int]
 
 
 def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]], chance: Random) -> None:
-    task_id, _, lane_id, priority, attempt, fingerprint = row
+    task_id, _, lane_id, priority, attempt, fingerprint, member = row
     lane = turn.lane(lane_id)
     lane.retry_at = 0.0
     outcome = settlement.outcome
@@ -82,8 +82,9 @@ def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]]
         turn.tallies[f"snooze: {outcome.why}"] += 1
     elif isinstance(outcome, Bury):
         turn.bury_leased(task_id, lane_id, outcome.why, outcome.detail)
-    if settlement.news is not None:
-        lane.pace = adaptive_pace.learn(lane.pace, settlement.news, turn.now, chance.random())
+    news = settlement.news if member is None else _member_back(turn, lane, member, settlement, chance)
+    if news is not None:
+        lane.pace = adaptive_pace.learn(lane.pace, news, turn.now, chance.random())
     if settlement.tallies:
         turn.tallies.update(settlement.tallies)
     if settlement.examples:
@@ -95,10 +96,23 @@ def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]]
         _keep_rejects(turn, settlement, fingerprint)
 
 
+def _member_back(turn: Turn, lane: LaneRow, member: int, settlement: Settlement, chance: Random) -> LaneFeedback | None:
+    """Return the member of the proxy pool with its result; what is left for the lane's own pace to learn."""
+    ring, news = turn.ring(lane), settlement.news
+    before = ring.state
+    retry_after = news.rest if news is not None else 0.0
+    ring.give_back(member, settlement.member, retry_after=retry_after, chance=chance.random())
+    if settlement.lift and proxy_ring.may_lift(before):
+        ring.lift(settlement.lift)
+    if ring.state.site_blocked and not before.site_blocked:
+        lane.pace = pace.suspected(lane.pace)
+    return proxy_ring.lane_feedback(settlement.member, news, ring.state)
+
+
 def _wait_again(turn: Turn, old: LaneRow, new: LaneRow, task_id: int, priority: int, wait: Seconds) -> None:
     state = DELAYED if wait > 0 else WAITING
     turn.db.execute(
-        "UPDATE task SET state = ?, priority = ?, due = ?, worker = NULL, token = NULL WHERE id = ?",
+        "UPDATE task SET state = ?, priority = ?, due = ?, worker = NULL, token = NULL, member = NULL WHERE id = ?",
         (state, priority, turn.now + wait, task_id),
     )
     old.running -= 1

@@ -3,19 +3,21 @@
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from trotline.adapters.sqlite.lane_row import SELECT, LaneRow, open_lane
+from trotline.adapters.sqlite.pool_ring import PoolRing
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, PAUSED, READY, RESTING, WAITING
 from trotline.errors import FrontierGone
 from trotline.model.job import LaneRules
+from trotline.model.proxy_pool import MemberResult, pool_of
 from trotline.model.time import Moment
 from trotline.rules import pace
 from trotline.rules.counter_names import MOST_NAMES, folded
 
 LONGEST_TALLY = 100
-Held = tuple[int, int, int, int]
-"""A leased task: id, lane, priority, attempt."""
+Held = tuple[int, int, int, int, int | None]
+"""A leased task: id, lane, priority, attempt, member of a proxy pool."""
 
 
 def gone() -> FrontierGone:
@@ -35,6 +37,7 @@ class Turn:
         self.tallies: Counter[str] = Counter()
         self._lanes: dict[int, LaneRow] = {}
         self._names: dict[str, LaneRow] = {}
+        self._rings: dict[int, tuple[PoolRing, LaneRow]] = {}
         self._bounds: pace.Bounds | None = None
         """The job's default."""
         self._reopened = False
@@ -54,20 +57,33 @@ class Turn:
             row = self._keep(LaneRow(found or open_lane(self.db, self.job, name, self.bounds(name), self.now)))
         return row
 
-    def ready_lanes(self, limit: int) -> list[LaneRow]:
-        """The ready lanes, by best priority and then by the time since their last turn."""
-        found = self.db.execute(
-            f"{SELECT} WHERE l.job = ? AND l.state = {READY} ORDER BY l.best, l.turn LIMIT ?", (self.job, limit)
-        ).fetchall()
-        return [self._lanes.get(row[0]) or self._keep(LaneRow(row)) for row in found]
+    def ready_lanes(self, limit: int, pools: Collection[str]) -> list[LaneRow]:
+        """The ready lanes of these pools, by best priority and then by the time since their last turn."""
+        found = []
+        for pool in pools:
+            found += self.db.execute(
+                f"{SELECT} WHERE l.job = ? AND l.pool = ? AND l.state = {READY} ORDER BY l.best, l.turn LIMIT ?",
+                (self.job, pool, limit),
+            ).fetchall()
+        lanes = [self._lanes.get(row[0]) or self._keep(LaneRow(row)) for row in found]
+        if len(pools) > 1:
+            lanes = sorted(lanes, key=lambda lane: (lane.best or 0, lane.turn))[:limit]
+        return lanes
 
     def bounds(self, name: str) -> pace.Bounds:
         """The job's own pace for a lane."""
-        if name in self.rules.lanes:
-            return pace.bounds_of(self.rules.lanes[name])
+        if self.rules.lanes or self.rules.default.per_proxy:
+            return pace.bounds_of(self.rules.pace(name), pool_of(name))
         if self._bounds is None:
             self._bounds = pace.bounds_of(self.rules.default)
         return self._bounds
+
+    def ring(self, lane: LaneRow) -> PoolRing:
+        """The members of the lane's proxy pool."""
+        known = self._rings.get(lane.pace_id)
+        if known is None:
+            known = self._rings[lane.pace_id] = (PoolRing(self.db, lane.pace_id, lane.pool, self.now), lane)
+        return known[0]
 
     def _keep(self, row: LaneRow) -> LaneRow:
         self._lanes[row.id] = row
@@ -97,22 +113,28 @@ class Turn:
         self._reopened = True
 
     def give_back(self, rows: Iterable[Held], *, attempts: int) -> int:
-        """Return leased tasks to their queues."""
+        """Return leased tasks to their queues, and their members to their rings."""
         updates = []
-        for task_id, lane_id, priority, attempt in rows:
+        for task_id, lane_id, priority, attempt, member in rows:
             lane = self.lane(lane_id)
+            self.member_unused(lane_id, member)
             lane.running -= 1
             lane.waiting += 1
             self.has_waiting(lane, priority)
             updates.append((attempt + attempts, attempts, task_id))
         self.db.executemany(
-            f"UPDATE task SET state = {WAITING}, worker = NULL, token = NULL, attempt = ?, deaths = deaths + ?"
-            " WHERE id = ?",
+            f"UPDATE task SET state = {WAITING}, worker = NULL, token = NULL, member = NULL, attempt = ?,"
+            " deaths = deaths + ? WHERE id = ?",
             updates,
         )
         self.leased -= len(updates)
         self.waiting += len(updates)
         return len(updates)
+
+    def member_unused(self, lane_id: int, member: int | None) -> None:
+        """The visit through this member, if the lane has a proxy pool, has no result: its due time stays."""
+        if member is not None:
+            self.ring(self.lane(lane_id)).give_back(member, MemberResult.UNUSED)
 
     def bury_leased(self, task_id: int, lane_id: int, why: str, detail: str = "") -> None:
         """Move a leased task to the graveyard."""
@@ -120,8 +142,8 @@ class Turn:
         self.leased -= 1
         self.dead += 1
         self.db.execute(
-            f"UPDATE task SET state = {DEAD}, why = ?, detail = ?, died_at = ?, worker = NULL, token = NULL"
-            " WHERE id = ?",
+            f"UPDATE task SET state = {DEAD}, why = ?, detail = ?, died_at = ?, worker = NULL, token = NULL,"
+            " member = NULL WHERE id = ?",
             (why, detail, self.now, task_id),
         )
         self.tallies[f"dead: {why}"] += 1
@@ -169,7 +191,7 @@ class Turn:
 
     def leased_by(self, worker: str) -> list[Held]:
         return self.db.execute(
-            f"SELECT id, lane, priority, attempt FROM task WHERE state = {LEASED} AND worker = ? AND job = ?",
+            f"SELECT id, lane, priority, attempt, member FROM task WHERE state = {LEASED} AND worker = ? AND job = ?",
             (worker, self.job),
         ).fetchall()
 
@@ -182,6 +204,10 @@ class Turn:
         """Write lanes, counters and tallies."""
         for lane in self._lanes.values():
             self.write_lane(lane)
+        for ring, lane in self._rings.values():
+            ring.flush()
+            if ring.returned:
+                lane.member_is_back(self.db)
         for name, count in self.tallies.items():
             self._count(name[:LONGEST_TALLY], count)
         if self._reopened:

@@ -109,7 +109,8 @@ def _rescue(turn: Turn, worker: str) -> None:
             (worker, turn.job, DEATHS),
         )
     }
-    for task_id, lane_id, _, _ in (row for row in held if row[0] in unlucky):
+    for task_id, lane_id, _, _, member in (row for row in held if row[0] in unlucky):
+        turn.member_unused(lane_id, member)
         turn.bury_leased(task_id, lane_id, f"killed: {DEATHS} workers died while they held it")
     turn.tallies["rescued"] += turn.give_back([row for row in held if row[0] not in unlucky], attempts=1)
     for lane_id in {row[1] for row in held}:
@@ -121,19 +122,20 @@ def _rescue(turn: Turn, worker: str) -> None:
 def _count_kill(turn: Turn, worker: str, held: list[Held], guilty: int, why: str, detail: str) -> list[Held]:
     """Count a kill for the task that killed its worker; returns the other leases."""
     found = turn.db.execute(
-        "SELECT id, lane, priority, attempt, kills FROM task"
+        "SELECT id, lane, priority, attempt, member, kills FROM task"
         f" WHERE id = ? AND token = ? AND state = {LEASED} AND worker = ? AND job = ?",
         (guilty >> TOKEN_BITS, guilty, worker, turn.job),
     ).fetchone()
     if found is None:
         return held
-    task_id, lane_id, priority, attempt, kills = found
+    task_id, lane_id, priority, attempt, member, kills = found
     turn.db.execute("UPDATE task SET kills = kills + 1 WHERE id = ?", (task_id,))
     if kills + 1 >= KILLS:
         times = f"{kills + 1} worker processes"
+        turn.member_unused(lane_id, member)
         turn.bury_leased(task_id, lane_id, why or _BROUGHT_DOWN, f"{times}\n{detail}" if detail else times)
     else:
-        turn.give_back([(task_id, lane_id, priority, attempt)], attempts=1)
+        turn.give_back([(task_id, lane_id, priority, attempt, member)], attempts=1)
     return [row for row in held if row[0] != task_id]
 
 

@@ -254,6 +254,16 @@ class ProxyPromises:
 
         assert len(await take(frontier, pools=("",))) == 1
 
+    async def test_r3_the_pace_of_a_host_holds_through_a_pool_too(self, bench: Bench) -> None:
+        slow = Pace(rate=Rate(0.5), slowest=Rate(0.5))
+        frontier = await bench.open(steady(lanes={SHOP: slow}))
+        await register(bench, pool_with(*range(1, 21)))
+        await frontier.put(through(50) + through(5, host="other.example"))
+
+        lanes = Counter(lease.task.lane for lease in await take(frontier))
+
+        assert lanes == {VIA_POOL: 1, lane_of("other.example", POOL): 5}
+
     async def test_r3_of_several_jobs_the_longest_interval_per_member_holds(self, bench: Bench) -> None:
         rules = [steady(default=Pace(rate=Rate(1 / gap), per_proxy=True)) for gap in (1.0, 5.0)]
         quick = await bench.open(rules[0])
