@@ -6,8 +6,8 @@ from trotline.errors import SettingsError
 
 _COMMON = 48
 """What a process has open whatever it does: databases with their logs, pipes, the event loop, the interpreter."""
-_PER_SLOT = 2
-"""A visit's socket, and an idle one that waits for the next visit of its host."""
+_PER_SLOT = 3
+"""A visit's socket, and idle ones that wait for the next visit of their host: direct, and through proxies."""
 _PER_CHILD = 6
 
 
