@@ -59,7 +59,7 @@ class Site:
         self._chance = random.Random(seed)
         self._credit, self._at = 1.0, 0.0
 
-    async def fetch(self, task: Task) -> Answer | Failure:
+    async def fetch(self, task: Task, way: object = None) -> Answer | Failure:
         if self._crawl.admits and not self._has_credit():
             return Answer(url=task.url, status=429, headers=(("retry-after", "2"),))
         await asyncio.sleep(self._crawl.took(task.url, self._chance))
@@ -76,7 +76,7 @@ class Site:
         self._credit -= 1.0
         return self._credit >= 0.0
 
-    async def fetch_start(self, task: Task, most: int) -> Answer | Failure:
+    async def fetch_start(self, task: Task, most: int, way: object = None) -> Answer | Failure:
         return await self.fetch(task)
 
     async def close(self) -> None:

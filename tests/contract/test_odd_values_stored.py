@@ -37,7 +37,7 @@ TRIED = 2 * int(os.environ.get("TROTLINE_FUZZ_EXAMPLES", "150"))
 class Pages:
     """Answers from memory: what is tried here begins where a page has arrived."""
 
-    async def fetch(self, task: Task) -> Answer:
+    async def fetch(self, task: Task, way: object = None) -> Answer:
         await asyncio.sleep(0)
         body = b'<h1>page</h1><a href="/child/of-follow">child</a>'
         return Answer(url=task.url, status=200, headers=(("content-type", "text/html"),), body=body)

@@ -28,7 +28,7 @@ class Served:
         self.body = body
         self.status = status
 
-    async def fetch_start(self, task: Task, most: int) -> Answer:
+    async def fetch_start(self, task: Task, most: int, way: object = None) -> Answer:
         return Answer(url=task.url, status=self.status, body=self.body[:most])
 
 

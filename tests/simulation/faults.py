@@ -118,9 +118,9 @@ class CutFetcher:
         self._web = web
         self._node = node
 
-    async def fetch(self, task: Task) -> Any:
+    async def fetch(self, task: Task, way: object = None) -> Any:
         self._web.note_start(task.lane)
-        return await self._node.call("fetch", lambda: self._web.fetch(task), None)
+        return await self._node.call("fetch", lambda: self._web.fetch(task, way), None)
 
     async def close(self) -> None:
         return

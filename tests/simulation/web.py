@@ -39,7 +39,7 @@ class Web:
         self._chance = random.Random(seed + 1)
         self.starts: dict[str, list[float]] = {}
 
-    async def fetch(self, task: Task) -> Answer | Failure:
+    async def fetch(self, task: Task, way: object = None) -> Answer | Failure:
         await asyncio.sleep(self._chance.uniform(0.01, 0.6))
         if self.rude:
             bad = self._bad_answer(task)

@@ -15,10 +15,11 @@ from trotline.rules.backend_urls import scheme_of
 if TYPE_CHECKING:
     # Loaded when needed: `trotline --help` must not pay for an HTTP client.
     from trotline.adapters.files.evidence import EvidenceFolder
-    from trotline.adapters.http.fetcher import HttpFetcher
+    from trotline.adapters.http.pooled_fetcher import PooledFetcher
     from trotline.adapters.http.robots import RobotsTxt
     from trotline.adapters.sqlite.validators import SqliteValidators
     from trotline.frontier.gate import Gate
+    from trotline.ports.fetcher import Fetcher
     from trotline.ports.shared_cache import SharedCache
     from trotline.spider.spider import Spider
 
@@ -76,11 +77,13 @@ def open_fetcher(
     proxy: Proxy | None = None,
     slots: int = 16,
     timings: bool = False,
-) -> "HttpFetcher":
+) -> "PooledFetcher":
+    """`proxy`: for all requests that are not sent through a member of a pool."""
     from trotline.adapters.http.fetcher import HttpFetcher
+    from trotline.adapters.http.pooled_fetcher import PooledFetcher
 
     secrets = spider.secret_scope
-    return HttpFetcher(
+    direct = HttpFetcher(
         spider.limits or Limits(),
         user_agent=user_agent(spider),
         headers=spider.headers,
@@ -97,9 +100,10 @@ def open_fetcher(
         spider=spider.name,
         timings=timings,
     )
+    return PooledFetcher(direct, most_idle=slots)
 
 
-def open_robots(fetcher: "HttpFetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":
+def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":
     """With a shared cache, robots.txt is fetched once for all workers."""
     from trotline.adapters.http.robots import RobotsTxt
 

@@ -101,6 +101,8 @@ def without_secrets(text: str) -> str:
 
 def _remember(value: str) -> None:
     global _longest_first
+    if value in _known:
+        return
     # Of "Bearer abc" a message may quote the last word alone.
     for part in (value, value.rpartition(" ")[2]):
         if len(part) >= SHORTEST:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 import msgspec
 
+from trotline.model.proxy import Way
 from trotline.model.time import Seconds
 
 Marked = AbstractContextManager[None]
@@ -21,9 +22,11 @@ class Permission(msgspec.Struct, frozen=True):
     why: str = ""
     throttled: bool = False
     """It could not be read because the site asks for quiet, for as long as `ask_again`."""
+    way_failed: bool = False
+    """It could not be read because the proxy failed: nothing is known about the site."""
 
 
 class Robots(Protocol):
-    async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
-        """May we fetch it? Reads robots.txt at most once per origin and day."""
+    async def ask(self, url: str, marked: Marked = UNMARKED, way: Way | None = None) -> Permission:
+        """May we fetch it? Reads robots.txt at most once per origin and day, through the same way as the page."""
         ...

@@ -6,8 +6,8 @@ from trotline.errors import SettingsError
 
 _COMMON = 48
 """Files of every process: databases with their logs, pipes, the event loop, the interpreter."""
-_PER_SLOT = 2
-"""A visit's socket, and an idle connection."""
+_PER_SLOT = 3
+"""A visit's socket, and idle connections: direct, and through proxies."""
 _PER_CHILD = 6
 
 

@@ -16,7 +16,7 @@ from trotline.worker.visit import Visitor
 
 
 class Once:
-    async def fetch(self, task):
+    async def fetch(self, task, way=None):
         return Answer(url=task.url, status=200, headers=HTML, body=b'<h1>page</h1><a href="/child">child</a>')
 
 

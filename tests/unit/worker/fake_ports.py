@@ -176,7 +176,7 @@ class SlowFetcher:
         self.most = 0
         self.asked: list[Task] = []
 
-    async def fetch(self, task: Task) -> Answer | Failure:
+    async def fetch(self, task: Task, way: object = None) -> Answer | Failure:
         self.asked.append(task)
         self.running += 1
         self.most = max(self.most, self.running)

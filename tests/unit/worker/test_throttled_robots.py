@@ -16,7 +16,7 @@ class Robots:
     def __init__(self, *, throttled: bool) -> None:
         self._throttled = throttled
 
-    async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
+    async def ask(self, url: str, marked: Marked = UNMARKED, way: object = None) -> Permission:
         return Permission(False, ask_again=7.0, why="robots.txt: 503", throttled=self._throttled)
 
 

@@ -48,7 +48,7 @@ class Robots:
     def __init__(self, permission: Permission) -> None:
         self.permission = permission
 
-    async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
+    async def ask(self, url: str, marked: Marked = UNMARKED, way: object = None) -> Permission:
         return self.permission
 
 

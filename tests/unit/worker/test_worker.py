@@ -300,7 +300,7 @@ def test_a_lease_that_missed_its_moment_does_not_count_as_a_page():
 
 def test_what_has_not_begun_goes_back_when_its_lane_says_that_we_are_too_fast():
     class Told(SlowFetcher):
-        async def fetch(self, task):
+        async def fetch(self, task, way=None):
             answer = await super().fetch(task)
             return (
                 Answer(url=answer.url, status=429, headers=(("retry-after", "30"),)) if len(self.asked) == 1 else answer

@@ -7,13 +7,17 @@ from functools import partial
 from typing import Any
 
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import _DNSCacheTable
+from yarl import URL
 
+from trotline.adapters.http.failures import TunnelFailed, not_resolved
 from trotline.adapters.http.guard import BoundedConnector, Guard
 from trotline.adapters.http.protocol import Watch, WatchedProtocol
 from trotline.adapters.http.proxy import ProxyConnector, ProxyDialer
 from trotline.adapters.http.resolver import GuardedResolver
 from trotline.model.limits import Limits
 from trotline.model.time import Seconds
+from trotline.rules.addresses import is_number
 
 IDLE: Seconds = 15.0
 """An unused connection is kept this long."""
@@ -25,25 +29,52 @@ _FOR_NAMES = 0.8
 """Share of the connect timeout for DNS: enough for a second query when a packet is lost."""
 
 
+class Names:
+    """DNS answers that the guard has checked. Shared by all connectors with this guard: a name is not resolved again
+    for each proxy."""
+
+    def __init__(self, guard: Guard, limits: Limits, *, slots: int) -> None:
+        self.guard = guard
+        self.resolver = GuardedResolver(guard, at_once=slots, within=limits.connect * _FOR_NAMES)
+        self.cache = _DNSCacheTable(ttl=DNS_CACHE, max_size=DNS_NAMES)
+
+    async def vet(self, url: URL) -> None:
+        """Check a target that another party resolves: before every request, as it is resolved there each time."""
+        host, port = url.raw_host or "", url.port or 0
+        if is_number(host):
+            self.guard.look(host, port)
+            return
+        key = (host, port)
+        if key not in self.cache or self.cache.expired(key):
+            try:
+                self.cache.add(key, await self.resolver.resolve(host, port))
+            except OSError as error:
+                raise TunnelFailed(*not_resolved(host, error)) from error
+        for one in self.cache.next_addrs(key):
+            self.guard.look(one["host"], port)
+
+
 def connector(
-    limits: Limits, guard: Guard, *, slots: int, tls: ssl.SSLContext | None, dialer: ProxyDialer | None
+    limits: Limits, names: Names, *, slots: int, tls: ssl.SSLContext | None, dialer: ProxyDialer | None
 ) -> BoundedConnector:
     """Make it inside the event loop that uses it."""
     options: dict[str, Any] = {
         "most_idle": slots,
-        "resolver": GuardedResolver(guard, at_once=slots, within=limits.connect * _FOR_NAMES),
+        "resolver": names.resolver,
         # The slots are the limit: waiting for a connection would look like a slow site.
         "limit": 0,
-        "keepalive_timeout": IDLE,
-        "ttl_dns_cache": DNS_CACHE,
-        "dns_cache_max_size": DNS_NAMES,
         "ssl": tls or True,
     }
+    if dialer is not None and dialer.proxy.one_request_per_tunnel:
+        options["force_close"] = True
+    else:
+        options["keepalive_timeout"] = IDLE
     made = (
-        BoundedConnector(socket_factory=guard.make_socket, **options)
+        BoundedConnector(socket_factory=names.guard.make_socket, **options)
         if dialer is None
-        else ProxyConnector(dialer, guard, **options)
+        else ProxyConnector(dialer, names.guard, **options)
     )
+    made._cached_hosts = names.cache
     protocol: Callable[..., ResponseHandler] = WatchedProtocol
     made._factory = partial(protocol, asyncio.get_running_loop(), limits, Watch(limits))
     return made

@@ -1,6 +1,7 @@
 """Cookie jars, one per session."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from http.cookies import BaseCookie, Morsel, SimpleCookie
 
@@ -70,6 +71,25 @@ class Jar(CookieJar):
             self._given.update_cookies(plain)
         for host in hosts:
             self._given.update_cookies(_bound(plain, host, secure), URL.build(scheme="https", host=host))
+
+
+class Jars:
+    """The jars of named sessions: one per name, whatever the way out. The least recently used is evicted first."""
+
+    def __init__(self, make: Callable[[], Jar], most: int) -> None:
+        self._make = make
+        self._most = most
+        self._jars: OrderedDict[str, Jar] = OrderedDict()
+
+    def of(self, name: str) -> Jar:
+        jar = self._jars.get(name)
+        if jar is None:
+            jar = self._jars[name] = self._make()
+            if len(self._jars) > self._most:
+                self._jars.popitem(last=False)
+        else:
+            self._jars.move_to_end(name)
+        return jar
 
 
 def _bound(cookies: Mapping[str, str], host: str, secure: bool) -> list[tuple[str, "Morsel[str]"]]:

@@ -10,27 +10,33 @@ import re
 import ssl
 from collections import OrderedDict
 from collections.abc import Collection, Coroutine, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
+from urllib.parse import urlsplit
 
 import aiohttp
+import msgspec
+from aiohttp.abc import AbstractCookieJar
 from yarl import URL
 
 from trotline.adapters.http import response_reader
-from trotline.adapters.http.connections import connector
-from trotline.adapters.http.cookies import Jar
+from trotline.adapters.http.connections import Names, connector
+from trotline.adapters.http.cookies import Jar, Jars
 from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
 from trotline.adapters.http.fast_path import FastPath, Reply
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
-from trotline.adapters.http.proxy import ProxyConnector, ProxyDialer
+from trotline.adapters.http.proxy import ProxyDialer
+from trotline.adapters.http.proxy_faults import HOSTS, CaptiveRun
 from trotline.adapters.http.request_checks import checked, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer, Failure, FailureKind, Timing
 from trotline.model.limits import Limits
-from trotline.model.proxy import Proxy, ProxyMode
+from trotline.model.proxy import ApiGateway, Proxy, ProxyMode, ProxyScheme, Way
 from trotline.model.secret import Secret
 from trotline.model.task import Task
 from trotline.rules import content_types
+from trotline.rules.proxy_errors import provider_error
 from trotline.rules.secret_scope import SecretScope
 from trotline.rules.session_pinning import name_of
 
@@ -95,6 +101,7 @@ class HttpFetcher:
         self._secret_scope = secret_scope or SecretScope()
         self._reached: dict[str, bool] = {}
         """Origin -> whether it may get the secrets."""
+        self._keeps_cookies = True
         self._cookies = dict(cookies)
         self._cookie_hosts = [host.partition(":")[0] for host in cookie_hosts]
         self._guard = Guard(allow_private=allow_private, allow=places(allow))
@@ -103,25 +110,77 @@ class HttpFetcher:
         self._tls = tls
         self._insecure = dict.fromkeys((host.lower() for host in insecure_hosts), False)
         """Hosts whose certificates are not verified -> whether that was logged."""
-        self._dialer = None if proxy is None else ProxyDialer(proxy, limits)
-        self._proxy = "" if proxy is None else proxy.public
-        self._forwarder = _forwarder(proxy)
+        self._names = Names(self._guard, limits, slots=slots)
         self._turn = asyncio.Lock()
         self._timings = timings
-        self._connector: BoundedConnector | None = None
-        self._sessions: OrderedDict[str, aiohttp.ClientSession] = OrderedDict()
+        self._jars = Jars(self._new_jar, SESSIONS)
         self._origins: dict[str, str] = {}
         """Origin -> why it is refused; empty if it is allowed."""
         self._fast_path = FastPath(self._headers)
-        self._timeout = aiohttp.ClientTimeout(total=limits.total, connect=limits.connect, sock_connect=limits.connect)
+        self._go_through(proxy)
 
-    async def fetch(self, task: Task) -> Answer | Failure:
+    def _go_through(self, proxy: Proxy | None) -> None:
+        """Set everything that belongs to one way out."""
+        total = None if proxy is None else proxy.total
+        if total is not None:
+            self.limits = msgspec.structs.replace(self.limits, total=total, first_byte=total)
+        connect = self.limits.connect
+        self._timeout = aiohttp.ClientTimeout(total=self.limits.total, connect=connect, sock_connect=connect)
+        self._way = proxy
+        self._dialer = None if proxy is None else ProxyDialer(proxy, self.limits)
+        self._proxy = "" if proxy is None else proxy.public
+        self._forwarder = _forwarder(proxy)
+        self._captive = CaptiveRun()
+        self._connector: BoundedConnector | None = None
+        self._sessions: OrderedDict[str, aiohttp.ClientSession] = OrderedDict()
+
+    def through(self, proxy: Proxy) -> Self:
+        """A fetcher like this one through another proxy: with connections and cookies of its own; DNS answers, the
+        guard and the cookies of named sessions are shared."""
+        made = copy(self)
+        made._go_through(proxy)
+        return made
+
+    def to_gateway(self, gateway: ApiGateway) -> Self:
+        """A fetcher for requests to an API gateway. The operator chose it: its address may be private. The spider's
+        secrets and cookies are not for it, and cookies of one site must not reach another."""
+        made = copy(self)
+        made._guard = Guard(allow_private=True)
+        made._names = Names(made._guard, self.limits, slots=self._slots)
+        made._origins, made._secret_headers, made._keeps_cookies = {}, {}, False
+        if gateway.total is not None:
+            made.limits = msgspec.structs.replace(self.limits, total=gateway.total, first_byte=gateway.total)
+        made._go_through(None)
+        made._proxy = gateway.public
+        return made
+
+    async def fetch(self, task: Task, way: Way | None = None) -> Answer | Failure:
         """One hop. A page over the size limits is a Failure."""
+        if way is not None and way != self._way:
+            raise ValueError(f"this fetcher does not go out through {way}; use PooledFetcher")
         return await self._visit(task, None)
 
-    async def fetch_start(self, task: Task, most: int) -> Answer | Failure:
+    async def fetch_start(self, task: Task, most: int, way: Way | None = None) -> Answer | Failure:
         """One hop; a body longer than `most` bytes is truncated, with a note."""
+        if way is not None and way != self._way:
+            raise ValueError(f"this fetcher does not go out through {way}; use PooledFetcher")
         return await self._visit(task, most)
+
+    async def vet(self, task: Task) -> Mapping[str, str]:
+        """Check a task that another party will fetch, and answer the headers that it would get; raises an error that
+        `explain` knows."""
+        self._judged(task.url)
+        await self._names.vet(URL(task.url, encoded=True))
+        return self._own_headers(task)
+
+    @property
+    def idle(self) -> int:
+        """Open connections that no visit uses."""
+        return 0 if self._connector is None else self._connector.idle
+
+    def close_idle(self) -> None:
+        if self._connector is not None:
+            self._connector.close_idle()
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight become a Failure; fetching again is an error."""
@@ -139,6 +198,8 @@ class HttpFetcher:
             if cut_at is None:
                 self._check_type(response)
             body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self._turn)
+            if self._dialer is not None and cut_at is None and response.status == 200 and task.url[:5] == "http:":
+                self._check_captive(task.url, body)
         except FETCH_ERRORS as error:
             if response is not None:
                 response.close()
@@ -183,7 +244,7 @@ class HttpFetcher:
         headers = self._own_headers(task) if task.headers or self._secret_headers else None
         forwarder = self._forwarder if url.scheme == "http" else None
         if forwarder is not None and self._dialer is not None:
-            await self._vet(url)
+            await self._names.vet(url)
             headers = {**(headers or {}), **self._dialer.login}
         checks = self._checks_certificate(url)
         response = await session.request(
@@ -199,10 +260,24 @@ class HttpFetcher:
         assert isinstance(response, _Response)  # noqa: S101 - for the type checker: the session makes no other
         if forwarder is None:
             self._fast_path.learn(origin, url, checks_certificate=checks)
-        elif response.status == 407 and self._dialer is not None:
-            response.close()
-            raise self._dialer.failed("authentication failed (407)")
+        elif response.status >= 400 and self._dialer is not None:
+            self._check_forwarded(response, self._dialer)
         return response
+
+    def _check_forwarded(self, response: _Response, dialer: ProxyDialer) -> None:
+        """An error answer to a forwarded request may be the proxy's own."""
+        said = provider_error(response.headers.items())
+        if response.status == 407:
+            said = (FailureKind.PROXY, "authentication failed")
+        if said is not None:
+            response.close()
+            dialer.refused(said[0], f"{said[1]} ({response.status})", str(response.url.raw_host))
+
+    def _check_captive(self, url: str, body: bytes) -> None:
+        host = urlsplit(url).hostname or ""
+        trouble = self._captive.judge(host, body, asyncio.get_running_loop().time())
+        if trouble is not None and self._dialer is not None:
+            self._dialer.refused(trouble, f"answers with the same page for {HOSTS} hosts (captive page)", host)
 
     def _explain(self, error: Exception, task: Task, phase: str) -> tuple[FailureKind, str]:
         if isinstance(error, HungUp):
@@ -220,12 +295,6 @@ class HttpFetcher:
             self._insecure[host] = True
             log.warning("tls.unverified %s: certificate not verified (insecure_hosts)", host)
         return host not in self._insecure
-
-    async def _vet(self, url: URL) -> None:
-        """Check a name that the proxy will resolve itself, before each request."""
-        connections = self._connections()
-        if isinstance(connections, ProxyConnector):
-            await connections.vet(url)
 
     def _judged(self, text: str) -> tuple[str, str]:
         """Origin and request target of a URL as the gate wrote it; raises `Forbidden`."""
@@ -271,8 +340,12 @@ class HttpFetcher:
     def _session(self, name: str) -> aiohttp.ClientSession:
         """The session of that name: cookies of its own, shared connections."""
         session = self._sessions.get(name)
+        jar = self._jars.of(name) if name and self._keeps_cookies else None
+        if session is not None and jar is not None and session.cookie_jar is not jar:
+            self._retire(self._sessions.pop(name))
+            session = None
         if session is None:
-            session = self._sessions[name] = self._new_session()
+            session = self._sessions[name] = self._new_session(jar)
             if len(self._sessions) > SESSIONS:
                 self._retire(self._sessions.popitem(last=False)[1])
         elif len(self._sessions) > 1:
@@ -283,10 +356,15 @@ class HttpFetcher:
         # Not at once: one of its visits may still be in flight, for at most this long.
         asyncio.get_running_loop().call_later(self.limits.total + 1, session.detach)
 
-    def _new_session(self) -> aiohttp.ClientSession:
+    def _new_jar(self) -> Jar:
         jar = Jar()
         if self._cookies:
             jar.give(self._cookies, self._cookie_hosts, secure=self._secret_scope.secure)
+        return jar
+
+    def _new_session(self, jar: AbstractCookieJar | None) -> aiohttp.ClientSession:
+        if jar is None:
+            jar = self._new_jar() if self._keeps_cookies else aiohttp.DummyCookieJar()
         session = aiohttp.ClientSession(
             connector=self._connections(),
             connector_owner=False,
@@ -306,10 +384,12 @@ class HttpFetcher:
 
     def _connections(self) -> BoundedConnector:
         if self._connector is None:
-            self._connector = connector(self.limits, self._guard, slots=self._slots, tls=self._tls, dialer=self._dialer)
+            self._connector = connector(self.limits, self._names, slots=self._slots, tls=self._tls, dialer=self._dialer)
         return self._connector
 
 
 def _forwarder(proxy: Proxy | None) -> URL | None:
     """The proxy for plain-http requests in absolute form; None: they go through a tunnel, or directly."""
-    return None if proxy is None or proxy.mode is ProxyMode.ADDRESS else URL(f"http://{proxy.public}")
+    if proxy is None or proxy.mode is ProxyMode.ADDRESS or proxy.scheme is ProxyScheme.SOCKS5:
+        return None
+    return URL(f"http://{proxy.public}")

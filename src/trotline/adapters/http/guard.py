@@ -127,6 +127,16 @@ class BoundedConnector(TCPConnector):
             if not self._conns[oldest]:
                 del self._conns[oldest]
 
+    @property
+    def idle(self) -> int:
+        return sum(map(len, self._conns.values()))
+
+    def close_idle(self) -> None:
+        for kept in self._conns.values():
+            for protocol, _ in kept:
+                protocol.close()
+        self._conns.clear()
+
     def _too_many(self, key: Any) -> bool:
         hosts = len(self._conns)
         # Counted only where a host has several, which is rare where there are many hosts.

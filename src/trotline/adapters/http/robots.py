@@ -1,7 +1,8 @@
 """robots.txt: fetched once per origin and day.
 
 With a shared cache, once for a whole fleet: the site's reply (status and text) is shared, and each process parses it.
-Failures that may be local (no answer, no such name, the proxy) are not shared: other workers may succeed.
+Failures that may be local (no answer, no such name, the proxy) are not shared: other workers may succeed. A file that
+was read through one proxy holds for all; a failure or refusal holds for that proxy only.
 """
 
 import asyncio
@@ -12,13 +13,14 @@ from contextlib import suppress
 import msgspec
 from protego import Protego
 
-from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.model.answer import Answer, Failure
+from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
+from trotline.model.proxy import Way
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
 from trotline.ports.clock import Clock
+from trotline.ports.fetcher import Fetcher
 from trotline.ports.robots import UNMARKED, Marked, Permission
 from trotline.ports.shared_cache import SharedCache
 from trotline.rules.charset import decode
@@ -36,6 +38,10 @@ MOST_TEXT = 16 * 1024 * 1024
 WAIT_FOR_OTHERS: Seconds = 30.0
 """Limit: the worker that fetches it for all may have died."""
 
+_MAY_BE_A_BAN = frozenset({401, 403, 407, 429, 451}) | frozenset(range(500, 600))
+"""Statuses that a site also sends to single addresses that it bans."""
+_Place = tuple[str, Way | None]
+"""Origin, and the way whose failure it is."""
 _DISALLOWED = Permission(False, why="robots.txt")
 
 
@@ -51,6 +57,10 @@ class _CachedRules(msgspec.Struct):
     """Why it could not be read: everything is disallowed until it can."""
     throttled: bool = False
     """The site rate limits us until then."""
+    way_failed: bool = False
+    """The proxy failed."""
+    of_way: bool = False
+    """Seen through a proxy, and possibly because of it: other ways ask by themselves."""
     failures: int = 0
     size: int = 0
     """Bytes of the file."""
@@ -73,7 +83,7 @@ class RobotsTxt:
 
     def __init__(
         self,
-        fetcher: HttpFetcher,
+        fetcher: Fetcher,
         *,
         agent: str,
         limits: Limits,
@@ -85,21 +95,20 @@ class RobotsTxt:
         self._agent = agent
         self._limits = limits
         self._now = clock.now if clock else time.monotonic
-        self._cached: dict[str, _CachedRules] = {}
+        self._cached: dict[_Place, _CachedRules] = {}
         self._text = 0
         """Bytes of the cached files."""
-        self._asking: dict[str, asyncio.Task[_CachedRules]] = {}
+        self._asking: dict[_Place, asyncio.Task[_CachedRules]] = {}
+        self._first_asking: dict[str, asyncio.Task[_CachedRules]] = {}
+        """Origin -> the fetch that the other ways wait for."""
 
-    async def ask(self, url: str, marked: Marked = UNMARKED) -> Permission:
+    async def ask(self, url: str, marked: Marked = UNMARKED, way: Way | None = None) -> Permission:
         origin = _origin(url)
-        now = self._now()
-        rules = self._cached.get(origin)
-        if rules is None or rules.until <= now:
-            rules = await self._learn(origin, marked)
+        rules = self._known(origin, way) or await self._learn(origin, marked, way)
         if rules.unreadable:
             wait = max(1.0, rules.until - self._now())
             why = f"robots.txt: {rules.unreadable}"
-            return Permission(False, ask_again=wait, why=why, throttled=rules.throttled)
+            return Permission(False, ask_again=wait, why=why, throttled=rules.throttled, way_failed=rules.way_failed)
         if rules.parser is None:
             return rules.allowed
         path = url[len(origin) :] or "/"
@@ -111,27 +120,47 @@ class RobotsTxt:
             return rules.allowed
         return msgspec.structs.replace(_DISALLOWED, delay=rules.allowed.delay)
 
-    async def _learn(self, origin: str, marked: Marked) -> _CachedRules:
+    def _known(self, origin: str, way: Way | None) -> _CachedRules | None:
+        """The site's rules are the same for every way; a failure is of one way."""
+        now = self._now()
+        rules = self._cached.get((origin, None))
+        if way is not None and (rules is None or rules.until <= now or rules.unreadable):
+            rules = self._cached.get((origin, way))
+        return None if rules is None or rules.until <= now else rules
+
+    async def _learn(self, origin: str, marked: Marked, way: Way | None) -> _CachedRules:
         """Fetch it, or wait for a fetch that is running already."""
-        asking = self._asking.get(origin)
-        if asking is None:
-            asking = self._asking[origin] = asyncio.create_task(self._read(origin, marked))
-            asking.add_done_callback(lambda _: self._asking.pop(origin, None))
+        place = (origin, way)
         # Shielded: a cancelled caller must not cancel the fetch for the others.
+        if place not in self._asking and (other := self._first_asking.get(origin)) is not None:
+            rules = await asyncio.shield(other)
+            if not rules.of_way and not rules.unreadable:
+                return rules
+        asking = self._asking.get(place)
+        if asking is None:
+            asking = self._asking[place] = asyncio.create_task(self._read(origin, marked, way))
+            self._first_asking.setdefault(origin, asking)
+            asking.add_done_callback(lambda done: self._asked(place, done))
         return await asyncio.shield(asking)
 
-    async def _read(self, origin: str, marked: Marked) -> _CachedRules:
+    def _asked(self, place: _Place, done: "asyncio.Task[_CachedRules]") -> None:
+        del self._asking[place]
+        if self._first_asking.get(place[0]) is done:
+            del self._first_asking[place[0]]
+
+    async def _read(self, origin: str, marked: Marked, way: Way | None) -> _CachedRules:
         rules = await self._from_cache(self._cache, origin, marked) if self._cache is not None else None
-        rules = rules or await self._from_site(origin, marked)
-        self._forget(origin)
+        rules = rules or await self._from_site(origin, marked, way)
+        place = (origin, way if rules.of_way else None)
+        self._forget(place)
         while self._cached and (len(self._cached) >= ORIGINS or self._text + rules.size > MOST_TEXT):
             self._forget(next(iter(self._cached)))
-        self._cached[origin] = rules
+        self._cached[place] = rules
         self._text += rules.size
         return rules
 
-    def _forget(self, origin: str) -> None:
-        rules = self._cached.pop(origin, None)
+    def _forget(self, place: _Place) -> None:
+        rules = self._cached.pop(place, None)
         self._text -= rules.size if rules else 0
 
     async def _from_cache(self, cache: SharedCache, origin: str, marked: Marked) -> _CachedRules | None:
@@ -142,14 +171,18 @@ class RobotsTxt:
             return None
         return msgspec.structs.replace(self._interpret(origin, reply, marked), until=self._now() + kept.left)
 
-    async def _from_site(self, origin: str, marked: Marked) -> _CachedRules:
+    async def _from_site(self, origin: str, marked: Marked, way: Way | None) -> _CachedRules:
         shared = False
         try:
-            answer = await self._fetch(origin)
+            answer = await self._fetch(origin, way)
             if isinstance(answer, Failure):
-                return self._no_answer(origin, answer)
+                return msgspec.structs.replace(self._no_answer(origin, answer, way), of_way=way is not None)
             reply = self._reply(answer)
-            rules = self._interpret(origin, reply, marked)
+            rules = self._interpret(origin, reply, marked, way)
+            if way is not None and reply.status in _MAY_BE_A_BAN:
+                # Of this proxy, perhaps: not for other ways, and not for a day. The page's own visit reports it.
+                until = rules.until if rules.unreadable else self._now() + FIRST_WAIT
+                return msgspec.structs.replace(rules, until=until, of_way=True)
             if self._cache is not None:
                 await self._cache.put(origin, _packed(reply), max(1.0, rules.until - self._now()))
                 shared = True
@@ -158,12 +191,12 @@ class RobotsTxt:
             if self._cache is not None and not shared:
                 await self._cache.leave(origin)
 
-    async def _fetch(self, origin: str) -> Answer | Failure | None:
+    async def _fetch(self, origin: str, way: Way | None) -> Answer | Failure | None:
         """The last answer after redirects; None if there are too many, or one is refused."""
         task = Task(url=f"{origin}/robots.txt", route="robots.txt")
         limits = msgspec.structs.replace(self._limits, redirects=HOPS)
         while True:
-            answer = await self._fetcher.fetch_start(task, self._limits.robots)
+            answer = await self._fetcher.fetch_start(task, self._limits.robots, way)
             verdict = judge(task, answer, limits=limits, now=0.0)
             if verdict.kind is Kind.REFUSED:
                 # If the origin itself is refused, its pages report the reason.
@@ -182,33 +215,35 @@ class RobotsTxt:
         rest = verdict.retry_after if verdict.kind is Kind.THROTTLED else None
         return _SiteReply(answer.status, b"", rest)
 
-    def _no_answer(self, origin: str, failure: Failure) -> _CachedRules:
+    def _no_answer(self, origin: str, failure: Failure, way: Way | None) -> _CachedRules:
         now = self._now()
         verdict = judge(Task(url=origin, route=""), failure, limits=self._limits, now=0.0)
         if verdict.free:
             # The proxy is unreachable, or an idle connection was closed: retried soon.
             return _CachedRules(
-                now + (FIRST_WAIT if verdict.retry_after is None else verdict.retry_after), unreadable=failure.why
+                now + (FIRST_WAIT if verdict.retry_after is None else verdict.retry_after),
+                unreadable=failure.why,
+                way_failed=failure.trouble is FailureKind.PROXY,
             )
         if verdict.final or verdict.of_proxy:
             # No such host, a bad certificate, or refused by the proxy: no rules, and the page's own visit reports why.
             return _CachedRules(now + FIRST_WAIT)
-        return self._unreadable(origin, failure.why, now)
+        return self._unreadable((origin, way), failure.why, now)
 
-    def _interpret(self, origin: str, reply: _SiteReply, marked: Marked) -> _CachedRules:
+    def _interpret(self, origin: str, reply: _SiteReply, marked: Marked, way: Way | None = None) -> _CachedRules:
         now = self._now()
         if reply.rest is not None:
             return _CachedRules(now + reply.rest, unreadable=str(reply.status), throttled=True)
         if reply.status == 429 or reply.status >= 500:
-            rules = self._unreadable(origin, str(reply.status), now)
+            rules = self._unreadable((origin, way), str(reply.status), now)
             return msgspec.structs.replace(rules, throttled=reply.status == 429)
         if not 200 <= reply.status < 300:
             return _CachedRules(now + GOOD_FOR)
         with marked:
             return self._parse(origin, reply.body, now)
 
-    def _unreadable(self, origin: str, why: str, now: Seconds) -> _CachedRules:
-        before = self._cached.get(origin)
+    def _unreadable(self, place: _Place, why: str, now: Seconds) -> _CachedRules:
+        before = self._cached.get(place)
         failures = before.failures + 1 if before else 1
         wait = min(LONGEST_WAIT, FIRST_WAIT * 2.0 ** min(failures - 1, 10))
         return _CachedRules(now + wait, unreadable=why, failures=failures)

@@ -42,6 +42,13 @@ local least, most, places, gap, flags = unpack_(JOB_BOUNDS_FORM .. "B", job_pace
 local usual, others = {least, most, places, gap}, {}
 HEEDS = flags >= 2
 
+-- A pace that is not the usual one: of the lane, or through a proxy pool of its host.
+local function own_pace(name)
+  local packed = call("HGET", P .. "paces", name)
+  if packed or not pool_of(name) then return packed end
+  return call("HGET", P .. "paces", string.sub(name, 1, -#pool_of(name) - #VIA - 1))
+end
+
 -- A rate that each member of a proxy pool keeps: the lane itself has none, and no limit of visits unless one was set.
 local function per_proxy(bounds)
   local visits = bounds[BOUND_CONCURRENCY]
@@ -54,7 +61,7 @@ function bounds_of(name)
   if flags % 2 == 0 and (gap == 0 or not pool_of(name)) then return usual end
   local bounds = others[name]
   if not bounds then
-    local packed = flags % 2 == 1 and call("HGET", P .. "paces", name)
+    local packed = flags % 2 == 1 and own_pace(name)
     bounds = packed and {unpack_(JOB_BOUNDS_FORM, packed)} or usual
     if bounds[BOUND_GAP] > 0 and pool_of(name) then bounds = per_proxy(bounds) end
     others[name] = bounds

@@ -1,0 +1,57 @@
+"""Failures of proxies themselves: logged for the operator, and captive pages recognized."""
+
+import asyncio
+import hashlib
+import logging
+
+from trotline.model.answer import FailureKind
+from trotline.model.time import Seconds
+
+log = logging.getLogger("trotline.proxy")
+
+LOG_AGAIN: Seconds = 60.0
+"""Interval at which a lasting failure is logged again."""
+HOSTS = 3
+"""The same page from so many hosts in a row is the proxy's, not theirs."""
+PATIENCE: Seconds = 600.0
+"""So long pages wait for a captive proxy. Then attempts are counted: the hosts may be parked domains, and a job with
+only such pages left must end."""
+
+
+class FaultLog:
+    """Logs a failure once, and again while it lasts."""
+
+    def __init__(self) -> None:
+        self._logged: tuple[str, Seconds] = ("", 0.0)
+
+    def note(self, why: str) -> None:
+        logged, until = self._logged
+        now = asyncio.get_running_loop().time()
+        if logged != why or now >= until:
+            self._logged = (why, now + LOG_AGAIN)
+            log.warning("proxy.failed %s; pages wait for it", why)
+
+
+class CaptiveRun:
+    """The last pages that came over plain http through one proxy.
+
+    A captive proxy (login or payment page) answers every request with one page. In a row only: many hosts have the same
+    default page, but rarely one after the other without any other page between them.
+    """
+
+    def __init__(self) -> None:
+        self._page = b""
+        self._hosts: set[str] = set()
+        self._since: Seconds = 0.0
+
+    def judge(self, host: str, body: bytes, now: Seconds) -> FailureKind | None:
+        """Whose failure this page is; None: it is the site's."""
+        page = hashlib.blake2b(body, digest_size=16).digest() if body.lstrip()[:1] == b"<" else b""
+        if page != self._page or not page:
+            self._page, self._hosts, self._since = page, {host}, now
+            return None
+        if len(self._hosts) < HOSTS:
+            self._hosts.add(host)
+        if len(self._hosts) < HOSTS:
+            return None
+        return FailureKind.PROXY if now - self._since < PATIENCE else FailureKind.PROXY_REFUSED
