@@ -21,6 +21,11 @@ def pool_of(lane: str) -> str:
     return lane.rpartition(VIA)[2] if VIA in lane else ""
 
 
+def without_pool(lane: str) -> str:
+    """The lane without its pool: by default the host."""
+    return lane.rpartition(VIA)[0] if VIA in lane else lane
+
+
 class PoolRules(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """How the members of a pool are used."""
 
