@@ -1,6 +1,8 @@
 """`trotline pace`: the rate limit of a host over all jobs of a frontier; the operator's overrides theirs."""
 
 import shlex
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import click
 import msgspec
@@ -13,6 +15,14 @@ from trotline.config.urls import public
 from trotline.errors import SettingsError
 from trotline.model.job import LanePace
 from trotline.model.pace import Pace, Rate
+from trotline.model.proxy_pool import lane_of, pool_of
+
+
+class Wanted(NamedTuple):
+    """The pace that the operator asks for."""
+
+    rate: Rate
+    per_proxy: bool
 
 
 @click.command(
@@ -21,24 +31,29 @@ from trotline.model.pace import Pace, Rate
         "trotline pace --host books.example 2/s                 two pages a second, whatever the spiders say",
         "trotline pace --host books.example 30/m --concurrency 2",
         "trotline pace --host books.example --clear             the spiders' own paces again",
+        "trotline pace --host books.example via home 1/s per proxy",
+        "                                                       through the proxy pool home",
     )
 )
-@click.option("--host", required=True, metavar="HOST", help="The lane, as `trotline watch` names it.")
-@click.argument("rate", required=False)
+@click.option(
+    "--host", required=True, metavar="HOST", help="The lane, as `trotline watch` names it: HOST, or HOST via POOL."
+)
+@click.argument("words", nargs=-1, metavar="[via POOL] [RATE [per proxy]]")
 @click.option("--concurrency", type=click.IntRange(1), metavar="N", help="Visits of the host at the same time.")
 @click.option("--clear", is_flag=True, help="Remove the pace that was set.")
 @place_option
 @json_option
 def pace(
-    host: str, rate: str | None, concurrency: int | None, clear: bool, frontier: str | None, as_json: bool
+    host: str, words: tuple[str, ...], concurrency: int | None, clear: bool, frontier: str | None, as_json: bool
 ) -> None:
     """Show or set how fast a host is visited, by all workers of all jobs of the frontier.
 
-    RATE is like 2/s, 30/m or 500/h. It holds for every job, also for those that come later, until it is cleared.
-    Without it the slowest of the spiders' paces wins. A host that was slowed down by its answers starts
-    again with it; its Retry-After and the Crawl-delay of its robots.txt are kept.
+    RATE is like 2/s, 30/m or 500/h; "1/s per proxy" is that of each proxy of the pool. It holds for every job, also for
+    those that come later, until it is cleared. Without it the slowest of the spiders' paces wins. A host that was
+    slowed down by its answers starts again with it; its Retry-After and the Crawl-delay of its robots.txt are kept.
     """
-    wanted = None if rate is None else _rate(rate)
+    host, rate = lane_and_rate(host, words)
+    wanted = None if not rate else _rate(rate, host)
     if clear and wanted is not None:
         raise SettingsError("--clear takes the pace back, and RATE sets one", hint="Give one of them.")
     if concurrency and wanted is None:
@@ -60,11 +75,26 @@ def pace(
     wait_for(each())
 
 
-def _rate(text: str) -> Rate:
+def lane_and_rate(host: str, words: Sequence[str]) -> tuple[str, str]:
+    """What was typed, with or without quotes: `--host shop.example via home 1/s per proxy`."""
+    if words[:1] in (("via",), ["via"]):
+        if len(words) < 2:
+            raise SettingsError("via which proxy pool?", hint=f"For example: trotline pace --host {host} via home")
+        host, words = lane_of(host, words[1]), words[2:]
+    return host, " ".join(words)
+
+
+def _rate(text: str, host: str) -> Wanted:
     try:
-        return Rate.parse(text)
+        rate, per_proxy = Rate.parse_per_proxy(text)
     except ValueError as error:
         raise SettingsError(str(error), hint="For example: trotline pace --host books.example 2/s") from error
+    if per_proxy and not pool_of(host):
+        raise SettingsError(
+            f"{host} has no proxy pool, and the pace is per proxy",
+            hint=f"Name the pool: trotline pace --host {shlex.quote(host)} via POOL {text}",
+        )
+    return Wanted(rate, per_proxy)
 
 
 def _newest(known: list[Target]) -> list[Target]:
@@ -77,14 +107,20 @@ def _newest(known: list[Target]) -> list[Target]:
     return list({target.frontier: target for target in known}.values())
 
 
-def _chosen(target: Target, host: str, wanted: Rate, concurrency: int | None, lane: LanePace | None) -> Pace:
+def _chosen(target: Target, host: str, wanted: Wanted, concurrency: int | None, lane: LanePace | None) -> Pace:
     base = target.job.rules.pace(host)
     if lane is not None:
         in_force = [lane.ordered] if lane.ordered is not None else list(lane.jobs.values())
         places = min((each.concurrency for each in in_force), default=base.concurrency)
         base = msgspec.structs.replace(base, concurrency=places)
-    slowest = min(base.slowest, wanted, key=lambda one: one.per_second)
-    return msgspec.structs.replace(base, rate=wanted, slowest=slowest, concurrency=concurrency or base.concurrency)
+    slowest = min(base.slowest, wanted.rate, key=lambda one: one.per_second)
+    return msgspec.structs.replace(
+        base,
+        rate=wanted.rate,
+        slowest=slowest,
+        concurrency=concurrency or base.concurrency,
+        per_proxy=wanted.per_proxy,
+    )
 
 
 def _print(target: Target, host: str, lane: LanePace | None, frontier: str | None, *, json: bool) -> None:
@@ -116,7 +152,8 @@ def _reasons(lane: LanePace, host: str, frontier: str | None) -> list[tuple[str,
 
 
 def _pace(own: Pace) -> str:
-    return f"{own.rate}, at most {count(own.concurrency, 'visit')} at once"
+    per_proxy = " per proxy" if own.per_proxy else ""
+    return f"{own.rate}{per_proxy}, at most {count(own.concurrency, 'visit')} at once"
 
 
 def _interval(seconds: float) -> str:

@@ -229,7 +229,10 @@ def _next(facts: Facts, story: Story, where: Where) -> Iterator[Step]:
             if facts.progress.state in (State.PAUSED, State.CANCELLED):
                 yield "let it go on", f"trotline resume {job}{where.also}"
             elif facts.lane_view is not None and facts.lane_view.paused:
-                yield "let it go on", f"trotline resume {job} --lane {safe(facts.lane_view.lane)}{where.also}"
+                yield (
+                    "let it go on",
+                    f"trotline resume {job} --lane {shlex.quote(safe(facts.lane_view.lane))}{where.also}",
+                )
             if not facts.workers:
                 yield "go on", f"trotline {'work' if where.fleet else 'run'} {file}{where.also_to_visit}"
             return

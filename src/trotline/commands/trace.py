@@ -1,6 +1,6 @@
 """The life of a URL: asked of the ledger, the frontier and the gate."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from trotline.commands.dead_reasons import BAD_RECORD, REJECTED
 from trotline.config import backends, components
 from trotline.model.job import Grave, LaneView, Progress, TaskStatus
+from trotline.model.proxy_pool import lane_of, pool_of, without_pool
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
 from trotline.ports.console import Console
@@ -61,8 +62,12 @@ async def trace(
     known = [fingerprint(route, address.identity) for route in spider.routes] if spider else []
     visits = await _visits(ledger, known, address, _VISITS if alone else limit + 1) if ledger is not None else []
     visits = [visit for visit in visits if not alone or visit.job == job]
+    views = {view.lane: view for view in await console.lanes(_LANES)}
+    lanes = _lanes(address.lane, spider, views)
     identities = [
-        Identity(route=route, fingerprint=number, whereabouts=await _whereabouts(console, number, address, visits))
+        Identity(
+            route=route, fingerprint=number, whereabouts=await _whereabouts(console, number, address, visits, lanes)
+        )
         for number, route in _names(known, spider, visits).items()
     ]
     why = _why_not(spider, address) if spider else ""
@@ -80,7 +85,7 @@ async def trace(
         rows=tuple(await ledger.rows(_pages(url, address, visits), _ROWS)) if ledger is not None else (),
         rejected=tuple(await _rejected(console, progress, _pages(url, address, visits))),
         progress=progress,
-        lane_view=await _lane(console, address, visits),
+        lane_view=_lane(views, lanes, visits),
         workers=sum(worker.silent_for < DEAD_AFTER for worker in await console.workers()),
     )
 
@@ -103,14 +108,22 @@ def _names(known: Sequence[int], spider: Spider | None, visits: Sequence[VisitRo
     return names | {visit.fingerprint: visit.route for visit in visits}
 
 
-async def _whereabouts(console: Console, number: int, address: Address, visits: Sequence[VisitRow]) -> TaskStatus:
+def _lanes(host: str, spider: Spider | None, known: Iterable[str]) -> list[str]:
+    """The host's lanes: directly, through the pools that the spider names, and through others in use."""
+    own = [lane_of(host, pool) for pool in spider.pools] if spider else []
+    return list(dict.fromkeys([host, *own, *(lane for lane in known if without_pool(lane) == host)]))
+
+
+async def _whereabouts(
+    console: Console, number: int, address: Address, visits: Sequence[VisitRow], of_host: Sequence[str]
+) -> TaskStatus:
     """A task is looked for in every lane that it may be in: a redirect takes it to another one."""
-    lanes = {address.lane: None}
+    lanes = dict.fromkeys(of_host)
     for visit in visits:
         if visit.fingerprint == number:
             lanes[visit.lane] = None
             there = read(visit.moved_to) if visit.moved_to else address
-            lanes |= {there.lane: None} if isinstance(there, Address) else {}
+            lanes |= {lane_of(there.lane, pool_of(visit.lane)): None} if isinstance(there, Address) else {}
     best = UNKNOWN
     for lane in lanes:
         there_now = await console.whereabouts(Task(url=address.url, route="", lane=lane, fingerprint=number))
@@ -120,10 +133,10 @@ async def _whereabouts(console: Console, number: int, address: Address, visits: 
     return best
 
 
-async def _lane(console: Console, address: Address, visits: Sequence[VisitRow]) -> LaneView | None:
-    wanted = {address.lane, *(visit.lane for visit in visits[-1:])}
-    views = {view.lane: view for view in await console.lanes(_LANES)}
-    return next((views[lane] for lane in sorted(wanted, key=lambda lane: lane == address.lane) if lane in views), None)
+def _lane(views: Mapping[str, LaneView], of_host: Sequence[str], visits: Sequence[VisitRow]) -> LaneView | None:
+    """That of its last visit, if there is one: a redirect may have taken it to another host."""
+    wanted = [*(visit.lane for visit in visits[-1:] if visit.lane not in of_host), *of_host]
+    return next((views[lane] for lane in wanted if lane in views), None)
 
 
 async def _rejected(console: Console, progress: Progress, pages: Sequence[str]) -> list[Grave]:

@@ -1,7 +1,7 @@
 """What a spider is crawled with, made from its settings: fetcher, robots.txt, gate, validators, evidence."""
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,7 +110,8 @@ def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None
     return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits(), cache=cache)
 
 
-def open_gate(spider: "Spider") -> "Gate":
+def open_gate(spider: "Spider", pools: Callable[[], Collection[str]] | None = None) -> "Gate":
+    """`pools`: names of the proxy pools that exist; None: not known here."""
     from trotline.frontier.gate import Gate
     from trotline.rules.traps import TrapDetector, TrapRules
     from trotline.rules.urls import UrlRules
@@ -122,6 +123,7 @@ def open_gate(spider: "Spider") -> "Gate":
         site=spider.name,
         retries=spider.retries,
         pool=spider.pool,
+        pools=pools,
         limits=spider.limits or Limits(),
     )
 

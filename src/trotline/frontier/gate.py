@@ -4,7 +4,7 @@ A page of a shop has about eighty links, nearly all of them duplicates. So a lin
 texts; only links that are not in it are parsed, and only new ones become tasks.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
@@ -12,11 +12,15 @@ from trotline.frontier.gate_result import CutLink, Explanation, GatePage, GateRe
 from trotline.frontier.known_links import KnownLinks
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
+from trotline.model.proxy_pool import lane_of, pool_of, without_pool
 from trotline.model.task import Task
 from trotline.model.time import Moment
+from trotline.rules import pool_names
 from trotline.rules.near_duplicates import DuplicateDetector, Similarity, text_number
 from trotline.rules.scope import DEPTH, OTHER_HOST, Scope, out_of_scope
 from trotline.rules.session_ids import without_session
+from trotline.rules.task_fields import InvalidValue, checked
+from trotline.rules.task_fields import pool as pool_name
 from trotline.rules.traps import AHEAD, BACK, CALENDAR, CYCLES, REPEATED, TrapDetector
 from trotline.rules.urls import LONGEST_TEXT, TOO_LONG, Address, Refusal, UrlRules, fingerprint, read, task_identity
 
@@ -43,8 +47,10 @@ class Gate:
         site: str,
         retries: int,
         pool: str = "",
+        pools: Callable[[], Collection[str]] | None = None,
         limits: Limits,
     ) -> None:
+        """`pool`: the proxy pool of tasks that name none. `pools`: those that exist; None: not known here."""
         self.scope = scope
         self.traps = traps
         self.duplicates = DuplicateDetector(traps.rules)
@@ -54,6 +60,7 @@ class Gate:
         self._site = site
         self._retries = retries
         self._pool = pool
+        self._pools = pools
         self.most_links = limits.links
         self._known = KnownLinks()
         self._cuts_left = CUTS_OF_A_PROCESS
@@ -91,7 +98,7 @@ class Gate:
         if found is None:
             return None
         if session is not None:
-            self.traps.sessions.read(lane, session, text_number(page_url, found))
+            self.traps.sessions.read(without_pool(lane), session, text_number(page_url, found))
         return self.duplicates.compare(lane, page_url, found, pictures, int(weight))
 
     def _without_session(self, url: str) -> str | None:
@@ -133,7 +140,7 @@ class Gate:
             address = read(draft.url, self._seed_urls)
             if isinstance(address, Refusal):
                 page.result.refuse(address.why, example=draft.url)
-            elif scoped and (why := out_of_scope(self.scope, address, draft.depth)) is not None:
+            elif why := (out_of_scope(self.scope, address, draft.depth) if scoped else "") or self.pool_refusal(draft):
                 page.result.refuse(why, example=draft.url)
             else:
                 number = fingerprint(draft.route, task_identity(draft, address))
@@ -142,6 +149,21 @@ class Gate:
                 else:
                     page.add(self._filled(draft, address, number, page))
         return page.result
+
+    def pool_refusal(self, draft: Task | Follow) -> str:
+        """Why the draft's proxy pool cannot be used; empty if it can, or if it names none."""
+        if not draft.pool or self._pools is None:
+            return ""
+        return pool_names.refusal(draft.pool, self._pools())
+
+    def _checked_pool(self, draft: Task | Follow) -> str:
+        """The plain value. InvalidValue: an invalid value of the handler, like any other."""
+        if not draft.pool:
+            return self._pool
+        pool: str = checked("the pool of a task or of follow", draft.pool, pool_name)
+        if why := self.pool_refusal(draft):
+            raise InvalidValue(why)
+        return pool
 
     def confirm(self, tasks: Iterable[Task]) -> None:
         """The frontier has accepted these tasks: add them to the cache.
@@ -181,12 +203,14 @@ class Gate:
             traps = self.traps.why if counts else self.traps.would
             why = self._out_of_scope(address, depth, parent.url) or traps(address, now)
         identity = task_identity(draft, address)
+        why = why or self.pool_refusal(draft) or None
         if why is not None:
             return Explanation(f"refused: {why}", address.url, identity)
         known = fingerprint(draft.route, identity) in self._known
         return Explanation("known" if known else "admitted", address.url, identity)
 
     def _filter_follow(self, follow: Follow, urls: Sequence[str], page: "GatePage") -> None:
+        pool = self._checked_pool(follow)
         unknown = self._known.unknown(follow.route, urls)
         page.result.known += len(urls) - len(unknown)
         for url in unknown:
@@ -200,9 +224,10 @@ class Gate:
                 page.result.known += 1
                 self._known.add_text(follow.route, url)
             elif self._inside(url, address, page.depth, page, follow.route, number):
-                page.add(self._task(follow, address, number, page))
+                page.add(self._task(follow, pool, address, number, page))
 
     def _filter_draft(self, draft: Task, page: "GatePage") -> None:
+        self._checked_pool(draft)
         by_url = _by_url(draft)
         if by_url and self._known.has_text(draft.route, draft.url):
             page.result.known += 1
@@ -273,32 +298,34 @@ class Gate:
             self._known.add_refusal(url, why)
         return False
 
-    def _task(self, follow: Follow, address: Address, number: int, page: "GatePage") -> Task:
+    def _task(self, follow: Follow, pool: str, address: Address, number: int, page: "GatePage") -> Task:
         return Task(
             url=address.url,
             route=follow.route,
-            lane=address.lane,
+            lane=lane_of(address.lane, pool),
             fingerprint=number,
             priority=follow.priority,
             depth=page.depth,
             retries=self._retries,
             site=page.site,
-            pool=self._pool,
+            pool=pool,
             created_at=page.now,
             parent=page.url,
             meta=follow.meta,
         )
 
     def _filled(self, draft: Task, address: Address, number: int, page: "GatePage") -> Task:
-        """The draft with defaults for the fields that its author left out."""
+        """The draft with defaults for the fields that its author left out. A lane with a pool in its name comes from an
+        exported task."""
+        pool = draft.pool or pool_of(draft.lane) or self._pool
         return msgspec.structs.replace(
             draft,
             url=address.url,
-            lane=draft.lane or address.lane,
+            lane=lane_of(without_pool(draft.lane) or address.lane, pool),
             fingerprint=number,
             depth=draft.depth or page.depth,
             site=draft.site or page.site,
-            pool=draft.pool or self._pool,
+            pool=pool,
             created_at=draft.created_at or page.now,
             parent=draft.parent or page.url,
         )

@@ -17,6 +17,8 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True):
     urls: list[str]
     """Absolute, as found; not yet normalised."""
     priority: int = NORMAL
+    pool: str = ""
+    """The proxy pool; empty: the spider's."""
     meta: dict[str, Any] = {}
     query: str = ""
     """The selector that found them, for warnings about selectors that never match."""

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from trotline.model.pace import Pace
-from trotline.model.proxy_pool import host_lane
+from trotline.model.proxy_pool import without_pool
 from trotline.model.seen_memory import Memory
 from trotline.model.time import Moment, Seconds
 
@@ -36,7 +36,7 @@ class LaneRules(msgspec.Struct, frozen=True):
 
     def pace(self, lane: str) -> Pace:
         """That of the lane by its name; through a proxy pool also that of its host."""
-        return self.lanes.get(lane) or self.lanes.get(host_lane(lane), self.default)
+        return self.lanes.get(lane) or self.lanes.get(without_pool(lane), self.default)
 
 
 class State(StrEnum):

@@ -8,6 +8,7 @@ import msgspec
 from trotline.model.time import Seconds
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PER_PROXY = re.compile(r"\s+per\s+proxy\s*")
 _FORM = re.compile(r"\s*(\d+(?:\.\d+)?)\s*/\s*([smhd])\s*")
 
 FASTEST = 100_000.0
@@ -37,6 +38,14 @@ class Rate(msgspec.Struct, frozen=True):
     @property
     def interval(self) -> Seconds:
         return 1.0 / self.per_second
+
+    @classmethod
+    def parse_per_proxy(cls, text: str) -> tuple[Self, bool]:
+        """`"1/s per proxy"` too: whether it is one is the second value."""
+        match = _PER_PROXY.search(text) if isinstance(text, str) else None
+        if match is None or match.end() != len(text):
+            return cls.parse(text), False
+        return cls.parse(text[: match.start()]), True
 
     def __str__(self) -> str:
         counts = {unit: self.per_second * seconds for unit, seconds in _UNITS.items()}

@@ -21,7 +21,7 @@ def pool_of(lane: str) -> str:
     return lane.rpartition(VIA)[2] if VIA in lane else ""
 
 
-def host_lane(lane: str) -> str:
+def without_pool(lane: str) -> str:
     """The lane without its pool."""
     return lane.rpartition(VIA)[0] if VIA in lane else lane
 

@@ -4,6 +4,7 @@ import base64
 import os
 import re
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn, Self
 from urllib.parse import quote, quote_plus
@@ -20,8 +21,12 @@ _URL_SAFE = str.maketrans("+/", "-_")
 _known: set[str] = set()
 """Every secret of this process, in each of its forms: error messages, reports and output of child processes are
 redacted as plain text."""
-_longest_first: tuple[str, ...] = ()
-"""The same forms, sorted: a form that contains another one is replaced before it."""
+_longest_first: tuple[str, ...] | None = ()
+"""The same forms, sorted: a form that contains another one is replaced before it. None: to be sorted when a text is
+redacted, as a list of 10,000 proxies adds its logins one by one."""
+_by_start: dict[str, list[str]] = {}
+"""First characters -> forms; only if there are more than FEW."""
+FEW = 200
 
 
 class SecretMissing(ValueError):
@@ -93,7 +98,7 @@ def is_reference(value: object) -> bool:
 
 def without_secrets(text: str) -> str:
     """The text with every known secret of this process redacted."""
-    for value in _longest_first:
+    for value in _candidates(text):
         if value in text:
             text = text.replace(value, HIDDEN)
     return text
@@ -104,10 +109,27 @@ def _remember(value: str) -> None:
     if value in _known:
         return
     # Of "Bearer abc" a message may quote the last word alone.
-    for part in (value, value.rpartition(" ")[2]):
-        if len(part) >= SHORTEST:
+    for part in {value, value.rpartition(" ")[2]}:
+        if len(part) >= SHORTEST and part not in _known:
             _known.update(_forms(part))
-    _longest_first = tuple(sorted(_known, key=len, reverse=True))
+            _longest_first = None
+
+
+def _candidates(text: str) -> Iterable[str]:
+    """The forms that may be in the text, longest first. Few are simply tried; of the logins of 10,000 proxies only
+    those whose beginning is in the text: trying them all takes 20 ms for a line."""
+    global _longest_first
+    if _longest_first is None:
+        # A copy: another thread may add one meanwhile.
+        _longest_first = tuple(sorted(_known.copy(), key=len, reverse=True))
+        _by_start.clear()
+        for form in _longest_first if len(_longest_first) > FEW else ():
+            _by_start.setdefault(form[:SHORTEST], []).append(form)
+    if not _by_start:
+        return _longest_first
+    starts = {text[place : place + SHORTEST] for place in range(len(text) - SHORTEST + 1)}
+    found = [form for start in starts & _by_start.keys() for form in _by_start[start]]
+    return sorted(found, key=len, reverse=True)
 
 
 def _forms(value: str) -> set[str]:

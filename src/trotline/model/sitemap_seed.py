@@ -32,13 +32,14 @@ class SitemapSeed(msgspec.Struct, frozen=True, omit_defaults=True):
         """The identity of the task: two seeds may select different URLs of one file."""
         return f"{self.route} {self.flags} {self.match} {url}"
 
-    def task(self, url: str, *, priority: int, retries: int = 3) -> Task:
+    def task(self, url: str, *, priority: int, retries: int = 3, pool: str = "") -> Task:
         return Task(
             url=url,
             route=ROUTE,
             key=self.key(url),
             priority=priority,
             retries=retries,
+            pool=pool,
             meta=msgspec.to_builtins(self),
         )
 

@@ -82,7 +82,7 @@ PROVIDERS = {
         longest_minutes=7 * 24 * 60,
     ),
 }
-"""By provider, after their documentation. `{user}` is the name in the contract (Bright Data: brd-customer-ID-zone-Z)."""
+"""By provider, from their documentation. `{user}` is the name in the contract (Bright Data: brd-customer-ID-zone-Z)."""
 
 
 def session_id(template: LoginTemplate, *, salt: str, slot: int, lane: str, generation: int = 0) -> str:
@@ -138,4 +138,22 @@ def _filled(template: str, values: dict[str, str]) -> str:
         return optional[0] if all(values[name] for name in _FIELD.findall(optional[1])) else ""
 
     template = _OPTIONAL.sub(lambda found: part(found)[1:-1], template)
+    return _FIELD.sub(lambda field: values[field[1]], template)
+
+
+OWN_FIELDS = ("session", "country", "minutes")
+"""Fields of a template that an operator writes, with user and password in it."""
+
+
+def places(template: str) -> set[str]:
+    """The fields of an own template; ValueError if one is unknown. It is not quoted: it may be part of a password."""
+    found = set(_FIELD.findall(template))
+    if not found <= set(OWN_FIELDS):
+        raise ValueError(f"an unknown placeholder; known are {', '.join(f'{{{name}}}' for name in OWN_FIELDS)}")
+    return found
+
+
+def filled(template: str, *, session: str, country: str, minutes: int) -> str:
+    """An own template with its fields filled in."""
+    values = {"session": session, "country": country, "minutes": str(minutes)}
     return _FIELD.sub(lambda field: values[field[1]], template)

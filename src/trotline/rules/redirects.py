@@ -3,6 +3,7 @@
 import msgspec
 from can_ada import parse
 
+from trotline.model.proxy_pool import lane_of
 from trotline.model.task import Task
 from trotline.rules.redaction import is_secret_header
 
@@ -10,7 +11,8 @@ _OF_THE_BODY = frozenset({"content-type", "content-length", "content-encoding", 
 
 
 def moved(task: Task, status: int, url: str, lane: str) -> Task:
-    """The task for the new URL: method as in the Fetch standard, credentials only within one origin."""
+    """The task for the new URL: method as in the Fetch standard, credentials only within one origin, through the same
+    proxy pool. `lane`: of the new URL, without the pool."""
     method, body, headers = task.method, task.body, task.headers
     elsewhere = _origin(task.url) != _origin(url)
     # 301 to 303 drop the body at another origin; only 307 and 308 resend it (`may_carry_body`).
@@ -20,7 +22,7 @@ def moved(task: Task, status: int, url: str, lane: str) -> Task:
     if elsewhere:
         headers = tuple(pair for pair in headers if not is_secret_header(pair[0]))
     return msgspec.structs.replace(
-        task, url=url, lane=lane, method=method, body=body, headers=headers, hops=task.hops + 1
+        task, url=url, lane=lane_of(lane, task.pool), method=method, body=body, headers=headers, hops=task.hops + 1
     )
 
 

@@ -14,6 +14,7 @@ from trotline.model.harvest import Follow
 from trotline.model.row import deeper_than
 from trotline.model.task import Task
 from trotline.model.time import LAST_MOMENT
+from trotline.rules import pool_names
 
 LEAST_PRIORITY, MOST_PRIORITY = -1_000_000, 1_000_000
 """All frontiers support this range."""
@@ -99,6 +100,13 @@ def name(value: Any) -> str:
     """Text in one line, of a sane length."""
     if not isinstance(value, str) or len(value) > LONGEST_NAME or _NOT_IN_A_NAME.search(value):
         raise InvalidValue(f"text in one line, at most {LONGEST_NAME:,} characters")
+    return value if type(value) is str else str.__str__(value)
+
+
+def pool(value: Any) -> str:
+    """It becomes a part of a lane's name."""
+    if not isinstance(value, str) or (str.__len__(value) and not pool_names.NAME.fullmatch(value)):
+        raise InvalidValue("the name of a proxy pool: letters, digits, - or _")
     return value if type(value) is str else str.__str__(value)
 
 
@@ -189,7 +197,7 @@ PLAIN: dict[str, Check] = {
     "meta": meta,
     "retries": whole(0, MOST_RETRIES),
     "lane": name,
-    "pool": name,
+    "pool": pool,
     "site": name,
 }
 """Checks of the fields that an author sets directly."""
@@ -232,6 +240,7 @@ def links(given: Follow) -> None:
     checked("a Follow's route", given.route, name)
     checked("a Follow's priority", given.priority, PLAIN["priority"])
     checked("a Follow's meta", given.meta, meta)
+    checked("a Follow's pool", given.pool, pool)
     if type(given.urls) not in (list, tuple):
         raise InvalidValue(f"a Follow's urls is {shown(given.urls)}; give a list of URLs")
     for each in given.urls:
@@ -254,6 +263,7 @@ def _plainly_right(given: Task) -> bool:
         and 0 <= given.depth <= MOST_DEPTH
         and len(names) <= LONGEST_NAME
         and names.isprintable()
+        and (not given.pool or pool_names.NAME.fullmatch(given.pool) is not None)
         and given.method == _EMPTY.method
         and 0 <= given.created_at <= LAST_MOMENT
         and not (given.meta or given.headers or given.body or given.not_before or given.attempt or given.hops)

@@ -1,4 +1,4 @@
-"""Warnings to the author from the counters of a job: empty fields, selectors without matches, missing pools."""
+"""Warnings to the author from the counters of a job: empty fields, selectors without matches."""
 
 from collections.abc import Mapping
 
@@ -8,8 +8,7 @@ FIELD_EMPTY = "field empty: "
 FIELD_FILLED = "field filled: "
 FOLLOW_EMPTY = "follow empty: "
 FOLLOW_MATCHED = "follow matched: "
-POOL_MISSING = "pool missing: "
-FACTS = (FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, POOL_MISSING)
+FACTS = (FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED)
 """Prefixes of the counters that are only facts for these warnings."""
 _OTHERS = "others"
 """Name of merged counters."""
@@ -23,7 +22,7 @@ def label(place: str, name: str) -> str:
 
 
 def warnings(tallies: Mapping[str, int]) -> list[str]:
-    """Fields that were empty in all records, selectors of `page.follow` that matched on no page, and missing pools."""
+    """Fields that were empty in all records, selectors of `page.follow` that matched on no page."""
     found = []
     for field in _never(tallies, FIELD_EMPTY, FIELD_FILLED):
         kind, _, name = field.partition(_BETWEEN)
@@ -31,8 +30,6 @@ def warnings(tallies: Mapping[str, int]) -> list[str]:
     for selector in _never(tallies, FOLLOW_EMPTY, FOLLOW_MATCHED):
         route, _, query = selector.partition(_BETWEEN)
         found.append(f"{route}: page.follow({query!r}) matched nothing on any page")
-    for pool in sorted(name.removeprefix(POOL_MISSING) for name in tallies if name.startswith(POOL_MISSING)):
-        found.append(f"tasks name the proxy pool {pool!r}, which does not exist: they were fetched without a pool")
     return found
 
 

@@ -154,13 +154,15 @@ class Page:
         to: "Route | str | None" = None,
         priority: int | None = None,
         meta: dict[str, Any] | None = None,
+        pool: str | None = None,
     ) -> Follow:
         """The links that match, as tasks of this route or of the route `to`."""
-        name, usual = self._target(to)
+        name, usual, usual_pool = self._target(to)
         return Follow(
             route=name,
             urls=self.links(query),
             priority=usual if priority is None else checked("priority of follow", priority, PLAIN["priority"]),
+            pool=usual_pool if pool is None else checked("pool of follow", pool, PLAIN["pool"]),
             meta={} if meta is None else checked("meta of follow", meta, PLAIN["meta"]),
             query=query,
         )
@@ -175,9 +177,10 @@ class Page:
             return draft(absolute[0], route, fields)
         return route.task(absolute[0], **fields)
 
-    def _target(self, to: "Route | str | None") -> tuple[str, int]:
+    def _target(self, to: "Route | str | None") -> tuple[str, int, str]:
+        """Name, priority and proxy pool of the route `to`."""
         route = self._named(to)
-        return (route, NORMAL) if isinstance(route, str) else (route.name, route.priority)
+        return (route, NORMAL, "") if isinstance(route, str) else (route.name, route.priority, route.pool)
 
     def _named(self, to: "Route | str | None") -> "Route | str":
         """The route `to`, or its name if the page has no spider (in tests)."""

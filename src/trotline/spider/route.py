@@ -31,6 +31,7 @@ class Route:
         "key",
         "model",
         "name",
+        "pool",
         "priority",
         "seeds",
         "spider",
@@ -49,6 +50,7 @@ class Route:
         priority: int = NORMAL,
         status: frozenset[int] = frozenset(),
         conditional: bool = False,
+        pool: str = "",
     ) -> None:
         self.spider = spider
         self.handler = handler
@@ -61,6 +63,8 @@ class Route:
         """Statuses besides 2xx that the handler gets."""
         self.conditional = conditional
         """Use conditional requests (ETag, Last-Modified)."""
+        self.pool = pool or spider.pool
+        """The proxy pool of the route's tasks."""
         self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
         """Defaults of the route's tasks that differ from a task's own."""
@@ -68,8 +72,8 @@ class Route:
             self._given["priority"] = priority
         if spider.retries != 3:
             self._given["retries"] = spider.retries
-        if spider.pool:
-            self._given["pool"] = spider.pool
+        if self.pool:
+            self._given["pool"] = self.pool
         _check_handler(self)
 
     def task(self, url: str, **fields: Unpack[Draft]) -> Task:
@@ -81,7 +85,7 @@ class Route:
         return {
             "job_type": self.name,
             "max_retries": self.spider.retries,
-            "proxy_pool": self.spider.pool,
+            "proxy_pool": self.pool,
             "priority": self.priority,
         }
 

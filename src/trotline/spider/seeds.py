@@ -116,7 +116,7 @@ def _sitemap_task(route: "Route", seed: Sitemap | RobotsSitemaps) -> Task:
         robots=robots,
     )
     url = resolve(address.url, "/robots.txt") if robots else address.url
-    return wanted.task(url or address.url, priority=SOON, retries=route.spider.retries)
+    return wanted.task(url or address.url, priority=SOON, retries=route.spider.retries, pool=route.pool)
 
 
 def _from_file(route: "Route", path: str | PathLike[str]) -> Iterator[Task]:

@@ -43,7 +43,7 @@ class Spider:
         *,
         pace: str | Rate = "1/s",
         lanes: Mapping[str, str | Rate | Pace] | None = None,
-        concurrency: int = 8,
+        concurrency: int | None = None,
         slowest: str | Rate | None = None,
         retries: int = 3,
         pool: str = "",
@@ -76,16 +76,16 @@ class Spider:
         self.urls = None if urls is None else check.instance("urls", urls, UrlRules)
         self.traps = None if traps is None else check.instance("traps", traps, TrapRules)
         self.limits = None if limits is None else check.instance("limits", limits, Limits)
+        self.pool = check.pool("pool", pool)
         self.rules = LaneRules(
-            default=check.pace("pace", pace, concurrency, slowest),
-            lanes=check.lanes({} if lanes is None else lanes, concurrency, slowest),
+            default=check.with_pool("pace", check.pace("pace", pace, concurrency, slowest), self.pool),
+            lanes=check.lanes({} if lanes is None else lanes, concurrency, slowest, self.pool),
             give_up=check.patience("give_up", give_up),
             robots=check.instance("robots", robots, bool),
             redact=check.names("redact", redact),
             own_limits=own_limits(self.max_depth, self.limits, self.traps),
         )
         """The rate limits of the lanes, and other settings that are stored with a job."""
-        self.pool = check.text("pool", pool)
         self._scope = check.scope(hosts, include, exclude, self.max_depth)
         given = check.headers("headers", headers or {})
         self.headers = {n: v for n, v in given.items() if isinstance(v, str) and not redaction.is_secret_header(n)}
@@ -122,6 +122,7 @@ class Spider:
         name: str | None = None,
         status: int | Iterable[int] = (),
         conditional: bool = False,
+        pool: str = "",
     ) -> Callable[[Handler], Route]: ...
     def page(
         self,
@@ -136,13 +137,15 @@ class Spider:
         name: str | None = None,
         status: int | Iterable[int] = (),
         conditional: bool = False,
+        pool: str = "",
     ) -> Route | Callable[[Handler], Route]:
         """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
 
         `seeds`, `sitemap`: where the crawl starts. `key`: the field that identifies a record. `model`: validates
         dicts. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default. `status`:
         statuses besides 2xx that the handler gets. `conditional`: on recrawls use conditional requests; unchanged pages
-        keep their rows, and their links are not followed (for leaf pages).
+        keep their rows, and their links are not followed (for leaf pages). `pool`: the proxy pool of the route's tasks,
+        instead of the spider's.
         """
 
         def make(handler: Handler) -> Route:
@@ -158,6 +161,7 @@ class Spider:
                 priority=check.number("priority", priority, least=LEAST_PRIORITY, most=MOST_PRIORITY),
                 status=check.statuses(status),
                 conditional=check.instance("conditional", conditional, bool),
+                pool=check.pool("pool", pool),
             )
             return self._add(route)
 
@@ -170,7 +174,15 @@ class Spider:
                 hint='Rename one of the functions, or write @spider.page(name="...").',
             )
         self.routes[route.name] = route
+        lanes = spider_checks.through(self.rules.lanes, route.pool)
+        self.rules = msgspec.structs.replace(self.rules, lanes=lanes)
         return route
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The proxy pools that the spider and its routes name."""
+        named = (self.pool, *(route.pool for route in self.routes.values()))
+        return tuple(dict.fromkeys(pool for pool in named if pool))
 
     def route(self, name: str) -> Route:
         """The route of that name; SpiderRefused lists the existing ones."""

@@ -7,10 +7,11 @@ from typing import Any, TypeVar
 
 from trotline.errors import SpiderRefused
 from trotline.model.pace import Pace, Rate
+from trotline.model.proxy_pool import lane_of, pool_of
 from trotline.model.schedule import Overlap, Schedule
 from trotline.model.secret import Secret
 from trotline.model.time import Seconds
-from trotline.rules import content_types, schedules
+from trotline.rules import content_types, pool_names, schedules
 from trotline.rules.scope import Scope
 from trotline.rules.task_fields import MOST_RETRIES as MOST_RETRIES
 from trotline.rules.task_fields import said, shown
@@ -24,6 +25,8 @@ _BREAKS = re.compile(r"[\r\n\0\ud800-\udfff]")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|[0-9a-f:]+")
 _USUAL_SLOWEST = Pace().slowest
 MOST_AT_ONCE = 10_000
+_USUAL_AT_ONCE = Pace().concurrency
+_PER_PROXY_HINT = 'Name one: Spider(pool="residential", pace="1/s per proxy"). Without proxies write pace="1/s".'
 
 
 def name(given: Any) -> str:
@@ -32,6 +35,13 @@ def name(given: Any) -> str:
             f"{shown(given)} cannot be a spider's name", hint=f'{_NAME_HINT} For example Spider("shop").'
         )
     return str.__str__(given)
+
+
+def through(lanes: Mapping[str, Pace], pool: str) -> dict[str, Pace]:
+    """With the paces of hosts for the same hosts through a pool: that is a lane of its own."""
+    if not pool:
+        return dict(lanes)
+    return {lane_of(lane, pool): pace for lane, pace in lanes.items() if not pool_of(lane)} | dict(lanes)
 
 
 def route_name(spider: str, given: Any) -> str:
@@ -112,26 +122,56 @@ class Checks:
         except ValueError as error:
             raise self.refuse(f"{field}: {error}", 'For example pace="2/s": two pages a second and host.') from error
 
+    def pool(self, field: str, given: Any) -> str:
+        text = self.text(field, given)
+        if text and not pool_names.NAME.fullmatch(text):
+            raise self.refuse(f"{field} is {shown(given)}", "The name of a proxy pool has letters, digits, - or _.")
+        return text
+
+    def with_pool(self, field: str, pace: Pace, pool: str) -> Pace:
+        if pace.per_proxy and not pool:
+            raise self.refuse(f'{field} is "per proxy", and there is no proxy pool', _PER_PROXY_HINT)
+        return pace
+
     def pace(self, field: str, given: Any, concurrency: Any, slowest: Any) -> Pace:
         if isinstance(given, Pace):
             return given
-        rate = self.rate(field, given)
+        rate, per_proxy = self._rate_of(field, given)
+        if concurrency is None:
+            # Per proxy, the number of proxies is the limit: a lane has one visit at a time through each.
+            concurrency = MOST_AT_ONCE if per_proxy else _USUAL_AT_ONCE
         # A rate below the default of `slowest` lowers that, too.
         usual = min(_USUAL_SLOWEST, rate, key=lambda one: one.per_second)
         least = usual if slowest is None else self.rate("slowest", slowest)
         if least.per_second > rate.per_second:
             raise self.refuse(f"slowest {least} is faster than {field} {rate}", "Leave slowest out, or lower it.")
         return Pace(
-            rate=rate, concurrency=self.number("concurrency", concurrency, least=1, most=MOST_AT_ONCE), slowest=least
+            rate=rate,
+            concurrency=self.number("concurrency", concurrency, least=1, most=MOST_AT_ONCE),
+            slowest=least,
+            per_proxy=per_proxy,
         )
 
-    def lanes(self, given: Any, concurrency: Any, slowest: Any) -> dict[str, Pace]:
+    def _rate_of(self, field: str, given: Any) -> tuple[Rate, bool]:
+        """The rate, and whether it is "per proxy"."""
+        if not isinstance(given, str):
+            return self.rate(field, given), False
+        try:
+            return Rate.parse_per_proxy(str.__str__(given))
+        except ValueError:
+            return self.rate(field, given), False
+
+    def lanes(self, given: Any, concurrency: Any, slowest: Any, pool: str = "") -> dict[str, Pace]:
         if not isinstance(given, Mapping):
             raise self.refuse(f"lanes is {shown(given)}", 'Give a dict: lanes={"shop.example": "1/s"}.')
-        return {
-            self.text("a lane's name", lane): self.pace(f"lanes[{shown(lane)}]", own, concurrency, slowest)
-            for lane, own in given.items()
-        }
+        found = {}
+        for lane, own in given.items():
+            name, field = self.text("a lane's name", lane), f"lanes[{shown(lane)}]"
+            via = pool_of(name) or pool
+            pace = self.with_pool(field, self.pace(field, own, concurrency, slowest), via)
+            # Without a proxy such a pace is no limit at all.
+            found[lane_of(name, via) if pace.per_proxy and not pool_of(name) else name] = pace
+        return through(found, pool)
 
     def patience(self, field: str, given: Any) -> Seconds:
         if not isinstance(given, timedelta) or given <= timedelta(0):

@@ -90,7 +90,9 @@ def _run(reading: Any) -> Harvest:
 def _with_follows(route: Route, harvest: Harvest) -> Harvest:
     routes = route.spider.routes
     followed = [
-        routes[follow.route].task(url, priority=follow.priority, meta=follow.meta)
+        routes[follow.route].task(
+            url, priority=follow.priority, meta=follow.meta, pool=follow.pool or routes[follow.route].pool
+        )
         for follow in harvest.follows
         for url in follow.urls
         if url.startswith(("http://", "https://"))

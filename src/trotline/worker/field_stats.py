@@ -9,12 +9,10 @@ from typing import Any
 
 from trotline.model.harvest import Follow
 from trotline.model.record import Record
-from trotline.rules.warnings import FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, POOL_MISSING, label
+from trotline.rules.warnings import FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, label
 
 MOST_FIELDS = 100
 """Fields of one job that are checked: facts are counters, and their number is limited."""
-
-_LONGEST_POOL = 60
 
 
 class FieldStats:
@@ -23,16 +21,10 @@ class FieldStats:
         self._settled: dict[str, set[str]] = {}
         """Kind -> fields that were filled once: not checked any more."""
         self._labels: set[str] = set()
-        self._pool = False
-        """A missing pool was reported; one is enough."""
 
-    def facts(
-        self, route: str, records: Sequence[Record], follows: Sequence[Follow], pool: str = ""
-    ) -> tuple[str, ...]:
-        """New facts of one page. `pool`: the proxy pool that its task names; pools do not exist yet."""
+    def facts(self, route: str, records: Sequence[Record], follows: Sequence[Follow]) -> tuple[str, ...]:
+        """New facts of one page."""
         facts: dict[str, None] = {}
-        if pool and not self._pool:
-            facts[POOL_MISSING + pool[:_LONGEST_POOL]] = None
         for record in records:
             settled = self._settled.get(record.kind)
             if settled is None or not record.data.keys() <= settled:
@@ -48,7 +40,6 @@ class FieldStats:
     def confirm(self, facts: Collection[str]) -> None:
         """The frontier has counted them. Not sooner: a fact lost with its settlement would never be reported."""
         self._reported.update(facts)
-        self._pool = self._pool or any(fact.startswith(POOL_MISSING) for fact in facts)
 
     def _check(self, record: Record, settled: set[str], facts: dict[str, None]) -> None:
         for name, value in record.data.items():

@@ -130,7 +130,9 @@ class SitemapVisitor:
         below = msgspec.structs.replace(seed, level=level, files=share, robots=False)
         return [
             msgspec.structs.replace(
-                below.task(child, priority=LATER, retries=self._spider.retries), parent=parent.url, site=parent.site
+                below.task(child, priority=LATER, retries=self._spider.retries, pool=parent.pool),
+                parent=parent.url,
+                site=parent.site,
             )
             for child in children
         ]

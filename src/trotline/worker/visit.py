@@ -180,7 +180,7 @@ class Visitor:
             records=got.records,
             links=links,
             rejects=got.rejects,
-            field_facts=self._parts.field_stats.facts(route.name, got.records, got.follows, lease.task.pool),
+            field_facts=self._parts.field_stats.facts(route.name, got.records, got.follows),
             feedback=feedback,
             seen=None if self._parts.validators is None else _seen(lease.task, route, answer, got),
         )

@@ -48,7 +48,7 @@ def test_a_link_becomes_a_whole_task() -> None:
         Task(
             url="https://shop.example/p/1?b=2&a=1",
             route="product",
-            lane="shop.example",
+            lane="shop.example via home",
             fingerprint=fingerprint("product", "https://shop.example/p/1?a=1&b=2"),
             priority=SOON,
             depth=4,
@@ -71,14 +71,14 @@ def test_a_draft_keeps_what_its_author_said() -> None:
     [task] = gate().filter([said], [], PARENT, HERE, NOW).tasks
 
     assert task.fingerprint != 0
-    assert (task.lane, task.depth, task.retries, task.site, task.pool) == ("slow", 1, 0, "other", "dc")
+    assert (task.lane, task.depth, task.retries, task.site, task.pool) == ("slow via dc", 1, 0, "other", "dc")
     assert (task.created_at, task.parent, task.session, task.priority) == (7.0, "x", "me", 1)
 
 
 def test_a_draft_gets_what_its_author_left_open() -> None:
     [task] = gate().filter([draft("https://shop.example/p/1")], [], PARENT, HERE, NOW).tasks
 
-    assert (task.lane, task.depth, task.site, task.pool) == ("shop.example", 4, "shop", "home")
+    assert (task.lane, task.depth, task.site, task.pool) == ("shop.example via home", 4, "shop", "home")
     assert (task.created_at, task.parent) == (NOW, HERE)
 
 

@@ -104,3 +104,10 @@ def test_a_header_that_tells_by_its_name_never_crosses_an_origin():
     task = Task(url="https://shop.test/a", route="r", headers=tuple((name, "v") for name in names))
     assert moved(task, 302, "https://shop.test/b", "shop.test").headers == task.headers
     assert moved(task, 302, "https://other.test/b", "other.test").headers == (("Accept-Language", "v"),)
+
+
+def test_a_redirect_goes_through_the_same_pool() -> None:
+    task = msgspec.structs.replace(POST, pool="home", lane="shop.example via home")
+    there = moved(task, 302, "https://www.shop.example/", "www.shop.example")
+    assert (there.pool, there.lane) == ("home", "www.shop.example via home")
+    assert moved(POST, 302, "https://www.shop.example/", "www.shop.example").lane == "www.shop.example"

@@ -82,17 +82,6 @@ def test_pages_that_name_their_fields_do_not_become_as_many_counters() -> None:
     assert len(fleet.tallies) <= MOST_FIELDS
 
 
-def test_a_pool_that_a_task_names_is_told_once() -> None:
-    field_stats = FieldStats()
-    facts = field_stats.facts("page", [], [], "residential")
-    assert facts == field_stats.facts("page", [], [], "residential"), "the settlement may be lost"
-    field_stats.confirm(facts)
-
-    assert field_stats.facts("page", [], [], "mobile") == ()
-    [told] = warnings(dict.fromkeys(facts, 1))
-    assert "proxy pool 'residential', which does not exist" in told
-
-
 def test_half_a_surrogate_pair_in_a_name_is_no_defect() -> None:
     fleet = Fleet()
     fleet.page(thing(**{"half \ud83d": None}))

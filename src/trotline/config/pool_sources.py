@@ -1,0 +1,166 @@
+"""What the setting `proxies` names: a .toml with pools, or a plain list, which is the pool `default`.
+
+The value is a path; `file:PATH` if only its owner may have access; `env:NAME` if the variable holds the list itself.
+"""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from trotline.config import pool_files, pool_table, proxy_lines
+from trotline.config.pool_files import FILE_HINT, ReadFile
+from trotline.config.pool_table import PoolTable
+from trotline.config.proxy_lines import ProxyLines
+from trotline.errors import SettingsError
+from trotline.model.secret import is_reference
+from trotline.model.time import Moment
+from trotline.rules.pool_names import DEFAULT
+
+MOST_POOLS = 200
+_TABLE_HINT = "Write one table for each pool: [pools.datacenter]"
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool as it was written, before its members are made."""
+
+    table: PoolTable
+    lines: ProxyLines | None = None
+    """None: a gateway, or a list over HTTP."""
+    where: str = ""
+    """The file of its members."""
+    changed_at: Moment = 0.0
+    """Of the files; 0 if there is none."""
+
+    def __repr__(self) -> str:
+        return f"Source({self.table.name})"
+
+
+class Sources(msgspec.Struct, kw_only=True):
+    pools: list[Source] = []
+    files: list[ReadFile] = []
+    notes: list[str] = []
+
+
+class Files:
+    """The files that a setting names; read anew by each `read`."""
+
+    def __init__(self, setting: str) -> None:
+        kind, _, place = setting.partition(":")
+        self._variable = place if is_reference(setting) and kind == "env" else ""
+        self._private = is_reference(setting) and kind == "file"
+        self._path = Path(place if self._private else setting)
+        self.signatures: dict[Path, pool_files.Signature] = {}
+        """Of the last `read`, whether it succeeded or not."""
+
+    def changed(self) -> bool:
+        return any(pool_files.signature(path) != known for path, known in self.signatures.items())
+
+    def read(self) -> Sources:
+        """SettingsError if a file cannot be read, or is no file of proxies."""
+        if self._variable:
+            return self._from_variable()
+        self.signatures = {self._path: pool_files.signature(self._path)}
+        found = Sources()
+        main = self._read(self._path, found)
+        if self._path.suffix == ".toml":
+            self._tables(main, found)
+        else:
+            table = PoolTable(name=DEFAULT, list=str(self._path))
+            found.pools.append(self._of_list(table, main, found))
+        return found
+
+    def _read(self, path: Path, found: Sources) -> ReadFile:
+        self.signatures.setdefault(path, pool_files.signature(path))
+        file = pool_files.read(path, private=self._private and path == self._path)
+        self.signatures[path] = file.signature
+        found.files.append(file)
+        return file
+
+    def _tables(self, main: ReadFile, found: Sources) -> None:
+        tables = [pool_table.read(main.path.name, name, table) for name, table in _pools(main).items()]
+        if main.for_all_users and any(table.has_logins for table in tables):
+            found.notes.append(_readable(main.path))
+        for table in tables:
+            if table.list:
+                file = self._read(main.path.parent / table.list, found)
+                found.pools.append(self._of_list(table, file, found, main.changed_at))
+            elif table.proxies:
+                found.pools.append(_of_proxies(table, main))
+            else:
+                found.pools.append(Source(table=table, where=main.path.name, changed_at=main.changed_at))
+
+    def _of_list(self, table: PoolTable, file: ReadFile, found: Sources, changed_at: Moment = 0.0) -> Source:
+        lines = proxy_lines.read(file.text, table.mode, table.login)
+        if file.for_all_users and lines.has_logins:
+            found.notes.append(_readable(file.path))
+        return _used(
+            Source(table=table, lines=lines, where=file.path.name, changed_at=max(file.changed_at, changed_at)),
+            found,
+        )
+
+    def _from_variable(self) -> Sources:
+        text = os.environ.get(self._variable, "")
+        if not text.strip():
+            raise SettingsError(
+                f"environment variable {self._variable} is not set; the list of proxies is read from it",
+                hint="Set it to one or more URLs, each on a line of its own or separated by commas.",
+            )
+        found = Sources()
+        lines = proxy_lines.read(text.replace(",", "\n"))
+        where = f"variable {self._variable}"
+        found.pools.append(_used(Source(table=PoolTable(name=DEFAULT), lines=lines, where=where), found))
+        return found
+
+
+def _used(source: Source, found: Sources) -> Source:
+    """Bad lines are named; SettingsError if no line can be used."""
+    lines = source.lines or ProxyLines()
+    complaint = lines.complaint()
+    if not lines.entries:
+        raise SettingsError(
+            f"{source.where} has no proxy" + (f": {complaint}" if complaint else ""),
+            hint="Write one proxy a line: http://user:password@host:port",
+        )
+    if complaint:
+        found.notes.append(f"{source.where}: {complaint}")
+    return source
+
+
+def _of_proxies(table: PoolTable, main: ReadFile) -> Source:
+    """They are part of the .toml, so a bad one refuses it."""
+    lines = proxy_lines.read_each(table.proxies, table.mode, table.login)
+    if lines.bad or not lines.entries:
+        number, why = lines.bad[0] if lines.bad else (1, "it is empty")
+        raise SettingsError(
+            f"{main.path.name}: pools.{table.name}: proxies, item {number}: {why}",
+            hint='Write proxies = ["http://user:password@host:port"], or env:NAME for one with a login.',
+        )
+    return Source(table=table, lines=lines, where=main.path.name, changed_at=main.changed_at)
+
+
+def _pools(main: ReadFile) -> dict[str, Any]:
+    place = main.path.name
+    try:
+        whole = tomllib.loads(main.text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        # Not "from": the cause holds the text of the file.
+        raise SettingsError(f"{place} cannot be read: {what}", hint="Correct it (TOML).") from None
+    if odd := [key for key in whole if key != "pools"]:
+        raise SettingsError(f"{place}: unknown key {odd[0][:80]!r}", hint=_TABLE_HINT)
+    pools = whole.get("pools")
+    if not isinstance(pools, dict) or not pools:
+        raise SettingsError(f"{place} has no pools", hint=_TABLE_HINT)
+    if len(pools) > MOST_POOLS:
+        raise SettingsError(f"{place} has {len(pools):,} pools", hint=f"At most {MOST_POOLS} are possible.")
+    return pools
+
+
+def _readable(path: Path) -> str:
+    return f"{path} has logins, and every user of this machine can read it; try: chmod 600 {path}"
+
+
+__all__ = ["FILE_HINT", "Files", "Source", "Sources"]

@@ -1,0 +1,295 @@
+"""The proxy pools of a process: read from a file, reloaded when it changes.
+
+`load` refuses what it cannot read. `reload` is cheap (stat first) and never raises: a new file that cannot be read
+leaves the pools as they are, and is reported once.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable
+
+import msgspec
+
+from trotline.config import pool_members, proxy_lines
+from trotline.config.list_feed import EVERY, ListFeed
+from trotline.config.pool_members import Digest, Members, digest
+from trotline.config.pool_sources import Files, Source
+from trotline.config.pool_table import PoolInfo, PoolTable
+from trotline.errors import SettingsError
+from trotline.model.proxy import Way
+from trotline.model.proxy_pool import Pool
+from trotline.model.time import Moment, Seconds
+from trotline.rules import pool_names
+
+log = logging.getLogger("trotline.proxies")
+
+NOTHING = Members(members=(), ways={})
+
+
+class PoolLine(msgspec.Struct, frozen=True, kw_only=True):
+    """One pool, for `trotline doctor`."""
+
+    name: str
+    size: int
+    """Proxies, or slots of a gateway."""
+    gateway: bool
+    where: str
+    info: PoolInfo
+
+
+class _Loaded(msgspec.Struct, frozen=True, kw_only=True):
+    source: Source
+    pool: Pool
+    members: Members
+    feed: ListFeed | None = None
+
+    @property
+    def pending(self) -> bool:
+        """Its list was never read: nothing to register."""
+        return not self.members.members
+
+
+class PoolBook:
+    """Make it with `load`."""
+
+    def __init__(
+        self,
+        files: Files | None,
+        *,
+        clock: Callable[[], Moment] = time.time,
+        allow_private: bool = False,
+        allow: Collection[str] = (),
+        every: Seconds = EVERY,
+        digest: Digest = digest,
+    ) -> None:
+        self._files = files
+        self._clock = clock
+        self._allow_private = allow_private
+        self._allow = allow
+        self._every = every
+        self._digest = digest
+        self._pools: dict[str, _Loaded] = {}
+        self._said: dict[str, str] = {}
+        """Complaints that were logged and still hold: what -> about."""
+        self.notes: tuple[str, ...] = ()
+        """Warnings: bad lines, duplicates, files that every user can read."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._pools)
+
+    def pool(self, name: str) -> Pool:
+        """As the frontier gets it; SettingsError if there is none of that name."""
+        return self._found(name).pool
+
+    def info(self, name: str) -> PoolInfo:
+        return self._found(name).source.table.info
+
+    def way(self, pool: str, member: int, lane: str) -> Way | None:
+        """The way out through a member for a lane; None if this file does not have it."""
+        found = self._pools.get(pool)
+        return None if found is None else found.members.way(member, lane)
+
+    def pools(self) -> list[Pool]:
+        """All that can be registered."""
+        return [each.pool for each in self._pools.values() if not each.pending]
+
+    def serves(self, pools: Collection[str] = (), regions: Collection[str] = ()) -> tuple[str, ...]:
+        """The pools of a worker with these `--pool` and `--region`; none given: all. A pool without a region is served
+        everywhere; one with members of several regions where all of them are."""
+        for name in pools:
+            self._found(name)
+        wanted = {region.lower() for region in regions}
+        known = {region for each in self._pools.values() for region in each.members.regions}
+        if odd := sorted(wanted - known):
+            hint = f"Regions: {', '.join(sorted(known))}." if known else "No pool of the file has one."
+            raise SettingsError(f"no proxy pool has the region {odd[0][:80]!r}", hint=hint)
+        return tuple(
+            name
+            for name, each in self._pools.items()
+            if (not pools or name in pools) and (not wanted or each.members.regions <= wanted)
+        )
+
+    def lines(self) -> list[PoolLine]:
+        return [
+            PoolLine(
+                name=name,
+                size=len(each.members.members),
+                gateway=each.source.table.gateway is not None,
+                where=each.feed.host if each.feed is not None else each.source.where,
+                info=each.source.table.info,
+            )
+            for name, each in self._pools.items()
+        ]
+
+    def read(self, *, patient: bool = False) -> None:
+        """For the first time. SettingsError if it cannot be used; `patient`: a list over HTTP may come later."""
+        if self._files is None:
+            return
+        sources = self._files.read()
+        loaded, notes = self._loaded(sources.pools, first=True)
+        for each in loaded.values():
+            if each.pending and not patient:
+                assert each.feed is not None  # noqa: S101 - only a list over HTTP can be missing
+                raise SettingsError(
+                    f"pool {each.pool.name!r}: its list at {each.feed.host} cannot be used: "
+                    + self._said.get(each.pool.name, "it was not read"),
+                    hint="Is the server reachable from here? A list has one proxy a line.",
+                )
+        self._pools, self.notes = loaded, (*sources.notes, *notes)
+
+    def reload(self) -> list[Pool]:
+        """The pools that have changed since the last call. Never waits and never raises."""
+        if self._files is None:
+            return []
+        before = {name: each.pool for name, each in self._pools.items()}
+        if self._files.changed():
+            self._reread(self._files)
+        for name, each in self._pools.items():
+            if each.feed is not None and (result := each.feed.take()) is not None:
+                self._pools[name] = self._from_feed(each.source, each.feed, result.text, result.failure, each)
+        return [
+            each.pool for name, each in self._pools.items() if not each.pending and each.pool is not before.get(name)
+        ]
+
+    def _reread(self, files: Files) -> None:
+        try:
+            sources = files.read()
+            loaded, notes = self._loaded(sources.pools, first=False)
+        except SettingsError as error:
+            self._complain("", f"{error.what}; the pools stay as they were")
+            return
+        self._calm("")
+        self._pools = loaded
+        notes = [*sources.notes, *notes]
+        for note in notes:
+            if note not in self.notes:
+                log.warning("proxies.note %s", note)
+        self.notes = tuple(notes)
+
+    def _loaded(self, sources: Iterable[Source], *, first: bool) -> tuple[dict[str, _Loaded], list[str]]:
+        found: dict[str, _Loaded] = {}
+        notes: list[str] = []
+        for source in sources:
+            name = source.table.name
+            each = self._of_feed(source, first) if source.table.url else self._of_file(source)
+            found[name] = each
+            notes += [f"pool {name!r}: {note}" for note in each.members.notes]
+        return found, notes
+
+    def _of_file(self, source: Source) -> _Loaded:
+        table = source.table
+        try:
+            if table.gateway is not None:
+                members = pool_members.of_gateway(table.gateway, table.weight, table.info.region, self._digest)
+            else:
+                entries = source.lines.entries if source.lines is not None else ()
+                members = pool_members.of_list(entries, table.weight, table.info.region, self._digest)
+        except SettingsError as error:
+            raise SettingsError(f"pool {table.name!r}: {error.what}", hint=error.hint) from None
+        return self._versioned(source, members, source.changed_at)
+
+    def _of_feed(self, source: Source, first: bool) -> _Loaded:
+        known = self._pools.get(source.table.name)
+        feed = known.feed if known is not None else None
+        if known is not None and feed is not None and feed.url == source.table.url.strip():
+            # Other keys of the table may have changed; the list is the one that was read last.
+            entries = known.source.lines.entries if known.source.lines is not None else []
+            kept = msgspec.structs.replace(source, lines=proxy_lines.ProxyLines(entries=entries))
+            return msgspec.structs.replace(self._of_file(kept), feed=feed) if entries else known
+        feed = self._feed(source.table)
+        if not first:
+            return _Loaded(source=source, pool=_pending(source.table), members=NOTHING, feed=feed)
+        result = feed.first()
+        return self._from_feed(source, feed, result.text, result.failure, None)
+
+    def _feed(self, table: PoolTable) -> ListFeed:
+        try:
+            return ListFeed(
+                table.url,
+                clock=self._clock,
+                allow_private=self._allow_private,
+                allow=self._allow,
+                every=self._every,
+            )
+        except ValueError as error:
+            raise SettingsError(f"pools.{table.name}: url: {error}", hint="See docs/reference/proxies.md.") from None
+
+    def _from_feed(self, source: Source, feed: ListFeed, text: str, failure: str, known: _Loaded | None) -> _Loaded:
+        """With the new list; with the last good one if that cannot be used."""
+        name = source.table.name
+        lines = proxy_lines.read(text, source.table.mode, source.table.login)
+        if not failure and not lines.entries:
+            failure = lines.complaint() or "it is empty"
+        if not failure:
+            try:
+                fresh = msgspec.structs.replace(source, lines=lines, changed_at=self._clock())
+                loaded = msgspec.structs.replace(self._of_file(fresh), feed=feed)
+            except SettingsError as error:
+                failure = error.what
+            else:
+                self._calm(name)
+                return loaded
+        kept = len(known.members.members) if known is not None else 0
+        self._complain(
+            name, failure, f"; the last good list ({kept:,} proxies) stays in use" if kept else "", feed.host
+        )
+        return known or _Loaded(source=source, pool=_pending(source.table), members=NOTHING, feed=feed)
+
+    def _versioned(self, source: Source, members: Members, changed_at: Moment) -> _Loaded:
+        """With the old Pool if nothing of it has changed, so that it is not registered again."""
+        table = source.table
+        known = self._pools.get(table.name)
+        now = self._clock()
+        # A time stamp from the future would keep all later versions out.
+        version = min(changed_at, now) if changed_at else now
+        if known is not None and not known.pending:
+            if known.pool.rules == table.rules and known.pool.members == members.members:
+                return _Loaded(source=source, pool=known.pool, members=members)
+            # A file that was restored is older than the one before it.
+            version = version if version > known.pool.version else max(now, known.pool.version + 0.001)
+        pool = Pool(name=table.name, version=version, rules=table.rules, members=members.members)
+        return _Loaded(source=source, pool=pool, members=members)
+
+    def _complain(self, about: str, why: str, then: str = "", host: str = "") -> None:
+        """Logged once, until it changes or is over."""
+        if self._said.get(about) == why:
+            return
+        self._said[about] = why
+        if self._pools:
+            place = f"pool {about!r}: its list at {host} cannot be used: " if about else ""
+            log.warning("proxies.unreadable %s%s%s", place, why, then)
+
+    def _calm(self, about: str) -> None:
+        if self._said.pop(about, ""):
+            log.warning("proxies.readable %s again", f"the list of pool {about!r} is" if about else "the file is")
+
+    def _found(self, name: str) -> _Loaded:
+        found = self._pools.get(name)
+        if found is None:
+            raise SettingsError(pool_names.missing(name), hint=pool_names.hint(name, self._pools))
+        return found
+
+
+def load(
+    setting: str,
+    *,
+    allow_private: bool = False,
+    allow: Collection[str] = (),
+    patient: bool = False,
+    clock: Callable[[], Moment] = time.time,
+    every: Seconds = EVERY,
+    digest: Digest = digest,
+) -> PoolBook:
+    """The pools of a .toml or of a plain list (`config/pool_sources.py`); an empty setting: a book without pools.
+
+    SettingsError says what is wrong with the file. `allow_private` and `allow` are for lists over HTTP.
+    """
+    files = Files(setting) if setting else None
+    book = PoolBook(files, clock=clock, allow_private=allow_private, allow=allow, every=every, digest=digest)
+    book.read(patient=patient)
+    return book
+
+
+def _pending(table: PoolTable) -> Pool:
+    return Pool(name=table.name, version=0.0, rules=table.rules)
