@@ -68,6 +68,8 @@ class MemberResult(StrEnum):
     """429: this member was too fast for the site."""
     FAULT = "fault"
     """The proxy's own failure: connect, login, TLS, a page of its own."""
+    UNCLEAR = "unclear"
+    """The site could not be reached: by its own fault, or by the proxy's."""
     UNUSED = "unused"
     """No request was sent."""
 

@@ -191,6 +191,8 @@ def returned(
         slower = msgspec.structs.replace(identity, slow=min(MOST_SLOW, identity.slow + SLOWER), uses=0)
         due = ceil_unit(now + max(retry_after, interval(slower, wanted_interval(rules, ring))))
         return _placed(msgspec.structs.replace(slower, due=max(identity.due, due)), ring, now)
+    if result is MemberResult.UNCLEAR:
+        return _placed(msgspec.structs.replace(identity, quality=max(1, identity.quality - 1), uses=0), ring, now)
     if result is MemberResult.FAULT:
         due = max(identity.due, ceil_unit(now + FIRST_DOWN * (1 + JITTER * chance)))
         worse = msgspec.structs.replace(identity, quality=identity.quality - identity.quality // LEARN, due=due, uses=0)
@@ -302,7 +304,7 @@ def wanted_gap(ring: LaneRing, own: Seconds, now: Moment) -> LaneRing:
 def lane_feedback(result: MemberResult, news: LaneFeedback | None, ring: LaneRing) -> LaneFeedback | None:
     """What the lane's own pace learns of a visit through a member. `ring`: after the visit. A ban, a 429 or a failure
     of the proxy is the member's, unless the site blocks us; then it is the lane's failure."""
-    if result in (MemberResult.GOOD, MemberResult.UNUSED):
+    if result in (MemberResult.GOOD, MemberResult.UNCLEAR, MemberResult.UNUSED):
         return news
     if ring.site_blocked and result is not MemberResult.FAULT:
         return msgspec.structs.replace(news or LaneFeedback(Kind.BLOCKED), kind=Kind.BLOCKED)

@@ -1,5 +1,6 @@
 """A finished visit: its records, new tasks, settlement, and its rows for the ledger."""
 
+import random
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -12,6 +13,7 @@ from trotline.model.answer import Answer, Failure
 from trotline.model.job import BYTES
 from trotline.model.lease import LaneFeedback, Lease, Reject, Settlement
 from trotline.model.outcome import Bury, Done, Outcome, Retry, Snooze
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.record import Record
 from trotline.model.row import whole
 from trotline.model.task import Task
@@ -19,7 +21,7 @@ from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.model.visit_row import REFUSED, VisitRow
-from trotline.rules import redaction
+from trotline.rules import proxy_judgement, redaction, retries
 from trotline.rules.limit_cuts import is_cut
 from trotline.rules.task_fields import said
 from trotline.spider.records import text_of
@@ -66,6 +68,10 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     seen: tuple[int, Validator] | None = None
     """ETag or Last-Modified of the page, for conditional requests; stored after the settle was accepted."""
     request: Request = _NOT_SENT
+    member: MemberResult = MemberResult.UNUSED
+    """The result for the lease's member of a proxy pool."""
+    lift: tuple[int, ...] = ()
+    """Members that were banned for this page: it was not their fault."""
 
     def lines(self, job: str, worker: str) -> list[VisitRow]:
         """The row of the visit, and those of its links that a limit or a trap rule dropped."""
@@ -129,6 +135,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             rejects=tuple(_redacted(reject, self.lease.task) for reject in self.rejects),
             news=self.feedback,
             tallies=self._tallies(),
+            member=self.member,
+            lift=self.lift,
             examples=self._examples() if self.links.examples or isinstance(self.outcome, Bury) else {},
         )
 
@@ -188,6 +196,21 @@ def _reject(record: Record, why: str) -> Reject:
 def returned(lease: Lease, why: str) -> FinishedVisit:
     """A lease that did not start: it waits again, and no attempt is counted."""
     return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why=why))
+
+
+def failed_visit(lease: Lease, verdict: Verdict, feedback: LaneFeedback | None, chance: random.Random) -> FinishedVisit:
+    """A visit whose page was not read. Through a proxy pool, a block or a 429 is charged to the member first: the page
+    goes out through another one."""
+    task = lease.task
+    if lease.member and verdict.kind is Kind.BLOCKED and not verdict.final:
+        page = proxy_judgement.blocked(task, lease.member, verdict.why, chance, site_blocked=lease.site_blocked)
+        return FinishedVisit(
+            lease=lease, outcome=page.outcome, feedback=feedback, member=MemberResult.BLOCKED, lift=page.lift
+        )
+    if lease.member and verdict.kind is Kind.THROTTLED:
+        # Retry-After is for the member.
+        verdict = msgspec.structs.replace(verdict, retry_after=None)
+    return FinishedVisit(lease=lease, outcome=retries.plan(task, verdict, chance), feedback=feedback)
 
 
 def buried_for_defect(lease: Lease, error: BaseException, request: Request = _NOT_SENT) -> FinishedVisit:

@@ -13,6 +13,7 @@ from trotline.ports.frontier import Frontier
 from trotline.ports.robots import Robots
 from trotline.ports.sink import Sink
 from trotline.ports.validators import Validators
+from trotline.ports.ways import Ways
 from trotline.worker.field_stats import FieldStats
 from trotline.worker.marker import Marker
 
@@ -32,6 +33,8 @@ class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     field_stats: FieldStats = msgspec.field(default_factory=FieldStats)
     """For warnings about fields and selectors."""
     chance: random.Random
+    ways: Ways | None = None
+    """The proxy pools of this worker; None: it has none."""
     evidence: Evidence | None = None
     """None: bodies of pages that crashed a worker are not saved."""
     out_of_memory: Callable[[], NoReturn] | None = None

@@ -17,11 +17,13 @@ from trotline.model.answer import CUT_SHORT, Answer, Failure
 from trotline.model.lease import Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
+from trotline.model.proxy import Way
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.sitemap_seed import ROUTE, SitemapSeed
 from trotline.model.task import LATER, Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
-from trotline.rules import redirects, retries
+from trotline.rules import proxy_judgement, redirects, retries
 from trotline.rules.sitemaps import DEPTH, FILES, ROBOTS, SitemapFile, cut_at, named_in_robots, parse
 from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
@@ -55,7 +57,7 @@ class SitemapVisitor:
         self._parts = parts
         self._marked = marked
 
-    async def visit(self, lease: Lease, delay: Seconds) -> FinishedVisit:
+    async def visit(self, lease: Lease, delay: Seconds, way: Way | None = None) -> FinishedVisit:
         """`delay`: the Crawl-delay of robots.txt."""
         task = lease.task
         try:
@@ -69,7 +71,7 @@ class SitemapVisitor:
         most = self._limits.robots if seed.robots else self._limits.sitemap
         clock = asyncio.get_running_loop().time
         started = clock()
-        answer = await self._parts.fetcher.fetch_start(task, most)
+        answer = await self._parts.fetcher.fetch_start(task, most, way)
         took = clock() - started
         with self._marked(lease):
             verdict = judge(task, answer, limits=self._limits, now=lease.leased_at)
@@ -83,6 +85,7 @@ class SitemapVisitor:
             links=links,
             feedback=lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None),
             request=request_of(answer, verdict, took),
+            member=proxy_judgement.member_result(verdict) if lease.member else MemberResult.UNUSED,
         )
 
     def _failed(self, lease: Lease, answer: Answer | Failure, verdict: Verdict) -> Outcome:

@@ -15,13 +15,15 @@ from trotline.model.harvest import Harvest
 from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
+from trotline.model.proxy import Way
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
-from trotline.rules import conditional_requests, redirects, retries, session_pinning, task_fields
+from trotline.rules import conditional_requests, proxy_judgement, redirects, retries, session_pinning, task_fields
 from trotline.rules.task_fields import InvalidValue
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
@@ -30,7 +32,7 @@ from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
 from trotline.worker.async_handlers import in_time
-from trotline.worker.finished_visit import FinishedVisit, Request, lane_feedback, request_of
+from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
 from trotline.worker.marker import Marker
 from trotline.worker.parts import WorkerParts
 from trotline.worker.sitemaps import SitemapVisitor
@@ -59,15 +61,19 @@ class Visitor:
         delay = 0.0
         if lease.task.session and (elsewhere := await self._elsewhere(lease)) is not None:
             return FinishedVisit(lease=lease, outcome=elsewhere)
+        way = self._parts.ways.way(lease.task.lane, lease.member) if self._parts.ways and lease.member else None
+        if lease.member and way is None:
+            return FinishedVisit(lease=lease, outcome=Snooze(wait=1.0, why="proxy is unknown to this worker"))
         of_sitemap = sitemaps.is_for(lease.task)
         if self._parts.robots is not None:
-            permission = await self._parts.robots.ask(lease.task.url, _RobotsMarked(self._parts.marker, lease.token))
+            marked = _RobotsMarked(self._parts.marker, lease.token)
+            permission = await self._parts.robots.ask(lease.task.url, marked, way)
             # Disallow rules do not apply to sitemaps, which are made for crawlers. Crawl-delay does, and nothing is
             # fetched before it is known.
             if not permission.allowed and (permission.ask_again or not of_sitemap):
                 return self._not_allowed(lease, permission)
             delay = permission.delay
-        return await (self._sitemaps.visit(lease, delay) if of_sitemap else self._ask(lease, delay))
+        return await (self._sitemaps.visit(lease, delay, way) if of_sitemap else self._ask(lease, delay, way))
 
     async def _elsewhere(self, lease: Lease) -> Snooze | Bury | None:
         """The outcome of a task whose session belongs to another process; None if it is ours."""
@@ -91,13 +97,13 @@ class Visitor:
             self._outage.report,
         )
 
-    async def _ask(self, lease: Lease, delay: Seconds) -> FinishedVisit:
+    async def _ask(self, lease: Lease, delay: Seconds, way: Way | None) -> FinishedVisit:
         task = lease.task
         clock = asyncio.get_running_loop().time
         started = clock()
         route = self._spider.routes.get(task.route)
         asked = task if self._parts.validators is None else await self._conditional(task, route)
-        answer = await self._parts.fetcher.fetch(asked)
+        answer = await self._parts.fetcher.fetch(asked, way)
         took = clock() - started
         if task.session and isinstance(answer, Answer) and session_pinning.logs_in(task, answer):
             await self._log_in(session_pinning.name_of(task.session))
@@ -111,7 +117,10 @@ class Visitor:
             )
         feedback = lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None)
         visit = await self._judged(lease, route, answer, verdict, feedback)
-        return msgspec.structs.replace(visit, request=request_of(answer, verdict, took))
+        request = request_of(answer, verdict, took)
+        if lease.member and visit.member is MemberResult.UNUSED:
+            return msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
+        return msgspec.structs.replace(visit, request=request)
 
     async def _judged(
         self,
@@ -125,8 +134,7 @@ class Visitor:
             return await self._read(lease, route, answer, feedback)
         if verdict.kind is Kind.MOVED:
             return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), feedback=feedback)
-        outcome = retries.plan(lease.task, verdict, self._parts.chance)
-        return FinishedVisit(lease=lease, outcome=outcome, feedback=feedback)
+        return failed_visit(lease, verdict, feedback, self._parts.chance)
 
     def _not_allowed(self, lease: Lease, permission: Permission) -> FinishedVisit:
         if permission.ask_again:
@@ -141,6 +149,9 @@ class Visitor:
         """robots.txt cannot be fetched: as if the host were unreachable, so it costs an attempt and ends some time. If
         robots.txt was rate limited, the lane rests, as if the page had been."""
         why = permission.why or "robots.txt: cannot be read"
+        if permission.way_failed:
+            wait = permission.ask_again * (1.0 + self._parts.chance.random())
+            return FinishedVisit(lease=lease, outcome=Snooze(wait=wait, why=why), member=MemberResult.FAULT)
         kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
         outcome = retries.plan(lease.task, Verdict(kind, why, retry_after=permission.ask_again), self._parts.chance)
         rest = permission.ask_again if permission.throttled else 0.0
@@ -211,10 +222,8 @@ class Visitor:
         return task if validator is None else conditional_requests.asking(task, validator)
 
     def _blocked(self, lease: Lease, why: str, feedback: LaneFeedback | None) -> FinishedVisit:
-        outcome = retries.plan(lease.task, Verdict(kind=Kind.BLOCKED, why=why), self._parts.chance)
-        return FinishedVisit(
-            lease=lease, outcome=outcome, feedback=feedback and msgspec.structs.replace(feedback, kind=Kind.BLOCKED)
-        )
+        feedback = feedback and msgspec.structs.replace(feedback, kind=Kind.BLOCKED)
+        return failed_visit(lease, Verdict(kind=Kind.BLOCKED, why=why), feedback, self._parts.chance)
 
     def _says_blocked(self, lease: Lease, page: Page) -> str:
         if not self._spider.blocked:

@@ -12,6 +12,7 @@ from trotline.frontier.outage_log import OutageLog
 from trotline.model.lease import Lease
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
+from trotline.ports.frontier import DIRECT
 from trotline.rules import redaction, storage_patience
 from trotline.spider.spider import Spider
 from trotline.worker.commit import Committer
@@ -49,6 +50,7 @@ class Worker:
         self._parts = parts
         self._policy = policy
         self._visitor = Visitor(spider, parts)
+        self._pools = parts.ways.pools if parts.ways is not None else DIRECT
         self._held: set[int] = set()
         """Tokens of unsettled leases."""
         self._generation = 0
@@ -163,7 +165,7 @@ class Worker:
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
-            leases = await self._parts.frontier.lease(self.name, limit, wait)
+            leases = await self._parts.frontier.lease(self.name, limit, wait, self._pools)
         except FrontierGone:
             raise
         except FrontierError as error:

@@ -114,7 +114,7 @@ def test_a_known_provider_has_its_own_form_of_login() -> None:
     assert isinstance(other, Proxy)
     assert re.fullmatch(r"td-customer-anna-country-au-sessid-[a-z0-9]{10}-sesstime-90", one.user)
     assert one.user != other.user
-    assert one.password == "s3cret-77"
+    assert one.password == given["password"]
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ end
 
 -- What the lane itself learns of a visit through a member: a ban or a 429 is the member's, unless the site blocks us.
 local function kind_for_lane(lane, kind, result)
-  if result == RESULT_GOOD or result == RESULT_UNUSED then return kind end
+  if result == RESULT_GOOD or result == RESULT_UNCLEAR or result == RESULT_UNUSED then return kind end
   if result ~= RESULT_FAULT and members.site_blocked(lane[NAME]) then
     lane[FAILURES] = max(lane[FAILURES], BREAKER - 1)
     return "blocked"

@@ -232,7 +232,7 @@ local function count_fault(pool, member, result)
     faults = min(MOST_FAULTS, faults + 1)
     call("HSET", key, member[MEMBER_ID], pack_(FAULTS_FORM, faults, now + proxy_ring.down_for(faults, chance())))
     pool.faulty = true
-  elseif pool.faulty and result ~= RESULT_UNUSED then
+  elseif pool.faulty and result ~= RESULT_UNUSED and result ~= RESULT_UNCLEAR then
     call("HDEL", key, member[MEMBER_ID])
   end
 end

@@ -115,6 +115,10 @@ function proxy_ring.returned(member, ring, result, rules, retry_after, chance)
   if result == RESULT_GOOD then return good(member, ring, rules) end
   if result == RESULT_BLOCKED then return ban(member, ring, rules, chance) end
   if result == RESULT_THROTTLED then return slow_down(member, ring, rules, retry_after) end
+  if result == RESULT_UNCLEAR then
+    member[MEMBER_QUALITY], member[MEMBER_USES] = max(1, member[MEMBER_QUALITY] - 1), 0
+    return place_of(member), false
+  end
   if result == RESULT_FAULT then
     member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + FIRST_DOWN * (1 + RING_JITTER * chance)))
     member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - floor(member[MEMBER_QUALITY] / LEARN)

@@ -1,0 +1,64 @@
+"""Proxy pools of one process: registered at the frontier, and read again when their file changes."""
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from trotline.config.proxy_pools import PoolBook
+from trotline.errors import FrontierError
+from trotline.frontier.outage_log import OutageLog
+from trotline.frontier.reconnect import until_reachable
+from trotline.model.proxy import Way
+from trotline.model.proxy_pool import Pool, pool_of
+from trotline.model.time import Seconds
+from trotline.ports.proxy_pools import ProxyPools
+
+log = logging.getLogger("trotline.proxies")
+
+LOOK: Seconds = 2.0
+"""The file is looked at this often: a change is in force within 5 s."""
+
+
+class PoolKeeper:
+    """Implements `ports.ways.Ways`."""
+
+    def __init__(self, book: PoolBook, served: tuple[str, ...], frontier: ProxyPools) -> None:
+        """`served`: the pools of this worker; "" are tasks without one."""
+        self._book = book
+        self._served = served
+        self._frontier = frontier
+        self._outage = OutageLog(log)
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        return self._served
+
+    def way(self, lane: str, member: int) -> Way | None:
+        return self._book.way(pool_of(lane), member, lane)
+
+    async def register(self) -> None:
+        """All pools of the file, before the first lease."""
+        await until_reachable(lambda: self._register(self._book.pools()), self._outage.report)
+
+    async def keep(self) -> None:
+        """Until it is cancelled."""
+        changed: list[Pool] = []
+        while True:
+            await asyncio.sleep(LOOK)
+            # Reads files, and perhaps a provider's list.
+            changed += await asyncio.to_thread(self._book.reload)
+            try:
+                await self._register(changed)
+            except FrontierError as error:
+                self._outage.report(error.what)
+            else:
+                changed = []
+                self._outage.report("")
+
+    async def close(self) -> None:
+        await self._frontier.close()
+
+    async def _register(self, pools: Iterable[Pool]) -> None:
+        for pool in pools:
+            if not await self._frontier.register(pool):
+                log.info("proxies.older pool %s: another worker has a newer file", pool.name)
