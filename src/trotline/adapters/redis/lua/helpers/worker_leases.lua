@@ -26,10 +26,10 @@ end
 -- The member that a lease was to go out through, as it was.
 local function return_unused(worker, token, name)
   local field = pack_(TOKEN_FORM, token)
-  local packed = call("HGET", members.held_in .. worker, field)
+  local packed = call("HGET", P .. "out:" .. worker, field)
   if not packed then return end
-  call("HDEL", members.held_in .. worker, field)
-  members.come_back(name, packed, RESULT_UNUSED, 0, 0)
+  call("HDEL", P .. "out:" .. worker, field)
+  members().come_back(name, packed, RESULT_UNUSED, 0, 0)
 end
 
 -- Tasks go back to the head of their queues, those that were handed out first before the others.
@@ -81,7 +81,7 @@ function take_from(worker, held)
 end
 
 function forget_worker(worker)
-  call("DEL", HELD .. worker, members.held_in .. worker)
+  call("DEL", HELD .. worker, P .. "out:" .. worker)
   call("ZREM", P .. "workers", worker)
   call("HDEL", P .. "about", worker)
   call("HDEL", P .. "figures", "d" .. worker, "f" .. worker)
