@@ -26,9 +26,9 @@ from trotline.rules import adaptive_pace, bloom_filter, counter_names, lane_shar
 MODULES = (frontier, pace_model, adaptive_pace, bloom_filter, counter_names, lane_sharing, pace, retries)
 MEMORIES = (
     ("seen_exact",),
-    ("seen_exact", "memory_exact", "seen_site"),
-    ("memory_bloom", "seen_bloom"),
-    ("memory_bloom", "seen_bloom", "seen_site"),
+    ("seen_exact", "fingerprints_exact", "seen_site"),
+    ("fingerprints_bloom", "seen_bloom"),
+    ("fingerprints_bloom", "seen_bloom", "seen_site"),
 )
 MOST_LOCALS = 140
 """Lua has room for 200."""

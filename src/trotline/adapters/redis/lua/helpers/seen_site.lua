@@ -16,7 +16,7 @@
 -- uses job: byte JOB
 
 -- It puts itself in the place of the job's own memory: seen_has, seen_add and seen_close are those of the helper in
--- front of it, and memory_... those of memory_exact.lua or memory_bloom.lua.
+-- front of it, and memory_... those of fingerprints_exact.lua or fingerprints_bloom.lua.
 local SITE
 local REMOVED = 20
 
