@@ -155,7 +155,7 @@ def test_a_constant_is_put_in_with_the_value_that_python_has() -> None:
 
 
 def test_the_books_have_the_same_order_in_lua_and_in_python() -> None:
-    text = helper_text("job")
+    text = helper_text("job_books")
     [read] = re.findall(r"^book\.waiting.*?= unpack_\(BOOKS_FORM", text, re.MULTILINE | re.DOTALL)
     [written] = re.findall(r" pack_\(BOOKS_FORM, (.*?)\)\)", text, re.DOTALL)
 

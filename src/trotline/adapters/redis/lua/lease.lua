@@ -10,7 +10,7 @@
 --   With a limit of 0 only the housekeeping and LeaseReply
 --
 -- uses clock: call now
--- uses job: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
+-- uses job_books: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
 -- uses other_jobs: job_of
 -- uses pool_members: members
 -- uses ready_lanes: line_key levels_key crowded write_lanes

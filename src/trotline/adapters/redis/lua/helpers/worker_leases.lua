@@ -7,10 +7,10 @@
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 --
 -- uses clock: call now
--- uses job: sub pack_ unpack_ P book many tally
+-- uses job_books: sub pack_ unpack_ P book many tally
 -- uses shared_lanes: run
 -- uses pool_members: pool_of members
--- uses lanes: lanes load_lanes touch
+-- uses job_lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
 -- uses graveyard: counts_of with_counts bury
 -- exports: HELD latest_first give_back held_by take_from forget_worker rescue_dead
