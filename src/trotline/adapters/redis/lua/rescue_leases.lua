@@ -4,9 +4,9 @@
 --
 -- uses job_books: close_books
 -- uses ready_lanes: write_lanes
--- uses worker_leases: rescue_dead
+-- uses worker_leases: rescue_leases
 
-local rescued = rescue_dead()
+local rescued = rescue_leases()
 write_lanes()
 close_books()
 return rescued
