@@ -21,9 +21,9 @@ from trotline.adapters.redis.lua_constants import CONSTANTS
 from trotline.adapters.redis.scripts import assembled, helper_text, script
 from trotline.model import pace as pace_model
 from trotline.ports import frontier
-from trotline.rules import adaptive_pace, bloom_filter, counter_names, lane_sharing, pace, retries
+from trotline.rules import adaptive_pace, bloom_filter, counter_limits, lane_sharing, pace, retries
 
-MODULES = (frontier, pace_model, adaptive_pace, bloom_filter, counter_names, lane_sharing, pace, retries)
+MODULES = (frontier, pace_model, adaptive_pace, bloom_filter, counter_limits, lane_sharing, pace, retries)
 MEMORIES = (
     ("seen_exact",),
     ("seen_exact", "fingerprints_exact", "seen_site"),
