@@ -86,7 +86,7 @@ async def test_a_file_with_more_columns_of_visits_is_written_to(tmp_path):
     path = tmp_path / "rows.db"
     await _logged(path, line(1))
     with sqlite3.connect(path) as db:
-        db.execute("ALTER TABLE visits ADD COLUMN colour TEXT NOT NULL DEFAULT ''")
+        db.execute("ALTER TABLE visits ADD COLUMN of_a_newer_version TEXT NOT NULL DEFAULT ''")
     db.close()
 
     await _logged(path, line(2))
