@@ -18,7 +18,7 @@ from trotline.config.spider_loader import load
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
 from trotline.model.task import Task
-from trotline.processes import memory
+from trotline.processes import memory_limits
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def command(
 
     settings = settings_of(allow_private=allow_private, allow=allow, **flags)
     if guard is not None:
-        memory.cap(settings.memory)
+        memory_limits.cap(settings.memory)
     found = load(spider)
     route, task = choose(found, route_and_url)
     with contextlib.redirect_stdout(Aside()):

@@ -20,7 +20,7 @@ from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
-from trotline.processes import memory
+from trotline.processes import memory_limits
 from trotline.processes.child_config import ChildConfig
 from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
@@ -38,7 +38,7 @@ log = logging.getLogger("trotline.child")
 
 def main() -> int:
     warm_up()
-    memory.tune()
+    memory_limits.tune()
     return serve()
 
 
@@ -50,7 +50,7 @@ def serve() -> int:
         # The supervisor was killed before it sent the config.
         return FAILED
     config = msgspec.json.decode(line, type=ChildConfig)
-    memory.cap(config.settings.memory)
+    memory_limits.cap(config.settings.memory)
     try:
         spider = load(config.ref)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
@@ -59,7 +59,7 @@ def serve() -> int:
         sys.stderr.write(redaction.text(f"trotline: {error}\n"))
         return FAILED
     except MemoryError:
-        memory.die()
+        memory_limits.die()
     except Exception as error:
         # A bug in Trotline: restarting would only repeat it.
         sys.stderr.write(redaction.text(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n"))
@@ -124,7 +124,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         marker=marker,
         chance=components.open_chance(),
         evidence=components.open_evidence(config.settings.frontier),
-        out_of_memory=memory.die,
+        out_of_memory=memory_limits.die,
     )
     worker = Worker(config.name, spider, tools, WorkerPolicy.of(settings, max_pages=config.max_pages))
     _handle_signals(worker)

@@ -10,10 +10,10 @@
 --   With a limit of 0 only the housekeeping and LeaseReply
 --
 -- uses clock: call now
--- uses job: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
+-- uses job_books: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
 -- uses other_jobs: job_of
 -- uses ready_lanes: line_key levels_key crowded write_lanes
--- uses worker_leases: HELD give_back rescue_dead
+-- uses worker_leases: HELD give_back rescue_leases
 -- uses promote: promote
 -- uses serve: limit shards shard served reply held out high_water serve_level
 
@@ -123,7 +123,7 @@ end
 
 call("ZADD", P .. "workers", now, worker)
 if lost_call ~= "" then take_back_lost() end
-rescue_dead()
+rescue_leases()
 promote()
 local over = spent()
 if book.state == "running" or book.state == "draining" then

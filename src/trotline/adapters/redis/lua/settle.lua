@@ -7,13 +7,13 @@
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
 -- uses clock: call
--- uses job: sub find max unpack_ P book many tally close_books
+-- uses job_books: sub find max unpack_ P book many tally close_books
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
 -- uses pool_members: pool_of members
 -- uses shared_lanes: SHARED HEEDS run
--- uses lanes: lanes half read_lane fetch load_lanes
+-- uses job_lanes: lanes half read_lane fetch load_lanes
 -- uses ready_lanes: write_lanes
 -- uses admit: admit
 -- uses worker_leases: HELD

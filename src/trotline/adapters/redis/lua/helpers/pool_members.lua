@@ -14,7 +14,7 @@
 -- again since: it is dropped where it is met, and the new one is dealt.
 --
 -- uses clock: call now
--- uses job: max min pack_ unpack_ P S
+-- uses job_books: max min pack_ unpack_ P S
 -- uses proxy_ring: proxy_ring
 -- uses wake_lane: wake_lane
 -- exports: pool_of members write_rings

@@ -1,13 +1,13 @@
--- The queues of ready lanes; see lanes.lua for the keys.
+-- The queues of ready lanes; see job_lanes.lua for the keys.
 --
 -- uses clock: call now
--- uses job: max min pack_ unpack_ P book woke many
+-- uses job_books: max min pack_ unpack_ P book woke many
 -- uses pace: free_at credit credit_at
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
 -- uses wake_lane: LOOK
 -- uses shared_lanes: SHARED touched touches change HEEDS bounds_of pack_shared wake_others
 -- uses pool_members: pool_of members write_rings
--- uses lanes: LANES LINE not_before repaired pack_lane touch
+-- uses job_lanes: LANES LINE not_before repaired pack_lane touch
 -- exports: line_key levels_key join_line popped popped_at crowded line_up write_lines write_lanes
 
 local LOOK_AGAIN, SOONEST = 5, 0.001

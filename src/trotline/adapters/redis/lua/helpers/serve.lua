@@ -1,11 +1,11 @@
 -- Leases tasks from ready lanes, in turns. Part of lease.lua, whose arguments it reads.
 --
 -- uses clock: call now
--- uses job: sub floor ceil max min pack_ unpack_ book
+-- uses job_books: sub floor ceil max min pack_ unpack_ book
 -- uses pace: reserve given_up forgive credit spend
 -- uses lane_sharing: is_shared claim yields_until portion
 -- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
--- uses lanes: LANES lanes not_before read_lane fetch touch
+-- uses job_lanes: LANES lanes not_before read_lane fetch touch
 -- uses priority_levels: find_level close_level queue has_waiting
 -- uses proxy_ring: proxy_ring
 -- uses pool_members: pool_of members

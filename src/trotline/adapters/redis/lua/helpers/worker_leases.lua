@@ -7,13 +7,13 @@
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 --
 -- uses clock: call now
--- uses job: sub pack_ unpack_ P book many tally
+-- uses job_books: sub pack_ unpack_ P book many tally
 -- uses shared_lanes: run
 -- uses pool_members: pool_of members
--- uses lanes: lanes load_lanes touch
+-- uses job_lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
 -- uses graveyard: counts_of with_counts bury
--- exports: HELD latest_first give_back held_by take_from forget_worker rescue_dead
+-- exports: HELD latest_first give_back held_by take_from forget_worker rescue_leases
 
 local RESCUED, DEAD_AT_ONCE = 1000, 20
 HELD = P .. "held:"
@@ -109,7 +109,7 @@ local function rescue(worker)
 end
 
 -- Return leases of workers without a heartbeat. Returns their number.
-function rescue_dead()
+function rescue_leases()
   local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", string.format("(%.17g", now - DEAD_AFTER), "LIMIT", 0, DEAD_AT_ONCE)
   local rescued = 0
   for _, each in ipairs(dead) do
