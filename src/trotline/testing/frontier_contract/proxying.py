@@ -14,7 +14,7 @@ from trotline.model.proxy_pool import MemberResult, Pool, PoolMember, PoolRules,
 from trotline.model.task import Task
 from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind
-from trotline.ports.frontier import DEAD_AFTER
+from trotline.ports.frontier import DEAD_AFTER, DEATHS, KILLS
 from trotline.testing.frontier_contract.bench import (
     SHOP,
     Bench,
@@ -26,7 +26,7 @@ from trotline.testing.frontier_contract.bench import (
     task,
     tasks,
 )
-from trotline.testing.frontier_contract.pacing import GRAIN
+from trotline.testing.frontier_contract.pacing import GRAIN, assert_polite
 
 POOL = "datacenter"
 VIA_POOL = lane_of(SHOP, POOL)
@@ -186,6 +186,25 @@ class ProxyPromises:
 
         assert members_of(await take(frontier, "w")) == [3]
 
+    async def test_r2_a_page_that_kills_its_workers_keeps_no_member(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(1))
+        await frontier.put(through(1))
+        for number in range(KILLS):
+            [lease] = await take(frontier, f"w{number}")
+            await frontier.leave(f"w{number}", guilty=lease.token)
+        assert (await frontier.progress()).dead == 1
+        await frontier.put(through(1, key="another"))
+        for number in range(DEATHS + 1):
+            [lease] = await take(frontier, f"dies{number}")
+            assert lease.member == 1
+            bench.jump(DEAD_AFTER + 5)
+
+        assert await take(frontier) == []
+        assert (await frontier.progress()).dead == 2
+        await frontier.put(through(1, key="last"))
+        assert members_of(await take(frontier)) == [1]
+
     async def test_r2_a_visit_that_moves_to_another_lane_returns_its_member_to_the_old_one(self, bench: Bench) -> None:
         frontier = await bench.open()
         await register(bench, pool_with(1))
@@ -212,6 +231,23 @@ class ProxyPromises:
 
         assert members_of(await _patiently(bench, other, "v")) == [held[0].member]
 
+    async def test_r2_a_job_that_waits_for_a_ban_to_end_gets_the_member_that_another_returns(
+        self, bench: Bench
+    ) -> None:
+        one = await bench.open()
+        await register(bench, pool_with(1, 2))
+        other = await bench.beside()
+        await one.put(through(10))
+        await other.put(through(10))
+        await visit(one, BLOCKED)
+        [held] = await take(one)
+        assert await take(other, "v") == []
+
+        await give(one, held)
+        bench.jump(1.0)
+
+        assert members_of(await take(other, "v")) == [held.member]
+
     async def test_r3_starts_through_a_member_keep_the_interval_of_the_pool(self, bench: Bench) -> None:
         interval, chance = 7.0, random.Random(4)
         clients = [await bench.open(), await bench.again()]
@@ -231,6 +267,23 @@ class ProxyPromises:
 
         assert_apart(came, interval)
         assert len(came) >= 15, "and members are used when they are due"
+
+    async def test_r3_a_start_that_waits_for_its_member_keeps_the_pace_of_the_lane(self, bench: Bench) -> None:
+        frontier = await bench.open(steady(rate=2.0))
+        await register(bench, pool_with(1, 2))
+        await frontier.put(through(20))
+        [lease] = await take(frontier, limit=1)
+        told = LaneFeedback(Kind.THROTTLED, rest=3)
+        await frontier.settle("w", [Settlement(lease, Snooze(0, "429"), news=told, member=THROTTLED)])
+        [quick] = await take(frontier)
+        bench.jump(2.3)
+
+        came = await take(frontier)
+        await give(frontier, quick)
+        came += await take(frontier)
+
+        assert came
+        assert_polite([each.leased_at + each.start_in for each in came], 0.5)
 
     async def test_r3_a_pace_per_proxy_is_that_of_each_member_and_not_of_the_lane(self, bench: Bench) -> None:
         pace = Pace(rate=Rate(0.5), per_proxy=True)
@@ -335,15 +388,31 @@ class ProxyPromises:
 
         assert members_of(await take(frontier)) == [1]
 
+    async def test_r4_no_start_is_reserved_before_the_end_of_a_quarantine(self, bench: Bench) -> None:
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        await pools.register(pool_with(1))
+        await frontier.put(through(10))
+        await visit(frontier, BLOCKED)
+        [view] = await pools.members(POOL, VIA_POOL)
+        assert REST <= view.rests_for <= REST * (1 + JITTER) + GRAIN
+
+        await live_on(bench, frontier, view.rests_for - 0.1, "w")
+        assert await take(frontier) == []
+        await live_on(bench, frontier, 0.2, "w")
+
+        assert members_of(await take(frontier)) == [1]
+
     async def test_r4_good_visits_clear_a_members_record(self, bench: Bench) -> None:
-        frontier = await bench.open()
-        await register(bench, pool_with(1))
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        await pools.register(pool_with(1, interval=4.0))
         await frontier.put(through(50))
         await visit(frontier, BLOCKED)
         await live_on(bench, frontier, REST * (1 + JITTER) + 1, "w")
         for _ in range(3):
             [lease] = await _patiently(bench, frontier, "w")
             await give(frontier, lease)
+        [view] = await pools.members(POOL, VIA_POOL)
+        assert (view.banned, view.strikes, view.rests_for > 0) == (False, 0, True), "it waits for its interval only"
         [lease] = await _patiently(bench, frontier, "w")
 
         await give(frontier, lease, BLOCKED)
@@ -441,6 +510,22 @@ class ProxyPromises:
         assert await pools.down(POOL) == []
         assert len(await take(frontier)) == 2
 
+    async def test_r6_a_member_that_is_down_holds_up_no_other(self, bench: Bench) -> None:
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        await pools.register(pool_with(1, version=1.0))
+        hosts = ("a.example", "b.example", "c.example")
+        await frontier.put([each for host in hosts for each in through(2, host=host)])
+        for _ in hosts:
+            [lease] = await take(frontier, limit=1)
+            await give(frontier, lease, FAULT, outcome=Done())
+
+        await pools.register(pool_with(1, 2, version=2.0))
+        await frontier.put(through(3, host="d.example"))
+
+        leases = await take(frontier)
+        assert {lease.member for lease in leases} == {2}
+        assert len(leases) == 4
+
     async def test_r7_members_take_equal_turns(self, bench: Bench) -> None:
         frontier = await bench.open()
         await register(bench, pool_with(*range(1, 8)))
@@ -521,6 +606,17 @@ class ProxyPromises:
 
         assert_apart(came, 3.0)
         assert len(came) >= 16, "two members every 3 s for 30 s"
+
+    async def test_r9_a_member_at_its_limit_holds_up_no_other(self, bench: Bench) -> None:
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        hosts = [f"h{n}.example" for n in range(4)]
+        await frontier.put([each for host in hosts for each in through(1, host=host)])
+        await pools.register(pool_with(1, version=1.0, member_interval=100.0, member_concurrency=1))
+        assert members_of(await take(frontier)) == [1]
+
+        await pools.register(pool_with(1, 2, version=2.0, member_interval=100.0, member_concurrency=1))
+
+        assert members_of(await take(frontier)) == [2]
 
     async def test_r9_leases_through_a_member_stay_within_member_concurrency(self, bench: Bench) -> None:
         frontier = await bench.open()
