@@ -11,7 +11,7 @@ from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.ports.proxy_pools import ProxyPools
 from trotline.testing.frontier_contract.bench import Bench, Client
-from trotline.testing.frontier_contract.proxying import (
+from trotline.testing.frontier_contract.pool_bench import (
     BLOCKED,
     FAULT,
     GOOD,
