@@ -11,6 +11,8 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    known_pools,
+    proxies_option,
     settings_of,
     sink_option,
     wait_for,
@@ -36,6 +38,7 @@ _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 @click.argument("spiders", nargs=-1, required=True, metavar="SPIDER...")
 @frontier_option
 @sink_option
+@proxies_option
 @click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
 @click.option(
     "--high-water",
@@ -56,8 +59,10 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
     from trotline.commands.coordinate import CoordinatePlan, coordinate, posts_of
 
     settings = settings_of(**flags)
+    pools = known_pools(settings, quiet=quiet)
     plan = CoordinatePlan(
-        posts=posts_of(spiders, settings),
+        posts=posts_of(spiders, settings, pools),
+        pools=pools,
         keep=_keep(keep),
         high_water=high_water,
     )

@@ -11,6 +11,9 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    known_pools,
+    note_pools,
+    proxies_option,
     settings_of,
     wait_for,
 )
@@ -46,6 +49,7 @@ _HINT = "Ctrl-C leaves the job to its workers; come back with:"
     help="Stop feeding while more tasks than this wait.  [default: 1,000,000]",
 )
 @budget_options
+@proxies_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -69,13 +73,16 @@ def command(
     from trotline.config.spider_loader import load
 
     settings = settings_of(**flags)
-    found = load(spider)
+    pools = known_pools(settings, quiet=quiet)
+    found = load(spider, pools)
+    note_pools(found, pools, quiet=quiet)
     plan = StartPlan(
         ref=spider,
         settings=settings.of(found.name),
         fresh=fresh,
         detach=detach,
         seeds_file=seeds,
+        pools=pools,
         high_water=high_water,
     )
     for notice in [] if quiet else wait_for(notices(plan.settings.frontier)):

@@ -13,7 +13,7 @@ import traceback
 
 import msgspec
 
-from trotline.config import backends, components
+from trotline.config import backends, components, proxy_pools
 from trotline.config.spider_loader import load
 from trotline.errors import FrontierError, SinkError, TrotlineError
 from trotline.frontier.outage_log import OutageLog
@@ -102,6 +102,7 @@ async def _open_frontier(config: ChildConfig) -> OpenJob:
 async def _work(config: ChildConfig, spider: Spider) -> int:
     settings = config.settings
     marker = Marker(mmap.mmap(config.marker, SIZE))
+    book = proxy_pools.load(settings.proxies, allow_private=settings.allow_private, allow=settings.allow, patient=True)
     opened = await _open_frontier(config)
     sink = backends.open_sink(settings.sink, config.job.id, config.job.started_at)
     fetcher = components.open_fetcher(
@@ -118,7 +119,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         frontier=opened.frontier,
         fetcher=fetcher,
         sink=sink,
-        gate=components.open_gate(spider),
+        gate=components.open_gate(spider, lambda: book.names),
         robots=components.open_robots(fetcher, spider, cache) if spider.robots else None,
         validators=validators,
         marker=marker,
