@@ -125,7 +125,7 @@ async def test_twenty_proxies_ten_workers_and_kills(both: Servers, tmp_path: Pat
         sites.write(tmp_path, pace="4/s per proxy")
         fleet = Fleet(tmp_path, *both.places())
         try:
-            started = await fleet.call("start", "site.py", "--proxies", "proxies.toml")
+            started = await fleet.call("start", "site.py", "--detach", "--proxies", "proxies.toml")
             assert started.code == 0, started
             words = ("work", "site.py", "--until-finished", "--processes", "2", "--slots", "8")
             working = [await fleet.start(*words, "--proxies", "proxies.toml") for _ in range(5)]
