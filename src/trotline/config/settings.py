@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
+from trotline.config.proxy_lines import REGION
 from trotline.config.urls import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
 from trotline.model.limits import MIB
@@ -361,5 +362,5 @@ _TYPES: dict[str, Any] = {
     "proxy_mode": _proxy_mode,
     "proxies": _proxies,
     "pools": _names(pool_names.NAME, "proxy pools"),
-    "regions": _names(re.compile(r"[A-Za-z0-9_.-]{1,64}"), "regions"),
+    "regions": _names(REGION, "regions"),
 }
