@@ -176,10 +176,17 @@ class _Reader:
         )
 
     def _login(self) -> Login:
-        user, password = self._one("user", self._secret, ""), self._one("password", self._secret, "")
+        user, password = self._one("user", self._user, ""), self._one("password", self._secret, "")
         if password and not user:
             raise self.refuse("a password without a user", 'Give both: user = "...", password = "env:NAME".')
         return Login(user, password)
+
+    def _user(self, value: Any) -> str:
+        """No secret beside a password; alone it may be a key."""
+        before = self._has_logins
+        found = self._secret(value)
+        self._has_logins = before or (self._has_logins and "password" not in self._table)
+        return found
 
     def _secret(self, value: Any) -> str:
         """The value, or what `env:NAME` or `file:PATH` refers to."""
@@ -214,7 +221,7 @@ class _Reader:
 
     def _endpoint(self, country: str) -> Proxy:
         proxy: Proxy = self._one("endpoint", lambda text: Proxy.parse(self._endpoint_text(text), schemes=SCHEMES), None)
-        user = self._one("user", self._secret, proxy.user)
+        user = self._one("user", self._user, proxy.user)
         password = self._one("password", self._secret, proxy.password)
         try:
             places = proxy_logins.places(user) | proxy_logins.places(password)

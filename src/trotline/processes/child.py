@@ -119,7 +119,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         frontier=opened.frontier,
         fetcher=fetcher,
         sink=sink,
-        gate=components.open_gate(spider, lambda: book.names),
+        gate=components.open_gate(spider, lambda: book.known),
         robots=components.open_robots(fetcher, spider, cache) if spider.robots else None,
         validators=validators,
         marker=marker,

@@ -70,6 +70,16 @@ def test_logins_by_reference_are_not_logins_in_the_file(tmp_path: Path, monkeypa
     assert (table.login.user, table.login.password, table.has_logins) == ("anna", "s3cret-77", False)
 
 
+def test_a_user_beside_a_password_by_reference_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATE_PASSWORD", "s3cret-77")
+    for source in (LIST, {"endpoint": "http://gate.example:7777"}):
+        given = source | {"user": "anna", "password": "env:GATE_PASSWORD"}
+        assert not read("proxies.toml", "home", given).has_logins
+        assert read("proxies.toml", "home", source | {"user": "my-api-key"}).has_logins
+        assert read("proxies.toml", "home", given | {"password": "s3cret-77"}).has_logins
+    assert read("proxies.toml", "home", {"endpoint": "http://anna:s3cret-77@gate.example:7777"}).has_logins
+
+
 def test_a_gateway_has_slots_and_a_login_with_places() -> None:
     table = read("proxies.toml", "home", GATE | {"slots": 3, "country": "us", "minutes": 30, "timeout": "90s"})
     assert table.gateway is not None

@@ -321,3 +321,19 @@ def test_doctor_gets_a_line_for_each_pool(write: Write) -> None:
         ("g", 4, True, "mobile"),
     ]
     assert proxy_pools.load("").lines() == []
+
+
+def test_a_worker_that_starts_while_the_file_is_broken_waits_for_it(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = write("[pools")
+    with pytest.raises(SettingsError):
+        load(place)
+    assert not caplog.records, "it was raised"
+    book = load(place, patient=True)
+    assert "proxies.unreadable proxies.toml cannot be read" in caplog.text
+    assert (book.names, book.known, book.serves(["home"]), book.reload()) == ((), None, (), [])
+    write('[pools.home]\nproxies = ["http://10.1.1.1:80"]\n')
+    assert [pool.name for pool in book.reload()] == ["home"]
+    assert book.known == ("home",)
+    assert load("").known == ()
