@@ -302,18 +302,21 @@ def _cost(value: Any) -> float:
 
 
 def _time(value: Any) -> Seconds:
-    if not isinstance(value, str):
-        raise ValueError('must be text like "90s", "30m" or "2h"')
-    found = seconds(value)
+    """Not quoted in messages, as nothing in this file is: it may be a misplaced password."""
+    try:
+        found = seconds(value) if isinstance(value, str) else 0.0
+    except ValueError:
+        found = 0.0
     if not 0 < found <= LONGEST_TIME:
-        raise ValueError("must be more than no time, at most a year")
+        raise ValueError('must be text like "90s", "30m" or "2h", more than no time and at most a year')
     return found
 
 
 def _interval(value: Any) -> Seconds:
-    if not isinstance(value, str):
-        raise ValueError('must be text like "1/s" or "30/m"')
-    return Rate.parse(value).interval
+    try:
+        return Rate.parse(value).interval
+    except ValueError:
+        raise ValueError('must be a rate like "1/s" or "30/m", from "1/d" to "100000/s"') from None
 
 
 def _whole(least: int, most: int) -> Callable[[Any], int]:

@@ -186,7 +186,8 @@ def _toml(path: Path) -> dict[str, Any]:
 
     try:
         return tomllib.loads(_bytes(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
+        # Not TOML, not UTF-8, or a number with thousands of digits.
         raise SettingsError(f"{path.name} cannot be read: {error}", hint="Correct it, or move it away.") from error
     except RecursionError as error:
         raise SettingsError(f"{path.name} cannot be read: it is nested too deeply", hint="Correct it.") from error

@@ -140,6 +140,7 @@ def test_a_list_may_be_in_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         ('[pools.x]\nurl = "http://lists.example/x?token=s3cret-77-s3cret-77"', "must be https"),
         ('[pools.x]\nurl = "ftp://lists.example/"', "without login"),
         ("[" * 5000, "proxies.toml cannot be read"),
+        ("[pools.x]\nhold = " + "7" * 5_000, "proxies.toml cannot be read"),
     ],
 )
 def test_a_bad_toml_is_refused(text: str, says: str, write: Write) -> None:
