@@ -1,9 +1,9 @@
 """A site that bans by address, proxies that leave from addresses of their own, and a spider that goes through them."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 from trotline.testing.ban_site import BanRules, BanSite, Request
@@ -61,6 +61,20 @@ class Banning(BanSite):
 
     banned: Collection[str] = ()
     closed_until = 0.0
+    _wanted = 0
+    _reached: asyncio.Event | None = None
+
+    async def asked(self, times: int) -> None:
+        """Until it was asked so often."""
+        self._wanted, self._reached = times, asyncio.Event()
+        if len(self.log) < times:
+            await asyncio.wait_for(self._reached.wait(), 60)
+
+    def answer(self, address: str, path: str) -> bytes:
+        given = super().answer(address, path)
+        if self._reached is not None and len(self.log) >= self._wanted:
+            self._reached.set()
+        return given
 
     def judge(self, address: str, now: float) -> int:
         if address in self.banned or now < self.closed_until:
@@ -92,12 +106,3 @@ def used_while_banned(site: BanSite, slack: float = 0.05) -> list[Request]:
         elif request.status == 403:
             banned_at[request.address] = request.at
     return found
-
-
-def closest(requests: Sequence[Request]) -> float:
-    """The shortest time between two requests of one address, in seconds."""
-    by_address: dict[str, list[float]] = {}
-    for request in requests:
-        by_address.setdefault(request.address, []).append(request.at)
-    gaps = [later - sooner for moments in by_address.values() for sooner, later in pairwise(sorted(moments))]
-    return min(gaps, default=float("inf"))
