@@ -16,6 +16,7 @@ import argparse
 import dataclasses
 import json
 import os
+import signal
 import sys
 import time
 from typing import Any
@@ -150,6 +151,8 @@ def chosen_fleets(names: str | None) -> list[Fleet]:
 
 def main() -> int:
     options = arguments()
+    # So that a stopped benchmark stops its fleet.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     # Where it is set, every process that is measured would compile its modules anew.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     WORK.mkdir(exist_ok=True)

@@ -65,6 +65,11 @@ local function make()
 
   -- Wald's test: does the site block everybody, or single members?
   local function weigh(ring, blocked)
+    -- Nothing would change.
+    if not blocked and ring[RING_EVIDENCE] == 0 and ring[RING_SHARE] == 0 and ring[RING_SUSPECTED_AT] == 0
+      and ring[RING_BLOCKED_AT] == 0 then
+      return
+    end
     local usual = min(MOST_SHARE, max(USUAL_SHARE, USUAL_MARGIN * ring[RING_SHARE]))
     local share = ring[RING_SHARE] + SHARE_WEIGHT * ((blocked and 1 or 0) - ring[RING_SHARE])
     local was_blocked = ring[RING_BLOCKED_AT] > 0
