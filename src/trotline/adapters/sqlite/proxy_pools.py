@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.pool_ring import decode_ring, lift_quarantines
+from trotline.adapters.sqlite.pool_ring import decode_ring, lift_quarantines, limited
 from trotline.adapters.sqlite.schema import FULL, OUT, PAUSED, READY, RESTING
 from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember
 from trotline.model.time import Moment
@@ -85,8 +85,25 @@ def _register(db: sqlite3.Connection, pool: Pool) -> bool:
         " ON CONFLICT (pool, member) DO UPDATE SET weight = excluded.weight",
         [(pool.name, member, weight) for member, weight in wanted.items() if there.get(member) != weight],
     )
+    _count_running(db, pool)
     _make_ready(db, "pool = ?", pool.name)
     return True
+
+
+def _count_running(db: sqlite3.Connection, pool: Pool) -> None:
+    """Visits in flight through each member: a version without limits counts none."""
+    db.execute("UPDATE pool_member SET running = 0 WHERE pool = ? AND running > 0", (pool.name,))
+    if not limited(pool.rules):
+        return
+    running = db.execute(
+        f"SELECT count(*), member FROM identity WHERE place = {OUT} AND pace IN (SELECT pace FROM ring WHERE pool = ?)"
+        " GROUP BY member",
+        (pool.name,),
+    ).fetchall()
+    db.executemany(
+        "UPDATE pool_member SET running = ? WHERE pool = ? AND member = ?",
+        [(count, pool.name, member) for count, member in running],
+    )
 
 
 def _weights(db: sqlite3.Connection, pool: str) -> dict[int, int]:
