@@ -2,19 +2,19 @@
 
 from trotline.model.job import LaneRules
 from trotline.model.pace import Pace, Rate
-from trotline.model.proxy_pool import host_lane, lane_of, pool_of
+from trotline.model.proxy_pool import without_pool, lane_of, pool_of
 
 
 def test_the_name_of_a_lane_tells_its_host_and_its_pool():
     lane = lane_of("shop.example:8080", "residential")
 
-    assert (lane, host_lane(lane), pool_of(lane)) == (
+    assert (lane, without_pool(lane), pool_of(lane)) == (
         "shop.example:8080 via residential",
         "shop.example:8080",
         "residential",
     )
     assert lane_of(lane, "residential") == lane
-    assert (lane_of("shop.example", ""), host_lane("shop.example"), pool_of("shop.example")) == (
+    assert (lane_of("shop.example", ""), without_pool("shop.example"), pool_of("shop.example")) == (
         "shop.example",
         "shop.example",
         "",
