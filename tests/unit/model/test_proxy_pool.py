@@ -2,7 +2,7 @@
 
 from trotline.model.job import LaneRules
 from trotline.model.pace import Pace, Rate
-from trotline.model.proxy_pool import without_pool, lane_of, pool_of
+from trotline.model.proxy_pool import lane_of, pool_of, without_pool
 
 
 def test_the_name_of_a_lane_tells_its_host_and_its_pool():
