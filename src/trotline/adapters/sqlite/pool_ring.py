@@ -214,9 +214,22 @@ class PoolRing:
     def _lift_since(self, old: LaneRing) -> None:
         self._lift("i.banned_at > 0 AND i.banned_at >= ?", (old.suspected_at,), old.blocked_at)
 
-    def _lift(self, condition: str, values: tuple[Moment, ...], blocked_at: Moment) -> None:
-        lift_quarantines(self._db, self._pace, self._now, condition, values, blocked_at)
+    def release(self, member: int | None) -> int:
+        """End the quarantine of one member, or of all; returns their number."""
+        only: tuple[str, tuple[Moment, ...]] = ("", ()) if member is None else (" AND i.member = ?", (member,))
+        return self._lift(f"i.banned_at > 0 AND i.due > ?{only[0]}", (self._now, *only[1]), 0.0)
+
+    def _lift(self, condition: str, values: tuple[Moment, ...], blocked_at: Moment) -> int:
+        rows = self._db.execute(
+            f"SELECT {_IDENTITY} FROM identity i WHERE i.pace = ? AND i.place = {IN_RING} AND {condition}"
+            " ORDER BY i.due, i.position",
+            (self._pace, *values),
+        ).fetchall()
+        wanted = proxy_ring.wanted_interval(self.rules, self.state)
+        for row in rows:
+            self._write(proxy_ring.lifted(_identity(row, 255), self._now, wanted, blocked_at), IN_RING)
         self.returned = True
+        return len(rows)
 
     # Rows
 
@@ -266,25 +279,6 @@ class PoolRing:
 def limited(rules: PoolRules) -> bool:
     """Has a member limits over all lanes?"""
     return rules.member_interval > 0 or rules.member_concurrency > 0
-
-
-def lift_quarantines(
-    db: sqlite3.Connection,
-    pace_id: int,
-    now: Moment,
-    condition: str,
-    values: tuple[Moment, ...] = (),
-    blocked_at: Moment = 0.0,
-) -> int:
-    """End the quarantines of a lane that meet the condition; returns their number."""
-    rows = db.execute(
-        f"SELECT {_IDENTITY} FROM identity i WHERE i.pace = ? AND i.place = {IN_RING} AND {condition}"
-        " ORDER BY i.due, i.position",
-        (pace_id, *values),
-    ).fetchall()
-    for row in rows:
-        write_identity(db, pace_id, proxy_ring.lifted(_identity(row, 255), now, blocked_at), IN_RING, 0)
-    return len(rows)
 
 
 def write_identity(db: sqlite3.Connection, pace_id: int, identity: Identity, place: int, position: int) -> None:

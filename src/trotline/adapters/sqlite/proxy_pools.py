@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.pool_ring import decode_ring, lift_quarantines, limited
+from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring, limited
 from trotline.adapters.sqlite.schema import FULL, OUT, PAUSED, READY, RESTING
 from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember
 from trotline.model.time import Moment
@@ -195,7 +195,8 @@ def _release(db: sqlite3.Connection, pool: str, lane: str, member: int | None, n
     ).fetchone()
     if found is None:
         return 0
-    only: tuple[str, tuple[Moment, ...]] = ("", ()) if member is None else (" AND i.member = ?", (member,))
-    count = lift_quarantines(db, found[0], now, f"i.banned_at > 0 AND i.due > ?{only[0]}", (now, *only[1]))
+    ring = PoolRing(db, found[0], pool, now)
+    count = ring.release(member)
+    ring.flush()
     _make_ready(db, "name = ?", lane)
     return count
