@@ -37,6 +37,8 @@ class History:
     def __init__(self, bench: Bench, clients: list[Client], pools: ProxyPools, seed: int, most: int) -> None:
         self.bench = bench
         self.clients = clients
+        self.homes: dict[str, Client] = {}
+        """The process of each worker."""
         self.pools = pools
         self.chance = random.Random(seed)
         self.live: dict[tuple[str, int], tuple[str, Lease]] = {}
@@ -68,6 +70,12 @@ class History:
         for _ in range(steps):
             await self.chance.choice(acts)()
 
+    def home(self, worker: str) -> Client:
+        """Leases of a worker are taken by one process, as long as it lives."""
+        if self.homes.get(worker) not in self.clients:
+            self.homes[worker] = self.client
+        return self.homes[worker]
+
     @property
     def client(self) -> Client:
         return self.chance.choice(self.clients)
@@ -85,7 +93,7 @@ class History:
 
     async def lease(self) -> None:
         worker = self.chance.choice(self.workers)
-        for lease in await self.client.lease(worker, self.chance.randint(1, 6), pools=(POOL,)):
+        for lease in await self.home(worker).lease(worker, self.chance.randint(1, 6), pools=(POOL,)):
             self.check(worker, lease)
 
     def check(self, worker: str, lease: Lease) -> None:
@@ -137,9 +145,11 @@ class History:
     async def forget(self) -> None:
         """A worker says what it holds, and some of it is missing."""
         worker = self.chance.choice(self.workers)
+        if self.homes.get(worker) not in self.clients:
+            return
         held = {place: lease for place, (holder, lease) in self.live.items() if holder == worker}
         known = {place for place in held if self.chance.random() < 0.5}
-        assert await self.client.holds(worker, [held[place].token for place in known]) == len(held) - len(known)
+        assert await self.home(worker).holds(worker, [held[place].token for place in known]) == len(held) - len(known)
         for place in held.keys() - known:
             self.end(place)
 

@@ -1,7 +1,9 @@
 -- The members of proxy pools: who goes out next in a lane, and where they wait. rules/proxy_ring.py has the rules.
 --
---   S pool:POOL     hash  version, rules (PoolRules, packed), last (the number of the member added last)
---   S pools:POOL    hash  member (6 bytes) -> its number and weight     S added:POOL   zset  member -> its number
+--   S pool:POOL     hash  version, rules (PoolRules, packed), last (the number of the member added last), changes (how
+--                         often it was registered)
+--   S pools:POOL    hash  member (6 bytes) -> its number and weight     S added:POOL   zset  the same, and
+--                         those that were removed -> number
 --   S ring:LANE     list  members that may go out, the next one first (packed, see Member in layouts.py)
 --   S resting:LANE  zset  members in quarantine, or due much later -> due
 --   S rings         hash  lane -> what is known of its ring (Ring in layouts.py)
@@ -10,8 +12,10 @@
 --   S wanting:POOL  hash  lane -> prefixes of jobs that wait there for any member
 --   P out:W         hash  token -> the member that the lease goes out through
 --
--- A member is in one place: ring, resting, or out. One whose number is not that of the pool was removed, and perhaps added
--- again since: it is dropped where it is met, and the new one is dealt.
+--   S removed:POOL  hash  member that was removed -> its number
+--
+-- A member is in one place of a lane: ring, resting, or out. One that was removed from the pool rests where it is met, and
+-- comes back if it is added again: then it has the same number. One whose number nobody knows is dropped.
 --
 -- uses clock: call now
 -- uses job_books: max min pack_ unpack_ P S
@@ -25,6 +29,8 @@ local LOOKS, COME_BACK, LIFTED = 32, 200, 500
 local FULL_FOR = 0.2
 -- Of a generator of random numbers: scripts have none of their own, so one number comes with the call.
 local MULTIPLIER, INCREMENT, CHANCE = 16807, 0.123456789, 11
+-- A member that was removed from its pool rests for a day at a time.
+local DAY = 86400
 local pool_names, made = {}, nil
 
 -- The pool in the name of a lane, or false.
@@ -52,8 +58,9 @@ local function make()
   local function pool_named(name)
     local pool = pools[name]
     if pool == nil then
-      local packed, last = unpack(call("HMGET", S .. "pool:" .. name, "rules", "last"), 1, 2)
+      local packed, last, changes = unpack(call("HMGET", S .. "pool:" .. name, "rules", "last", "changes"), 1, 3)
       pool = packed and {name = name, last = tonumber(last), rules = {unpack_(RULES_FORM, packed)}} or false
+      if pool then pool.changes = tonumber(changes) or 0 end
       if pool then
         pool.faulty = call("EXISTS", S .. "faults:" .. name) == 1
         pool.limited = pool.rules[RULE_MEMBER_INTERVAL] > 0 or pool.rules[RULE_MEMBER_CONCURRENCY] > 0
@@ -67,7 +74,7 @@ local function make()
     local ring = rings[name]
     if not ring then
       local packed = call("HGET", S .. "rings", name)
-      ring = packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)} or {0, 0, 0, 0, 0, 0, 0, 0}
+      ring = packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)} or {0, 0, 0, 0, 0, 0, 0, 0, 0}
       rings[name] = ring
     end
     return ring
@@ -82,7 +89,7 @@ local function make()
 
   function members.write()
     for name in pairs(changed) do
-      call("HSET", S .. "rings", name, pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_FIRST_REST)))
+      call("HSET", S .. "rings", name, pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_CHANGES)))
     end
     changed = {}
   end
@@ -168,11 +175,42 @@ local function make()
     return busy
   end
 
+  -- It was removed from the pool.
+  local function set_aside(name, pool, ring, member)
+    local packed = call("HGET", S .. "removed:" .. pool.name, member[MEMBER_ID])
+    if not packed or unpack_(KNOWN_FORM, packed) ~= member[MEMBER_ADDED] then return end
+    member[MEMBER_USES], member[MEMBER_DUE] = SET_ASIDE, max(member[MEMBER_DUE], ring_rules.ceil_unit(now + DAY))
+    put(name, ring, member, PLACE_RESTING)
+  end
+
+  -- The pool has changed: members that are in it again come back.
+  local function follow_changes(name, pool, ring)
+    if ring[RING_CHANGES] == pool.changes then return end
+    ring[RING_CHANGES] = pool.changes
+    change(name)
+    local key, back = S .. "resting:" .. name, 0
+    for _, packed in ipairs(call("ZREVRANGE", key, 0, LIFTED - 1)) do
+      local member = ring_rules.unpack(packed)
+      local known = member[MEMBER_USES] == SET_ASIDE and call("HGET", S .. "pools:" .. pool.name, member[MEMBER_ID])
+      if known and unpack_(KNOWN_FORM, known) == member[MEMBER_ADDED] then
+        call("ZREM", key, packed)
+        member[MEMBER_USES] = 0
+        -- The interval that it had left is forgotten with its due time.
+        member[MEMBER_DUE] = ring_rules.ceil_unit(now + ring_rules.wanted_interval(pool.rules, ring))
+        put(name, ring, member, PLACE_TAIL)
+        back = back + 1
+      end
+    end
+    if back > 0 then look_for_first(name, ring) end
+  end
+
   -- Take it, or put it where it belongs. Gives true if those behind it are due too late as well.
-  local function choose(name, pool, ring, member, known, latest, taken)
+  local function choose(name, pool, ring, member, known, latest, taken, passed)
     local number, weight = unpack_(KNOWN_FORM, known or NO_MEMBER)
-    -- It was removed from the pool: dropped here.
-    if number ~= member[MEMBER_ADDED] then return false end
+    if number ~= member[MEMBER_ADDED] then
+      set_aside(name, pool, ring, member)
+      return false
+    end
     local busy = held_up(pool, member, latest)
     if busy then
       member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
@@ -180,7 +218,7 @@ local function make()
     elseif member[MEMBER_DUE] > latest then
       return true
     elseif ring_rules.loses_turn(member, weight, chance()) then
-      put(name, ring, member, ring_rules.pass_over(member, ring_rules.wanted_interval(pool.rules, ring)))
+      passed[#passed + 1] = member
     else
       taken[#taken + 1] = member
     end
@@ -192,8 +230,9 @@ local function make()
     local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
     if not pool then return {} end
     if ring_rules.want_gap(ring, own_gap) then change(name) end
+    follow_changes(name, pool, ring)
     end_rests(name, ring)
-    local taken, looks, late = {}, 0, false
+    local taken, passed, looks, late = {}, {}, 0, false
     while #taken < wanted and looks < wanted + LOOKS and not late do
       local some = next_members(name, pool, ring, wanted - #taken)
       if #some == 0 then break end
@@ -203,9 +242,17 @@ local function make()
       looks = looks + #some
       local first_late
       for i = 1, #some do
-        if not late and choose(name, pool, ring, some[i], known[i], latest, taken) then late, first_late = true, i end
+        if not late and choose(name, pool, ring, some[i], known[i], latest, taken, passed) then late, first_late = true, i end
       end
       for i = #some, first_late or #some + 1, -1 do put(name, ring, some[i], PLACE_HEAD) end
+    end
+    for i = 1, #passed do
+      -- A turn is lost to others only.
+      if #taken < wanted then
+        taken[#taken + 1] = passed[i]
+      else
+        put(name, ring, passed[i], ring_rules.pass_over(passed[i], ring_rules.wanted_interval(pool.rules, ring)))
+      end
     end
     return taken
   end
@@ -255,7 +302,7 @@ local function make()
     for i = 1, #resting do
       local member = ring_rules.unpack(resting[i])
       if member[MEMBER_BANNED_AT] > 0 and is_meant(member) then
-        ring_rules.lift(member, blocked_at)
+        ring_rules.lift(member, ring_rules.wanted_interval(pool_named(pool_of(name)).rules, ring), blocked_at)
         call("ZREM", key, resting[i])
         put(name, ring, member, PLACE_TAIL)
         count = count + 1
@@ -308,7 +355,7 @@ local function make()
   function members.free_at(name)
     local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
     if not pool then return nil end
-    if ring[RING_DEALT] < pool.last then return 0 end
+    if ring[RING_DEALT] < pool.last or ring[RING_CHANGES] ~= pool.changes then return 0 end
     local head, free = call("LINDEX", S .. "ring:" .. name, 0), nil
     if head then free = ring_rules.unpack(head)[MEMBER_DUE] - HORIZON end
     if ring[RING_FIRST_REST] > 0 then free = min(free or ring[RING_FIRST_REST], ring[RING_FIRST_REST]) end
