@@ -22,6 +22,7 @@ from trotline.testing.frontier_contract.failing import FailPromises
 from trotline.testing.frontier_contract.leasing import LeasePromises
 from trotline.testing.frontier_contract.living import LivePromises
 from trotline.testing.frontier_contract.pacing import PacePromises
+from trotline.testing.frontier_contract.pool_listing import PoolListPromises
 from trotline.testing.frontier_contract.proxying import ProxyPromises
 from trotline.testing.frontier_contract.putting import PutPromises
 from trotline.testing.frontier_contract.rejecting import RejectPromises
@@ -52,6 +53,7 @@ class FrontierContract(
     WatchPromises,
     BudgetPromises,
     ProxyPromises,
+    PoolListPromises,
 ):
     """F1 to F20 and R1 to R11, at least one test each. A subclass provides the fixture `bench`."""
 

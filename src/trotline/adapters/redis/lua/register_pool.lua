@@ -34,6 +34,7 @@ end
 call("HSET", KEYS[1], "rules", ARGV[3], "last", last)
 if ARGV[4] ~= "1" then return 1 end
 call("HSET", KEYS[1], "version", ARGV[2])
+call("HSET", S .. "registered", pool, ARGV[2])
 -- Who waits for a member of this pool looks again; those beyond the limit do so by themselves, a little later.
 local wanting = call("HGETALL", S .. "wanting:" .. pool)
 call("DEL", S .. "wanting:" .. pool)

@@ -1,6 +1,7 @@
 -- The members of proxy pools: who goes out next in a lane, and where they wait. rules/proxy_ring.py has the rules.
 --
 --   S pool:POOL     hash  version, rules (PoolRules, packed), last (the number of the member added last)
+--   S registered    hash  pool -> version
 --   S pools:POOL    hash  member (6 bytes) -> its number and weight     S added:POOL   zset  member -> its number
 --   S ring:LANE     list  members that may go out, the next one first (packed, see Member in layouts.py)
 --   S resting:LANE  zset  members in quarantine, or due much later -> due
