@@ -10,7 +10,7 @@ from trotline.adapters.redis.scripts import script
 from trotline.model.lease import Reject, Settlement
 from trotline.model.outcome import Bury, Done
 from trotline.model.verdict import Kind
-from trotline.rules.counter_names import MOST_NAMES, MOST_REJECTS, NOT_KEPT, folded
+from trotline.rules.counter_limits import MOST_NAMES, MOST_REJECTS, NOT_KEPT, folded
 from trotline.testing.frontier_contract import tasks
 from trotline.testing.frontier_contract.bench import lease_all
 

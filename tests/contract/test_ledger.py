@@ -2,12 +2,14 @@
 
 import sqlite3
 
+import msgspec
 import pytest
 from tests.contract.sink_files import SINKS, keys_in
 
 from trotline.adapters.postgres.sink import PostgresSink
 from trotline.adapters.sqlite.sink import SqliteSink
-from trotline.testing.ledger_contract import LedgerContract, line
+from trotline.model.visit_row import VisitRow
+from trotline.testing.ledger_contract import FULL, LedgerContract, line
 from trotline.testing.sink_contract import product
 
 
@@ -59,6 +61,50 @@ async def test_a_file_from_before_the_ledger_gets_one(tmp_path):
     await sink.write([product("T2")], [line(1)])
 
     assert [line(1)] == await sink.story([7])
+    await sink.close()
+
+
+async def test_a_file_with_fewer_columns_of_visits_gets_the_missing_ones(tmp_path):
+    """As a file of an older version: its visits have the default."""
+    path = tmp_path / "rows.db"
+    await _logged(path, msgspec.structs.replace(FULL, token=1))
+    with sqlite3.connect(path) as db:
+        for name in ("children", "took", "moved_to"):
+            db.execute(f"ALTER TABLE visits DROP COLUMN {name}")
+    db.close()
+
+    await _logged(path, FULL)
+
+    sink = SqliteSink(path)
+    old = msgspec.structs.replace(FULL, token=1, children=0, took=0.0, moved_to="")
+    assert [old, FULL] == await sink.story([FULL.fingerprint])
+    await sink.close()
+
+
+async def test_a_file_with_more_columns_of_visits_is_written_to(tmp_path):
+    """As a file of a newer version, whose columns have a default."""
+    path = tmp_path / "rows.db"
+    await _logged(path, line(1))
+    with sqlite3.connect(path) as db:
+        db.execute("ALTER TABLE visits ADD COLUMN of_a_newer_version TEXT NOT NULL DEFAULT ''")
+    db.close()
+
+    await _logged(path, line(2))
+
+    sink = SqliteSink(path)
+    assert [line(1), line(2)] == await sink.story([7])
+    await sink.close()
+
+
+def test_every_field_of_visits_but_the_first_ones_has_a_default():
+    """Files and tables that exist get it for the visits they have."""
+    optional = [field.name for field in msgspec.structs.fields(VisitRow) if not field.required]
+    assert VisitRow.__struct_fields__[9:] == tuple(optional)
+
+
+async def _logged(path, visit):
+    sink = SqliteSink(path)
+    await sink.log([visit])
     await sink.close()
 
 

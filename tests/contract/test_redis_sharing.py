@@ -198,9 +198,9 @@ async def test_every_script_is_whole_with_every_memory() -> None:
     redis = Redis.from_url(bench.url)
     for seen in (
         ("seen_exact",),
-        ("seen_exact", "memory_exact", "seen_site"),
-        ("memory_bloom", "seen_bloom"),
-        ("memory_bloom", "seen_bloom", "seen_site"),
+        ("seen_exact", "fingerprints_exact", "seen_site"),
+        ("fingerprints_bloom", "seen_bloom"),
+        ("fingerprints_bloom", "seen_bloom", "seen_site"),
     ):
         for name in ("put", "settle", "was_seen"):
             assert redis.script_load(script(name, seen=seen).text)

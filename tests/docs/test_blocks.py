@@ -271,6 +271,20 @@ def a_proxy(reader: Reader, text: str) -> None:
     asyncio.run(main())
 
 
+@runner("docs/how-to/proxies.md 1")
+def a_pool(reader: Reader, text: str) -> None:
+    shop = reader.execute(text)["shop"]
+    assert isinstance(shop, Spider)
+    assert (shop.pools, shop.rules.default.per_proxy) == (("default",), True)
+
+
+@runner("docs/how-to/proxies.md 2")
+def two_pools(reader: Reader, text: str) -> None:
+    shop = reader.execute(text)["shop"]
+    assert isinstance(shop, Spider)
+    assert shop.pools == ("datacenter", "isp")
+
+
 @runner("docs/how-to/write-a-spider.md 1")
 def the_first_spider(reader: Reader, text: str) -> None:
     rows = reader.crawl(text.replace("https://quotes.example/", "https://shop.example/quotes/"))

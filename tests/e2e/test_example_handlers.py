@@ -84,6 +84,10 @@ def test_shop_gives_every_product_exactly_as_shown(shop: DemoShop, rows: Callabl
     assert rows("shop") == [{"sku": one.sku, "title": one.title, "price": one.price} for one in shop.truth]
 
 
+def test_proxied_gives_every_product(shop: DemoShop, rows: Callable[[str], Rows]) -> None:
+    assert rows("proxied") == [{"sku": one.sku, "title": one.title} for one in shop.truth]
+
+
 def test_api_gives_what_only_the_api_tells(shop: DemoShop, rows: Callable[[str], Rows]) -> None:
     assert rows("api") == [
         {"sku": one.sku, "title": one.title, "stock": one.stock, "rating": one.rating} for one in shop.truth

@@ -76,7 +76,7 @@ async def test_an_unexpected_error_behind_a_proxy_is_reported_without_its_passwo
 
 WRONG = {
     "on the command line": f"http://anna:{CANARY}@127.0.0.1:3128",
-    "another scheme": f"socks5://anna:{CANARY}@127.0.0.1:1080",
+    "another scheme": f"socks4://anna:{CANARY}@127.0.0.1:1080",
     "no port": f"http://anna:{CANARY}@proxy.test",
     "a port that is none": f"http://anna:{CANARY}@proxy.test:port{CANARY}",
     "a path": f"http://anna:{CANARY}@proxy.test:3128/{CANARY}",

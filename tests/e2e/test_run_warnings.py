@@ -40,13 +40,13 @@ async def test_bad_lines_of_seeds_are_told_with_their_number_and_cost_no_other(t
         ended = await call(tmp_path, "run", "site.py", "--allow-private", "--seeds", "seeds.txt", "--json")
 
     assert ended.code == 3, ended
-    assert ended.summary["records"] == 2
+    assert ended.summary["records"] == 1
     [warning] = [text for text in ended.summary["warnings"] if "of the seeds" in text]
     assert "2 lines" in warning
     assert "line 4: " in warning
     assert "line 6: " in warning
-    [pool] = [text for text in ended.summary["warnings"] if "pool" in text]
-    assert pool == "tasks name the proxy pool 'residential', which does not exist: they were fetched without a pool"
+    [refused] = [text for text in ended.summary["warnings"] if "pool" in text]
+    assert "there is no proxy pool 'residential'. No proxies are set" in refused
 
 
 async def test_changed_code_and_another_run_are_told_when_a_job_goes_on(tmp_path: Path) -> None:
@@ -65,11 +65,3 @@ async def test_changed_code_and_another_run_are_told_when_a_job_goes_on(tmp_path
     told = "\n".join(event["warnings"])
     assert "site.py has changed since site-1 began" in told
     assert "another run works on site-1 (process" in told
-
-
-async def test_a_pool_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "site.py").write_text(SPIDER.format(seeds=["http://127.0.0.1:1/"], more=', pool="residential"'))
-    ended = await call(tmp_path, "run", "site.py", "--allow-private")
-
-    assert ended.code == 2, ended
-    assert "proxy pool 'residential', which does not exist" in ended.err

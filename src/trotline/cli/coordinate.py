@@ -12,6 +12,8 @@ from trotline.cli.options import (
     frontier_option,
     high_water_option,
     json_option,
+    known_pools,
+    proxies_option,
     settings_of,
     sink_option,
     time_of,
@@ -38,6 +40,7 @@ _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 @click.argument("spiders", nargs=-1, required=True, metavar="SPIDER...")
 @frontier_option
 @sink_option
+@proxies_option
 @click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
 @high_water_option
 @click.option("--quiet", "-q", is_flag=True, help="Show alerts and trouble only.")
@@ -52,8 +55,10 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
     from trotline.commands.coordinate import CoordinatePlan, coordinate, posts_of
 
     settings = settings_of(**flags)
+    pools = known_pools(settings, quiet=quiet)
     plan = CoordinatePlan(
-        posts=posts_of(spiders, settings),
+        posts=posts_of(spiders, settings, pools),
+        pools=pools,
         keep=time_of("--keep", keep),
         high_water=high_water,
     )

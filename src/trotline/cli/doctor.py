@@ -11,7 +11,15 @@ import click
 import msgspec
 
 from trotline.cli.main import CANNOT_START, FINISHED
-from trotline.cli.options import examples, frontier_option, json_option, settings_of, sink_option, wait_for
+from trotline.cli.options import (
+    examples,
+    frontier_option,
+    json_option,
+    proxies_option,
+    settings_of,
+    sink_option,
+    wait_for,
+)
 from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe, size
 from trotline.config import backends
@@ -52,10 +60,11 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("spider", required=False)
 @frontier_option
 @sink_option
+@proxies_option
 @json_option
-def command(spider: str | None, frontier: str | None, sink: str | None, as_json: bool) -> int:
+def command(spider: str | None, frontier: str | None, sink: str | None, proxies: str | None, as_json: bool) -> int:
     """Check the machine, the settings and a spider, and say what to do next."""
-    checks = list(examine(spider, {"frontier": frontier, "sink": sink}))
+    checks = list(examine(spider, {"frontier": frontier, "sink": sink, "proxies": proxies}))
     for check in checks:
         click.echo(json_line(check) if as_json else line(check))
     failed = [check for check in checks if check.state == "fail"]
@@ -93,12 +102,15 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     yield _space(Path.cwd())
     yield _files(settings)
     yield _folder(Path.cwd())
+    pools: list[str] = []
+    if settings is not None:
+        yield from _pools(settings, pools)
     if ref is None or settings is None:
         return
     try:
         from trotline.config.spider_loader import load
 
-        spider = load(ref)
+        spider = load(ref, pools)
     except TrotlineError as error:
         yield _failed("spider", error)
         return
@@ -150,8 +162,31 @@ def _packages() -> Iterator[Check]:
 
 
 def _settings_text(settings: "Settings") -> str:
-    given = {name: value for name, value in msgspec.structs.asdict(settings).items() if value not in (None, "", False)}
+    given = {
+        name: value for name, value in msgspec.structs.asdict(settings).items() if value not in (None, "", False, ())
+    }
     return ", ".join(f"{name}={public(str(value))}" for name, value in given.items())
+
+
+def _pools(settings: "Settings", names: list[str]) -> Iterator[Check]:
+    """One line for each proxy pool; their names are added to `names`."""
+    if not settings.proxies:
+        return
+    from trotline.config.proxy_pools import load
+
+    try:
+        book = load(settings.proxies, allow_private=settings.allow_private, allow=settings.allow)
+    except TrotlineError as error:
+        yield _failed("proxies", error)
+        return
+    names += book.names
+    for pool in book.lines():
+        about = ", ".join(text for text in (pool.info.kind, pool.info.provider, pool.info.region) if text)
+        # "proxie" + s
+        size = count(pool.size, "slot" if pool.gateway else "proxy" if pool.size == 1 else "proxie")
+        yield Check(what="proxies", state="ok", found=f"pool {pool.name}: {size} ({about}) from {pool.where}")
+    for note in book.notes:
+        yield Check(what="proxies", state="warn", found=redaction.text(note))
 
 
 def _unknown_variables() -> Iterator[Check]:

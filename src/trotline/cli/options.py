@@ -1,15 +1,19 @@
 """Options that several commands share, and the settings made of them."""
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from trotline.config.settings import Settings, read
 from trotline.config.used_settings import narrowed, unused
 from trotline.model.time import Seconds, seconds
+
+if TYPE_CHECKING:
+    from trotline.config.proxy_pools import PoolBook
+    from trotline.spider.spider import Spider
 
 F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
@@ -50,6 +54,53 @@ def proxy_option(command: F) -> F:
     ):
         command = option(command)
     return command
+
+
+def proxies_option(command: F) -> F:
+    return click.option(
+        "--proxies", metavar="FILE", help="The proxy pools: proxies.toml, or a list with one proxy a line."
+    )(command)
+
+
+def share_options(command: F) -> F:
+    """The part of a fleet's proxy pools that a worker serves."""
+    for option in (
+        click.option("--region", "regions", multiple=True, metavar="R", help="Serve the pools of this region."),
+        click.option("--pool", "pools", multiple=True, metavar="NAME", help="Serve this proxy pool.  [default: all]"),
+    ):
+        command = option(command)
+    return command
+
+
+def pool_book(settings: Settings, *, quiet: bool = False) -> "PoolBook":
+    """The proxy pools of the settings; what is odd about their files is printed as a warning."""
+    from trotline.cli.text import LONGEST_OF_ERRORS, safe_text
+    from trotline.config.proxy_pools import load
+
+    book = load(settings.proxies, allow_private=settings.allow_private, allow=settings.allow)
+    for note in () if quiet else book.notes:
+        click.echo(f"warning: {safe_text(note, LONGEST_OF_ERRORS)}", err=True)
+    return book
+
+
+def known_pools(settings: Settings, *, quiet: bool = False) -> tuple[str, ...] | None:
+    """For commands that fetch nothing, and may run where the file is not: None if it is not set here."""
+    return pool_book(settings, quiet=quiet).names if settings.proxies else None
+
+
+def note_pools(spider: "Spider", pools: Sequence[str] | None, *, quiet: bool = False) -> None:
+    """What the author may have meant otherwise, as it cannot be refused: handlers may name pools, too."""
+    if quiet:
+        return
+    if pools is None and spider.pools:
+        names = ", ".join(spider.pools)
+        click.echo(f"note: pool names are not checked here ({names}); to check them: --proxies FILE", err=True)
+    elif pools and not spider.pools:
+        click.echo(
+            f"note: spider {spider.name!r} names no proxy pool: its pages are fetched directly. Pools: "
+            f"{', '.join(pools)}; use one: Spider(pool={pools[0]!r})",
+            err=True,
+        )
 
 
 def budget_options(command: F) -> F:

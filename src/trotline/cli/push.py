@@ -7,7 +7,16 @@ import click
 import msgspec
 
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import examples, frontier_option, high_water_option, json_option, settings_of, wait_for
+from trotline.cli.options import (
+    examples,
+    frontier_option,
+    high_water_option,
+    json_option,
+    known_pools,
+    proxies_option,
+    settings_of,
+    wait_for,
+)
 from trotline.cli.text import count, json_line, reason, safe_text
 from trotline.config.settings import refuse_password
 from trotline.model.secret import is_reference
@@ -42,6 +51,7 @@ _SHOWN = 20
 @high_water_option
 @click.option("--rejects", metavar="FILE", help="Write every bad line's number and reason to this file.")
 @frontier_option
+@proxies_option
 @json_option
 def command(
     spider: str,
@@ -54,6 +64,7 @@ def command(
     high_water: int,
     rejects: str | None,
     frontier: str | None,
+    proxies: str | None,
     as_json: bool,
 ) -> int:
     """Add tasks to a job while it runs: from FILE, from stdin or from a table.
@@ -68,8 +79,9 @@ def command(
 
     if (table is not None and file != "-") or (table is None and at is not None):
         raise click.UsageError("a FILE or a --table, and --at says where the table is")
-    settings = settings_of(frontier=frontier)
-    found = load(spider)
+    settings = settings_of(frontier=frontier, proxies=proxies)
+    pools = known_pools(settings, quiet=as_json)
+    found = load(spider, pools)
     plan = PushPlan(
         frontier=settings.frontier_of(found.name),
         source=file if table is None else _place(at) or settings.sink_of(found.name),
@@ -77,6 +89,7 @@ def command(
         job=job,
         route=route,
         priority=_number(priority),
+        pools=pools,
         high_water=high_water,
     )
     printer = _Printer(file if table is None else f"table {table}", rejects, json=as_json)

@@ -1,5 +1,6 @@
 """`trotline run`: run a spider until nothing is left, or resume it."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +12,10 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    note_pools,
+    pool_book,
     prefetch_option,
+    proxies_option,
     proxy_option,
     settings_of,
     storage_patience_option,
@@ -64,6 +68,7 @@ CODES = {
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
 @proxy_option
+@proxies_option
 @visits_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
@@ -92,20 +97,22 @@ def command(
         from trotline.cli.plain_views import choose
         from trotline.commands.run import RunPlan
 
-        found = _load(spider)
+        pools = pool_book(settings, quiet=quiet).names
+        found = _load(spider, pools)
+        note_pools(found, pools, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
         view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
-        plan = RunPlan(ref=spider, settings=settings.of(found.name), fresh=fresh, seeds_file=seeds)
+        plan = RunPlan(ref=spider, settings=settings.of(found.name), fresh=fresh, seeds_file=seeds, pools=pools)
         return _run(plan, found, view, launched, quiet=quiet, json=as_json)
     finally:
         for child in launched:
             child.abandon()
 
 
-def _load(ref: str) -> "Spider":
+def _load(ref: str, pools: Sequence[str]) -> "Spider":
     from trotline.config.spider_loader import load
 
-    return load(ref)
+    return load(ref, pools)
 
 
 def _run(

@@ -12,6 +12,9 @@ from trotline.cli.options import (
     frontier_option,
     high_water_option,
     json_option,
+    known_pools,
+    note_pools,
+    proxies_option,
     settings_of,
     wait_for,
 )
@@ -41,6 +44,7 @@ _HINT = "Ctrl-C leaves the job to its workers; come back with:"
 @click.option("--detach", "-d", is_flag=True, help="Seed it and leave.")
 @high_water_option
 @budget_options
+@proxies_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -64,13 +68,16 @@ def command(
     from trotline.config.spider_loader import load
 
     settings = settings_of(**flags)
-    found = load(spider)
+    pools = known_pools(settings, quiet=quiet)
+    found = load(spider, pools)
+    note_pools(found, pools, quiet=quiet)
     plan = StartPlan(
         ref=spider,
         settings=settings.of(found.name),
         fresh=fresh,
         detach=detach,
         seeds_file=seeds,
+        pools=pools,
         high_water=high_water,
     )
     for notice in [] if quiet else wait_for(notices(plan.settings.frontier)):

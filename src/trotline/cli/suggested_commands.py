@@ -13,7 +13,7 @@ from trotline.config.urls import public
 from trotline.model.job import Job
 from trotline.rules import redaction
 
-CARRIED = ("frontier", "sink", "out", "allow_private", "allow", "proxy", "proxy_mode")
+CARRIED = ("frontier", "sink", "out", "allow_private", "allow", "proxy", "proxy_mode", "proxies")
 """Options that say where things are and what may be visited: another command about the same job needs them too."""
 
 

@@ -9,6 +9,7 @@ import msgspec
 from trotline.cli.limit_cuts_view import line
 from trotline.cli.text import count, json_line, length, reason, rest, safe, safe_url
 from trotline.commands.dead_reasons import BAD_RECORD
+from trotline.config.backends import keeps_visits
 from trotline.config.urls import public
 from trotline.model.job import Job, State
 from trotline.model.sitemap_seed import ROUTE as SITEMAP
@@ -186,7 +187,7 @@ def _unknown(facts: Facts, story: Story, where: Where, has_ledger: bool) -> Iter
     """What the answer lacks, and how to have it."""
     sink = safe_url(where.sink)
     if not has_ledger:
-        kept = "keeps no visits" if where.sink.startswith(("jsonl:", "csv:", "parquet:")) else "is not there"
+        kept = "is not there" if keeps_visits(where.sink) else "keeps no visits"
         yield f"How its visits went is not known: {sink} {kept}. Name the sink of the run with --sink."
     elif story.fate is Fate.ENDED:
         yield f"{sink} has no line about it: the run had another sink (--sink), or visits=no."

@@ -3,26 +3,41 @@
 import contextlib
 import io
 import re
+import secrets
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import click
 
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
-from trotline.cli.options import allow_option, examples, json_option, proxy_option, settings_of, wait_for
+from trotline.cli.options import (
+    allow_option,
+    examples,
+    json_option,
+    note_pools,
+    pool_book,
+    proxies_option,
+    proxy_option,
+    settings_of,
+    wait_for,
+)
 from trotline.cli.suggested_commands import same
 from trotline.cli.text import json_line, safe, safe_url
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
+from trotline.model.proxy import Proxy
+from trotline.model.proxy_pool import lane_of
 from trotline.model.task import Task
-from trotline.processes import memory
-from trotline.rules import redaction
+from trotline.processes import memory_limits
+from trotline.rules import pool_names, redaction
 
 if TYPE_CHECKING:
     from trotline.commands.try_page import Trial
+    from trotline.config.proxy_pools import PoolBook
     from trotline.processes.watchdog import Guard
     from trotline.spider.route import Route
     from trotline.spider.spider import Spider
@@ -40,6 +55,7 @@ if TYPE_CHECKING:
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
 @proxy_option
+@proxies_option
 @click.option("--all", "everything", is_flag=True, help="Every record, link and header, not only the first ones.")
 @click.option("--save", metavar="FILE", help="Keep the page's body, for testing.visit().")
 @json_option
@@ -64,11 +80,13 @@ def command(
 
     settings = settings_of(allow_private=allow_private, allow=allow, **flags)
     if guard is not None:
-        memory.cap(settings.memory)
-    found = load(spider)
+        memory_limits.cap(settings.memory)
+    book = pool_book(settings, quiet=as_json)
+    found = load(spider, book.names)
+    note_pools(found, book.names, quiet=as_json)
     route, task = choose(found, route_and_url)
     with contextlib.redirect_stdout(Aside()):
-        trial = wait_for(_attempt(found, route, task, settings, guard))
+        trial = wait_for(_attempt(found, route, task, settings, book, guard))
     if as_json:
         click.echo(json_line(facts(trial, route.name)))
     else:
@@ -146,21 +164,42 @@ def _example(route: str) -> str:
     return same("try", str(given.params["spider"]) if given else "SPIDER", route, "URL")
 
 
-async def _attempt(spider: "Spider", route: "Route", task: Task, settings: Settings, guard: "Guard | None") -> "Trial":
+def way_of(task: Task, book: "PoolBook") -> Proxy | None:
+    """A member of the task's pool, at random: no frontier is asked which one is free. None: a direct connection."""
+    if not task.pool:
+        return None
+    member = secrets.choice(book.pool(task.pool).members)
+    way = book.way(task.pool, member.id, lane_of(urlsplit(task.url).netloc, task.pool))
+    if isinstance(way, Proxy):
+        return way
+    raise SettingsError(
+        f"trotline try cannot use the API gateway of pool {task.pool!r}",
+        hint="Try the page with another pool, or run a few pages: trotline run FILE --limit 5",
+    )
+
+
+async def _attempt(
+    spider: "Spider", route: "Route", task: Task, settings: Settings, book: "PoolBook", guard: "Guard | None"
+) -> "Trial":
     from trotline.commands.try_page import Trier
     from trotline.config import components
+
+    if why := pool_names.refusal(task.pool, book.names):
+        raise SettingsError(why)
 
     fetcher = components.open_fetcher(
         spider,
         allow_private=settings.allow_private,
         allow=settings.allow,
-        proxy=settings.way_out,
+        proxy=way_of(task, book) or settings.way_out,
         slots=1,
         timings=True,
     )
     try:
         robots = components.open_robots(fetcher, spider) if spider.robots else None
-        return await Trier(spider, fetcher, components.open_gate(spider), robots, guard).attempt(route, task)
+        return await Trier(spider, fetcher, components.open_gate(spider, book.names), robots, guard).attempt(
+            route, task
+        )
     finally:
         await fetcher.close()
 

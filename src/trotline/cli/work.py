@@ -13,9 +13,13 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    note_pools,
+    pool_book,
     prefetch_option,
+    proxies_option,
     proxy_option,
     settings_of,
+    share_options,
     storage_patience_option,
     visits_option,
     wait_for,
@@ -25,6 +29,7 @@ from trotline.cli.run import CODES
 from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe_text
 from trotline.config.settings import Settings
+from trotline.errors import SettingsError
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.rlimits import check_descriptors
 
@@ -44,6 +49,7 @@ _LINE_EVERY = 30.0
         "trotline work shop.py --processes 4                with four processes",
         "trotline work shop.py --until-finished             end with the job",
         "trotline work shop.py --upgrade                    let this version of shop.py into the running job",
+        "trotline work shop.py --proxies proxies.toml --region eu   only the pools of this region, and direct tasks",
         "trotline work shop.py --frontier redis://queue:6379/0 --sink postgresql://db/shop",
     )
 )
@@ -63,6 +69,8 @@ _LINE_EVERY = 30.0
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
 @proxy_option
+@proxies_option
+@share_options
 @visits_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
@@ -81,7 +89,14 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
         from trotline.commands.work import WorkOutput, WorkPlan, work
         from trotline.config.spider_loader import load
 
-        found = load(spider)
+        book = pool_book(settings, quiet=quiet)
+        if not book.serves(settings.pools, settings.regions) and (settings.pools or settings.regions):
+            raise SettingsError(
+                "--pool and --region leave no proxy pool",
+                hint="None of these pools has one of these regions: leave --pool or --region out.",
+            )
+        found = load(spider, book.names)
+        note_pools(found, book.names, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
         printer = _Printer(spider, found, settings, quiet=quiet, json=as_json)
         own = settings.of(found.name)

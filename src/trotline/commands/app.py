@@ -77,6 +77,7 @@ class App:
 
     async def start(self, spider: Spider) -> Job:
         """A new job with the spider's seeds; the unfinished one, if there is one."""
+        _refuse_pools(spider)
         jobs = await backends.open_jobs(self._frontier_url)
         try:
             job = await jobs.latest(spider.name)
@@ -89,7 +90,7 @@ class App:
             await jobs.close()
         opened = await self._open(job)
         now = (await opened.console.progress()).now
-        gate = components.open_gate(spider)
+        gate = components.open_gate(spider, pools=())
         await seed(spider, opened.frontier, gate, now, extra=None)
         await opened.frontier.seal()
         if spider.max_pages is not None:
@@ -98,6 +99,7 @@ class App:
 
     async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:
         """Visit pages of the spider's latest job until it is finished."""
+        _refuse_pools(spider)
         jobs = await backends.open_jobs(self._frontier_url)
         try:
             job = await jobs.latest(spider.name)
@@ -116,7 +118,7 @@ class App:
                 frontier=(await self._open(job)).frontier,
                 fetcher=fetcher,
                 sink=self._sink,
-                gate=components.open_gate(spider),
+                gate=components.open_gate(spider, pools=()),
                 robots=components.open_robots(fetcher, spider) if spider.robots else None,
                 validators=validators,
                 marker=Marker(),
@@ -164,3 +166,12 @@ async def _beat(frontier: Frontier, worker: str) -> None:
     while True:
         await frontier.beat(worker)
         await asyncio.sleep(BEAT)
+
+
+def _refuse_pools(spider: Spider) -> None:
+    """A page that names a pool must not be fetched directly."""
+    if spider.pools:
+        raise SettingsError(
+            f"spider {spider.name!r} names the proxy pool {spider.pools[0]!r}, and App has no pools",
+            hint="Give App(proxy=...) one proxy, or use the command line: trotline run FILE --proxies proxies.toml",
+        )

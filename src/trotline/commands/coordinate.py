@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import socket
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from os import getpid
 
@@ -54,14 +54,16 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A command that has started a job itself: no schedule then."""
     keep: Seconds = CoordinatorPolicy().keep
     """Jobs that ended longer ago are forgotten."""
+    pools: tuple[str, ...] | None = None
+    """The proxy pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
 
 
-def posts_of(refs: Sequence[str], settings: Settings) -> tuple[Post, ...]:
+def posts_of(refs: Sequence[str], settings: Settings, pools: Collection[str] | None = None) -> tuple[Post, ...]:
     """The spiders that were named; SettingsError if two of them have the same name."""
     posts: dict[str, Post] = {}
     for ref in refs:
-        spider = load(ref)
+        spider = load(ref, pools)
         if spider.name in posts:
             raise SettingsError(
                 f"{ref} and {posts[spider.name].ref} are both spider {spider.name!r}",
@@ -139,7 +141,7 @@ class SpiderHooks:
         seeded = await seed(
             spider,
             open_feed(opened, post.frontier, self._plan.high_water, say, is_leader=is_leader),
-            components.open_gate(spider),
+            components.open_gate(spider, self._plan.pools),
             (await opened.console.progress()).now,
             extra=None,
             on_batch=_now_and_then(say),

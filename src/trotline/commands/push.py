@@ -35,6 +35,8 @@ class PushPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Of lines that name none; None: the spider's first."""
     priority: int | None = None
     """Of lines that name none; None: the route's."""
+    pools: tuple[str, ...] | None = None
+    """The proxy pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
 
 
@@ -65,7 +67,7 @@ async def push(
     job = await find_job(plan.frontier, spider, plan.job)
     opened = await backends.open_frontier(plan.frontier, job)
     try:
-        pushing = _Push(plan, route, opened, components.open_gate(spider), report, show)
+        pushing = _Push(plan, route, opened, components.open_gate(spider, plan.pools), report, show)
         await pushing.all()
         return pushing.pushed
     finally:

@@ -34,6 +34,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     fresh: bool = False
     """Start a new job even if an unfinished one could be resumed."""
     seeds_file: str | None = None
+    pools: tuple[str, ...] | None = None
+    """The proxy pools that exist; None: not checked."""
 
 
 async def run(
@@ -132,7 +134,7 @@ class _Run:
 
     async def _seed(self) -> None:
         progress = await self._opened.console.progress()
-        gate = components.open_gate(self._spider)
+        gate = components.open_gate(self._spider, self._plan.pools)
         seeded = await seed(self._spider, self._opened.frontier, gate, progress.now, extra=self._plan.seeds_file)
         self.note(about_seeds(seeded))
         self._reporter.bad_seeds = bad_lines(seeded)

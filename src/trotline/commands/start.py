@@ -40,6 +40,8 @@ class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
     detach: bool = False
     """Seed it and leave."""
     seeds_file: str | None = None
+    pools: tuple[str, ...] | None = None
+    """The proxy pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
 
 
@@ -175,7 +177,7 @@ class _Start:
         seeded = await seed(
             self._spider,
             open_feed(self._opened, self._plan.settings.frontier, self._plan.high_water, say),
-            components.open_gate(self._spider),
+            components.open_gate(self._spider, self._plan.pools),
             progress.now,
             extra=self._plan.seeds_file,
         )

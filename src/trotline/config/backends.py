@@ -219,6 +219,10 @@ async def check_sink(sink: str) -> None:
             await opened.close()
 
 
+def keeps_visits(sink: str) -> bool:
+    return _sink(sink).ledger is not None
+
+
 def open_ledger(sink: str) -> Ledger | None:
     """The visits behind the sink's URL; None if it keeps none, or is not there. Looking never makes a file."""
     offer = _sink(sink).ledger

@@ -110,8 +110,8 @@ def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None
     return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits(), cache=cache)
 
 
-def open_gate(spider: "Spider", pools: Callable[[], Collection[str]] | None = None) -> "Gate":
-    """`pools`: names of the proxy pools that exist; None: not known here."""
+def open_gate(spider: "Spider", pools: Collection[str] | Callable[[], Collection[str]] | None = None) -> "Gate":
+    """`pools`: names of the proxy pools that exist, now or at each time; None: not known here."""
     from trotline.frontier.gate import Gate
     from trotline.rules.traps import TrapDetector, TrapRules
     from trotline.rules.urls import UrlRules
@@ -123,7 +123,7 @@ def open_gate(spider: "Spider", pools: Callable[[], Collection[str]] | None = No
         site=spider.name,
         retries=spider.retries,
         pool=spider.pool,
-        pools=pools,
+        pools=pools if pools is None or callable(pools) else lambda: pools,
         limits=spider.limits or Limits(),
     )
 

@@ -102,7 +102,10 @@ class PoolBook:
         wanted = {region.lower() for region in regions}
         known = {region for each in self._pools.values() for region in each.members.regions}
         if odd := sorted(wanted - known):
-            hint = f"Regions: {', '.join(sorted(known))}." if known else "No pool of the file has one."
+            none = (
+                "No pool of the file has one." if self._pools else "No proxies are set: give a file (--proxies FILE)."
+            )
+            hint = f"Regions: {', '.join(sorted(known))}." if known else none
             raise SettingsError(f"no proxy pool has the region {odd[0][:80]!r}", hint=hint)
         return tuple(
             name

@@ -20,12 +20,15 @@ from trotline.model.limits import MIB
 from trotline.model.proxy import Proxy, ProxyMode
 from trotline.model.secret import Secret, SecretMissing, is_reference
 from trotline.model.time import Seconds, seconds
+from trotline.rules import pool_names
 from trotline.rules.addresses import allowed
 from trotline.worker.policy import WorkerSettings
 
 PREFIX = "TROTLINE_"
 OTHER_VARIABLES = {"TROTLINE_DEBUG"}
 """Variables that are ours and no settings."""
+PROXY_LIST = "PROXY_LIST"
+"""The usual name of the variable with a file of proxies; TROTLINE_PROXIES has precedence."""
 LARGEST_FILE = 1 << 17
 """Bytes of a settings file."""
 MOST_PROCESSES = 256
@@ -113,10 +116,13 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 _Source = dict[str, tuple[Any, str]]
+_OPTIONS = {"pools": "--pool", "regions": "--region"}
+"""Settings whose option has another name, as it is given many times."""
 
 
 def _from_flags(flags: Mapping[str, Any]) -> _Source:
-    given = {name: (value, f"--{name.replace('_', '-')}") for name, value in flags.items() if value is not None}
+    given = {name: (value, _OPTIONS.get(name, f"--{name.replace('_', '-')}")) for name, value in flags.items()}
+    given = {name: source for name, source in given.items() if source[0] is not None}
     if "out" in given:
         # --out FILE is the short way to say --sink; an error names what was typed.
         given["sink"] = given.pop("out")
@@ -148,7 +154,12 @@ def _from_environment(environment: Mapping[str, str]) -> _Source:
             raise SettingsError(
                 f"environment variable {unknown} is not a setting", hint=f"Did you mean {near[0]}? Unset it otherwise."
             )
-    return {n: (environment[_variable(n)], _variable(n)) for n in NAMES if environment.get(_variable(n), "") != ""}
+    found: _Source = {
+        n: (environment[_variable(n)], _variable(n)) for n in NAMES if environment.get(_variable(n), "") != ""
+    }
+    if environment.get(PROXY_LIST, "").strip():
+        found.setdefault("proxies", (environment[PROXY_LIST], PROXY_LIST))
+    return found
 
 
 def _from_file(folder: Path) -> _Source:
@@ -203,7 +214,7 @@ def _variable(name: str) -> str:
 
 
 def _typed(name: str, value: Any, place: str) -> Any:
-    if is_reference(value):
+    if is_reference(value) and name != "proxies":
         return _revealed(name, value, place)
     try:
         return _TYPES[name](value)
@@ -293,6 +304,31 @@ def _places(value: Any) -> tuple[str, ...]:
     return places
 
 
+def _proxies(value: Any) -> str:
+    """A path, or a reference that is resolved where the file is read: it is read again when it changes."""
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise ValueError("the proxies are given as the path of a file")
+    if "://" in value:
+        # Not quoted: it may have a password.
+        raise ValueError(
+            "this is a URL, and the proxies are given as the path of a file (one proxy for all: --proxy env:NAME)"
+        )
+    return value.strip()
+
+
+def _names(pattern: re.Pattern[str], what: str) -> Any:
+    def parse(value: Any) -> tuple[str, ...]:
+        given = value.split(",") if isinstance(value, str) else value
+        if not isinstance(given, (list, tuple)) or not all(isinstance(name, str) for name in given):
+            raise ValueError(f"{value!r} is not a list of {what}")
+        names = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
+        if odd := next((name for name in names if not pattern.fullmatch(name)), None):
+            raise ValueError(f"{odd[:80]!r} is not a name of {what}: letters, digits, - and _")
+        return names
+
+    return parse
+
+
 def _proxy(value: Any) -> Proxy:
     if not isinstance(value, str):
         raise ValueError("a proxy is a URL")
@@ -323,4 +359,7 @@ _TYPES: dict[str, Any] = {
     "allow": _places,
     "proxy": _proxy,
     "proxy_mode": _proxy_mode,
+    "proxies": _proxies,
+    "pools": _names(pool_names.NAME, "proxy pools"),
+    "regions": _names(re.compile(r"[A-Za-z0-9_.-]{1,64}"), "regions"),
 }

@@ -11,7 +11,7 @@ import linecache
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -19,7 +19,7 @@ from types import ModuleType
 import msgspec
 
 from trotline.errors import SpiderBroken, SpiderError, SpiderNotFound, SpiderRefused, TrotlineError
-from trotline.rules import redaction
+from trotline.rules import pool_names, redaction
 from trotline.spider.spider import Spider
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -57,19 +57,29 @@ def parse_ref(text: str) -> Ref:
     )
 
 
-def load(ref: str) -> Spider:
-    """The spider that `ref` names. SpiderNotFound, SpiderBroken and SpiderRefused say what is wrong and where."""
+def load(ref: str, pools: Collection[str] | None = None) -> Spider:
+    """The spider that `ref` names. SpiderNotFound, SpiderBroken and SpiderRefused say what is wrong and where.
+
+    `pools`: the proxy pools that exist; None: not known here.
+    """
     address = parse_ref(ref)
     module = _import_file(address) if address.file else _import_module(address)
     spider = _pick(module, address)
     # Secrets without hosts are refused now, not when the first page is on its way.
     _ = spider.secret_scope
-    if spider.pool:
-        raise SpiderRefused(
-            f"spider {spider.name!r} wants the proxy pool {spider.pool!r}, which does not exist",
-            hint="Remove pool=...: there are no pools yet. One proxy for all requests is given with --proxy.",
-        )
+    check_pools(spider, pools)
     return spider
+
+
+def check_pools(spider: Spider, pools: Collection[str] | None) -> None:
+    """SpiderRefused if the spider, or one of its routes, names a proxy pool that does not exist."""
+    for pool in spider.pools:
+        if pools is not None and pool not in pools:
+            where = [f"route {route.name!r}" for route in spider.routes.values() if route.pool == pool][:1]
+            whose = "" if pool == spider.pool or not where else f", {where[0]}"
+            raise SpiderRefused(
+                f"spider {spider.name!r}{whose}: {pool_names.missing(pool)}", hint=pool_names.hint(pool, pools)
+            )
 
 
 def spiders_in(module: ModuleType) -> dict[str, Spider]:

@@ -9,7 +9,10 @@ REFUSED = "refused"
 
 
 class VisitRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at one task, written with the records of its batch. (job, token) is its identity."""
+    """One attempt at one task, written with the records of its batch. (job, token) is its identity.
+
+    A new field needs a default: existing files and tables get it for the visits that they have.
+    """
 
     job: str
     token: int

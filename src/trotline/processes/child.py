@@ -10,17 +10,19 @@ import signal
 import sys
 import tempfile
 import traceback
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from trotline.config import backends, components
+from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.errors import FrontierError, SinkError, TrotlineError
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
-from trotline.processes import memory
+from trotline.processes import memory_limits
 from trotline.processes.child_config import ChildConfig
 from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
@@ -30,6 +32,9 @@ from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
 from trotline.worker.worker import Worker
 
+if TYPE_CHECKING:
+    from trotline.processes.pool_keeper import PoolKeeper
+
 TURN: Seconds = 0.5
 """Interval of the child's heartbeat and status checks."""
 
@@ -38,7 +43,7 @@ log = logging.getLogger("trotline.child")
 
 def main() -> int:
     warm_up()
-    memory.tune()
+    memory_limits.tune()
     return serve()
 
 
@@ -50,7 +55,7 @@ def serve() -> int:
         # The supervisor was killed before it sent the config.
         return FAILED
     config = msgspec.json.decode(line, type=ChildConfig)
-    memory.cap(config.settings.memory)
+    memory_limits.cap(config.settings.memory)
     try:
         spider = load(config.ref)
         with asyncio.Runner(loop_factory=_fast_loop()) as runner:
@@ -59,7 +64,7 @@ def serve() -> int:
         sys.stderr.write(redaction.text(f"trotline: {error}\n"))
         return FAILED
     except MemoryError:
-        memory.die()
+        memory_limits.die()
     except Exception as error:
         # A bug in Trotline: restarting would only repeat it.
         sys.stderr.write(redaction.text(f"trotline: a worker process stopped on {type(error).__name__}: {error}\n"))
@@ -99,10 +104,26 @@ async def _open_frontier(config: ChildConfig) -> OpenJob:
     )
 
 
+async def _open_pools(settings: Settings) -> "PoolKeeper | None":
+    """The proxy pools of this worker, registered at the frontier; None if it has no file of them."""
+    if not settings.proxies:
+        return None
+    from trotline.config import proxy_pools
+    from trotline.processes.pool_keeper import PoolKeeper
+
+    book = proxy_pools.load(settings.proxies, allow_private=settings.allow_private, allow=settings.allow, patient=True)
+    tied = bool(settings.pools or settings.regions)
+    served = book.serves(settings.pools, settings.regions)
+    keeper = PoolKeeper(book, served if tied else ("", *served), await backends.open_proxy_pools(settings.frontier))
+    await keeper.register()
+    return keeper
+
+
 async def _work(config: ChildConfig, spider: Spider) -> int:
     settings = config.settings
     marker = Marker(mmap.mmap(config.marker, SIZE))
     opened = await _open_frontier(config)
+    keeper = await _open_pools(settings)
     sink = backends.open_sink(settings.sink, config.job.id, config.job.started_at)
     fetcher = components.open_fetcher(
         spider,
@@ -118,17 +139,19 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         frontier=opened.frontier,
         fetcher=fetcher,
         sink=sink,
-        gate=components.open_gate(spider),
+        gate=components.open_gate(spider, keeper.known if keeper is not None else tuple),
         robots=components.open_robots(fetcher, spider, cache) if spider.robots else None,
         validators=validators,
         marker=marker,
         chance=components.open_chance(),
+        ways=keeper,
         evidence=components.open_evidence(config.settings.frontier),
-        out_of_memory=memory.die,
+        out_of_memory=memory_limits.die,
     )
     worker = Worker(config.name, spider, tools, WorkerPolicy.of(settings, max_pages=config.max_pages))
     _handle_signals(worker)
     reporting = asyncio.create_task(_report(worker, marker, config.status))
+    keeping = asyncio.create_task(keeper.keep()) if keeper is not None else None
     try:
         await worker.run()
     except (FrontierError, SinkError) as error:
@@ -138,6 +161,9 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         return GAVE_UP
     finally:
         reporting.cancel()
+        if keeper is not None and keeping is not None:
+            keeping.cancel()
+            await keeper.close()
         await fetcher.close()
         if cache is not None:
             await cache.close()

@@ -33,6 +33,10 @@ class PoolKeeper:
     def pools(self) -> tuple[str, ...]:
         return self._served
 
+    def known(self) -> tuple[str, ...]:
+        """All pools of the file."""
+        return self._book.names
+
     def way(self, lane: str, member: int) -> Way | None:
         return self._book.way(pool_of(lane), member, lane)
 

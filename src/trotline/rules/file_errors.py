@@ -7,6 +7,7 @@ _SPACE = "Free some space, then run the same command again: nothing that was sto
 _RIGHTS = "Check who owns it: you must be able to write the file and its folder. Or choose another place."
 _BUSY = "Another program holds it. Close that program (a database browser, a stopped process), then run again."
 _OTHER_NAME = "Choose another file name, or move that file away."
+_TABLES = f"Its tables are not those that this version creates. {_OTHER_NAME}"
 _HEALTH = "Check the disk: is it full, unplugged, or a network drive? Then run the same command again."
 
 _OF_SQLITE: dict[int, tuple[str, str]] = {
@@ -42,5 +43,6 @@ def explain(error: sqlite3.Error | OSError) -> tuple[str, str]:
         known = _OF_SYSTEM.get(error.errno or 0)
     else:
         # The low byte is the primary result code.
-        known = _OF_SQLITE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+        known = (str(error), _TABLES) if code == sqlite3.SQLITE_ERROR else _OF_SQLITE.get(code)
     return known or (str(error), _HEALTH)

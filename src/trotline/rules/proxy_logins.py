@@ -82,7 +82,7 @@ PROVIDERS = {
         longest_minutes=7 * 24 * 60,
     ),
 }
-"""By provider, from their documentation. `{user}` is the name in the contract (Bright Data: brd-customer-ID-zone-Z)."""
+"""By provider, after their documentation. `{user}` is the contract's name (Bright Data: brd-customer-ID-zone-Z)."""
 
 
 def session_id(template: LoginTemplate, *, salt: str, slot: int, lane: str, generation: int = 0) -> str:

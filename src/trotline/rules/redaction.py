@@ -25,8 +25,11 @@ KEYS = frozenset(
 
 _USER_INFO = re.compile(r"(?<=://)[^/?#\s\"'<>]*@")
 _WORD = re.compile(r"[^\s\"'<>]+")
-_SERVER = re.compile(r"\b(?:rediss?(?:\+\w+)?|postgres(?:ql)?|amqps?)://")
-"""In the URL of a server the last @ ends the password, even if that has an unescaped / or #."""
+_SCHEME = re.compile(r"(?<![\w+.-])([\w+.-]++)://")
+"""Begins only where no scheme character precedes it: linear time."""
+_PATHS = frozenset({"http", "https", "file"})
+"""Schemes whose paths may contain an @. In all other URLs, of frontiers and sinks, also of plugins, the last @ ends the
+password, even if that has an unescaped / or #."""
 _PAIR = re.compile(r"([?&;#])([^=&;#?\s\"'<>]{1,100})=([^&;#\s\"'<>]*)")
 _SECRET = re.compile(r"auth|cookie|token|secret|passw|api-?key|session|signature|credential|csrf|x-key|(?:^|[-_])key$")
 _NESTED = 3
@@ -94,9 +97,10 @@ def _without_password(word: re.Match[str]) -> str:
     # Not one pattern "up to the last @": quadratic time on a word with many schemes and no @.
     text = word[0]
     end = text.rfind("@")
-    if end < 0 or (server := _SERVER.search(text, 0, end + 1)) is None:
-        return text
-    return text[: server.end()] + text[end + 1 :]
+    for scheme in _SCHEME.finditer(text, 0, max(end, 0)):
+        if scheme[1].lstrip("+.-").lower() not in _PATHS:
+            return text[: scheme.end()] + text[end + 1 :]
+    return text
 
 
 def _is_hidden(name: str, keys: Collection[str]) -> bool:

@@ -253,7 +253,8 @@ _USUAL_TYPES = tuple(map(type, msgspec.structs.astuple(_EMPTY)))
 
 
 def _plainly_right(given: Task) -> bool:
-    """Fast path: a task like nearly all, whose fields need no check one by one."""
+    """Fast path: a task like nearly all, whose fields need no check one by one. A field that is missing here is not
+    checked."""
     if tuple(map(type, msgspec.structs.astuple(given))) != _USUAL_TYPES:
         return False
     names = given.route + given.lane + given.pool + given.session + given.chain + given.site + given.method
@@ -261,6 +262,7 @@ def _plainly_right(given: Task) -> bool:
         LEAST_PRIORITY <= given.priority <= MOST_PRIORITY
         and 0 <= given.retries <= MOST_RETRIES
         and 0 <= given.depth <= MOST_DEPTH
+        and -(2**63) <= given.fingerprint < 2**63
         and len(names) <= LONGEST_NAME
         and names.isprintable()
         and (not given.pool or pool_names.NAME.fullmatch(given.pool) is not None)

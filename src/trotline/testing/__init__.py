@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from trotline.testing.ban_site import BanRules, BanSite
     from trotline.testing.dns import DnsServer
     from trotline.testing.frontier_contract import FrontierContract
     from trotline.testing.jobs_contract import JobsContract
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from trotline.testing.visiting import visit
 
 _HOMES = {
+    "BanRules": "ban_site",
+    "BanSite": "ban_site",
     "DemoShop": "shop",
     "DnsServer": "dns",
     "ForwardProxy": "proxy",
@@ -47,6 +50,8 @@ if pytest := sys.modules.get("pytest"):
     pytest.register_assert_rewrite(*(f"{__name__}.{suite}" for suite in _SUITES))
 
 __all__ = [
+    "BanRules",
+    "BanSite",
     "DemoShop",
     "DnsServer",
     "ForwardProxy",

@@ -50,15 +50,17 @@ class ForwardProxy:
         port: int = 0,
         refuse: Callable[[Asked], int] = lambda _: 0,
         reply: bytes | None = None,
+        leaves_from: str = "",
     ) -> None:
         """`refuse` answers the status to refuse with, 0 to serve. `reply` are the bytes sent instead of any service;
-        empty bytes close the connection."""
+        empty bytes close the connection. `leaves_from`: the address that targets see."""
         self.user = user
         self.password = password
         self.host = host
         self.port = port
         self.refuse = refuse
         self.reply = reply
+        self.leaves_from = leaves_from
         self.asked: list[Asked] = []
         self.connections = 0
         self._server: asyncio.Server | None = None
@@ -89,6 +91,8 @@ class ForwardProxy:
         for task in list(self._serving):
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
+        # Transports close in the loop's next turn.
+        await asyncio.sleep(0)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -126,7 +130,7 @@ class ForwardProxy:
 
     async def _tunnel(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         host, _, port = asked.target.rpartition(":")
-        far = await _dial(host.strip("[]"), int(port), writer)
+        far = await _dial(host.strip("[]"), int(port), writer, self.leaves_from)
         if far is not None:
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
             await _both_ways((reader, writer), far)
@@ -134,7 +138,7 @@ class ForwardProxy:
     async def _forward(self, asked: Asked, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One request to one server; its connection ends with the answer."""
         parts = urlsplit(asked.target)
-        far = await _dial(parts.hostname or "", parts.port or 80, writer)
+        far = await _dial(parts.hostname or "", parts.port or 80, writer, self.leaves_from)
         if far is None:
             return
         path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
@@ -157,9 +161,10 @@ Ends = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Headers = tuple[tuple[str, str], ...]
 
 
-async def _dial(host: str, port: int, client: asyncio.StreamWriter) -> Ends | None:
+async def _dial(host: str, port: int, client: asyncio.StreamWriter, leaves_from: str) -> Ends | None:
     try:
-        return await asyncio.open_connection(host, port)
+        local = (leaves_from, 0) if leaves_from else None
+        return await asyncio.open_connection(host, port, local_addr=local)
     except OSError:
         client.write(_refusal(502))
         await client.drain()
@@ -172,10 +177,11 @@ async def _both_ways(near: Ends, far: Ends) -> None:
     try:
         await asyncio.wait(copying, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        # First: the await can be cancelled.
+        far[1].close()
         for task in copying:
             task.cancel()
         await asyncio.gather(*copying, return_exceptions=True)
-        far[1].close()
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:

@@ -44,7 +44,8 @@ class Recall:
         self.redis: Any = Redis.from_url(url)
         self.job = job
         self.prefix = keys.prefix(job.id, 0)
-        text = f'-- uses job: close_books\n-- uses seen: seen_add seen_has seen_close\nlocal LINK = "{_LINK.decode()}"'
+        uses = "-- uses job_books: close_books\n-- uses seen: seen_add seen_has seen_close\n"
+        text = f'{uses}local LINK = "{_LINK.decode()}"'
         text = assembled(helpers_of(text, pieces(job.memory)), text)
         self._learn = self.redis.register_script(text + _ASK % ("seen_add", "close_books()"))
         self._ask = self.redis.register_script(text + _ASK % ("seen_has", ""))

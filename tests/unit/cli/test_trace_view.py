@@ -291,6 +291,14 @@ def test_what_is_not_known_is_said():
     assert "sqlite:shop.db has no line about it" in told(state="ended")
 
 
+@pytest.mark.parametrize(
+    "sink", ["jsonl:rows.jsonl", "csv:rows.csv", "parquet:rows.parquet", "redis://db:6379/0?outbox=results"]
+)
+def test_a_sink_whose_backend_has_no_ledger_keeps_no_visits(sink):
+    where = msgspec.structs.replace(WHERE, sink=sink)
+    assert f"{sink} keeps no visits" in told(state="dead", where=where, has_ledger=False)
+
+
 def test_nothing_of_a_page_moves_the_cursor_and_no_secret_is_shown():
     odd = visit(why="\x1b[2J\u202e boo", outcome="bury", parent="https://u:canary@h.test/?token=canary", worker="w\x07")
     facts = Facts(job="shop-3", asked=URL + "?token=canary", progress=RUNNING, visits=(odd,))

@@ -199,3 +199,36 @@ def test_reading_any_sink_text_is_a_url_or_a_value_error(text: str):
 @pytest.mark.parametrize("text", ["512MiB", "512M", "512 mb", "0.5GiB", "0.5g"])
 def test_memory_is_written_as_people_write_it(text: str, tmp_path: Path):
     assert read({"memory": text}, {}, tmp_path).memory == 512 * 1024 * 1024
+
+
+def test_the_proxies_file_is_a_path_or_a_reference_that_stays_one(tmp_path: Path):
+    assert read({"proxies": "proxies.toml"}, {}, tmp_path).proxies == "proxies.toml"
+    assert read({}, {"TROTLINE_PROXIES": "file:/run/secrets/proxies"}, tmp_path).proxies == "file:/run/secrets/proxies"
+    assert read({}, {"TROTLINE_PROXIES": "env:SHOP_PROXIES"}, tmp_path).proxies == "env:SHOP_PROXIES"
+    (tmp_path / "trotline.toml").write_text('proxies = "list.txt"\n')
+    assert read({}, {}, tmp_path).proxies == "list.txt"
+
+
+def test_proxy_list_is_the_proxies_file_unless_it_is_set_otherwise(tmp_path: Path):
+    (tmp_path / "trotline.toml").write_text('proxies = "list.txt"\n')
+    environment = {"PROXY_LIST": "/run/secrets/proxy_list"}
+    assert read({}, environment, tmp_path).proxies == "/run/secrets/proxy_list"
+    assert read({}, environment | {"TROTLINE_PROXIES": "mine.toml"}, tmp_path).proxies == "mine.toml"
+    assert read({"proxies": "flag.toml"}, environment, tmp_path).proxies == "flag.toml"
+    assert read({}, {"PROXY_LIST": " "}, tmp_path).proxies == "list.txt"
+
+
+@pytest.mark.parametrize("given", ["http://anna:s3cret-77@10.1.1.1:80", "a\nb"])
+def test_proxies_that_are_no_path_are_refused_without_quoting_them(given: str, tmp_path: Path):
+    with pytest.raises(SettingsError, match=r"PROXY_LIST: .* the path of a file") as caught:
+        read({}, {"PROXY_LIST": given}, tmp_path)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_pools_and_regions_are_names_each_once(tmp_path: Path):
+    settings = read({"pools": ("home", "dc", "home")}, {"TROTLINE_REGIONS": "eu, us-east"}, tmp_path)
+    assert (settings.pools, settings.regions) == (("home", "dc"), ("eu", "us-east"))
+    with pytest.raises(SettingsError, match="--pool: 'a b' is not a name of proxy pools"):
+        read({"pools": ("a b",)}, {}, tmp_path)
+    with pytest.raises(SettingsError, match="--region: "):
+        read({"regions": ("a/b",)}, {}, tmp_path)

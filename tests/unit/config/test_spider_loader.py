@@ -189,3 +189,38 @@ def test_three_files_of_one_name_are_three_spiders(tmp_path: Path) -> None:
     names = [load(str(tmp_path / name / "shop.py")).name for name in ("tea", "coffee", "honey")]
 
     assert names == ["tea", "coffee", "honey"]
+
+
+POOLED = """
+from trotline import Spider
+
+shop = Spider("shop", pool="{}")
+
+
+@shop.page(pool="{}")
+def listing(page): ...
+"""
+
+
+@pytest.mark.parametrize(
+    ("own", "routes", "says"),
+    [
+        ("hme", "", "spider 'shop': there is no proxy pool 'hme'"),
+        ("home", "hme", "spider 'shop', route 'listing': there is no proxy pool 'hme'"),
+    ],
+)
+def test_a_spider_whose_pool_does_not_exist_is_refused_with_those_that_do(own: str, routes: str, says: str):
+    Path("shop.py").write_text(POOLED.format(own, routes))
+    with pytest.raises(SpiderRefused) as refused:
+        load("shop.py", ("home", "datacenter"))
+    assert refused.value.what == says
+    assert refused.value.hint == "Did you mean 'home'? Pools: datacenter, home."
+    with pytest.raises(SpiderRefused, match="no proxy pool") as refused:
+        load("shop.py", ())
+    assert "No proxies are set" in refused.value.hint
+    assert load("shop.py").name == "shop", "not known here: not checked"
+
+
+def test_a_spider_whose_pools_exist_is_loaded():
+    Path("shop.py").write_text(POOLED.format("home", "datacenter"))
+    assert load("shop.py", ("home", "datacenter")).pools == ("home", "datacenter")

@@ -16,19 +16,28 @@ from trotline.config.settings import NAMES
 from trotline.config.used_settings import USED
 
 SPIDER = """
+import os
+
 from trotline import Spider
 
-shop = Spider("shop")
+shop = Spider("shop", pool="default" if os.environ.get("POOLED") else "")
 
 
 @shop.page(seeds=["https://shop.example/"])
 def page(page): ...
 """
+POOLS = """
+[pools.home]
+region = "eu"
+proxies = ["http://127.0.0.1:9"]
+[pools.default]
+proxies = ["http://127.0.0.1:10"]
+"""
 OTHER = {
     "frontier": "sqlite:other.db", "sink": "jsonl:other.jsonl", "processes": "3", "slots": "7", "prefetch": "0",
     "max_pages": "5", "max_bytes": "2GB", "max_time": "7s", "grace": "9s", "memory": "300MiB", "visits": "no",
     "storage_patience": "8s", "allow_private": "yes", "allow": "10.0.0.0/8", "proxy": "http://127.0.0.1:9",
-    "proxy_mode": "name",
+    "proxy_mode": "name", "proxies": "proxies.toml", "pools": "home", "regions": "eu",
 }  # fmt: skip
 """For each setting a value that is not the default."""
 WORDS = {
@@ -51,6 +60,8 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """What a command was about to do, with these words and this environment."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "shop.py").write_text(SPIDER)
+    (tmp_path / "proxies.toml").write_text(POOLS)
+    (tmp_path / "other.txt").write_text("http://127.0.0.1:11")
 
     def take(*given: Any, **named: Any):
         if named:
@@ -102,6 +113,11 @@ def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
     flag, variable = f"--{setting.replace('_', '-')}", f"TROTLINE_{setting.upper()}"
     # A mode alone says nothing: it is one of a proxy.
     beside = {"TROTLINE_PROXY": OTHER["proxy"]} if setting == "proxy_mode" else {}
+    if setting in ("pools", "regions"):
+        beside = {"TROTLINE_PROXIES": OTHER["proxies"]}
+    if setting == "proxies" and command == "try":
+        # A file of proxies is used by tasks with a pool.
+        beside = {"POOLED": "yes", "PROXY_LIST": "other.txt"}
     usual = plan_of(command, env=beside)
     capsys.readouterr()
 
@@ -114,7 +130,8 @@ def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
     else:
         assert told == usual
         places = ("frontier", "sink")
-        assert setting in places or f"{variable} has no effect on trotline {command}; it is for run and work" in said
+        users = " and ".join(name for name, used in USED.items() if setting in used)
+        assert setting in places or f"{variable} has no effect on trotline {command}; it is for {users}" in said
     if flag in _flags(command):
         assert setting in USED[command], f"{command} takes {flag} and does nothing with it"
     else:
@@ -134,7 +151,7 @@ def test_commands_that_look_and_steer_take_places_and_nothing_else(command: str)
     # `doctor` judges the settings themselves; the guard is part of them.
     places = {"--frontier", "--sink"} | ({"--allow", "--allow-private"} if command in ("doctor",) else set())
     taken = {f"--{name.replace('_', '-')}" for name in NAMES} & _flags(command)
-    assert taken <= places | {"--proxy", "--proxy-mode"} if command == "doctor" else taken <= places
+    assert taken <= places | {"--proxy", "--proxy-mode", "--proxies"} if command == "doctor" else taken <= places
 
 
 def _flags(command: str) -> set[str]:

@@ -75,3 +75,13 @@ def test_every_error_of_sqlite_is_explained():
         sqlite3.connect("file:/nowhere/at/all?mode=ro", uri=True)
     assert explain(caught.value)[0] == "it cannot be opened"
     assert all(explain(sqlite3.ProgrammingError("closed")))
+
+
+def test_a_table_that_does_not_fit_is_not_blamed_on_the_disk():
+    db = sqlite3.connect(":memory:")
+    with pytest.raises(sqlite3.Error) as caught:
+        db.execute("SELECT colour FROM visits")
+    db.close()
+    what, hint = explain(caught.value)
+    assert what == "no such table: visits"
+    assert hint.startswith("Its tables are not those that this version creates.")

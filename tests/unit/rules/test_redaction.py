@@ -38,7 +38,14 @@ CANARY = "canary-5c1d"
         ("redis://:pw@db:6379/0", "redis://db:6379/0"),
         ("redis+sentinel://:p/w#x@db:26379/main", "redis+sentinel://db:26379/main"),
         ("postgresql://anna:p?w/x@db/scrapes", "postgresql://db/scrapes"),
+        ("clickhouse://anna:p/w#x@db:9000/scrapes", "clickhouse://db:9000/scrapes"),
+        ("clickhouse+http://anna:p/w?x@db/scrapes", "clickhouse+http://db/scrapes"),
+        ("MongoDB+srv://anna:p/w@db/scrapes", "MongoDB+srv://db/scrapes"),
+        ("amqp://anna:p@w/x@mq//", "amqp://mq//"),
         ("https://shop.example/@anna", "https://shop.example/@anna"),
+        ("HTTP://shop.example/@anna", "HTTP://shop.example/@anna"),
+        ("https://archive.example/https://shop.example/@anna", "https://archive.example/https://shop.example/@anna"),
+        ("file:///srv/anna@home/shop.py", "file:///srv/anna@home/shop.py"),
         ("https://shop.example/?q=a@b", "https://shop.example/?q=a@b"),
         ("https://shop.example/?monkey=1&keys=2&tokens=3", "https://shop.example/?monkey=1&keys=2&tokens=3"),
         ("https://shop.example/?token=", "https://shop.example/?token="),
@@ -120,6 +127,17 @@ def test_the_spiders_own_keys_are_hidden_too() -> None:
 def test_urls_in_a_text_are_shown_without_their_secrets() -> None:
     told = redaction.text(f'no "https://u:{CANARY}@a.example/x?token={CANARY}", see <https://b.example/?key={CANARY}>')
     assert told == 'no "https://a.example/x?token=(hidden)", see <https://b.example/?key=(hidden)>'
+
+
+@pytest.mark.parametrize("scheme", ["redis", "clickhouse", "clickhouse+native", "x-store.v2", "nats", "s3"])
+@pytest.mark.parametrize("password", ["p/{}", "p#{}", "p?{}", "p@/{}", "{}/#?@x"])
+def test_a_password_in_the_url_of_any_server_is_hidden_in_a_text(scheme: str, password: str) -> None:
+    told = redaction.text(f"cannot reach {scheme}://anna:{password.format(CANARY)}@db:9000/scrapes: refused")
+    assert told == f"cannot reach {scheme}://db:9000/scrapes: refused"
+
+
+def test_dots_before_a_web_address_are_not_taken_for_its_scheme() -> None:
+    assert redaction.text("see ...https://shop.example/@anna") == "see ...https://shop.example/@anna"
 
 
 def test_what_is_said_about_a_task_does_not_quote_its_secrets() -> None:

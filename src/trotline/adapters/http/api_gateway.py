@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from trotline.adapters.http.failures import FETCH_ERRORS, explain
+from trotline.adapters.http.failures import FETCH_ERRORS, Cut, explain
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.adapters.http.proxy_faults import FaultLog
 from trotline.model.answer import Answer, Failure, FailureKind
@@ -24,8 +24,8 @@ _MEANINGS = {
     429: "concurrency of the plan reached",
     500: "gave up on the page",
 }
-_OF_THE_PAGE = frozenset({FailureKind.TOO_LARGE, FailureKind.TYPE, FailureKind.HUNG_UP})
-"""Failures of a request to the gateway that are not the gateway's: the page is too large, or of the wrong type."""
+_OF_THE_PAGE = frozenset({FailureKind.TOO_LARGE, FailureKind.HUNG_UP})
+"""Failures of a request to the gateway that are not the gateway's own."""
 
 
 class GatewayFetcher:
@@ -40,7 +40,10 @@ class GatewayFetcher:
 
     async def fetch(self, task: Task) -> Answer | Failure:
         asked = await self._asked(task)
-        return asked if isinstance(asked, Failure) else self._read(task, await self._fetcher.fetch(asked))
+        if isinstance(asked, Failure):
+            return asked
+        answer = self._read(task, await self._fetcher.fetch(asked))
+        return self._checked(answer) if isinstance(answer, Answer) else answer
 
     async def fetch_start(self, task: Task, most: int) -> Answer | Failure:
         asked = await self._asked(task)
@@ -91,6 +94,13 @@ class GatewayFetcher:
             return self._fault(failed, f"{meaning} ({answer.status})")
         # Which address it was, only the gateway knows.
         return msgspec.structs.replace(answer, url=task.url, status=status, address="")
+
+    def _checked(self, answer: Answer) -> Answer | Failure:
+        try:
+            self._direct.check_type(answer.status, answer.header("content-type") or "")
+        except Cut as cut:
+            return Failure(url=answer.url, trouble=cut.trouble, why=cut.why, proxy=answer.proxy, timing=answer.timing)
+        return answer
 
     def _status(self, answer: Answer) -> int | None:
         """The target's status; None: the gateway speaks for itself."""

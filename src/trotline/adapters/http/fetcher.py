@@ -148,6 +148,8 @@ class HttpFetcher:
         made._guard = Guard(allow_private=True)
         made._names = Names(made._guard, self.limits, slots=self._slots)
         made._origins, made._secret_headers, made._keeps_cookies = {}, {}, False
+        # The type is judged with the target's status.
+        made._types = content_types.EVERYTHING
         if gateway.total is not None:
             made.limits = msgspec.structs.replace(self.limits, total=gateway.total, first_byte=gateway.total)
         made._go_through(None)
@@ -196,7 +198,7 @@ class HttpFetcher:
             response = await self._ask(task, watch)
             headers, odd = response_reader.head(response, self.limits)
             if cut_at is None:
-                self._check_type(response)
+                self.check_type(response.status, response.headers.get("Content-Type", ""))
             body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self._turn)
             if self._dialer is not None and cut_at is None and response.status == 200 and task.url[:5] == "http:":
                 self._check_captive(task.url, body)
@@ -331,9 +333,10 @@ class HttpFetcher:
             known = self._reached[origin] = self._secret_scope.admits(origin)
         return known
 
-    def _check_type(self, response: response_reader.Response) -> None:
-        if 200 <= response.status < 300:
-            kind = content_types.unwanted(response.headers.get("Content-Type", ""), self._types)
+    def check_type(self, status: int, content_type: str) -> None:
+        """Raises `Cut` for an unwanted content type."""
+        if 200 <= status < 300:
+            kind = content_types.unwanted(content_type, self._types)
             if kind:
                 raise Cut(FailureKind.TYPE, f"content type {kind!r} is not wanted")
 

@@ -119,6 +119,9 @@ class BoundedConnector(TCPConnector):
         return await super()._get(key, traces)
 
     def _release(self, key: Any, protocol: Any, *, should_close: bool = False) -> None:
+        if self._force_close:
+            # At once: the answer is complete, and a TLS shutdown through a proxy may hang for half a minute.
+            protocol.abort()
         super()._release(key, protocol, should_close=should_close)
         while self._too_many(key):
             # The first key is the least recently used host.

@@ -142,7 +142,8 @@ class ProxyDialer:
     async def _negotiate(self, link: Link, target: str, port: int, host: str) -> None:
         try:
             if self.proxy.scheme is ProxyScheme.SOCKS5:
-                await socks5.open_tunnel(link, target, port, self.proxy.user, self.proxy.password)
+                await self._log_in(link)
+                await socks5.open_tunnel(link, target, port)
             else:
                 await http_tunnel.open_tunnel(link, _authority(target, port), self.login)
         except OSError as error:
@@ -152,6 +153,14 @@ class ProxyDialer:
         except Refused as refusal:
             shown = host if target == host else f"{host} ({_authority(target, port)})"
             self.refused(refusal.kind, refusal.what, shown)
+
+    async def _log_in(self, link: Link) -> None:
+        within = self._limits.connect * _FOR_PROXY
+        try:
+            async with asyncio.timeout(within):
+                await socks5.log_in(link, self.proxy.user, self.proxy.password)
+        except TimeoutError:
+            raise Refused(FailureKind.PROXY, f"no reply to the SOCKS5 greeting within {within:.2g} s") from None
 
     def refused(self, kind: FailureKind, what: str, shown: str) -> NoReturn:
         """Raise `TunnelFailed`: the proxy's own failure, or a target that it does not reach or refuses."""

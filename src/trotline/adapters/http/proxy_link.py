@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import ssl
+from asyncio import sslproto
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Protocol, TypeVar
@@ -12,6 +13,8 @@ from trotline.model.time import Seconds
 
 _SHUTDOWN: Seconds = 1.0
 """For the TLS close of the proxy: after that the socket is closed anyway."""
+
+_ABORT_TAKES_NOTHING = sslproto.SSLProtocol._abort.__code__.co_argcount == 1
 
 P = TypeVar("P", bound=asyncio.BaseProtocol)
 
@@ -83,6 +86,10 @@ async def open_tls(
 async def tls_link(sock: socket.socket, host: str, ca_file: str) -> TlsLink:
     reader = asyncio.StreamReader()
     transport, _ = await open_tls(sock, host, ca_file, lambda: asyncio.StreamReaderProtocol(reader))
+    if _ABORT_TAKES_NOTHING and isinstance(transport, sslproto._SSLProtocolTransport):
+        # TLS in it ends with an error by this method, which is broken in these versions of Python: the TypeError would
+        # hide that the target's certificate is refused.
+        transport._force_close = lambda _: transport.abort()  # type: ignore[attr-defined]
     return TlsLink(transport, reader)
 
 

@@ -22,9 +22,8 @@ _REPLIES = {
 """1 is ambiguous, like 500 of an HTTP proxy: a failure of the target, so that no page is retried without end."""
 
 
-async def open_tunnel(link: Link, host: str, port: int, user: str, password: str) -> None:
-    """A tunnel to an address or a name; raises `Refused`."""
-    await _log_in(link, user, password)
+async def open_tunnel(link: Link, host: str, port: int) -> None:
+    """A tunnel to an address or a name, after `log_in`; raises `Refused`."""
     await link.send(bytes([_VERSION, _CONNECT, 0]) + _address(host) + struct.pack("!H", port))
     version, code, _, kind = await _receive(link, 4)
     if version != _VERSION:
@@ -39,7 +38,8 @@ async def open_tunnel(link: Link, host: str, port: int, user: str, password: str
     await _receive(link, (lengths[kind] if kind in lengths else (await _receive(link, 1))[0]) + 2)
 
 
-async def _log_in(link: Link, user: str, password: str) -> None:
+async def log_in(link: Link, user: str, password: str) -> None:
+    """The proxy's own part of the negotiation, before it knows a target; raises `Refused`."""
     methods = [_NO_LOGIN, _LOGIN] if user or password else [_NO_LOGIN]
     await link.send(bytes([_VERSION, len(methods), *methods]))
     version, method = await _receive(link, 2)

@@ -18,7 +18,7 @@ from trotline.model.pace import Pace
 from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
-from trotline.rules.counter_names import bad_record, bounded
+from trotline.rules.counter_limits import bad_record, bounded
 from trotline.rules.pace import bounds_of
 
 MOST = 1000

@@ -22,7 +22,7 @@ WAKE = struct.Struct("<d")
 
 
 class LaneRecord(msgspec.Struct, frozen=True):
-    """A job's part of a lane (lanes.lua)."""
+    """A job's part of a lane (job_lanes.lua)."""
 
     levels: tuple[int, ...]
     """Levels with waiting tasks, up to MOST_LEVELS."""
@@ -31,7 +31,7 @@ class LaneRecord(msgspec.Struct, frozen=True):
 
 
 def read_lane(packed: bytes) -> LaneRecord:
-    """Invalid bytes are read as no levels: lanes.lua repairs the lane when it is used."""
+    """Invalid bytes are read as no levels: job_lanes.lua repairs the lane when it is used."""
     if len(packed) < HEAD.size:
         return LaneRecord(())
     _, count, more = HEAD.unpack_from(packed)

@@ -18,7 +18,7 @@ def unflatten(layout: Callable[..., _Row], flat: Sequence[Any]) -> Iterator[_Row
 
 
 class Books(NamedTuple):
-    """The counters of one shard of a job, packed as doubles into the field `books` of its hash (helpers/job.lua)."""
+    """The counters of one shard of a job, packed as doubles into the field `books` of its hash (job_books.lua)."""
 
     waiting: float = 0
     leased: float = 0

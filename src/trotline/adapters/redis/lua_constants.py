@@ -11,7 +11,7 @@ from trotline.adapters.redis import lane_view, layouts, task_codec
 from trotline.model.pace import FASTEST, Pace
 from trotline.model.proxy_pool import VIA, MemberResult, PoolRules
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, HIGH_WATER, HORIZON, KILLS
-from trotline.rules import adaptive_pace, bloom_filter, counter_names, lane_sharing, pace, proxy_ring
+from trotline.rules import adaptive_pace, bloom_filter, counter_limits, lane_sharing, pace, proxy_ring
 from trotline.rules.retries import LATER_BY
 
 Value = float | str
@@ -55,8 +55,8 @@ _RULES: dict[str, Value] = {
         "LONGER_PHASE", "INSTANT", "DOUBLINGS", "ROBOTS_AGAIN",
     ),
     **_named(lane_sharing, "IN_FORCE", "YIELD", "PORTION", "FORGETS"),
-    **_named(counter_names, "MOST_NAMES", "MOST_REJECTS", "NEVER_FOLDED", "NOT_KEPT"),
-    "VERDICTS": f" {' '.join(sorted(counter_names.VERDICTS))} ",
+    **_named(counter_limits, "MOST_NAMES", "MOST_REJECTS", "NEVER_FOLDED", "NOT_KEPT"),
+    "VERDICTS": f" {' '.join(sorted(counter_limits.VERDICTS))} ",
     **_named(
         proxy_ring,
         "UNITS", "BEST", "LEARN", "MOST_WEIGHT", "LOST_TURN", "USUAL_MARGIN", "LEAST_SHARE", "PROBATION", "CLEARED",

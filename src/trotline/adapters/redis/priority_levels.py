@@ -1,4 +1,4 @@
-"""Levels of a lane that do not fit into its packed string (see lanes.lua)."""
+"""Levels of a lane that do not fit into its packed string (see job_lanes.lua)."""
 
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,7 @@
 """The Lua scripts: one file per command, assembled with the helpers that it uses.
 
-A file declares imports, `-- uses lanes: load_lanes touch`, and a helper its exports, `-- exports: touch`. Each helper
-is a block of its own, as Lua allows 200 local names per scope. Constants of lua_constants.py become their values.
+A file declares imports, `-- uses job_lanes: load_lanes touch`, and a helper its exports, `-- exports: touch`. Each
+helper is a block of its own, as Lua allows 200 local names per scope. Constants of lua_constants.py become values.
 
 A script that fails in the middle is not rolled back. So in every script
 

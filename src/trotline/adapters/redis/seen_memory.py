@@ -102,9 +102,9 @@ def slice_plan(memory: Memory, shards: int = 1) -> tuple[bloom_filter.Layer, ...
 def pieces(memory: Memory) -> tuple[str, ...]:
     """The Lua helpers of this filter."""
     if memory.kind == "bloom":
-        own: tuple[str, ...] = ("memory_bloom", "seen_bloom")
+        own: tuple[str, ...] = ("fingerprints_bloom", "seen_bloom")
         return own if memory.scope == "job" else (*own, "seen_site")
-    return ("seen_exact",) if memory.scope == "job" else ("seen_exact", "memory_exact", "seen_site")
+    return ("seen_exact",) if memory.scope == "job" else ("seen_exact", "fingerprints_exact", "seen_site")
 
 
 def fields(job: Job, shard: int) -> list[Any]:

@@ -154,7 +154,7 @@ class Shard:
         """Dead workers of another job hold places that we wait for; that job may have no other worker."""
         # Errors are ignored: leases must reach the worker, and the next call retries.
         with contextlib.suppress(FrontierError):
-            await self.server.run(script("rescue_dead"), keys.job(prefix))
+            await self.server.run(script("rescue_leases"), keys.job(prefix))
 
     async def read(self, blob: bytes, lane: str) -> Task:
         """Decode a blob; raises `Undecodable`."""

@@ -23,7 +23,7 @@ from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, Stat
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.rules import grave_view, redaction
-from trotline.rules.counter_names import NOT_KEPT, bad_record, bounded
+from trotline.rules.counter_limits import NOT_KEPT, bad_record, bounded
 
 
 class SqliteConsole:

@@ -112,7 +112,7 @@ class SqliteFrontier:
         if turn.now - self._housekept_at >= HOUSEKEEPING:
             # Other jobs first: the places they release are read below.
             workers.rescue_elsewhere(turn, self._process)
-            workers.rescue_dead(turn, self._process)
+            workers.rescue_leases(turn, self._process)
             self._housekept_at = turn.now
         turn.promote()
         request = lease_tasks.Request(worker, budgets.left(turn, limit), asked_at, pools, self._chance.random)

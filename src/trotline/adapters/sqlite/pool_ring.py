@@ -200,11 +200,9 @@ class PoolRing:
             chance=chance,
         )
         self.state = back.ring
-        if row[8] is None:
-            self._drop(member)
-        else:
-            self._write(back.identity, AT_HEAD if back.place is Place.HEAD else IN_RING)
-            self._count_back(member, result, chance)
+        # Also if it is no longer in the pool: it may be in the next version again, and a ban holds.
+        self._write(back.identity, AT_HEAD if back.place is Place.HEAD else IN_RING)
+        self._count_back(member, result, chance)
         if back.lift:
             self._lift_since(old)
 
@@ -252,12 +250,14 @@ class PoolRing:
                 "UPDATE pool_member SET faults = 0, down_until = 0 WHERE pool = ? AND member = ? AND faults > 0", where
             )
         elif result is MemberResult.FAULT:
-            [[faults]] = self._db.execute("SELECT faults + 1 FROM pool_member WHERE pool = ? AND member = ?", where)
-            down = proxy_ring.down_for(faults, chance)
-            self._db.execute(
-                "UPDATE pool_member SET faults = ?, down_until = ? WHERE pool = ? AND member = ?",
-                (faults, self._now + down if down else 0.0, *where),
-            )
+            for (faults,) in self._db.execute(
+                "UPDATE pool_member SET faults = faults + 1 WHERE pool = ? AND member = ? RETURNING faults", where
+            ).fetchall():
+                down = proxy_ring.down_for(faults, chance)
+                self._db.execute(
+                    "UPDATE pool_member SET down_until = ? WHERE pool = ? AND member = ?",
+                    (self._now + down if down else 0.0, *where),
+                )
 
 
 def lift_quarantines(

@@ -17,7 +17,7 @@ from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.rules import adaptive_pace, pace, proxy_ring
-from trotline.rules.counter_names import MOST_REJECTS, NOT_KEPT
+from trotline.rules.counter_limits import MOST_REJECTS, NOT_KEPT
 from trotline.rules.retries import LATER_BY
 
 _LONGEST_EXAMPLE = 500

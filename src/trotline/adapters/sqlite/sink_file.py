@@ -7,7 +7,7 @@ from pathlib import Path
 
 from trotline.adapters import row_counts
 from trotline.adapters.file_presence import plain_errors
-from trotline.adapters.sqlite.sink_visits import TABLE
+from trotline.adapters.sqlite import sink_visits
 from trotline.adapters.sqlite_wal import write_ahead
 from trotline.errors import SinkFileFails, SinkTooNew
 from trotline.model.row import Row
@@ -54,16 +54,15 @@ def connect(path: Path, patience: Seconds) -> sqlite3.Connection:
 
 def prepare(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    if _known(connection, path):
-        connection.execute(TABLE)
-        connection.execute(row_counts.TABLE)
-        connection.execute("COMMIT")
-        return
-    # executescript would commit first, and another process could create the tables at the same time.
-    for statement in (*_statements_of(_SCHEMA), TABLE, row_counts.TABLE):
-        connection.execute(statement)
-    connection.execute(f"PRAGMA application_id = {APPLICATION}")
-    connection.execute(f"PRAGMA user_version = {VERSION}")
+    if not _known(connection, path):
+        # executescript would commit first, and another process could create the tables at the same time.
+        for statement in _statements_of(_SCHEMA):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {APPLICATION}")
+        connection.execute(f"PRAGMA user_version = {VERSION}")
+    # Files of older versions may lack these tables, or columns of them.
+    sink_visits.prepare(connection)
+    connection.execute(row_counts.TABLE)
     connection.execute("COMMIT")
 
 

@@ -14,22 +14,29 @@ from trotline.model.row import Row, whole
 from trotline.model.visit_row import VisitRow
 
 _COLUMNS = ", ".join(VisitRow.__struct_fields__)
+_TYPES = {str: "TEXT", int: "INTEGER", float: "REAL"}
 _AT_ONCE = 64
 
-# leased_at is part of the key: a new frontier file for the same rows has a second job `shop-1`.
-TABLE = """
-    CREATE TABLE IF NOT EXISTS visits (
-        job TEXT NOT NULL, token INTEGER NOT NULL, site TEXT NOT NULL, url TEXT NOT NULL,
-        fingerprint INTEGER NOT NULL, route TEXT NOT NULL, lane TEXT NOT NULL, worker TEXT NOT NULL,
-        leased_at REAL NOT NULL, attempt INTEGER NOT NULL, depth INTEGER NOT NULL,
-        parent TEXT NOT NULL, found_at REAL NOT NULL, proxy TEXT NOT NULL, status INTEGER NOT NULL,
-        took REAL NOT NULL, size INTEGER NOT NULL, verdict TEXT NOT NULL, outcome TEXT NOT NULL,
-        why TEXT NOT NULL, records INTEGER NOT NULL, children INTEGER NOT NULL, moved_to TEXT NOT NULL,
-        UNIQUE (job, token, leased_at))
-"""
-"""Created whenever a file is opened for writing: files of older versions lack it."""
-
 _statements: dict[int, str] = {}
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Create the table, or the columns that a file of an older version lacks."""
+    columns = {field.name: _column(field) for field in msgspec.structs.fields(VisitRow)}
+    # leased_at is part of the key: a new frontier file for the same rows has a second job `shop-1`.
+    connection.execute(
+        f"CREATE TABLE IF NOT EXISTS visits ({', '.join(columns.values())}, UNIQUE (job, token, leased_at))"
+    )
+    existing = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('visits')")}
+    for name, column in columns.items():
+        if name not in existing:
+            connection.execute(f"ALTER TABLE visits ADD COLUMN {column}")
+
+
+def _column(field: msgspec.structs.FieldInfo) -> str:
+    """With its default, which older versions need to write to a file of this one."""
+    default = "" if field.required else f" DEFAULT {field.default!r}"
+    return f"{field.name} {_TYPES[field.type]} NOT NULL{default}"
 
 
 def insert(connection: sqlite3.Connection, visits: Sequence[VisitRow]) -> None:

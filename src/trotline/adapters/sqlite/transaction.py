@@ -13,7 +13,7 @@ from trotline.model.job import LaneRules
 from trotline.model.proxy_pool import MemberResult, pool_of
 from trotline.model.time import Moment
 from trotline.rules import pace
-from trotline.rules.counter_names import MOST_NAMES, folded
+from trotline.rules.counter_limits import MOST_NAMES, folded
 
 LONGEST_TALLY = 100
 Held = tuple[int, int, int, int, int | None]

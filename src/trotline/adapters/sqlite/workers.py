@@ -56,7 +56,7 @@ def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
     ]
 
 
-def rescue_dead(turn: Turn, own_process: str) -> None:
+def rescue_leases(turn: Turn, own_process: str) -> None:
     """Return the leases of dead workers: no heartbeat for too long, or a process of this host that ended."""
     known = turn.db.execute("SELECT id, seen_at, process FROM worker WHERE job = ?", (turn.job,)).fetchall()
     for worker, seen_at, process in known:
@@ -73,7 +73,7 @@ def rescue_elsewhere(turn: Turn, own_process: str) -> None:
     ).fetchall()
     for number, name, rules in others:
         other = Turn(turn.db, number, name, msgspec.json.decode(rules, type=LaneRules), turn.now)
-        rescue_dead(other, own_process)
+        rescue_leases(other, own_process)
         other.flush()
 
 

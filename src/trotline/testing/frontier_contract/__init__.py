@@ -23,10 +23,13 @@ from trotline.testing.frontier_contract.leasing import LeasePromises
 from trotline.testing.frontier_contract.living import LivePromises
 from trotline.testing.frontier_contract.pacing import PacePromises
 from trotline.testing.frontier_contract.pool_listing import PoolListPromises
+from trotline.testing.frontier_contract.proxy_histories import ProxyHistories
 from trotline.testing.frontier_contract.proxying import ProxyPromises
 from trotline.testing.frontier_contract.putting import PutPromises
+from trotline.testing.frontier_contract.quarantining import QuarantinePromises
 from trotline.testing.frontier_contract.rejecting import RejectPromises
 from trotline.testing.frontier_contract.repacing import RepacePromises
+from trotline.testing.frontier_contract.rotating import RotationPromises
 from trotline.testing.frontier_contract.settling import SettlePromises
 from trotline.testing.frontier_contract.sharing import HeedPromises, SharePromises
 from trotline.testing.frontier_contract.steering import SteerPromises
@@ -54,6 +57,9 @@ class FrontierContract(
     BudgetPromises,
     ProxyPromises,
     PoolListPromises,
+    QuarantinePromises,
+    RotationPromises,
+    ProxyHistories,
 ):
     """F1 to F20 and R1 to R11, at least one test each. A subclass provides the fixture `bench`."""
 

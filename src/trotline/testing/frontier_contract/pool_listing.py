@@ -2,7 +2,7 @@
 
 from trotline.model.proxy_pool import RegisteredPool
 from trotline.testing.frontier_contract.bench import Bench
-from trotline.testing.frontier_contract.proxying import pool_with
+from trotline.testing.frontier_contract.pool_bench import pool_with
 
 
 class PoolListPromises:

@@ -21,14 +21,14 @@ from trotline.adapters.redis.lua_constants import CONSTANTS
 from trotline.adapters.redis.scripts import assembled, helper_text, script
 from trotline.model import pace as pace_model
 from trotline.ports import frontier
-from trotline.rules import adaptive_pace, bloom_filter, counter_names, lane_sharing, pace, retries
+from trotline.rules import adaptive_pace, bloom_filter, counter_limits, lane_sharing, pace, retries
 
-MODULES = (frontier, pace_model, adaptive_pace, bloom_filter, counter_names, lane_sharing, pace, retries)
+MODULES = (frontier, pace_model, adaptive_pace, bloom_filter, counter_limits, lane_sharing, pace, retries)
 MEMORIES = (
     ("seen_exact",),
-    ("seen_exact", "memory_exact", "seen_site"),
-    ("memory_bloom", "seen_bloom"),
-    ("memory_bloom", "seen_bloom", "seen_site"),
+    ("seen_exact", "fingerprints_exact", "seen_site"),
+    ("fingerprints_bloom", "seen_bloom"),
+    ("fingerprints_bloom", "seen_bloom", "seen_site"),
 )
 MOST_LOCALS = 140
 """Lua has room for 200."""
@@ -155,7 +155,7 @@ def test_a_constant_is_put_in_with_the_value_that_python_has() -> None:
 
 
 def test_the_books_have_the_same_order_in_lua_and_in_python() -> None:
-    text = helper_text("job")
+    text = helper_text("job_books")
     [read] = re.findall(r"^book\.waiting.*?= unpack_\(BOOKS_FORM", text, re.MULTILINE | re.DOTALL)
     [written] = re.findall(r" pack_\(BOOKS_FORM, (.*?)\)\)", text, re.DOTALL)
 

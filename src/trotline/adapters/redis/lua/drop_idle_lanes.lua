@@ -4,12 +4,12 @@
 --   returns the next cursor
 --
 -- uses clock: call now
--- uses job: P book many
+-- uses job_books: P book many
 -- uses other_jobs: this_job
 -- uses pace: failing
 -- uses lane_sharing: let_go
 -- uses shared_lanes: SHARED
--- uses lanes: read_lane
+-- uses job_lanes: read_lane
 
 local function is_plain(lane)
   return lane[LEASED] == 0 and #lane[CLAIMS] == 0 and not lane[ORDERED] and lane[FAILURES] == 0 and lane[RESTS] == 0

@@ -10,16 +10,14 @@
 --   With a limit of 0 only the housekeeping and LeaseReply
 --
 -- uses clock: call now
--- uses job: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
+-- uses job_books: sub find floor max min pack_ unpack_ JOB P book whole woke many close_books
 -- uses other_jobs: job_of
--- uses pool_members: members
 -- uses ready_lanes: line_key levels_key crowded write_lanes
--- uses worker_leases: HELD give_back rescue_dead
+-- uses worker_leases: HELD give_back rescue_leases
 -- uses promote: promote
 -- uses serve: limit shards shard served reply held out high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
-members.chance = tonumber(ARGV[11])
 
 -- A call's name is its client's name and an increasing number.
 local function is_of(client, name)
@@ -125,7 +123,7 @@ end
 
 call("ZADD", P .. "workers", now, worker)
 if lost_call ~= "" then take_back_lost() end
-rescue_dead()
+rescue_leases()
 promote()
 local over = spent()
 if book.state == "running" or book.state == "draining" then
@@ -142,7 +140,7 @@ reply[REPLY_TOKEN] = (book.leases + 1) * shards + shard
 local handed_out
 if served > 0 then
   many("HSET", HELD .. worker, held)
-  many("HSET", members.held_in .. worker, out)
+  many("HSET", P .. "out:" .. worker, out)
   handed_out = held[1] .. held[2 * served - 1]
   book.leases = book.leases + served
   book.leased = book.leased + served

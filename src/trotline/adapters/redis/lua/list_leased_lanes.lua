@@ -3,8 +3,8 @@
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] cursor     ARGV[4] about how many     returns the next cursor, then lane_view.lua
 --
 -- uses clock: call
--- uses job: unpack_ P
--- uses lanes: LANES
+-- uses job_books: unpack_ P
+-- uses job_lanes: LANES
 -- uses lane_view: view_of
 
 local cursor, flat = unpack(call("HSCAN", P .. "held:" .. ARGV[2], ARGV[3], "COUNT", ARGV[4]), 1, 2)

@@ -3,7 +3,7 @@
 --   KEYS[1] P job     returns now (microseconds), then a WorkerRow (layouts.py) for each worker
 --
 -- uses clock: call now
--- uses job: floor P
+-- uses job_books: floor P
 
 local rows = {floor(now * 1e6 + 0.5)}
 local workers = call("ZRANGE", P .. "workers", 0, -1, "WITHSCORES")

@@ -3,7 +3,7 @@
 --   KEYS[1] P job     returns ProgressReply (layouts.py)
 --
 -- uses clock: call now
--- uses job: floor JOB P book
+-- uses job_books: floor JOB P book
 
 local LOOKED_AT = 1000
 

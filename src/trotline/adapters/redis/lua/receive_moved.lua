@@ -7,8 +7,8 @@
 --   P moved    zset of marks: fingerprint and number of redirects -> when it was made
 --
 -- uses clock: call now
--- uses job: P book reopened many close_books
--- uses lanes: lanes load_lanes
+-- uses job_books: P book reopened many close_books
+-- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes
 

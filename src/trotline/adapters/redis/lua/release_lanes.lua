@@ -4,7 +4,7 @@
 --
 -- uses lane_sharing: drop_claim
 -- uses shared_lanes: change wake_others
--- uses lanes: lanes load_lanes
+-- uses job_lanes: lanes load_lanes
 -- uses ready_lanes: write_lanes
 
 local names = {}

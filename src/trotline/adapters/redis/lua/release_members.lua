@@ -7,15 +7,16 @@
 -- uses wake_lane: wake_lane
 
 local RELEASED = 1000
+local rules = proxy_ring()
 
 local S, lane = string.match(KEYS[1], "^(trotline:{%d+}:)resting:(.+)$")
 local count = 0
 for _, packed in ipairs(call("ZRANGE", KEYS[1], 0, -1)) do
-  local member = proxy_ring.unpack(packed)
+  local member = rules.unpack(packed)
   if count < RELEASED and member[MEMBER_BANNED_AT] > 0 and (ARGV[2] == "" or member[MEMBER_ID] == ARGV[2]) then
-    proxy_ring.lift(member, 0)
+    rules.lift(member, 0)
     call("ZREM", KEYS[1], packed)
-    call("RPUSH", S .. "ring:" .. lane, proxy_ring.pack(member))
+    call("RPUSH", S .. "ring:" .. lane, rules.pack(member))
     count = count + 1
   end
 end

@@ -4,8 +4,8 @@
 --   returns the number of revived tasks
 --
 -- uses clock: call
--- uses job: sub unpack_ P book reopened folded close_books
--- uses lanes: lanes load_lanes
+-- uses job_books: sub unpack_ P book reopened folded close_books
+-- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes
 -- uses graveyard: with_counts

@@ -7,13 +7,13 @@
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
 --
 -- uses clock: call
--- uses job: sub find max unpack_ P book many tally close_books
+-- uses job_books: sub find max unpack_ P book many tally close_books
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
 -- uses pool_members: pool_of members
 -- uses shared_lanes: SHARED HEEDS run
--- uses lanes: lanes half read_lane fetch load_lanes
+-- uses job_lanes: lanes half read_lane fetch load_lanes
 -- uses ready_lanes: write_lanes
 -- uses admit: admit
 -- uses worker_leases: HELD
@@ -89,16 +89,17 @@ local function load_out()
       some[#some + 1], places[#places + 1] = tokens[i], i
     end
   end
-  local packed = fetch(members.held_in .. worker, some)
+  if #some == 0 then return found end
+  local packed = fetch(P .. "out:" .. worker, some)
   for i = 1, #places do found[places[i]] = packed[i] or nil end
-  if #some > 0 then many("HDEL", members.held_in .. worker, some) end
+  many("HDEL", P .. "out:" .. worker, some)
   return found
 end
 
 -- What the lane itself learns of a visit through a member: a ban or a 429 is the member's, unless the site blocks us.
 local function kind_for_lane(lane, kind, result)
   if result == RESULT_GOOD or result == RESULT_UNCLEAR or result == RESULT_UNUSED then return kind end
-  if result ~= RESULT_FAULT and members.site_blocked(lane[NAME]) then
+  if result ~= RESULT_FAULT and members().site_blocked(lane[NAME]) then
     lane[FAILURES] = max(lane[FAILURES], BREAKER - 1)
     return "blocked"
   end
@@ -130,7 +131,7 @@ for i = 1, count do
     local verdict = WITH_ROBOTS[kind] or kind
     if out[i] then
       local result = endings[at + ENDING_MEMBER] or RESULT_UNUSED
-      members.come_back(name, out[i], result, rest, chance, more and more[MORE_LIFT])
+      members().come_back(name, out[i], result, rest, chance, more and more[MORE_LIFT])
       verdict = kind_for_lane(lane, verdict, result)
     end
     if verdict then learn(lane, verdict, endings[at + ENDING_TOOK], rest, interval, chance, WITH_ROBOTS[kind]) end

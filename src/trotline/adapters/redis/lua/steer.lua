@@ -5,10 +5,10 @@
 --   returns the number of buried tasks ("cancelled" for a lane), and 1 if there are more to bury
 --
 -- uses clock: call now
--- uses job: JOB book woke close_books
+-- uses job_books: JOB book woke close_books
 -- uses lane_sharing: order
 -- uses shared_lanes: change wake_others
--- uses lanes: lanes load_lanes touch
+-- uses job_lanes: lanes load_lanes touch
 -- uses priority_levels: has_waiting
 -- uses ready_lanes: write_lanes
 -- uses graveyard: bury_waiting

@@ -1,7 +1,7 @@
 -- Adaptive pace of a lane: a port of rules/adaptive_pace.py.
 --
 -- uses clock: now
--- uses job: max min
+-- uses job_books: max min
 -- uses pace: shortest robots_known failing
 -- exports: learn
 

@@ -3,9 +3,9 @@
 -- tasks is flat; layouts.py names the values of one (NewTask). With owners, task i is admitted only if accepted[owners[i]].
 --
 -- uses clock: call now
--- uses job: book reopened many tally
+-- uses job_books: book reopened many tally
 -- uses shared_lanes: SHARED
--- uses lanes: LANES QUEUE lanes half add_own read_lane has_level fetch load_lanes touch
+-- uses job_lanes: LANES QUEUE lanes half add_own read_lane has_level fetch load_lanes touch
 -- uses priority_levels: open_level end_of wait_in
 -- uses seen: seen_has seen_add seen_close
 -- exports: admit

@@ -3,13 +3,13 @@
 --   parcel           level, lane and blob in one string
 --   P graves         hash  id -> when, why, detail, parcel
 --   P graves:order   zset  id -> when
---   P reasons        hash  why -> count; folded if there are too many (job.lua)
+--   P reasons        hash  why -> count; folded if there are too many (job_books.lua)
 --
 -- These scripts use only the head of a blob: version, fingerprint, attempt (2 bytes), deaths, kills.
 --
 -- uses clock: call now
--- uses job: sub byte min pack_ unpack_ P book tally count_up
--- uses lanes: LATE touch
+-- uses job_books: sub byte min pack_ unpack_ P book tally count_up
+-- uses job_lanes: LATE touch
 -- uses priority_levels: close_level queue
 -- exports: wrap counts_of with_packed_counts with_counts bury bury_waiting
 

@@ -3,7 +3,7 @@
 -- Claims are one flat array; layouts.py names the values of a claim.
 --
 -- uses clock: now
--- uses job: floor max min book
+-- uses job_books: floor max min book
 -- uses other_jobs: job_of
 -- uses pace: open_pace shortest
 -- exports: FOREVER is_shared counts is_there rebound drop_claim let_go own_claim claim wait_for yields_until portion

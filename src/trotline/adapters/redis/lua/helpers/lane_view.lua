@@ -2,7 +2,7 @@
 -- Adds the values of layouts.py's LaneRow for each of them, numbers with fractions as text.
 --
 -- uses shared_lanes: SHARED
--- uses lanes: read_lane fetch
+-- uses job_lanes: read_lane fetch
 -- uses priority_levels: waiting_in
 -- exports: view_of
 

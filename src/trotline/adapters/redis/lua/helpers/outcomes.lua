@@ -1,8 +1,8 @@
 -- What becomes of a task whose lease ends (EndKind in layouts.py), and what is kept of its page. Part of settle.lua.
 --
 -- uses clock: call now
--- uses job: sub floor pack_ P book tally count_up
--- uses lanes: lanes load_lanes
+-- uses job_books: sub floor pack_ P book tally count_up
+-- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses graveyard: counts_of with_packed_counts with_counts bury
 -- exports: apply keep_rare

@@ -15,26 +15,18 @@
 -- again since: it is dropped where it is met, and the new one is dealt.
 --
 -- uses clock: call now
--- uses job: max min pack_ unpack_ P S
+-- uses job_books: max min pack_ unpack_ P S
 -- uses proxy_ring: proxy_ring
 -- uses wake_lane: wake_lane
--- exports: pool_of members
+-- exports: pool_of members write_rings
 
 -- Of one call and lane: members looked at beyond those wanted, members whose rest has ended, quarantines lifted.
 local LOOKS, COME_BACK, LIFTED = 32, 200, 500
 -- A member at its limit over all lanes is looked at again after this.
 local FULL_FOR = 0.2
 -- Of a generator of random numbers: scripts have none of their own, so one number comes with the call.
-local MULTIPLIER, INCREMENT = 16807, 0.123456789
-local NO_MEMBER, NO_FAULTS, NO_LOAD = pack_(KNOWN_FORM, 0, 0), pack_(FAULTS_FORM, 0, 0), pack_(LOAD_FORM, 0, 0)
-
-members = {held_in = P .. "out:", chance = 0}
-local pools, rings, pool_names, changed = {}, {}, {}, {}
-
-local function chance()
-  members.chance = (members.chance * MULTIPLIER + INCREMENT) % 1
-  return members.chance
-end
+local MULTIPLIER, INCREMENT, CHANCE = 16807, 0.123456789, 11
+local pool_names, made = {}, nil
 
 -- The pool in the name of a lane, or false.
 function pool_of(name)
@@ -46,268 +38,293 @@ function pool_of(name)
   return pool
 end
 
-local function pool_named(name)
-  local pool = pools[name]
-  if pool == nil then
-    local packed, last = unpack(call("HMGET", S .. "pool:" .. name, "rules", "last"), 1, 2)
-    pool = packed and {name = name, last = tonumber(last), rules = {unpack_(RULES_FORM, packed)}} or false
-    if pool then
-      pool.faulty = call("EXISTS", S .. "faults:" .. name) == 1
-      pool.limited = pool.rules[RULE_MEMBER_INTERVAL] > 0 or pool.rules[RULE_MEMBER_CONCURRENCY] > 0
+local function make()
+  local NO_MEMBER, NO_FAULTS, NO_LOAD = pack_(KNOWN_FORM, 0, 0), pack_(FAULTS_FORM, 0, 0), pack_(LOAD_FORM, 0, 0)
+
+  local ring_rules, members = proxy_ring(), {}
+  local pools, rings, changed = {}, {}, {}
+  local luck_left = tonumber(ARGV[CHANCE]) or 0
+
+  local function chance()
+    luck_left = (luck_left * MULTIPLIER + INCREMENT) % 1
+    return luck_left
+  end
+
+  local function pool_named(name)
+    local pool = pools[name]
+    if pool == nil then
+      local packed, last = unpack(call("HMGET", S .. "pool:" .. name, "rules", "last"), 1, 2)
+      pool = packed and {name = name, last = tonumber(last), rules = {unpack_(RULES_FORM, packed)}} or false
+      if pool then
+        pool.faulty = call("EXISTS", S .. "faults:" .. name) == 1
+        pool.limited = pool.rules[RULE_MEMBER_INTERVAL] > 0 or pool.rules[RULE_MEMBER_CONCURRENCY] > 0
+      end
+      pools[name] = pool
     end
-    pools[name] = pool
+    return pool
   end
-  return pool
-end
 
-function members.ring_of(name)
-  local ring = rings[name]
-  if not ring then
-    local packed = call("HGET", S .. "rings", name)
-    ring = packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)} or {0, 0, 0, 0, 0, 0, 0, 0}
-    rings[name] = ring
+  function members.ring_of(name)
+    local ring = rings[name]
+    if not ring then
+      local packed = call("HGET", S .. "rings", name)
+      ring = packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)} or {0, 0, 0, 0, 0, 0, 0, 0}
+      rings[name] = ring
+    end
+    return ring
   end
-  return ring
-end
 
--- Does the site block all of them?
-function members.site_blocked(name)
-  return members.ring_of(name)[RING_BLOCKED_AT] > 0
-end
-
-local function change(name) changed[name] = true end
-
-function members.write()
-  for name in pairs(changed) do
-    call("HSET", S .. "rings", name, pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_FIRST_REST)))
+  -- Does the site block all of them?
+  function members.site_blocked(name)
+    return members.ring_of(name)[RING_BLOCKED_AT] > 0
   end
-  changed = {}
-end
 
-local function put(name, ring, member, place)
-  local packed = proxy_ring.pack(member)
-  if place ~= PLACE_RESTING then
-    call(place == PLACE_HEAD and "LPUSH" or "RPUSH", S .. "ring:" .. name, packed)
-    return
+  local function change(name) changed[name] = true end
+
+  function members.write()
+    for name in pairs(changed) do
+      call("HSET", S .. "rings", name, pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_FIRST_REST)))
+    end
+    changed = {}
   end
-  call("ZADD", S .. "resting:" .. name, string.format("%.2f", member[MEMBER_DUE]), packed)
-  if ring[RING_FIRST_REST] == 0 or member[MEMBER_DUE] < ring[RING_FIRST_REST] then
-    ring[RING_FIRST_REST] = member[MEMBER_DUE]
+
+  local function put(name, ring, member, place)
+    local packed = ring_rules.pack(member)
+    if place ~= PLACE_RESTING then
+      call(place == PLACE_HEAD and "LPUSH" or "RPUSH", S .. "ring:" .. name, packed)
+      return
+    end
+    call("ZADD", S .. "resting:" .. name, string.format("%.2f", member[MEMBER_DUE]), packed)
+    if ring[RING_FIRST_REST] == 0 or member[MEMBER_DUE] < ring[RING_FIRST_REST] then
+      ring[RING_FIRST_REST] = member[MEMBER_DUE]
+      change(name)
+    end
+  end
+
+  local function look_for_first(name, ring)
+    local _, first = unpack(call("ZRANGE", S .. "resting:" .. name, 0, 0, "WITHSCORES"), 1, 2)
+    ring[RING_FIRST_REST] = tonumber(first) or 0
     change(name)
   end
-end
 
-local function look_for_first(name, ring)
-  local _, first = unpack(call("ZRANGE", S .. "resting:" .. name, 0, 0, "WITHSCORES"), 1, 2)
-  ring[RING_FIRST_REST] = tonumber(first) or 0
-  change(name)
-end
-
--- Members whose rest is over go to the tail of the ring.
-local function end_rests(name, ring)
-  if ring[RING_FIRST_REST] == 0 or ring[RING_FIRST_REST] > now then return end
-  local due = call("ZRANGEBYSCORE", S .. "resting:" .. name, "-inf", now, "LIMIT", 0, COME_BACK)
-  if #due > 0 then call("ZREMRANGEBYRANK", S .. "resting:" .. name, 0, #due - 1) end
-  for i = 1, #due do
-    local member = proxy_ring.unpack(due[i])
-    member[MEMBER_BANNED_AT] = 0
-    put(name, ring, member, PLACE_TAIL)
-  end
-  look_for_first(name, ring)
-end
-
-local function deal(name, pool, ring, count)
-  local key = S .. "added:" .. pool.name
-  local added = call("ZRANGEBYSCORE", key, "(" .. ring[RING_DEALT], "+inf", "WITHSCORES", "LIMIT", 0, count)
-  local dealt = {}
-  for i = 1, #added, 2 do
-    dealt[#dealt + 1] = proxy_ring.new_member(added[i], tonumber(added[i + 1]))
-    ring[RING_DEALT] = tonumber(added[i + 1])
-  end
-  if #added == 0 then ring[RING_DEALT] = pool.last end
-  change(name)
-  return dealt
-end
-
--- One that is held goes on; then those that the lane never had are dealt before others have their second turn.
-local function next_members(name, pool, ring, count)
-  local key, found = S .. "ring:" .. name, {}
-  if ring[RING_DEALT] < pool.last then
-    local head = call("LINDEX", key, 0)
-    if head and proxy_ring.unpack(head)[MEMBER_USES] > 0 then
-      count = 1
-    else
-      local dealt = deal(name, pool, ring, count)
-      if #dealt > 0 then return dealt end
-    end
-  end
-  local packed = call("LPOP", key, count) or {}
-  for i = 1, #packed do found[i] = proxy_ring.unpack(packed[i]) end
-  return found
-end
-
--- Until when a member rests for all lanes, or is at its limit over all lanes; nil: it may go out.
-local function held_up(pool, member, latest)
-  local busy
-  if pool.faulty then
-    local packed = call("HGET", S .. "faults:" .. pool.name, member[MEMBER_ID])
-    local _, down_until = unpack_(FAULTS_FORM, packed or NO_FAULTS)
-    if down_until > now then busy = down_until end
-  end
-  if pool.limited then
-    local packed = call("HGET", S .. "load:" .. pool.name, member[MEMBER_ID])
-    local next_start, visits = unpack_(LOAD_FORM, packed or NO_LOAD)
-    local most = pool.rules[RULE_MEMBER_CONCURRENCY]
-    if next_start > latest then busy = max(busy or 0, next_start) end
-    if most > 0 and visits >= most then busy = max(busy or 0, now + FULL_FOR) end
-    member.next_start = next_start
-  end
-  return busy
-end
-
--- Take it, or put it where it belongs. Gives true if those behind it are due too late as well.
-local function choose(name, pool, ring, member, known, latest, taken)
-  local number, weight = unpack_(KNOWN_FORM, known or NO_MEMBER)
-  -- It was removed from the pool: dropped here.
-  if number ~= member[MEMBER_ADDED] then return false end
-  local busy = held_up(pool, member, latest)
-  if busy then
-    member[MEMBER_DUE] = max(member[MEMBER_DUE], proxy_ring.ceil_unit(busy))
-    put(name, ring, member, PLACE_RESTING)
-  elseif member[MEMBER_DUE] > latest then
-    return true
-  elseif proxy_ring.loses_turn(member, weight, chance()) then
-    put(name, ring, member, proxy_ring.pass_over(member, proxy_ring.wanted_interval(pool.rules, ring)))
-  else
-    taken[#taken + 1] = member
-  end
-  return false
-end
-
--- Up to so many members that may start until the latest moment. They are out of the ring: `go_out` or `put_back`.
-function members.take(name, wanted, latest, own_gap)
-  local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
-  if not pool then return {} end
-  if proxy_ring.want_gap(ring, own_gap) then change(name) end
-  end_rests(name, ring)
-  local taken, looks, late = {}, 0, false
-  while #taken < wanted and looks < wanted + LOOKS and not late do
-    local some = next_members(name, pool, ring, wanted - #taken)
-    if #some == 0 then break end
-    local ids = {}
-    for i = 1, #some do ids[i] = some[i][MEMBER_ID] end
-    local known = call("HMGET", S .. "pools:" .. pool.name, unpack(ids, 1, #ids))
-    looks = looks + #some
-    local first_late
-    for i = 1, #some do
-      if not late and choose(name, pool, ring, some[i], known[i], latest, taken) then late, first_late = true, i end
-    end
-    for i = #some, first_late or #some + 1, -1 do put(name, ring, some[i], PLACE_HEAD) end
-  end
-  return taken
-end
-
--- Members that were taken and are not needed, as they were.
-function members.put_back(name, taken, from)
-  for i = #taken, from, -1 do put(name, members.ring_of(name), taken[i], PLACE_HEAD) end
-end
-
--- The member goes out, at this moment or as soon as it is due: the start.
-function members.go_out(name, member, start)
-  local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
-  start = max(start, member[MEMBER_DUE], member.next_start or 0)
-  local wanted = proxy_ring.wanted_interval(pool.rules, ring)
-  member[MEMBER_DUE] = proxy_ring.ceil_unit(start + proxy_ring.interval(member, wanted))
-  if pool.limited then
-    local key = S .. "load:" .. pool.name
-    local _, visits = unpack_(LOAD_FORM, call("HGET", key, member[MEMBER_ID]) or NO_LOAD)
-    call("HSET", key, member[MEMBER_ID], pack_(LOAD_FORM, start + pool.rules[RULE_MEMBER_INTERVAL], visits + 1))
-  end
-  return start
-end
-
-local function count_fault(pool, member, result)
-  local key = S .. "faults:" .. pool.name
-  if result == RESULT_FAULT then
-    local faults = unpack_(FAULTS_FORM, call("HGET", key, member[MEMBER_ID]) or NO_FAULTS)
-    faults = min(MOST_FAULTS, faults + 1)
-    call("HSET", key, member[MEMBER_ID], pack_(FAULTS_FORM, faults, now + proxy_ring.down_for(faults, chance())))
-    pool.faulty = true
-  elseif pool.faulty and result ~= RESULT_UNUSED and result ~= RESULT_UNCLEAR then
-    call("HDEL", key, member[MEMBER_ID])
-  end
-end
-
-local function unload(pool, member)
-  if not pool.limited then return end
-  local key = S .. "load:" .. pool.name
-  local next_start, visits = unpack_(LOAD_FORM, call("HGET", key, member[MEMBER_ID]) or NO_LOAD)
-  call("HSET", key, member[MEMBER_ID], pack_(LOAD_FORM, next_start, max(0, visits - 1)))
-end
-
--- End the quarantines that are meant. How many.
-local function lift_where(name, ring, blocked_at, is_meant)
-  local key, count = S .. "resting:" .. name, 0
-  local resting = call("ZRANGE", key, 0, LIFTED - 1)
-  for i = 1, #resting do
-    local member = proxy_ring.unpack(resting[i])
-    if member[MEMBER_BANNED_AT] > 0 and is_meant(member) then
-      proxy_ring.lift(member, blocked_at)
-      call("ZREM", key, resting[i])
+  -- Members whose rest is over go to the tail of the ring.
+  local function end_rests(name, ring)
+    if ring[RING_FIRST_REST] == 0 or ring[RING_FIRST_REST] > now then return end
+    local due = call("ZRANGEBYSCORE", S .. "resting:" .. name, "-inf", now, "LIMIT", 0, COME_BACK)
+    if #due > 0 then call("ZREMRANGEBYRANK", S .. "resting:" .. name, 0, #due - 1) end
+    for i = 1, #due do
+      local member = ring_rules.unpack(due[i])
+      member[MEMBER_BANNED_AT] = 0
       put(name, ring, member, PLACE_TAIL)
-      count = count + 1
+    end
+    look_for_first(name, ring)
+  end
+
+  local function deal(name, pool, ring, count)
+    local key = S .. "added:" .. pool.name
+    local added = call("ZRANGEBYSCORE", key, "(" .. ring[RING_DEALT], "+inf", "WITHSCORES", "LIMIT", 0, count)
+    local dealt = {}
+    for i = 1, #added, 2 do
+      dealt[#dealt + 1] = ring_rules.new_member(added[i], tonumber(added[i + 1]))
+      ring[RING_DEALT] = tonumber(added[i + 1])
+    end
+    if #added == 0 then ring[RING_DEALT] = pool.last end
+    change(name)
+    return dealt
+  end
+
+  -- One that is held goes on; then those that the lane never had are dealt before others have their second turn.
+  local function next_members(name, pool, ring, count)
+    local key, found = S .. "ring:" .. name, {}
+    if ring[RING_DEALT] < pool.last then
+      local head = call("LINDEX", key, 0)
+      if head and ring_rules.unpack(head)[MEMBER_USES] > 0 then
+        count = 1
+      else
+        local dealt = deal(name, pool, ring, count)
+        if #dealt > 0 then return dealt end
+      end
+    end
+    local packed = call("LPOP", key, count) or {}
+    for i = 1, #packed do found[i] = ring_rules.unpack(packed[i]) end
+    return found
+  end
+
+  -- Until when a member rests for all lanes, or is at its limit over all lanes; nil: it may go out.
+  local function held_up(pool, member, latest)
+    local busy
+    if pool.faulty then
+      local packed = call("HGET", S .. "faults:" .. pool.name, member[MEMBER_ID])
+      local _, down_until = unpack_(FAULTS_FORM, packed or NO_FAULTS)
+      if down_until > now then busy = down_until end
+    end
+    if pool.limited then
+      local packed = call("HGET", S .. "load:" .. pool.name, member[MEMBER_ID])
+      local next_start, visits = unpack_(LOAD_FORM, packed or NO_LOAD)
+      local most = pool.rules[RULE_MEMBER_CONCURRENCY]
+      if next_start > latest then busy = max(busy or 0, next_start) end
+      if most > 0 and visits >= most then busy = max(busy or 0, now + FULL_FOR) end
+      member.next_start = next_start
+    end
+    return busy
+  end
+
+  -- Take it, or put it where it belongs. Gives true if those behind it are due too late as well.
+  local function choose(name, pool, ring, member, known, latest, taken)
+    local number, weight = unpack_(KNOWN_FORM, known or NO_MEMBER)
+    -- It was removed from the pool: dropped here.
+    if number ~= member[MEMBER_ADDED] then return false end
+    local busy = held_up(pool, member, latest)
+    if busy then
+      member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
+      put(name, ring, member, PLACE_RESTING)
+    elseif member[MEMBER_DUE] > latest then
+      return true
+    elseif ring_rules.loses_turn(member, weight, chance()) then
+      put(name, ring, member, ring_rules.pass_over(member, ring_rules.wanted_interval(pool.rules, ring)))
+    else
+      taken[#taken + 1] = member
+    end
+    return false
+  end
+
+  -- Up to so many members that may start until the latest moment. They are out of the ring: `go_out` or `put_back`.
+  function members.take(name, wanted, latest, own_gap)
+    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
+    if not pool then return {} end
+    if ring_rules.want_gap(ring, own_gap) then change(name) end
+    end_rests(name, ring)
+    local taken, looks, late = {}, 0, false
+    while #taken < wanted and looks < wanted + LOOKS and not late do
+      local some = next_members(name, pool, ring, wanted - #taken)
+      if #some == 0 then break end
+      local ids = {}
+      for i = 1, #some do ids[i] = some[i][MEMBER_ID] end
+      local known = call("HMGET", S .. "pools:" .. pool.name, unpack(ids, 1, #ids))
+      looks = looks + #some
+      local first_late
+      for i = 1, #some do
+        if not late and choose(name, pool, ring, some[i], known[i], latest, taken) then late, first_late = true, i end
+      end
+      for i = #some, first_late or #some + 1, -1 do put(name, ring, some[i], PLACE_HEAD) end
+    end
+    return taken
+  end
+
+  -- Members that were taken and are not needed, as they were.
+  function members.put_back(name, taken, from)
+    for i = #taken, from, -1 do put(name, members.ring_of(name), taken[i], PLACE_HEAD) end
+  end
+
+  -- The member goes out, at this moment or as soon as it is due: the start.
+  function members.go_out(name, member, start)
+    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
+    start = max(start, member[MEMBER_DUE], member.next_start or 0)
+    local wanted = ring_rules.wanted_interval(pool.rules, ring)
+    member[MEMBER_DUE] = ring_rules.ceil_unit(start + ring_rules.interval(member, wanted))
+    if pool.limited then
+      local key = S .. "load:" .. pool.name
+      local _, visits = unpack_(LOAD_FORM, call("HGET", key, member[MEMBER_ID]) or NO_LOAD)
+      call("HSET", key, member[MEMBER_ID], pack_(LOAD_FORM, start + pool.rules[RULE_MEMBER_INTERVAL], visits + 1))
+    end
+    return start
+  end
+
+  local function count_fault(pool, member, result)
+    local key = S .. "faults:" .. pool.name
+    if result == RESULT_FAULT then
+      local faults = unpack_(FAULTS_FORM, call("HGET", key, member[MEMBER_ID]) or NO_FAULTS)
+      faults = min(MOST_FAULTS, faults + 1)
+      call("HSET", key, member[MEMBER_ID], pack_(FAULTS_FORM, faults, now + ring_rules.down_for(faults, chance())))
+      pool.faulty = true
+    elseif pool.faulty and result ~= RESULT_UNUSED and result ~= RESULT_UNCLEAR then
+      call("HDEL", key, member[MEMBER_ID])
     end
   end
-  if count > 0 then look_for_first(name, ring) end
-  return count
-end
 
--- All members are out, or there are none: the job is woken when one comes.
-function members.want(name)
-  local key = S .. "wanting:" .. pool_of(name)
-  local prefixes = call("HGET", key, name) or ""
-  if not string.find(prefixes, P .. " ", 1, true) then call("HSET", key, name, prefixes .. P .. " ") end
-end
-
-local function wake_jobs(name)
-  local key = S .. "wanting:" .. pool_of(name)
-  local prefixes = call("HGET", key, name)
-  if not prefixes then return end
-  call("HDEL", key, name)
-  for prefix in string.gmatch(prefixes, "%S+") do
-    if prefix ~= P then wake_lane(prefix, name) end
+  local function unload(pool, member)
+    if not pool.limited then return end
+    local key = S .. "load:" .. pool.name
+    local next_start, visits = unpack_(LOAD_FORM, call("HGET", key, member[MEMBER_ID]) or NO_LOAD)
+    call("HSET", key, member[MEMBER_ID], pack_(LOAD_FORM, next_start, max(0, visits - 1)))
   end
+
+  -- End the quarantines that are meant. How many.
+  local function lift_where(name, ring, blocked_at, is_meant)
+    local key, count = S .. "resting:" .. name, 0
+    local resting = call("ZRANGE", key, 0, LIFTED - 1)
+    for i = 1, #resting do
+      local member = ring_rules.unpack(resting[i])
+      if member[MEMBER_BANNED_AT] > 0 and is_meant(member) then
+        ring_rules.lift(member, blocked_at)
+        call("ZREM", key, resting[i])
+        put(name, ring, member, PLACE_TAIL)
+        count = count + 1
+      end
+    end
+    if count > 0 then look_for_first(name, ring) end
+    return count
+  end
+
+  -- All members are out, or there are none: the job is woken when one comes.
+  function members.want(name)
+    local key = S .. "wanting:" .. pool_of(name)
+    local prefixes = call("HGET", key, name) or ""
+    if not string.find(prefixes, P .. " ", 1, true) then call("HSET", key, name, prefixes .. P .. " ") end
+  end
+
+  local function wake_jobs(name)
+    local key = S .. "wanting:" .. pool_of(name)
+    local prefixes = call("HGET", key, name)
+    if not prefixes then return end
+    call("HDEL", key, name)
+    for prefix in string.gmatch(prefixes, "%S+") do
+      if prefix ~= P then wake_lane(prefix, name) end
+    end
+  end
+
+  -- The visit is over: the member goes back to where it belongs. lifts: members (6 bytes each) whose ban was the page's
+  -- fault.
+  function members.come_back(name, packed, result, retry_after, luck, lifts)
+    local pool, ring, member = pool_named(pool_of(name)), members.ring_of(name), ring_rules.unpack(packed)
+    if not pool then return end
+    count_fault(pool, member, result)
+    unload(pool, member)
+    local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring_rules.may_lift(ring)
+    local place, over = ring_rules.returned(member, ring, result, pool.rules, retry_after, luck)
+    if result ~= RESULT_UNUSED then change(name) end
+    put(name, ring, member, place)
+    wake_jobs(name)
+    if over then
+      lift_where(name, ring, blocked_at, function(each) return each[MEMBER_BANNED_AT] >= suspected_at end)
+    end
+    if fine and lifts and #lifts > 0 then
+      local meant = {}
+      for i = 1, #lifts do meant[lifts[i]] = true end
+      lift_where(name, ring, 0, function(each) return meant[each[MEMBER_ID]] end)
+    end
+  end
+
+  -- From when on a member may go out; nil while all are out.
+  function members.free_at(name)
+    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
+    if not pool then return nil end
+    if ring[RING_DEALT] < pool.last then return 0 end
+    local head, free = call("LINDEX", S .. "ring:" .. name, 0), nil
+    if head then free = ring_rules.unpack(head)[MEMBER_DUE] - HORIZON end
+    if ring[RING_FIRST_REST] > 0 then free = min(free or ring[RING_FIRST_REST], ring[RING_FIRST_REST]) end
+    return free
+  end
+
+  return members
 end
 
--- The visit is over: the member goes back to where it belongs. lifts: members (6 bytes each) whose ban was the page's
--- fault.
-function members.come_back(name, packed, result, retry_after, luck, lifts)
-  local pool, ring, member = pool_named(pool_of(name)), members.ring_of(name), proxy_ring.unpack(packed)
-  if not pool then return end
-  count_fault(pool, member, result)
-  unload(pool, member)
-  local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], proxy_ring.may_lift(ring)
-  local place, over = proxy_ring.returned(member, ring, result, pool.rules, retry_after, luck)
-  if result ~= RESULT_UNUSED then change(name) end
-  put(name, ring, member, place)
-  wake_jobs(name)
-  if over then
-    lift_where(name, ring, blocked_at, function(each) return each[MEMBER_BANNED_AT] >= suspected_at end)
-  end
-  if fine and lifts and #lifts > 0 then
-    local meant = {}
-    for i = 1, #lifts do meant[lifts[i]] = true end
-    lift_where(name, ring, 0, function(each) return meant[each[MEMBER_ID]] end)
-  end
+-- The functions, which are made when they are needed: most calls have nothing to do with proxy pools.
+function members()
+  made = made or make()
+  return made
 end
 
--- From when on a member may go out; nil while all are out.
-function members.free_at(name)
-  local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
-  if not pool then return nil end
-  if ring[RING_DEALT] < pool.last then return 0 end
-  local head, free = call("LINDEX", S .. "ring:" .. name, 0), nil
-  if head then free = proxy_ring.unpack(head)[MEMBER_DUE] - HORIZON end
-  if ring[RING_FIRST_REST] > 0 then free = min(free or ring[RING_FIRST_REST], ring[RING_FIRST_REST]) end
-  return free
+function write_rings()
+  if made then made.write() end
 end

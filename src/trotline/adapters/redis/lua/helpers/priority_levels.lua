@@ -1,8 +1,8 @@
--- The levels of a lane in which a job has tasks, and the tasks in them; see lanes.lua for the keys.
+-- The levels of a lane in which a job has tasks, and the tasks in them; see job_lanes.lua for the keys.
 --
 -- uses clock: call now
--- uses job: pack_ P book
--- uses lanes: QUEUE LATE MORE more_of touch
+-- uses job_books: pack_ P book
+-- uses job_lanes: QUEUE LATE MORE more_of touch
 -- exports: find_level open_level close_level end_of queue waiting_in has_waiting wait_in
 
 -- Where the lane keeps a level; nil if it has no tasks there.

@@ -1,9 +1,9 @@
--- Promotes delayed tasks that are due, and rested lanes; see lanes.lua for the keys.
+-- Promotes delayed tasks that are due, and rested lanes; see job_lanes.lua for the keys.
 --
 -- uses clock: call now
--- uses job: sub unpack_ P book
+-- uses job_books: sub unpack_ P book
 -- uses shared_lanes: touched touches
--- uses lanes: LATE lanes load_lanes touch
+-- uses job_lanes: LATE lanes load_lanes touch
 -- uses priority_levels: open_level queue
 -- uses ready_lanes: join_line line_up write_lines
 -- exports: promote

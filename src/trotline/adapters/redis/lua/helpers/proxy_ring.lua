@@ -1,157 +1,168 @@
 -- What a visit's result means for a member of a proxy pool: rules/proxy_ring.py, word for word.
 -- A member in a lane is an array, and so is what is known of the lane's ring; layouts.py names their places. The functions
--- are in a table of their own: a script has room for few names.
+-- are made when they are needed: most calls have nothing to do with proxy pools.
 --
 -- uses clock: now
 -- exports: proxy_ring
 
-local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+local made
 
-proxy_ring = {}
+local function make()
+  local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
 
-function proxy_ring.pack(member)
-  return struct.pack(MEMBER_FORM, member[MEMBER_ID], member[MEMBER_ADDED], floor(member[MEMBER_DUE] * UNITS + 0.5),
-    ceil(member[MEMBER_BANNED_AT]), unpack(member, MEMBER_QUALITY, MEMBER_SLOW))
-end
+  local ring_rules = {}
 
-function proxy_ring.unpack(packed)
-  local member = {struct.unpack(MEMBER_FORM, packed)}
-  member[MEMBER_DUE] = member[MEMBER_DUE] / UNITS
-  return member
-end
-
-function proxy_ring.new_member(member, added)
-  return {member, added, 0, 0, NEW_QUALITY, 0, 0, 0, 0}
-end
-
-function proxy_ring.ceil_unit(moment)
-  return ceil(moment * UNITS) / UNITS
-end
-
-local ceil_unit = proxy_ring.ceil_unit
-
--- Between two starts through this member, after its 429s.
-function proxy_ring.interval(member, wanted)
-  if member[MEMBER_SLOW] == 0 then return wanted end
-  return max(wanted, SLOW_BASE) * 2 ^ (member[MEMBER_SLOW] / SLOWER)
-end
-
--- Between two starts of the lane through one member, before its 429s.
-function proxy_ring.wanted_interval(rules, ring)
-  return max(rules[RULE_INTERVAL], ring[RING_GAP])
-end
-
--- weight: from 0 to MOST_WEIGHT. chance in [0, 1).
-function proxy_ring.loses_turn(member, weight, chance)
-  if member[MEMBER_STRIKES] > 0 and member[MEMBER_GOOD] == 0 then return false end
-  local share = min(1, member[MEMBER_QUALITY] / NEW_QUALITY) * (weight / MOST_WEIGHT)
-  if member[MEMBER_STRIKES] > 0 then share = min(share, PROBATION) end
-  return chance >= max(LEAST_SHARE, share)
-end
-
-local function place_of(member)
-  local parked = member[MEMBER_SLOW] > 0 and 0 or PARKED
-  return member[MEMBER_DUE] > now + parked and PLACE_RESTING or PLACE_TAIL
-end
-
--- It lost its turn: as if it had gone out now. Gives where it goes.
-function proxy_ring.pass_over(member, wanted)
-  member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + max(LOST_TURN, proxy_ring.interval(member, wanted))))
-  return place_of(member)
-end
-
--- Wald's test: does the site block everybody, or single members?
-local function weigh(ring, blocked)
-  local usual = min(MOST_SHARE, max(USUAL_SHARE, USUAL_MARGIN * ring[RING_SHARE]))
-  local share = ring[RING_SHARE] + SHARE_WEIGHT * ((blocked and 1 or 0) - ring[RING_SHARE])
-  local was_blocked = ring[RING_BLOCKED_AT] > 0
-  if blocked then
-    ring[RING_EVIDENCE] = min(SUSPICION, ring[RING_EVIDENCE] + math.log(BLOCKED_IF_SITE / usual))
-    if not was_blocked then ring[RING_SHARE] = share end
-    if ring[RING_SUSPECTED_AT] == 0 then ring[RING_SUSPECTED_AT] = now end
-    if not was_blocked and ring[RING_EVIDENCE] >= SUSPICION then ring[RING_BLOCKED_AT] = now end
-    return
+  function ring_rules.pack(member)
+    return struct.pack(MEMBER_FORM, member[MEMBER_ID], member[MEMBER_ADDED], floor(member[MEMBER_DUE] * UNITS + 0.5),
+      ceil(member[MEMBER_BANNED_AT]), unpack(member, MEMBER_QUALITY, MEMBER_SLOW))
   end
-  ring[RING_EVIDENCE] = ring[RING_EVIDENCE] + math.log((1 - BLOCKED_IF_SITE) / (1 - usual))
-  ring[RING_SHARE], ring[RING_BLOCKED_AT] = share, 0
-  if was_blocked or ring[RING_EVIDENCE] <= 0 then ring[RING_EVIDENCE], ring[RING_SUSPECTED_AT] = 0, 0 end
-end
 
-local function ban(member, ring, rules, chance)
-  local strikes = member[MEMBER_STRIKES]
-  if ring[RING_BLOCKED_AT] == 0 then strikes = min(MOST_STRIKES, strikes + 1) end
-  weigh(ring, true)
-  local rest = min(rules[RULE_LONGEST_REST], rules[RULE_REST] * 2 ^ (max(strikes, 1) - 1)) * (1 + RING_JITTER * chance)
-  member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - ceil(member[MEMBER_QUALITY] / LEARN)
-  member[MEMBER_DUE], member[MEMBER_BANNED_AT] = ceil_unit(now + rest), now
-  member[MEMBER_USES], member[MEMBER_GOOD], member[MEMBER_STRIKES] = 0, 0, strikes
-  return PLACE_RESTING, false
-end
+  function ring_rules.unpack(packed)
+    local member = {struct.unpack(MEMBER_FORM, packed)}
+    member[MEMBER_DUE] = member[MEMBER_DUE] / UNITS
+    return member
+  end
 
-local function good(member, ring, rules)
-  local was_blocked = ring[RING_BLOCKED_AT] > 0
-  local uses = member[MEMBER_USES] + 1
-  local held = uses < rules[RULE_HOLD]
-  member[MEMBER_GOOD] = min(CLEARED, member[MEMBER_GOOD] + 1)
-  member[MEMBER_QUALITY] = member[MEMBER_QUALITY] + ceil((BEST - member[MEMBER_QUALITY]) / LEARN)
-  member[MEMBER_USES] = held and uses or 0
-  if member[MEMBER_GOOD] >= CLEARED then member[MEMBER_STRIKES] = 0 end
-  member[MEMBER_SLOW] = max(0, member[MEMBER_SLOW] - 1)
-  weigh(ring, false)
-  local place = place_of(member)
-  return held and place == PLACE_TAIL and PLACE_HEAD or place, was_blocked
-end
+  function ring_rules.new_member(member, added)
+    return {member, added, 0, 0, NEW_QUALITY, 0, 0, 0, 0}
+  end
 
-local function slow_down(member, ring, rules, retry_after)
-  member[MEMBER_SLOW], member[MEMBER_USES] = min(MOST_SLOW, member[MEMBER_SLOW] + SLOWER), 0
-  local pause = max(retry_after, proxy_ring.interval(member, proxy_ring.wanted_interval(rules, ring)))
-  member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + pause))
-  return place_of(member), false
-end
+  function ring_rules.ceil_unit(moment)
+    return ceil(moment * UNITS) / UNITS
+  end
 
--- Where the member goes after a visit, and whether the site blocks us no longer: then quarantines since it was suspected are
--- lifted. Both arrays are changed.
-function proxy_ring.returned(member, ring, result, rules, retry_after, chance)
-  if result == RESULT_GOOD then return good(member, ring, rules) end
-  if result == RESULT_BLOCKED then return ban(member, ring, rules, chance) end
-  if result == RESULT_THROTTLED then return slow_down(member, ring, rules, retry_after) end
-  if result == RESULT_UNCLEAR then
-    member[MEMBER_QUALITY], member[MEMBER_USES] = max(1, member[MEMBER_QUALITY] - 1), 0
+  local ceil_unit = ring_rules.ceil_unit
+
+  -- Between two starts through this member, after its 429s.
+  function ring_rules.interval(member, wanted)
+    if member[MEMBER_SLOW] == 0 then return wanted end
+    return max(wanted, SLOW_BASE) * 2 ^ (member[MEMBER_SLOW] / SLOWER)
+  end
+
+  -- Between two starts of the lane through one member, before its 429s.
+  function ring_rules.wanted_interval(rules, ring)
+    return max(rules[RULE_INTERVAL], ring[RING_GAP])
+  end
+
+  -- weight: from 0 to MOST_WEIGHT. chance in [0, 1).
+  function ring_rules.loses_turn(member, weight, chance)
+    if member[MEMBER_STRIKES] > 0 and member[MEMBER_GOOD] == 0 then return false end
+    local share = min(1, member[MEMBER_QUALITY] / NEW_QUALITY) * (weight / MOST_WEIGHT)
+    if member[MEMBER_STRIKES] > 0 then share = min(share, PROBATION) end
+    return chance >= max(LEAST_SHARE, share)
+  end
+
+  local function place_of(member)
+    local parked = member[MEMBER_SLOW] > 0 and 0 or PARKED
+    return member[MEMBER_DUE] > now + parked and PLACE_RESTING or PLACE_TAIL
+  end
+
+  -- It lost its turn: as if it had gone out now. Gives where it goes.
+  function ring_rules.pass_over(member, wanted)
+    member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + max(LOST_TURN, ring_rules.interval(member, wanted))))
+    return place_of(member)
+  end
+
+  -- Wald's test: does the site block everybody, or single members?
+  local function weigh(ring, blocked)
+    local usual = min(MOST_SHARE, max(USUAL_SHARE, USUAL_MARGIN * ring[RING_SHARE]))
+    local share = ring[RING_SHARE] + SHARE_WEIGHT * ((blocked and 1 or 0) - ring[RING_SHARE])
+    local was_blocked = ring[RING_BLOCKED_AT] > 0
+    if blocked then
+      ring[RING_EVIDENCE] = min(SUSPICION, ring[RING_EVIDENCE] + math.log(BLOCKED_IF_SITE / usual))
+      if not was_blocked then ring[RING_SHARE] = share end
+      if ring[RING_SUSPECTED_AT] == 0 then ring[RING_SUSPECTED_AT] = now end
+      if not was_blocked and ring[RING_EVIDENCE] >= SUSPICION then ring[RING_BLOCKED_AT] = now end
+      return
+    end
+    ring[RING_EVIDENCE] = ring[RING_EVIDENCE] + math.log((1 - BLOCKED_IF_SITE) / (1 - usual))
+    ring[RING_SHARE], ring[RING_BLOCKED_AT] = share, 0
+    if was_blocked or ring[RING_EVIDENCE] <= 0 then ring[RING_EVIDENCE], ring[RING_SUSPECTED_AT] = 0, 0 end
+  end
+
+  local function ban(member, ring, rules, chance)
+    local strikes = member[MEMBER_STRIKES]
+    if ring[RING_BLOCKED_AT] == 0 then strikes = min(MOST_STRIKES, strikes + 1) end
+    weigh(ring, true)
+    local rest = min(rules[RULE_LONGEST_REST], rules[RULE_REST] * 2 ^ (max(strikes, 1) - 1)) * (1 + RING_JITTER * chance)
+    member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - ceil(member[MEMBER_QUALITY] / LEARN)
+    member[MEMBER_DUE], member[MEMBER_BANNED_AT] = ceil_unit(now + rest), now
+    member[MEMBER_USES], member[MEMBER_GOOD], member[MEMBER_STRIKES] = 0, 0, strikes
+    return PLACE_RESTING, false
+  end
+
+  local function good(member, ring, rules)
+    local was_blocked = ring[RING_BLOCKED_AT] > 0
+    local uses = member[MEMBER_USES] + 1
+    local held = uses < rules[RULE_HOLD]
+    member[MEMBER_GOOD] = min(CLEARED, member[MEMBER_GOOD] + 1)
+    member[MEMBER_QUALITY] = member[MEMBER_QUALITY] + ceil((BEST - member[MEMBER_QUALITY]) / LEARN)
+    member[MEMBER_USES] = held and uses or 0
+    if member[MEMBER_GOOD] >= CLEARED then member[MEMBER_STRIKES] = 0 end
+    member[MEMBER_SLOW] = max(0, member[MEMBER_SLOW] - 1)
+    weigh(ring, false)
+    local place = place_of(member)
+    return held and place == PLACE_TAIL and PLACE_HEAD or place, was_blocked
+  end
+
+  local function slow_down(member, ring, rules, retry_after)
+    member[MEMBER_SLOW], member[MEMBER_USES] = min(MOST_SLOW, member[MEMBER_SLOW] + SLOWER), 0
+    local pause = max(retry_after, ring_rules.interval(member, ring_rules.wanted_interval(rules, ring)))
+    member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + pause))
     return place_of(member), false
   end
-  if result == RESULT_FAULT then
-    member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + FIRST_DOWN * (1 + RING_JITTER * chance)))
-    member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - floor(member[MEMBER_QUALITY] / LEARN)
-    member[MEMBER_USES] = 0
-    return place_of(member), false
+
+  -- Where the member goes after a visit, and whether the site blocks us no longer: then quarantines since it was suspected are
+  -- lifted. Both arrays are changed.
+  function ring_rules.returned(member, ring, result, rules, retry_after, chance)
+    if result == RESULT_GOOD then return good(member, ring, rules) end
+    if result == RESULT_BLOCKED then return ban(member, ring, rules, chance) end
+    if result == RESULT_THROTTLED then return slow_down(member, ring, rules, retry_after) end
+    if result == RESULT_UNCLEAR then
+      member[MEMBER_QUALITY], member[MEMBER_USES] = max(1, member[MEMBER_QUALITY] - 1), 0
+      return place_of(member), false
+    end
+    if result == RESULT_FAULT then
+      member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + FIRST_DOWN * (1 + RING_JITTER * chance)))
+      member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - floor(member[MEMBER_QUALITY] / LEARN)
+      member[MEMBER_USES] = 0
+      return place_of(member), false
+    end
+    return member[MEMBER_DUE] <= now + PARKED and PLACE_HEAD or PLACE_RESTING, false
   end
-  return member[MEMBER_DUE] <= now + PARKED and PLACE_HEAD or PLACE_RESTING, false
-end
 
--- The ban was not its own. blocked_at: since when the site blocked us, if it did; bans after that counted no strike.
-function proxy_ring.lift(member, blocked_at)
-  if blocked_at == 0 or member[MEMBER_BANNED_AT] <= ceil(blocked_at) then
-    member[MEMBER_STRIKES] = max(0, member[MEMBER_STRIKES] - 1)
+  -- The ban was not its own. blocked_at: since when the site blocked us, if it did; bans after that counted no strike.
+  function ring_rules.lift(member, blocked_at)
+    if blocked_at == 0 or member[MEMBER_BANNED_AT] <= ceil(blocked_at) then
+      member[MEMBER_STRIKES] = max(0, member[MEMBER_STRIKES] - 1)
+    end
+    member[MEMBER_BANNED_AT], member[MEMBER_DUE], member[MEMBER_GOOD] = 0, ceil_unit(now), 0
   end
-  member[MEMBER_BANNED_AT], member[MEMBER_DUE], member[MEMBER_GOOD] = 0, ceil_unit(now), 0
+
+  -- Can bans be the fault of a page? Only if others are answered.
+  function ring_rules.may_lift(ring)
+    return ring[RING_EVIDENCE] <= 0 and ring[RING_BLOCKED_AT] == 0
+  end
+
+  -- The longest interval per member of the jobs that use the lane. True if the ring has changed.
+  function ring_rules.want_gap(ring, own)
+    local gap, gap_at = ring[RING_GAP], ring[RING_GAP_AT]
+    if own < gap and now <= gap_at + max(GAP_IN_FORCE, 2 * gap) then return false end
+    if own == gap and (own == 0 or now < gap_at + 1) then return false end
+    ring[RING_GAP], ring[RING_GAP_AT] = own, own > 0 and now or 0
+    return true
+  end
+
+  -- How long a member with so many failures of its own in a row rests for all lanes.
+  function ring_rules.down_for(faults, chance)
+    if faults < FAULTS then return 0 end
+    return min(LONGEST_DOWN, FIRST_DOWN * 2 ^ min(faults - FAULTS, DOWN_DOUBLINGS)) * (1 + RING_JITTER * chance)
+  end
+
+  return ring_rules
 end
 
--- Can bans be the fault of a page? Only if others are answered.
-function proxy_ring.may_lift(ring)
-  return ring[RING_EVIDENCE] <= 0 and ring[RING_BLOCKED_AT] == 0
-end
-
--- The longest interval per member of the jobs that use the lane. True if the ring has changed.
-function proxy_ring.want_gap(ring, own)
-  local gap, gap_at = ring[RING_GAP], ring[RING_GAP_AT]
-  if own < gap and now <= gap_at + max(GAP_IN_FORCE, 2 * gap) then return false end
-  if own == gap and (own == 0 or now < gap_at + 1) then return false end
-  ring[RING_GAP], ring[RING_GAP_AT] = own, own > 0 and now or 0
-  return true
-end
-
--- How long a member with so many failures of its own in a row rests for all lanes.
-function proxy_ring.down_for(faults, chance)
-  if faults < FAULTS then return 0 end
-  return min(LONGEST_DOWN, FIRST_DOWN * 2 ^ min(faults - FAULTS, DOWN_DOUBLINGS)) * (1 + RING_JITTER * chance)
+function proxy_ring()
+  made = made or make()
+  return made
 end

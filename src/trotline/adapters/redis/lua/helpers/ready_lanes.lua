@@ -1,13 +1,13 @@
--- The queues of ready lanes; see lanes.lua for the keys.
+-- The queues of ready lanes; see job_lanes.lua for the keys.
 --
 -- uses clock: call now
--- uses job: max min pack_ unpack_ P book woke many
+-- uses job_books: max min pack_ unpack_ P book woke many
 -- uses pace: free_at credit credit_at
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
 -- uses wake_lane: LOOK
 -- uses shared_lanes: SHARED touched touches change HEEDS bounds_of pack_shared wake_others
--- uses pool_members: pool_of members
--- uses lanes: LANES LINE not_before repaired pack_lane touch
+-- uses pool_members: pool_of members write_rings
+-- uses job_lanes: LANES LINE not_before repaired pack_lane touch
 -- exports: line_key levels_key join_line popped popped_at crowded line_up write_lines write_lanes
 
 local LOOK_AGAIN, SOONEST = 5, 0.001
@@ -25,10 +25,12 @@ local lines, later = {}, {}
 
 -- The lane joins the line of its pool at this level, when the call ends.
 function join_line(level, name, entry)
-  local key = line_key(level, pool_of(name))
+  local pool = pool_of(name)
+  local key = pool and pool .. ":" .. level or level
   local line = lines[key]
-  if line then line[#line + 1] = entry else lines[key] = {entry, level = level, pool = pool_of(name)} end
+  if line then line[#line + 1] = entry else lines[key] = {entry, level = level, pool = pool} end
 end
+
 -- What lanes were popped from a line just now, and the level of that line.
 popped, popped_at = {}, nil
 
@@ -90,9 +92,9 @@ crowded = {}
 -- The same, but not before a member of its proxy pool is free. While all are out, the visit that ends first wakes the lane.
 local function with_members(lane, free)
   if not free or not pool_of(lane[NAME]) then return free end
-  local due = members.free_at(lane[NAME])
+  local due = members().free_at(lane[NAME])
   if not due then
-    members.want(lane[NAME])
+    members().want(lane[NAME])
     look_later(lane, now + LOOK_AGAIN)
   end
   return due and max(free, due)
@@ -130,10 +132,10 @@ function line_up(lane, again)
 end
 
 function write_lines()
-  for key, line in pairs(lines) do
+  for _, line in pairs(lines) do
     local length = 0
     for from = 1, #line, 1000 do
-      length = call("RPUSH", key, unpack(line, from, min(#line, from + 999)))
+      length = call("RPUSH", line_key(line.level, line.pool), unpack(line, from, min(#line, from + 999)))
     end
     if length == #line then
       call("ZADD", levels_key(line.pool), line.level, line.level)
@@ -174,5 +176,5 @@ function write_lanes(lined)
   many("HSET", LANES, own)
   many("HDEL", LANES, gone)
   many("HSET", SHARED, shared)
-  members.write()
+  write_rings()
 end

@@ -1,10 +1,10 @@
 -- Fingerprints ever admitted, in a Bloom filter.
 --
---   P s:LAYER:PARTITION    its bits; see memory_bloom.lua
+--   P s:LAYER:PARTITION    its bits; see fingerprints_bloom.lua
 --   P job plan             its layers
 --
--- uses job: P book
--- uses memory_bloom: memory_has memory_add
+-- uses job_books: P book
+-- uses fingerprints_bloom: memory_has memory_add
 -- exports: seen_has seen_add seen_close
 
 local SEEN = P .. "s:"

@@ -1,11 +1,11 @@
 -- Leases tasks from ready lanes, in turns. Part of lease.lua, whose arguments it reads.
 --
 -- uses clock: call now
--- uses job: sub floor ceil max min pack_ unpack_ book
+-- uses job_books: sub floor ceil max min pack_ unpack_ book
 -- uses pace: reserve given_up forgive credit spend
 -- uses lane_sharing: is_shared claim yields_until portion
 -- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
--- uses lanes: LANES lanes not_before read_lane fetch touch
+-- uses job_lanes: LANES lanes not_before read_lane fetch touch
 -- uses priority_levels: find_level close_level queue has_waiting
 -- uses proxy_ring: proxy_ring
 -- uses pool_members: pool_of members
@@ -34,10 +34,10 @@ local together = limit >= LARGE and HORIZON or TOGETHER
 
 -- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
 local function with_member(lane, member, start, blob, token)
-  start = members.go_out(lane[NAME], member, start)
+  start = members().go_out(lane[NAME], member, start)
   out[#out + 1] = token
-  out[#out + 1] = proxy_ring.pack(member)
-  return start, member[MEMBER_ID] .. (members.site_blocked(lane[NAME]) and "1" or "0") .. blob
+  out[#out + 1] = proxy_ring().pack(member)
+  return start, member[MEMBER_ID] .. (members().site_blocked(lane[NAME]) and "1" or "0") .. blob
 end
 
 local function hand_out(lane, level, blobs, start, taken)
@@ -99,7 +99,7 @@ local function serve(lane, at, wanted)
   end
   local taken
   if pool_of(lane[NAME]) then
-    taken = members.take(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP])
+    taken = members().take(lane[NAME], places, now + HORIZON, bounds_of(lane[NAME])[BOUND_GAP])
     places = #taken
     if places == 0 then
       not_before[lane] = now + SOON
@@ -109,7 +109,7 @@ local function serve(lane, at, wanted)
   local key = queue(lane, level)
   local blobs = pop(key, places)
   local count = #blobs
-  if taken then members.put_back(lane[NAME], taken, count + 1) end
+  if taken then members().put_back(lane[NAME], taken, count + 1) end
   if count < places or call("LLEN", key) == 0 then close_level(lane, at) end
   if count == 0 then return end
   hand_out(lane, level, blobs, start, taken)

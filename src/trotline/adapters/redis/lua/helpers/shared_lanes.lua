@@ -7,7 +7,7 @@
 -- A string that is not a lane was written by another program: such a lane is opened again (docs/decisions/088).
 --
 -- uses clock: call now
--- uses job: sub byte max pack_ unpack_ P S book job_pace tally
+-- uses job_books: sub byte max pack_ unpack_ P S book job_pace tally
 -- uses other_jobs: job_of
 -- uses wake_lane: wake_lane
 -- uses pool_members: pool_of
@@ -119,7 +119,7 @@ local function read_calm(name, packed)
   return lane
 end
 
--- A lane as all jobs see it; lanes.lua adds this job's own part, for which there is room.
+-- A lane as all jobs see it; job_lanes.lua adds this job's own part, for which there is room.
 function read_shared(name, packed)
   if not packed then return open_shared(name) end
   if #packed == CALM_BYTES and byte(packed) == CALM then return read_calm(name, packed) end

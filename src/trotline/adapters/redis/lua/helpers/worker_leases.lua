@@ -7,13 +7,13 @@
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 --
 -- uses clock: call now
--- uses job: sub pack_ unpack_ P book many tally
+-- uses job_books: sub pack_ unpack_ P book many tally
 -- uses shared_lanes: run
 -- uses pool_members: pool_of members
--- uses lanes: lanes load_lanes touch
+-- uses job_lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
 -- uses graveyard: counts_of with_counts bury
--- exports: HELD latest_first give_back held_by take_from forget_worker rescue_dead
+-- exports: HELD latest_first give_back held_by take_from forget_worker rescue_leases
 
 local RESCUED, DEAD_AT_ONCE = 1000, 20
 HELD = P .. "held:"
@@ -26,10 +26,10 @@ end
 -- The member that a lease was to go out through, as it was.
 local function return_unused(worker, token, name)
   local field = pack_(TOKEN_FORM, token)
-  local packed = call("HGET", members.held_in .. worker, field)
+  local packed = call("HGET", P .. "out:" .. worker, field)
   if not packed then return end
-  call("HDEL", members.held_in .. worker, field)
-  members.come_back(name, packed, RESULT_UNUSED, 0, 0)
+  call("HDEL", P .. "out:" .. worker, field)
+  members().come_back(name, packed, RESULT_UNUSED, 0, 0)
 end
 
 -- Tasks go back to the head of their queues, those that were handed out first before the others.
@@ -81,7 +81,7 @@ function take_from(worker, held)
 end
 
 function forget_worker(worker)
-  call("DEL", HELD .. worker, members.held_in .. worker)
+  call("DEL", HELD .. worker, P .. "out:" .. worker)
   call("ZREM", P .. "workers", worker)
   call("HDEL", P .. "about", worker)
   call("HDEL", P .. "figures", "d" .. worker, "f" .. worker)
@@ -109,7 +109,7 @@ local function rescue(worker)
 end
 
 -- Return leases of workers without a heartbeat. Returns their number.
-function rescue_dead()
+function rescue_leases()
   local dead = call("ZRANGEBYSCORE", P .. "workers", "-inf", string.format("(%.17g", now - DEAD_AFTER), "LIMIT", 0, DEAD_AT_ONCE)
   local rescued = 0
   for _, each in ipairs(dead) do

@@ -2,11 +2,11 @@
 -- Return leases of dead workers, for a worker of another job that waits for their places.
 --   KEYS[1] P job     returns the number of returned leases
 --
--- uses job: close_books
+-- uses job_books: close_books
 -- uses ready_lanes: write_lanes
--- uses worker_leases: rescue_dead
+-- uses worker_leases: rescue_leases
 
-local rescued = rescue_dead()
+local rescued = rescue_leases()
 write_lanes()
 close_books()
 return rescued

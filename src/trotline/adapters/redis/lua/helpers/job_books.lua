@@ -49,7 +49,7 @@ function tally(name, count)
   tallies[name] = (tallies[name] or 0) + count
 end
 
--- A job has at most MOST_NAMES counters (rules/counter_names.py): reasons contain host names.
+-- A job has at most MOST_NAMES counters (rules/counter_limits.py): reasons contain host names.
 function folded(name)
   local what, reason = string.match(name, "^(.-): (.*)$")
   if not reason or sub(name, 1, #NEVER_FOLDED) == NEVER_FOLDED then return name end

@@ -1,4 +1,4 @@
-"""Memory settings of a worker process: garbage collector, malloc, limit."""
+"""Memory of a worker process: its limit (RLIMIT_DATA), the exit when it is reached, and tuned malloc and GC."""
 
 import ctypes
 import gc

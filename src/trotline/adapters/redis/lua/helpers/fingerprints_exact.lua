@@ -7,7 +7,7 @@
 -- ever pays for all of them. `spread` determines the bucket of a fingerprint.
 --
 -- uses clock: call
--- uses job: floor min
+-- uses job_books: floor min
 -- exports: KIND memory_has memory_add memory_size memory_key
 
 KIND = "exact"

@@ -1,0 +1,130 @@
+"""R7, R8 and R9: turns of members, changes of the pool, and limits of a member over all lanes."""
+
+from collections import Counter
+
+from trotline.model.lease import Lease
+from trotline.testing.frontier_contract.bench import (
+    Bench,
+    live_on,
+)
+from trotline.testing.frontier_contract.pool_bench import (
+    BLOCKED,
+    assert_apart,
+    give,
+    members_of,
+    pool_with,
+    register,
+    take,
+    through,
+    visit,
+)
+
+
+class RotationPromises:
+    async def test_r7_members_take_equal_turns(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(*range(1, 8)))
+        await frontier.put(through(200))
+
+        one_by_one = Counter([await visit(frontier) for _ in range(35)])
+        together: Counter[int] = Counter()
+        for _ in range(14):
+            leases = await take(frontier, limit=3)
+            together.update(lease.member for lease in leases)
+            for lease in leases:
+                await give(frontier, lease)
+            bench.jump(0.5)
+
+        assert one_by_one == dict.fromkeys(range(1, 8), 5)
+        assert set(together.values()) <= {5, 6, 7}, f"six turns each are even: {together}"
+
+    async def test_r7_hold_keeps_a_member_for_some_visits_in_a_row(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(1, 2, 3, hold=4))
+        await frontier.put(through(100))
+
+        came = [await visit(frontier) for _ in range(24)]
+
+        runs = [came[n : n + 4] for n in range(0, 24, 4)]
+        assert all(len(set(run)) == 1 for run in runs), came
+        assert Counter(run[0] for run in runs) == {1: 2, 2: 2, 3: 2}
+
+    async def test_r8_a_removed_member_gets_no_lease_and_an_added_one_gets_turns(self, bench: Bench) -> None:
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        await pools.register(pool_with(1, 2, 3, version=10.0))
+        await frontier.put(through(100))
+        for _ in range(6):
+            await visit(frontier)
+        [out] = await take(frontier, limit=1)
+        left = {1, 2, 3, 4, 5} - {out.member}
+
+        assert await pools.register(pool_with(*sorted(left), version=11.0))
+        await give(frontier, out)
+
+        assert Counter([await visit(frontier) for _ in range(16)]) == dict.fromkeys(left, 4)
+
+    async def test_r8_an_older_version_is_ignored_and_the_same_one_changes_nothing(self, bench: Bench) -> None:
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        assert await pools.register(pool_with(1, 2, version=10.0))
+        await frontier.put(through(20))
+        banned = await visit(frontier, BLOCKED)
+
+        assert not await pools.register(pool_with(7, version=9.0))
+        assert await pools.register(pool_with(1, 2, version=10.0))
+
+        assert members_of(await take(frontier)) == [3 - banned]
+
+    async def test_r8_a_pool_without_members_gives_no_lease_until_it_has_some(self, bench: Bench) -> None:
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        await pools.register(pool_with(1, version=1.0))
+        await frontier.put(through(20))
+        await visit(frontier)
+        await pools.register(pool_with(version=2.0))
+        assert await take(frontier) == []
+
+        await pools.register(pool_with(1, version=3.0))
+
+        assert members_of(await take(frontier)) == [1]
+
+    async def test_r9_starts_through_a_member_keep_member_interval_over_all_lanes(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(1, 2, member_interval=3.0))
+        hosts = [f"h{n}.example" for n in range(6)]
+        await frontier.put([each for host in hosts for each in through(20, host=host)])
+        came: list[Lease] = []
+        for _ in range(60):
+            leases = await take(frontier, limit=5)
+            came += leases
+            for lease in leases:
+                await give(frontier, lease)
+            await live_on(bench, frontier, 0.5, "w")
+
+        assert_apart(came, 3.0)
+        assert len(came) >= 16, "two members every 3 s for 30 s"
+
+    async def test_r9_a_member_at_its_limit_holds_up_no_other(self, bench: Bench) -> None:
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        hosts = [f"h{n}.example" for n in range(4)]
+        await frontier.put([each for host in hosts for each in through(1, host=host)])
+        await pools.register(pool_with(1, version=1.0, member_interval=100.0, member_concurrency=1))
+        assert members_of(await take(frontier)) == [1]
+
+        await pools.register(pool_with(1, 2, version=2.0, member_interval=100.0, member_concurrency=1))
+
+        assert members_of(await take(frontier)) == [2]
+
+    async def test_r9_leases_through_a_member_stay_within_member_concurrency(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(1, member_concurrency=2))
+        hosts = [f"h{n}.example" for n in range(5)]
+        await frontier.put([each for host in hosts for each in through(3, host=host)])
+
+        held = await take(frontier)
+        assert members_of(held) == [1, 1]
+        await give(frontier, held[0])
+        bench.jump(1.0)
+
+        assert len(await take(frontier)) == 1
+        await frontier.leave("w")
+        bench.jump(1.0)
+        assert len(await take(frontier, "v")) == 2

@@ -1,0 +1,50 @@
+"""Every table of pools in the docs is one that the program accepts; so is the example's."""
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, Block, all_blocks
+from trotline.config import pool_table
+from trotline.config.proxy_pools import load
+
+BLOCKS = [block for block in all_blocks("toml") if "[pools." in block.text]
+
+
+@pytest.fixture(autouse=True)
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ISP_USER", "ISP_PASSWORD", "GATE_PASSWORD", "API_KEY"):
+        monkeypatch.setenv(name, "s3cret-77")
+    for number in (1, 2, 3):
+        monkeypatch.setenv(f"PROXY_{number}", f"http://anna:s3cret-77@127.0.0.1:{number}")
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page.name}-{block.text[:30]}")
+def test_a_table_in_the_docs_is_accepted(block: Block) -> None:
+    pools = tomllib.loads(block.text)["pools"]
+    assert [pool_table.read("proxies.toml", name, table).name for name, table in pools.items()] == list(pools)
+
+
+def test_tables_are_found_at_all() -> None:
+    assert {block.page.name for block in BLOCKS} == {"proxies.md"}
+    assert len(BLOCKS) >= 4
+
+
+def test_every_row_of_provider_styles_is_accepted() -> None:
+    page = (ROOT / "docs" / "how-to" / "proxies.md").read_text()
+    rows = [
+        line for line in page.splitlines() if line.startswith("| ") and ("`user = " in line or "`password = " in line)
+    ]
+    assert len(rows) == 3
+    for row in rows:
+        table = {"endpoint": "http://gate.example:7777", "user": "anna", "country": "us"}
+        table |= tomllib.loads(row.split("`")[1])
+        assert pool_table.read("proxies.toml", "home", table).gateway is not None
+
+
+def test_the_example_has_the_pools_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    book = load(str(ROOT / "examples" / "proxies.toml"))
+    assert [(line.name, line.size) for line in book.lines()] == [("datacenter", 2), ("residential", 1)]
+    assert book.notes == ()
+    assert Path(ROOT / "examples" / "proxied.py").is_file()
