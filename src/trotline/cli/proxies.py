@@ -10,9 +10,9 @@ from trotline.cli.proxies_simulate import simulate
 
 @click.group(
     epilog=examples(
-        "trotline proxies list                                  which proxies are free, banned or down",
-        "trotline proxies check --proxies proxies.toml --target https://shop.example/",
-        "trotline proxies simulate --preset seed-10x50          what a policy would get, and cost",
+        "trotline proxies list                            which are free, banned or down",
+        "trotline proxies check --target https://shop.example/",
+        "trotline proxies simulate --preset seed-10x50    what a policy would get",
     )
 )
 def command() -> None:

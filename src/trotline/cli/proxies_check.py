@@ -33,8 +33,9 @@ _REASON = 200
 @click.command(
     epilog=examples(
         "trotline proxies check --proxies proxies.toml --target https://shop.example/",
-        "trotline proxies check home --proxies proxies.toml --echo https://echo.example/ip --direct",
-    )
+        "trotline proxies check home --echo https://echo.example/ip --direct",
+    ),
+    short_help="Try every proxy of a file.",
 )
 @click.argument("pool", required=False)
 @click.option("--target", metavar="URL", help="Open a tunnel to this site, with TLS for https. No request is sent.")

@@ -25,11 +25,11 @@ _SITE_BLOCKS = "the site blocks us: it is probed"
 @click.command(
     "list",
     epilog=examples(
-        "trotline proxies list --proxies proxies.toml             with host:port, kind, provider and region",
-        "trotline proxies list --pool home --lane shop.example    each proxy that visits this host",
+        "trotline proxies list --proxies proxies.toml    with host:port and region",
+        "trotline proxies list --pool home --lane shop.example",
         "trotline proxies list --pool home --lane shop.example --release",
-        "                                                         end all quarantines there",
     ),
+    short_help="Show which proxies are free, banned or down.",
 )
 @click.option("--pool", metavar="NAME", help="Only this pool.")
 @click.option("--lane", metavar="HOST", help="The members in one lane: HOST with --pool, or 'HOST via POOL'.")

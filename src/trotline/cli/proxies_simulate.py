@@ -23,7 +23,8 @@ _MOST_MINUTES = 24 * 60
     epilog=examples(
         "trotline proxies simulate --preset seed-10x50 --plot policies.html",
         "trotline proxies simulate shop.toml --seed 2 --json",
-    )
+    ),
+    short_help="Compare policies against a described site.",
 )
 @click.argument("file", required=False, metavar="[FILE.toml]")
 @click.option("--preset", type=click.Choice(PRESETS), help="A scenario instead of a file: workers x proxies.")

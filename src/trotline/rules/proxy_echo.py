@@ -18,6 +18,7 @@ MOST_HEADERS = 200
 _ADDRESS_KEYS = ("ip", "origin", "address", "query", "ip_address", "client")
 _REGION_KEYS = ("country_code", "countryCode", "cc", "country", "region")
 _REGION = re.compile(r"[A-Za-z][A-Za-z .'-]{1,39}")
+_NOT_ADDRESS = re.compile(r"[^0-9A-Fa-f:.]+")
 _OF_PROXIES = frozenset({
     "via", "forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "client-ip", "x-client-ip", "x-proxy-id",
     "proxy-connection", "x-proxy-connection", "xroxy-connection", "x-bluecoat-via", "proxy-authorization",
@@ -63,7 +64,8 @@ def read(body: bytes) -> Echo | None:
 
 def anonymity(echo: Echo, own: str) -> Anonymity:
     """`own`: our address as the same page shows it without a proxy; empty: not known."""
-    if own and (echo.address == own or any(own in value for _, value in echo.headers)):
+    # Host is what we asked for.
+    if own and (echo.address == own or any(name != "host" and _names(value, own) for name, value in echo.headers)):
         return Anonymity.TRANSPARENT
     if any(name in _OF_PROXIES for name, _ in echo.headers):
         return Anonymity.ANONYMOUS
@@ -71,11 +73,19 @@ def anonymity(echo: Echo, own: str) -> Anonymity:
     return Anonymity.ELITE if own and echo.headers else Anonymity.UNKNOWN
 
 
+def _names(value: str, address: str) -> bool:
+    words = _NOT_ADDRESS.split(value)
+    return address in words or address in (word.partition(":")[0] for word in words)
+
+
 def _address(value: Any) -> str:
     if not isinstance(value, str) or len(value) > 200:
         return ""
     # Some services list every address on the way.
     first = value.split(",")[0].strip()
+    if "%" in first:
+        # What stands behind it in an IPv6 address is not checked: it may be anything.
+        return ""
     try:
         return str(ip_address(first))
     except ValueError:
