@@ -71,13 +71,15 @@ def show(
     if pool is not None and not any(found for _, found in states):
         wait_for(refuse_unknown(pool, places, book))
     for place, found in states:
+        if found and lane is None and not as_json:
+            click.echo(f"pools of {public(place)}")
         for state in found:
             if lane is not None:
                 _lane(place, state, lane, names, (to_release, member), limit, as_json)
             elif as_json:
                 _print_json(place, state, names, book)
             else:
-                _print(place, state, names, book, limit)
+                _print(state, names, book, limit)
     if lane is None and not as_json:
         _print_unregistered(states, book, pool)
 
@@ -88,9 +90,9 @@ async def _survey(places: list[str], pool: str | None) -> "list[tuple[str, list[
     return [(place, await survey(place, pool)) for place in places]
 
 
-def _print(place: str, state: "PoolState", names: "MemberNames", book: "PoolBook", limit: int) -> None:
+def _print(state: "PoolState", names: "MemberNames", book: "PoolBook", limit: int) -> None:
     name = state.pool.name
-    click.echo(f"{safe(name, 64)}: {count(state.pool.members, 'member')}{_about(name, book)}, in {public(place)}")
+    click.echo(f"{safe(name, 64)}: {count(state.pool.members, 'member')}{_about(name, book)}")
     if state.lanes:
         rows: list[tuple[str, ...]] = [("  host", "members", "free", "in use", "resting", "banned", "first back")]
         for lane in state.lanes[:limit]:

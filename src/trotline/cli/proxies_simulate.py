@@ -87,8 +87,8 @@ def _scenario(file: str | None, preset: str | None) -> "Scenario":
 def _title(scenario: "Scenario") -> str:
     site = scenario.site
     return (
-        f"{count(scenario.workers, 'worker')} with {count(scenario.slots, 'slot')} each, {scenario.proxies:,} proxies,"
-        f" one request every {length(scenario.interval)} through each;\n"
+        f"{count(scenario.workers, 'worker')} x {count(scenario.slots, 'slot')}, {scenario.proxies:,} proxies,"
+        f" a request every {length(scenario.interval)} through each;\n"
         f"the site allows {site.limit:g}/min per address, and bans for {length(site.ban)};"
         f" {count(scenario.minutes, 'minute')}, seed {scenario.seed}"
     )

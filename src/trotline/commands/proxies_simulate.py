@@ -40,7 +40,7 @@ def svg(courses: Sequence[Course]) -> str:
         x = 16 + place * 190
         lines.append(f'<rect x="{x}" y="9" width="14" height="4" fill="{COLOURS[place % len(COLOURS)]}"/>')
         lines.append(f'<text x="{x + 20}" y="15">{escape(course.policy)}</text>')
-    for place, diagram in enumerate(_DIAGRAMS):
+    for place, diagram in enumerate((*_DIAGRAMS, _COST if _priced(courses) else _REQUESTS)):
         lines += _diagram(diagram, courses, WIDTH * (place % 2), LEGEND + HEIGHT * (place // 2))
     return "\n".join([*lines, "</svg>", ""])
 
@@ -73,16 +73,28 @@ def _summed(value: Callable[[Course, Minute], float]) -> Callable[[Course], list
     return values
 
 
-def _cost(course: Course, minute: Minute) -> float:
-    return course.cost(minute)
+def _per_good(value: Callable[[Course, Minute], float]) -> Callable[[Course], list[float]]:
+    """Sum by sum of good pages, from the start to each minute."""
+
+    def values(course: Course) -> list[float]:
+        sums, good = _summed(value)(course), _summed(lambda _, minute: minute.good)(course)
+        return [total / pages if pages else 0.0 for total, pages in zip(sums, good, strict=True)]
+
+    return values
 
 
 _DIAGRAMS = (
     _Diagram("good pages per minute", _per_minute(lambda _, minute: minute.good)),
     _Diagram("bans so far", _summed(lambda _, minute: minute.bans)),
     _Diagram("refused requests per minute", _per_minute(lambda _, minute: minute.refused)),
-    _Diagram("cost so far", _summed(_cost)),
 )
+_COST = _Diagram("cost of 1,000 good pages so far", _per_good(lambda course, minute: 1000 * course.cost(minute)))
+_REQUESTS = _Diagram("requests for a good page so far", _per_good(lambda _, minute: minute.requests))
+"""Instead of the cost, where the scenario has no price."""
+
+
+def _priced(courses: Sequence[Course]) -> bool:
+    return any(course.scenario.cost_per_gb or course.scenario.cost_per_request for course in courses)
 
 
 def _diagram(diagram: _Diagram, courses: Sequence[Course], x: int, y: int) -> Iterator[str]:
@@ -93,7 +105,7 @@ def _diagram(diagram: _Diagram, courses: Sequence[Course], x: int, y: int) -> It
     for part in (0.0, 0.5, 1.0):
         at = top + PLOT_HEIGHT * (1 - part)
         yield f'<line x1="{left}" x2="{left + PLOT_WIDTH}" y1="{at:.0f}" y2="{at:.0f}" stroke="#e2e8f0"/>'
-        yield f'<text x="{left - 6}" y="{at + 4:.0f}" text-anchor="end" fill="#475569">{most * part:,.3g}</text>'
+        yield f'<text x="{left - 6}" y="{at + 4:.0f}" text-anchor="end" fill="#475569">{_label(most * part)}</text>'
     minutes = max((len(values) for values in series), default=1)
     yield (
         f'<text x="{left + PLOT_WIDTH}" y="{top + PLOT_HEIGHT + 16}" text-anchor="end" fill="#475569">'
@@ -109,9 +121,13 @@ def _diagram(diagram: _Diagram, courses: Sequence[Course], x: int, y: int) -> It
         yield f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>'
 
 
+def _label(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
 def _round_up(value: float) -> float:
-    """To 1, 2 or 5 times a power of ten."""
+    """To a round number, for the end of a scale."""
     if value <= 0:
         return 1.0
     power = 10.0 ** int(log10(value) // 1)
-    return next(step * power for step in (1, 2, 5, 10) if value <= step * power * (1 + 1e-9))
+    return next(step * power for step in (1, 1.5, 2, 3, 4, 6, 8, 10) if value <= step * power * (1 + 1e-9))

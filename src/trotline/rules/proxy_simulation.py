@@ -108,9 +108,7 @@ Maker = Callable[[Scenario, random.Random], Chosen]
 POLICIES: Mapping[str, Maker] = {
     OURS: lambda s, chance: SharedRing(s.proxies, s.interval, s.rules, chance),
     "quarantine per process": lambda s, chance: ProcessQuarantine(s.workers, s.proxies, s.interval, chance),
-    "the same, delay x workers": lambda s, chance: ProcessQuarantine(
-        s.workers, s.proxies, s.interval * s.workers, chance
-    ),
+    "same, delay x workers": lambda s, chance: ProcessQuarantine(s.workers, s.proxies, s.interval * s.workers, chance),
     "round robin": lambda s, _: RoundRobin(s.workers, s.proxies, s.interval),
 }
 
