@@ -78,7 +78,7 @@ def seed(url: str, site_id: int, **more: object) -> dict[str, object]:
         "depth": 2,
         "retry_count": 0,
         "max_retries": 3,
-        "proxy_pool": "residential",
+        "proxy_pool": "",
         "created_at": "2025-03-01T12:00:00Z",
         **more,
     }

@@ -110,7 +110,7 @@ def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None
     return RobotsTxt(fetcher, agent=user_agent(spider), limits=spider.limits or Limits(), cache=cache)
 
 
-def open_gate(spider: "Spider", pools: Collection[str] | Callable[[], Collection[str]] | None = None) -> "Gate":
+def open_gate(spider: "Spider", pools: Collection[str] | Callable[[], Collection[str] | None] | None = None) -> "Gate":
     """`pools`: names of the proxy pools that exist, now or at each time; None: not known here."""
     from trotline.frontier.gate import Gate
     from trotline.rules.traps import TrapDetector, TrapRules

@@ -145,7 +145,8 @@ def _pools(main: ReadFile) -> dict[str, Any]:
     place = main.path.name
     try:
         whole = tomllib.loads(main.text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # ValueError: also of a number with thousands of digits.
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         # Not "from": the cause holds the text of the file.
         raise SettingsError(f"{place} cannot be read: {what}", hint="Correct it (TOML).") from None

@@ -178,10 +178,17 @@ class _Reader:
         )
 
     def _login(self) -> Login:
-        user, password = self._one("user", self._secret, ""), self._one("password", self._secret, "")
+        user, password = self._one("user", self._user, ""), self._one("password", self._secret, "")
         if password and not user:
             raise self.refuse("a password without a user", 'Give both: user = "...", password = "env:NAME".')
         return Login(user, password)
+
+    def _user(self, value: Any) -> str:
+        """No secret beside a password; alone it may be a key."""
+        before = self._has_logins
+        found = self._secret(value)
+        self._has_logins = before or (self._has_logins and "password" not in self._table)
+        return found
 
     def _secret(self, value: Any) -> str:
         """The value, or what `env:NAME` or `file:PATH` refers to."""
@@ -229,7 +236,7 @@ class _Reader:
 
     def _endpoint(self, country: str, template: proxy_logins.LoginTemplate | None) -> Proxy:
         proxy: Proxy = self._one("endpoint", lambda text: Proxy.parse(self._endpoint_text(text)), None)
-        user = self._one("user", self._secret, proxy.user)
+        user = self._one("user", self._user, proxy.user)
         password = self._one("password", self._secret, proxy.password)
         if template is not None:
             mode = self._one("mode", _mode, ProxyMode.ADDRESS)
@@ -313,18 +320,21 @@ def _cost(value: Any) -> float:
 
 
 def _time(value: Any) -> Seconds:
-    if not isinstance(value, str):
-        raise ValueError('must be text like "90s", "30m" or "2h"')
-    found = seconds(value)
+    """Not quoted in messages, as nothing in this file is: it may be a misplaced password."""
+    try:
+        found = seconds(value) if isinstance(value, str) else 0.0
+    except ValueError:
+        found = 0.0
     if not 0 < found <= LONGEST_TIME:
-        raise ValueError("must be more than no time, at most a year")
+        raise ValueError('must be text like "90s", "30m" or "2h", more than no time and at most a year')
     return found
 
 
 def _interval(value: Any) -> Seconds:
-    if not isinstance(value, str):
-        raise ValueError('must be text like "1/s" or "30/m"')
-    return Rate.parse(value).interval
+    try:
+        return Rate.parse(value).interval
+    except ValueError:
+        raise ValueError('must be a rate like "1/s" or "30/m", from "1/d" to "100000/s"') from None
 
 
 def _whole(least: int, most: int) -> Callable[[Any], int]:

@@ -12,7 +12,7 @@ LONGEST_LINE = 2_048
 NAMED = 5
 """Bad lines that a message names; further ones are counted."""
 
-_REGION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+REGION = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 _BARE = re.compile(r"[^\s/@]+:\d{1,5}(?::.*)?")
 """host:port or host:port:user:password, as some providers export it."""
 
@@ -127,6 +127,6 @@ def weight(value: object) -> float:
 
 
 def region(value: object) -> str:
-    if not isinstance(value, str) or not _REGION.fullmatch(value):
+    if not isinstance(value, str) or not REGION.fullmatch(value):
         raise ValueError("region must be a word like eu or us-east: letters, digits, - _ and .")
     return value.lower()

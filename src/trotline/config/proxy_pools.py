@@ -70,13 +70,22 @@ class PoolBook:
         self._digest = digest
         self._pools: dict[str, _Loaded] = {}
         self._said: dict[str, str] = {}
-        """Complaints that were logged and still hold: what -> about."""
+        """Complaints that still hold: about -> what."""
+        self._raises = False
+        """While `load` reports a failure as an error, it is not logged too."""
+        self._unreadable = False
+        """The file was never read: which pools exist is unknown."""
         self.notes: tuple[str, ...] = ()
         """Warnings: bad lines, duplicates, files that every user can read."""
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(self._pools)
+
+    @property
+    def known(self) -> tuple[str, ...] | None:
+        """The names; None while the file could not be read at all."""
+        return None if self._unreadable else self.names
 
     def pool(self, name: str) -> Pool:
         """As the frontier gets it; SettingsError if there is none of that name."""
@@ -97,6 +106,8 @@ class PoolBook:
     def serves(self, pools: Collection[str] = (), regions: Collection[str] = ()) -> tuple[str, ...]:
         """The pools of a worker with these `--pool` and `--region`; none given: all. A pool without a region is served
         everywhere; one with members of several regions where all of them are."""
+        if self._unreadable:
+            return ()
         for name in pools:
             self._found(name)
         wanted = {region.lower() for region in regions}
@@ -126,10 +137,22 @@ class PoolBook:
         ]
 
     def read(self, *, patient: bool = False) -> None:
-        """For the first time. SettingsError if it cannot be used; `patient`: a list over HTTP may come later."""
+        """For the first time. SettingsError if it cannot be used; `patient`: then it is read by a later `reload`."""
         if self._files is None:
             return
-        sources = self._files.read()
+        self._raises = not patient
+        try:
+            self._first_read(self._files, patient)
+        except SettingsError as error:
+            if not patient:
+                raise
+            self._unreadable = True
+            self._complain("", f"{error.what}; no pool is used")
+        finally:
+            self._raises = False
+
+    def _first_read(self, files: Files, patient: bool) -> None:
+        sources = files.read()
         loaded, notes = self._loaded(sources.pools, first=True)
         for each in loaded.values():
             if each.pending and not patient:
@@ -163,7 +186,7 @@ class PoolBook:
             self._complain("", f"{error.what}; the pools stay as they were")
             return
         self._calm("")
-        self._pools = loaded
+        self._pools, self._unreadable = loaded, False
         notes = [*sources.notes, *notes]
         for note in notes:
             if note not in self.notes:
@@ -259,7 +282,7 @@ class PoolBook:
         if self._said.get(about) == why:
             return
         self._said[about] = why
-        if self._pools:
+        if not self._raises:
             place = f"pool {about!r}: its list at {host} cannot be used: " if about else ""
             log.warning("proxies.unreadable %s%s%s", place, why, then)
 

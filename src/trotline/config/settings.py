@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
+from trotline.config.proxy_lines import REGION
 from trotline.config.urls import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
 from trotline.model.limits import MIB
@@ -185,7 +186,8 @@ def _toml(path: Path) -> dict[str, Any]:
 
     try:
         return tomllib.loads(_bytes(path).decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
+        # Not TOML, not UTF-8, or a number with thousands of digits.
         raise SettingsError(f"{path.name} cannot be read: {error}", hint="Correct it, or move it away.") from error
     except RecursionError as error:
         raise SettingsError(f"{path.name} cannot be read: it is nested too deeply", hint="Correct it.") from error
@@ -361,5 +363,5 @@ _TYPES: dict[str, Any] = {
     "proxy_mode": _proxy_mode,
     "proxies": _proxies,
     "pools": _names(pool_names.NAME, "proxy pools"),
-    "regions": _names(re.compile(r"[A-Za-z0-9_.-]{1,64}"), "regions"),
+    "regions": _names(REGION, "regions"),
 }

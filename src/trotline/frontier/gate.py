@@ -47,7 +47,7 @@ class Gate:
         site: str,
         retries: int,
         pool: str = "",
-        pools: Callable[[], Collection[str]] | None = None,
+        pools: Callable[[], Collection[str] | None] | None = None,
         limits: Limits,
     ) -> None:
         """`pool`: the proxy pool of tasks that name none. `pools`: those that exist; None: not known here."""

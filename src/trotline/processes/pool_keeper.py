@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from trotline.config.proxy_pools import PoolBook
 from trotline.errors import FrontierError
@@ -33,9 +33,9 @@ class PoolKeeper:
     def pools(self) -> tuple[str, ...]:
         return self._served
 
-    def known(self) -> tuple[str, ...]:
-        """All pools of the file."""
-        return self._book.names
+    def known(self) -> Collection[str] | None:
+        """All pools of the file; None: it could not be read yet."""
+        return self._book.known
 
     def way(self, lane: str, member: int) -> Way | None:
         return self._book.way(pool_of(lane), member, lane)

@@ -1,6 +1,7 @@
 """A table of proxies.toml: every key has a type and a default, and a wrong one is refused by name."""
 
 import re
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,16 @@ def test_logins_by_reference_are_not_logins_in_the_file(tmp_path: Path, monkeypa
     assert (table.login.user, table.login.password, table.has_logins) == ("anna", "s3cret-77", False)
 
 
+def test_a_user_beside_a_password_by_reference_is_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GATE_PASSWORD", "s3cret-77")
+    for source in (LIST, {"endpoint": "http://gate.example:7777"}):
+        given = source | {"user": "anna", "password": "env:GATE_PASSWORD"}
+        assert not read("proxies.toml", "home", given).has_logins
+        assert read("proxies.toml", "home", source | {"user": "my-api-key"}).has_logins
+        assert read("proxies.toml", "home", given | {"password": "s3cret-77"}).has_logins
+    assert read("proxies.toml", "home", {"endpoint": "http://anna:s3cret-77@gate.example:7777"}).has_logins
+
+
 def test_a_gateway_has_slots_and_a_login_with_places() -> None:
     table = read("proxies.toml", "home", GATE | {"slots": 3, "country": "us", "minutes": 30, "timeout": "90s"})
     assert table.gateway is not None
@@ -127,8 +138,8 @@ def test_a_known_provider_has_its_own_form_of_login() -> None:
         (LIST | {"weight": 1.5}, "weight must be"),
         (LIST | {"weight": True}, "weight must be"),
         (LIST | {"pace": 1}, 'like "1/s"'),
-        (LIST | {"pace": "fast"}, 'write it like "2/s"'),
-        (LIST | {"rate": "1/s per proxy"}, "not a rate"),
+        (LIST | {"pace": "fast"}, 'must be a rate like "1/s"'),
+        (LIST | {"rate": "1/s per proxy"}, "must be a rate"),
         (LIST | {"concurrency": 0}, "from 1 to"),
         (LIST | {"rest": 1800}, 'like "90s"'),
         (LIST | {"rest": "0s"}, "more than no time"),
@@ -170,3 +181,24 @@ def test_a_pool_has_a_plain_name(name: str) -> None:
 def test_every_key_is_in_the_reference() -> None:
     page = (Path(__file__).parents[3] / "docs" / "reference" / "proxies.md").read_text()
     assert [key for key in KEYS if f"`{key}`" not in page] == []
+
+
+ODD: list[Any] = [
+    "s3cret-77", "", " ", "s3cret-77\n", "x" * 5_000, 0, -1, 10**30, 1.5, float("inf"), float("nan"), True, [], {},
+    ["s3cret-77"], [7], {"s3cret-77": 1}, date(2026, 1, 1), "env:", "env:NO_SUCH_s3cret", "file:/no/such", "{", "{}",
+    "{s3cret-77}", "http://anna:s3cret-77@[::1", "http://anna:s3cret-77@h:1", "https://h:1/?s3cret-77", "1/s", "1/0",
+    "30m", "999999999999999999999d", "\x00", "http://[s3cret-77]:1", "https://h:s3cret-77/",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("source", [LIST, GATE, {"endpoint": "https://api.example/", "key": "s3cret-77"}, {}])
+def test_whatever_a_key_is_the_table_is_read_or_refused_without_a_secret(key: str, source: dict[str, Any]) -> None:
+    for odd in ODD:
+        try:
+            read("proxies.toml", "home", source | {key: odd})
+        except SettingsError as refused:
+            said = str(refused).replace("NO_SUCH_s3cret", "")
+            assert "s3cret" not in said, (key, odd)
+            assert len(said) < 1_000
+            assert refused.hint

@@ -140,6 +140,7 @@ def test_a_list_may_be_in_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
         ('[pools.x]\nurl = "http://lists.example/x?token=s3cret-77-s3cret-77"', "must be https"),
         ('[pools.x]\nurl = "ftp://lists.example/"', "without login"),
         ("[" * 5000, "proxies.toml cannot be read"),
+        ("[pools.x]\nhold = " + "7" * 5_000, "proxies.toml cannot be read"),
     ],
 )
 def test_a_bad_toml_is_refused(text: str, says: str, write: Write) -> None:
@@ -321,3 +322,19 @@ def test_doctor_gets_a_line_for_each_pool(write: Write) -> None:
         ("g", 4, True, "mobile"),
     ]
     assert proxy_pools.load("").lines() == []
+
+
+def test_a_worker_that_starts_while_the_file_is_broken_waits_for_it(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    place = write("[pools")
+    with pytest.raises(SettingsError):
+        load(place)
+    assert not caplog.records, "it was raised"
+    book = load(place, patient=True)
+    assert "proxies.unreadable proxies.toml cannot be read" in caplog.text
+    assert (book.names, book.known, book.serves(["home"]), book.reload()) == ((), None, (), [])
+    write('[pools.home]\nproxies = ["http://10.1.1.1:80"]\n')
+    assert [pool.name for pool in book.reload()] == ["home"]
+    assert book.known == ("home",)
+    assert load("").known == ()

@@ -232,3 +232,9 @@ def test_pools_and_regions_are_names_each_once(tmp_path: Path):
         read({"pools": ("a b",)}, {}, tmp_path)
     with pytest.raises(SettingsError, match="--region: "):
         read({"regions": ("a/b",)}, {}, tmp_path)
+
+
+def test_a_number_without_end_in_a_settings_file_is_named(tmp_path: Path):
+    (tmp_path / "trotline.toml").write_text("slots = " + "7" * 5_000)
+    with pytest.raises(SettingsError, match=r"trotline.toml cannot be read"):
+        read({}, {}, tmp_path)

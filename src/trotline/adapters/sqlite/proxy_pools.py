@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.pool_ring import decode_ring, lift_quarantines
+from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring, limited
 from trotline.adapters.sqlite.schema import FULL, OUT, PAUSED, READY, RESTING
 from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember, RegisteredPool
 from trotline.model.time import Moment
@@ -88,8 +88,25 @@ def _register(db: sqlite3.Connection, pool: Pool) -> bool:
         " ON CONFLICT (pool, member) DO UPDATE SET weight = excluded.weight",
         [(pool.name, member, weight) for member, weight in wanted.items() if there.get(member) != weight],
     )
+    _count_running(db, pool)
     _make_ready(db, "pool = ?", pool.name)
     return True
+
+
+def _count_running(db: sqlite3.Connection, pool: Pool) -> None:
+    """Visits in flight through each member: a version without limits counts none."""
+    db.execute("UPDATE pool_member SET running = 0 WHERE pool = ? AND running > 0", (pool.name,))
+    if not limited(pool.rules):
+        return
+    running = db.execute(
+        f"SELECT count(*), member FROM identity WHERE place = {OUT} AND pace IN (SELECT pace FROM ring WHERE pool = ?)"
+        " GROUP BY member",
+        (pool.name,),
+    ).fetchall()
+    db.executemany(
+        "UPDATE pool_member SET running = ? WHERE pool = ? AND member = ?",
+        [(count, pool.name, member) for count, member in running],
+    )
 
 
 def _weights(db: sqlite3.Connection, pool: str) -> dict[int, int]:
@@ -189,7 +206,8 @@ def _release(db: sqlite3.Connection, pool: str, lane: str, member: int | None, n
     ).fetchone()
     if found is None:
         return 0
-    only: tuple[str, tuple[Moment, ...]] = ("", ()) if member is None else (" AND i.member = ?", (member,))
-    count = lift_quarantines(db, found[0], now, f"i.banned_at > 0 AND i.due > ?{only[0]}", (now, *only[1]))
+    ring = PoolRing(db, found[0], pool, now)
+    count = ring.release(member)
+    ring.flush()
     _make_ready(db, "name = ?", lane)
     return count

@@ -34,7 +34,7 @@ STEPS = 300
 class History:
     """A random history of calls, and a model of who is out and who is banned."""
 
-    def __init__(self, bench: Bench, clients: list[Client], pools: ProxyPools, seed: int) -> None:
+    def __init__(self, bench: Bench, clients: list[Client], pools: ProxyPools, seed: int, most: int) -> None:
         self.bench = bench
         self.clients = clients
         self.pools = pools
@@ -48,6 +48,8 @@ class History:
         self.version = 1.0
         self.workers = [f"w{n}.1" for n in range(WORKERS)]
         self.urls = 0
+        self.most = most
+        """Visits through a member over all lanes; 0: any number."""
 
     async def live_through(self, steps: int = STEPS) -> None:
         await self.register()
@@ -71,7 +73,8 @@ class History:
         return self.chance.choice(self.clients)
 
     async def register(self) -> None:
-        assert await self.pools.register(pool_with(*sorted(self.members), version=self.version))
+        pool = pool_with(*sorted(self.members), version=self.version, member_concurrency=self.most)
+        assert await self.pools.register(pool)
         await self.put()
 
     async def put(self) -> None:
@@ -95,6 +98,8 @@ class History:
             assert silent > DEAD_AFTER, f"{place} is out already, with {holder}"
             self.stale.append((holder, held))
         self.live[place] = (worker, lease)
+        through_it = sum(holder not in self.died for (_, other), (holder, _) in self.live.items() if other == place[1])
+        assert not self.most or through_it <= self.most, f"{through_it} visits through {lease.member}"
 
     async def settle(self) -> None:
         held = [(place, *each) for place, each in self.live.items() if each[0] not in self.died]
@@ -195,6 +200,8 @@ class History:
 
     async def take_all(self) -> dict[str, list[int]]:
         """Lease until every member of every lane is out; some lose their turn for a while."""
+        self.most, self.version = 0, self.version + 1
+        await self.register()
         out: dict[str, list[int]] = {lane: [] for lane in LANES}
         for _ in range(600):
             for lease in await self.client.lease("last", 100, pools=(POOL,)):
@@ -204,9 +211,9 @@ class History:
         return {lane: sorted(members) for lane, members in out.items()}
 
 
-async def history(bench: Bench, seed: int) -> History:
+async def history(bench: Bench, seed: int, most: int = 0) -> History:
     clients = [await bench.open(), await bench.again()]
-    made = History(bench, clients, await bench.proxy_pools(), seed)
+    made = History(bench, clients, await bench.proxy_pools(), seed, most)
     await made.live_through()
     await made.return_all()
     return made
@@ -219,4 +226,10 @@ class ProxyHistories:
 
             views = [view for lane in LANES for view in await lived.pools.members(POOL, lane)]
             assert not any(view.in_flight for view in views)
+            assert await lived.take_all() == {lane: sorted(lived.members) for lane in LANES}, f"seed {seed}"
+
+    async def test_r9_the_limit_of_a_member_holds_whatever_workers_do(self, bench: Bench) -> None:
+        for seed in range(10, 13):
+            lived = await history(bench, seed, most=2)
+
             assert await lived.take_all() == {lane: sorted(lived.members) for lane in LANES}, f"seed {seed}"
