@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _NAMED = 20
 """Failed proxies that are named with their reason; --json names all."""
 _REASON = 200
+_CLEAR = "\r\033[K"
+"""The line of the terminal."""
 
 
 @click.command(
@@ -108,6 +110,8 @@ def check(
     try:
         wait_for(run(book, plan, show))
     except KeyboardInterrupt:
+        if sys.stderr.isatty() and not as_json:
+            click.echo(_CLEAR, err=True, nl=False)
         _print(results, number(book, plan), as_json)
         click.echo("interrupted", err=True)
         return INTERRUPTED
@@ -147,7 +151,7 @@ def _progress(results: "list[Checked]", total: int, as_json: bool) -> "Callable[
         elif live:
             click.echo(f"\rchecked {count(len(results))} of {count(total)}", err=True, nl=False)
             if len(results) == total:
-                click.echo("\r\033[K", err=True, nl=False)
+                click.echo(_CLEAR, err=True, nl=False)
 
     return show
 

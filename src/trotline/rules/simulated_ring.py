@@ -148,6 +148,7 @@ class SharedRing:
 
     def _lift(self, old: LaneRing, now: Moment) -> None:
         everyone, self._waiting = self._waiting, []
+        wanted = proxy_ring.wanted_interval(self._rules, self._ring)
         for _, _, identity in everyone:
             banned = identity.banned_at > 0 and identity.banned_at >= old.suspected_at
-            self._wait(proxy_ring.lifted(identity, now, old.blocked_at) if banned else identity)
+            self._wait(proxy_ring.lifted(identity, now, wanted, blocked_at=old.blocked_at) if banned else identity)

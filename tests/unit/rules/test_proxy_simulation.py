@@ -1,5 +1,6 @@
 """The simulator of proxy policies: it repeats, loses no request, and says what the study of peers says."""
 
+import random
 from functools import cache
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from trotline.model.proxy_pool import PoolRules
 from trotline.rules import proxy_simulation, simulated_ring
 from trotline.rules.proxy_simulation import OURS, POLICIES, PRESETS, Course, Scenario, simulate
 from trotline.rules.simulated_site import Answered, SimulatedSite, SiteModel
@@ -157,3 +159,29 @@ def test_requests_exactly_an_interval_apart_are_within_the_limit() -> None:
     site = SimulatedSite(SiteModel(limit=60, burst=1, ban_after=1), 1)
 
     assert {site.ask(0, at / 10) for at in range(0, 6000, 10)} == {Answered.GOOD}
+
+
+def test_quarantines_of_a_block_by_the_site_are_lifted_when_it_answers_again() -> None:
+    ring = simulated_ring.SharedRing(10, 1.0, PoolRules(rest=3600.0), random.Random(1))
+    now = 0.0
+
+    def visit(answer: Answered) -> int:
+        """One visit as soon as a proxy is free."""
+        nonlocal now
+        proxy, at = ring.choose(0, now)
+        while proxy < 0:
+            now = at
+            proxy, at = ring.choose(0, now)
+        now = max(now, at) + 0.3
+        ring.learn(0, proxy, answer, now)
+        return proxy
+
+    blocked = [visit(Answered.BANNED) for _ in range(7)]
+    assert len(set(blocked)) == 7
+    visit(Answered.GOOD)
+    answered = now
+
+    used = {visit(Answered.GOOD) for _ in range(30)}
+
+    assert used == set(range(10))
+    assert now - answered < 600, "they did not wait for the end of their quarantine"
