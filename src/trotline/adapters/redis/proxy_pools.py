@@ -23,6 +23,7 @@ from trotline.model.proxy_pool import (
     Pool,
     PoolMember,
     PoolRules,
+    RegisteredPool,
     pool_of,
 )
 from trotline.model.time import Moment, Seconds
@@ -81,6 +82,17 @@ class RedisProxyPools:
         """A member that may have fewer visits at a time than there are shards is in as many shards as it may have."""
         most = pool.rules.member_concurrency
         return not most or most >= self._shards or (member.id + shard) % self._shards < most
+
+    async def pools(self) -> list[RegisteredPool]:
+        found = []
+        # Every shard has every pool, but perhaps not all its members.
+        for field, version in sorted(pairs(await self._server.ask("HGETALL", keys.registered(0)))):
+            name = field.decode(errors="replace")
+            members: set[bytes] = set()
+            for shard in range(self._shards):
+                members.update(await self._server.ask("HKEYS", keys.pool_members(shard, name)))
+            found.append(RegisteredPool(name=name, version=float(version), members=len(members)))
+        return found
 
     async def lanes(self, pool: str) -> list[LanePoolView]:
         now = await self._server.now()

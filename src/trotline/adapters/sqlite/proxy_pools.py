@@ -8,7 +8,7 @@ import msgspec
 from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring, limited
 from trotline.adapters.sqlite.schema import FULL, OUT, PAUSED, READY, RESTING
-from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember
+from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember, RegisteredPool
 from trotline.model.time import Moment
 from trotline.rules.proxy_ring import BEST, PARKED
 
@@ -32,6 +32,9 @@ class SqliteProxyPools:
             known = await self._db.write(lambda db: _register(db, pool))
             self._wake()
         return known
+
+    async def pools(self) -> list[RegisteredPool]:
+        return await self._db.read(_pools)
 
     async def lanes(self, pool: str) -> list[LanePoolView]:
         views = await self._db.read(lambda db: _lanes(db, pool, self._db.now()))
@@ -125,6 +128,14 @@ def _make_ready(db: sqlite3.Connection, condition: str, value: str) -> None:
         f" AND paused <> {PAUSED} AND best IS NOT NULL",
         (value,),
     )
+
+
+def _pools(db: sqlite3.Connection) -> list[RegisteredPool]:
+    rows = db.execute(
+        "SELECT p.name, p.version, count(m.member) FROM pool p LEFT JOIN pool_member m ON m.pool = p.name"
+        " GROUP BY p.name ORDER BY p.name"
+    )
+    return [RegisteredPool(name=name, version=version, members=members) for name, version, members in rows]
 
 
 def _lanes(db: sqlite3.Connection, pool: str, now: Moment) -> list[LanePoolView]:

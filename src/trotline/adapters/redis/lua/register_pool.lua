@@ -36,6 +36,7 @@ end
 call("HSET", KEYS[1], "rules", ARGV[3], "last", last)
 if ARGV[4] ~= "1" then return 1 end
 call("HSET", KEYS[1], "version", ARGV[2])
+call("HSET", S .. "registered", pool, ARGV[2])
 call("HINCRBY", KEYS[1], "changes", 1)
 -- Lists of addresses that are new every day must not fill the memory.
 if call("HLEN", S .. "removed:" .. pool) > MOST_REMOVED then

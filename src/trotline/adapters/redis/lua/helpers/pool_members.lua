@@ -4,6 +4,7 @@
 --                         often it was registered)
 --   S pools:POOL    hash  member (6 bytes) -> its number and weight     S added:POOL   zset  the same, and
 --                         those that were removed -> number
+--   S registered    hash  pool -> version
 --   S ring:LANE     list  members that may go out, the next one first (packed, see Member in layouts.py)
 --   S resting:LANE  zset  members in quarantine, or due much later -> due
 --   S rings         hash  lane -> what is known of its ring (Ring in layouts.py)
