@@ -73,6 +73,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.simulation --seeds 20000
 	$(BIN)/python -m tests.simulation --shards --seeds 5000
 	$(BIN)/python -m tests.simulation --coordinators --seeds 5000
+	$(BIN)/python -m tests.simulation --proxies --seeds 5000
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
 	$(BIN)/python -m tests.e2e.fleet_soak

@@ -13,9 +13,12 @@ from tests.contract.broken_frontiers import (
     AnnouncesTheCancelled,
     AnnouncesToEverybody,
     AnswersBeforeWriting,
+    BansForFaults,
     Broken,
     BrokenBench,
     BrokenMemoryBench,
+    BrokenPools,
+    BrokenPoolsBench,
     BuriesWithoutReason,
     CancelsForEver,
     ChecksThenAdds,
@@ -28,15 +31,23 @@ from tests.contract.broken_frontiers import (
     DoesNotWaitForRobots,
     DrainsByPausing,
     ForgetsWhatIsDone,
+    ForgivesBans,
+    ForgivesFaults,
     HidesLeasedTasks,
     IgnoresDueTimes,
     KeepsItsPace,
     KeepsLanesByJob,
     LearnsNothing,
     LeasesTwice,
+    LendsTwice,
+    NamesNoMember,
     NeverWaits,
     OneQueueForAll,
+    PoolsOfAnyVersion,
+    PoolsThatOnlyGrow,
+    PoolsWithoutRules,
     RemembersWhatItRefused,
+    ServesEveryPool,
     StartsAtOnce,
 )
 from tests.contract.conftest import SqliteMemoryBench
@@ -89,7 +100,36 @@ CAUGHT = [
     (LearnsNothing, "test_f18_a_page_forbidden_by_robots_txt_still_reports_it"),
     (CountsSnoozes, "test_f19_throttled_pages_lose_no_attempt_and_need_no_credit"),
     (LearnsNothing, "test_f19_throttled_pages_lose_no_attempt_and_need_no_credit"),
+    (NamesNoMember, "test_r1_a_lease_names_a_member_of_its_pool_and_without_a_pool_none"),
+    (LendsTwice, "test_r2_one_visit_of_a_lane_at_a_time_goes_through_a_member"),
+    (LendsTwice, "test_r2_no_member_is_lost_or_doubled_whatever_workers_do"),
+    (DoesNotFence, "test_r2_a_stale_settle_returns_no_member"),
+    (ForgivesBans, "test_r4_a_banned_member_rests_for_its_lane_only"),
+    (ForgivesBans, "test_r5_without_a_free_member_nothing_is_leased_and_no_attempt_counted"),
+    (ForgivesFaults, "test_r6_a_member_that_fails_three_times_rests_for_all_lanes"),
+    (BansForFaults, "test_r6_a_member_that_fails_three_times_rests_for_all_lanes"),
+    (ForgivesBans, "test_r10_members_blocked_in_a_row_are_a_block_by_the_site"),
+    (ServesEveryPool, "test_r11_a_worker_gets_leases_only_of_the_pools_that_it_asks_for"),
 ]
+
+CAUGHT_POOLS = [
+    (PoolsWithoutRules, "test_r3_starts_through_a_member_keep_the_interval_of_the_pool"),
+    (PoolsWithoutRules, "test_r7_hold_keeps_a_member_for_some_visits_in_a_row"),
+    (PoolsWithoutRules, "test_r9_starts_through_a_member_keep_member_interval_over_all_lanes"),
+    (PoolsWithoutRules, "test_r9_leases_through_a_member_stay_within_member_concurrency"),
+    (PoolsThatOnlyGrow, "test_r8_a_removed_member_gets_no_lease_and_an_added_one_gets_turns"),
+    (PoolsOfAnyVersion, "test_r8_an_older_version_is_ignored_and_the_same_one_changes_nothing"),
+]
+
+
+@pytest.mark.parametrize(("bug", "promise"), CAUGHT_POOLS, ids=lambda part: getattr(part, "__name__", part))
+async def test_the_suite_catches_pools(bug: type[BrokenPools], promise: str) -> None:
+    bench = BrokenPoolsBench(bug)
+    try:
+        with pytest.raises(AssertionError):
+            await getattr(FrontierContract(), promise)(bench)
+    finally:
+        await bench.close()
 
 
 @pytest.mark.parametrize(("bug", "promise"), CAUGHT, ids=lambda part: getattr(part, "__name__", part))
@@ -125,7 +165,7 @@ async def test_the_suite_catches_a_frontier_on_the_clients_wall_clock(promise: s
 
 @pytest.mark.slow("proves that the suite can fail, not the code")
 async def test_a_healthy_frontier_in_the_same_hands_is_not_accused() -> None:
-    for promise in sorted({promise for _, promise in CAUGHT}):
+    for promise in sorted({promise for _, promise in (*CAUGHT, *CAUGHT_POOLS)}):
         bench = BrokenBench(Broken)
         try:
             await getattr(FrontierContract(), promise)(bench)

@@ -265,6 +265,7 @@ def a_whole_spider(reader: Reader, text: str) -> None:
 
 
 @runner("docs/how-to/use-a-proxy.md 1")
+@runner("docs/how-to/use-a-proxy.md 2")
 def a_proxy(reader: Reader, text: str) -> None:
     main = reader.execute(text)["main"]
     assert callable(main)

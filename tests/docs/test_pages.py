@@ -7,6 +7,7 @@ import textwrap
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 
 from tests.docs.pages import DOCS, PAGES, ROOT, Block, all_blocks, anchors, blocks, links, prose
@@ -82,6 +83,9 @@ def test_every_command_in_the_docs_exists_with_its_options(place: str, words: li
     with command_line.make_context("trotline", [], resilient_parsing=True) as context:
         command = command_line.get_command(context, words[0])
     assert command is not None, place
+    if isinstance(command, click.Group) and len(words) > 1:
+        assert words[1] in command.commands, place
+        command = command.commands[words[1]]
     known = {option for parameter in command.params for option in (*parameter.opts, *parameter.secondary_opts)}
     assert {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"} <= known
 

@@ -26,6 +26,15 @@ def command(name: str) -> click.Command:
     return found
 
 
+def verbs_of(group: click.Command) -> list[click.Command]:
+    """The commands of a group, as in `trotline db status`."""
+    return list(group.commands.values()) if isinstance(group, click.Group) else []
+
+
+def options_of(each: click.Command) -> list[str]:
+    return [option for parameter in each.params for option in parameter.opts if option.startswith("--")]
+
+
 def verbs() -> list[tuple[str, str]]:
     """(port, verb) of every Protocol in trotline.ports."""
     found = []
@@ -44,7 +53,7 @@ def unsaid(names: Any, text: str) -> list[str]:
 def test_every_command_has_a_section_with_each_of_its_options(name: str) -> None:
     text = section(REFERENCE / "cli.md", f"trotline {name}")
     settings = (REFERENCE / "settings.md").read_text()
-    options = [option for parameter in command(name).params for option in parameter.opts if option.startswith("--")]
+    options = [option for each in (command(name), *verbs_of(command(name))) for option in options_of(each)]
 
     assert text, f"docs/reference/cli.md has no section for trotline {name}"
     assert unsaid(options, text + settings) == []

@@ -13,6 +13,7 @@ from tests.e2e.test_secrets import folder as folder
 from tests.e2e.test_secrets import shop as shop
 
 from trotline.testing.proxy import ForwardProxy
+from trotline.testing.real_proxies import microsocks
 
 PASSWORD = f"{CANARY}/%"
 """With characters that are spelt differently in a URL."""
@@ -118,4 +119,17 @@ async def test_a_proxy_can_come_from_a_file_that_is_ours_alone(shop: Shop, folde
         ended = await folder.call("try", "shop.py", "--allow-private", "--proxy", "file:proxy.txt")
     assert ended.code == 2
     assert "chmod 600" in ended.err
+    assert folder.leaks() == []
+
+
+async def test_a_run_goes_through_a_socks5_proxy_with_a_login(shop: Shop, folder: Folder) -> None:
+    """The child processes get it with its scheme."""
+    shop.hold.set()
+    with microsocks(leaves_from="127.0.0.61", user="anna", password=CANARY) as proxy:
+        folder.env |= {"TROTLINE_PROXY": "env:MY_PROXY", "MY_PROXY": proxy.url}
+        ended = await folder.call(*RUN, "--json")
+        assert ended.summary["done"] > 0, ended
+        folder.env["MY_PROXY"] = proxy.url_as("anna", f"{CANARY}-wrong")
+        refused = await folder.call("try", "shop.py", "--allow-private")
+    assert "authentication failed (SOCKS5 login)" in refused.out + refused.err, refused
     assert folder.leaks() == []

@@ -1,7 +1,7 @@
 """Run many seeds, or replay one: `python -m tests.simulation --seeds 20000`, `--replay 4711`.
 
-`--shards` does it over a job in several shards on a real Valkey, `--coordinators` with two coordinators and a schedule
-instead of a crawl.
+`--shards` does it over a job in several shards on a real Valkey, `--proxies` through a pool of proxies,
+`--coordinators` with two coordinators and a schedule instead of a crawl.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from concurrent.futures import ProcessPoolExecutor
 from tests.simulation.coordinators import CoordinatorVerdict, simulate_coordinators
 from tests.simulation.crawl import Verdict, simulate
 from tests.simulation.fleet import simulate_fleet
+from tests.simulation.proxied import simulate_proxies
 
 
 def main() -> int:
@@ -22,6 +23,7 @@ def main() -> int:
     parser.add_argument("--replay", type=int, help="run this one seed and show how it ended")
     world = parser.add_mutually_exclusive_group()
     world.add_argument("--shards", action="store_true", help="a job in several shards, on a real server")
+    world.add_argument("--proxies", action="store_true", help="a crawl through a pool of proxies that sites ban")
     world.add_argument("--coordinators", action="store_true", help="two coordinators and a schedule")
     asked = parser.parse_args()
     run, again = _world(asked)
@@ -47,6 +49,8 @@ def _world(asked: argparse.Namespace) -> tuple[Callable[[int], Verdict | Coordin
     command = "python -m tests.simulation"
     if asked.shards:
         return simulate_fleet, f"{command} --shards"
+    if asked.proxies:
+        return simulate_proxies, f"{command} --proxies"
     if asked.coordinators:
         return simulate_coordinators, f"{command} --coordinators"
     return simulate, command

@@ -84,10 +84,10 @@ def _url(host: int, page: int) -> str:
     return f"http://h{host}.test/{page}"
 
 
-def spider_for(web: Web, pace: str, *, conditional: bool = True) -> Spider:
+def spider_for(web: Web, pace: str, *, conditional: bool = True, pool: str = "") -> Spider:
     """Stores one record per page and follows every link. It asks conditionally, though its pages are no leaves: an
     "unchanged" that comes too early then loses links, and that is noticed."""
-    spider = Spider("sim", pace=pace, concurrency=4, robots=False)
+    spider = Spider("sim", pace=pace, concurrency=4, robots=False, pool=pool)
 
     @spider.page(seeds=web.seeds, key="name", conditional=conditional)
     def page(page: Page):  # type: ignore[no-untyped-def]

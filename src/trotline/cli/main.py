@@ -43,6 +43,7 @@ COMMANDS = {
     "resume": ("job_control:resume", "Go on after pause, drain or cancel."),
     "drain": ("job_control:drain", "Finish what waits and admit nothing new."),
     "cancel": ("job_control:cancel", "End a job, or bury what waits in a lane."),
+    "proxies": ("proxies", "Look at proxy pools, check proxies, compare policies."),
     "pace": ("pace:pace", "Show or set how fast a host is visited, by all jobs."),
     "trace": ("trace", "Show the history of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),

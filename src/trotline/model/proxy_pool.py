@@ -88,6 +88,14 @@ class MemberView(msgspec.Struct, frozen=True, kw_only=True):
     banned: bool = False
 
 
+class RegisteredPool(msgspec.Struct, frozen=True, kw_only=True):
+    """A pool that a frontier knows."""
+
+    name: str
+    version: Moment
+    members: int
+
+
 class LanePoolView(msgspec.Struct, frozen=True, kw_only=True):
     """The pool of a lane in numbers."""
 

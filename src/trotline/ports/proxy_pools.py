@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool
+from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, RegisteredPool
 
 
 class ProxyPools(Protocol):
@@ -33,6 +33,10 @@ class ProxyPools(Protocol):
 
     async def register(self, pool: Pool) -> bool:
         """Make this version of the pool the one in force; False: a newer one is."""
+        ...
+
+    async def pools(self) -> list[RegisteredPool]:
+        """All pools that were registered, by name."""
         ...
 
     async def lanes(self, pool: str) -> list[LanePoolView]:

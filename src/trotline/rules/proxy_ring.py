@@ -224,7 +224,7 @@ def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, 
     banned = msgspec.structs.replace(
         identity,
         quality=identity.quality - -(-identity.quality // LEARN),
-        due=ceil_unit(now + rest),
+        due=max(identity.due, ceil_unit(now + rest)),
         banned_at=now,
         uses=0,
         good=0,
@@ -273,14 +273,15 @@ def back(identity: Identity) -> Identity:
     return msgspec.structs.replace(identity, banned_at=0.0)
 
 
-def lifted(identity: Identity, now: Moment, blocked_at: Moment = 0.0) -> Identity:
-    """The ban was not its own: the quarantine and its strike are taken back. `blocked_at`: that of the old ring, where
-    the site blocked us; the bans after it counted no strike."""
+def lifted(identity: Identity, now: Moment, wanted: Seconds, blocked_at: Moment = 0.0) -> Identity:
+    """The ban was not its own: the quarantine and its strike are taken back, its interval stays. `blocked_at`: that of
+    the old ring, where the site blocked us; the bans after it counted no strike."""
     counted = blocked_at == 0 or identity.banned_at <= blocked_at
     return msgspec.structs.replace(
         identity,
         banned_at=0.0,
-        due=ceil_unit(now),
+        # Its start was before the ban.
+        due=ceil_unit(max(now, identity.banned_at + interval(identity, wanted))),
         strikes=max(0, identity.strikes - 1) if counted else identity.strikes,
         good=0,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from trotline.testing.ban_site import BanRules, BanSite
     from trotline.testing.dns import DnsServer
+    from trotline.testing.echo import EchoServer
     from trotline.testing.frontier_contract import FrontierContract
     from trotline.testing.jobs_contract import JobsContract
     from trotline.testing.leadership_contract import LeadershipContract
@@ -23,6 +24,7 @@ _HOMES = {
     "BanSite": "ban_site",
     "DemoShop": "shop",
     "DnsServer": "dns",
+    "EchoServer": "echo",
     "ForwardProxy": "proxy",
     "FrontierContract": "frontier_contract",
     "JobsContract": "jobs_contract",
@@ -54,6 +56,7 @@ __all__ = [
     "BanSite",
     "DemoShop",
     "DnsServer",
+    "EchoServer",
     "ForwardProxy",
     "FrontierContract",
     "JobsContract",

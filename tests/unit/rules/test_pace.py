@@ -477,3 +477,25 @@ def test_a_new_pace_does_not_end_a_rest_that_a_site_asked_for():
     repaced = lane_sharing.ordered(resting, Bounds(0.01, 60.0, 8), NOW, HORIZON)
 
     assert pace.free_at(repaced, NOW, 0, HORIZON) == NOW + 30.0
+
+
+def test_a_rate_per_proxy_is_the_lanes_own_only_without_a_pool():
+    asked = Pace(rate=Rate(0.5), slowest=Rate(0.1), per_proxy=True)
+
+    assert pace.bounds_of(asked) == pace.Bounds(2.0, 10.0, 8)
+    through = pace.bounds_of(asked, "residential")
+    assert (through.floor < 0.001, through.ceiling, through.concurrency) == (True, 10.0, pace.MANY)
+    assert pace.bounds_of(Pace(rate=Rate(0.5)), "residential") == pace.bounds_of(Pace(rate=Rate(0.5)))
+
+
+def test_a_concurrency_that_was_set_holds_with_a_rate_per_proxy():
+    assert pace.bounds_of(Pace(concurrency=3, per_proxy=True), "residential").concurrency == 3
+
+
+def test_a_site_that_blocks_all_members_opens_the_breaker_with_the_next_failure():
+    suspected = pace.suspected(pace.open_lane(pace.Bounds(1.0, 60.0, 8), NOW))
+
+    closed = adaptive_pace.learn(suspected, LaneFeedback(Kind.BLOCKED), NOW, 0.0)
+
+    assert closed.rest_until > NOW
+    assert pace.allowed(closed, NOW) == 1

@@ -16,13 +16,14 @@ from trotline.model.proxy import ApiGateway
 from trotline.model.secret import without_secrets
 from trotline.model.task import Task
 
+_GAVE_UP = 500
 _MEANINGS = {
     401: "key or credits refused",
     402: "payment required",
     403: "key or credits refused",
     407: "authentication failed",
     429: "concurrency of the plan reached",
-    500: "gave up on the page",
+    _GAVE_UP: "gave up on the page",
 }
 _OF_THE_PAGE = frozenset({FailureKind.TOO_LARGE, FailureKind.HUNG_UP})
 """Failures of a request to the gateway that are not the gateway's own."""
@@ -91,7 +92,10 @@ class GatewayFetcher:
             failed = Failure(
                 url=task.url, trouble=FailureKind.PROXY, why="", proxy=self._gateway.public, timing=answer.timing
             )
-            return self._fault(failed, f"{meaning} ({answer.status})")
+            fault = self._fault(failed, f"{meaning} ({answer.status})")
+            # It gave up on this page, perhaps for ever: that counts as an attempt, or the job would never end.
+            gave_up = answer.status == _GAVE_UP
+            return msgspec.structs.replace(fault, trouble=FailureKind.PROXY_REFUSED) if gave_up else fault
         # Which address it was, only the gateway knows.
         return msgspec.structs.replace(answer, url=task.url, status=status, address="")
 

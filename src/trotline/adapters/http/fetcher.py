@@ -176,6 +176,11 @@ class HttpFetcher:
         return self._own_headers(task)
 
     @property
+    def names(self) -> Names:
+        """DNS answers that the guard has checked."""
+        return self._names
+
+    @property
     def idle(self) -> int:
         """Open connections that no visit uses."""
         return 0 if self._connector is None else self._connector.idle

@@ -72,6 +72,11 @@ def pool(shard: int, name: str) -> str:
     return f"{part(shard)}pool:{name}"
 
 
+def registered(shard: int) -> str:
+    """The proxy pools that there are, with their versions."""
+    return f"{part(shard)}registered"
+
+
 def pool_members(shard: int, name: str) -> str:
     return f"{part(shard)}pools:{name}"
 

@@ -113,6 +113,7 @@ _FORMS: dict[str, Value] = {
     "CLAIM_BYTES": layouts.PACKED_CLAIM.size,
     "MEMBER_FORM": layouts.MEMBER_FORM,
     "MEMBER_BYTES": layouts.MEMBER_BYTES,
+    "SET_ASIDE": layouts.SET_ASIDE,
     "RING_FORM": _form(layouts.PACKED_RING),
     "RING_BYTES": layouts.PACKED_RING.size,
     "RULES_FORM": _form(layouts.PACKED_RULES),

@@ -27,6 +27,10 @@ def pack_rules(rules: PoolRules) -> bytes:
     return PACKED_RULES.pack(*msgspec.structs.astuple(rules))
 
 
+def unpack_rules(packed: bytes) -> PoolRules:
+    return PoolRules(**dict(zip(PoolRules.__struct_fields__, PACKED_RULES.unpack(packed), strict=True)))
+
+
 def split_members(reply: list[Any], at: int) -> dict[int, tuple[int, bool]]:
     """Place in the reply of a lease -> its member, and whether the site blocks us. The reply keeps the tasks alone."""
     members = {}
@@ -74,7 +78,7 @@ def unpack_member(packed: bytes) -> KeptMember:
 
 
 def unpack_ring(packed: bytes) -> LaneRing:
-    dealt, evidence, share, suspected_at, blocked_at, gap, gap_at, _ = PACKED_RING.unpack(packed)
+    dealt, evidence, share, suspected_at, blocked_at, gap, gap_at, *_ = PACKED_RING.unpack(packed)
     return LaneRing(
         dealt=dealt,
         evidence=evidence,

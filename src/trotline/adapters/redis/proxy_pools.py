@@ -1,7 +1,7 @@
 """The proxy pools of a Redis or Valkey server, shared by all its jobs."""
 
 import struct
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from trotline.adapters.redis import keys
@@ -12,6 +12,7 @@ from trotline.adapters.redis.pool_members import (
     pack_rules,
     unpack_member,
     unpack_ring,
+    unpack_rules,
 )
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
@@ -22,10 +23,11 @@ from trotline.model.proxy_pool import (
     Pool,
     PoolMember,
     PoolRules,
+    RegisteredPool,
     pool_of,
 )
-from trotline.model.time import Moment
-from trotline.rules.proxy_ring import BEST
+from trotline.model.time import Moment, Seconds
+from trotline.rules.proxy_ring import BEST, Identity, wanted_interval
 
 _STEP = 500
 """Members, or lanes, of one call."""
@@ -81,13 +83,24 @@ class RedisProxyPools:
         most = pool.rules.member_concurrency
         return not most or most >= self._shards or (member.id + shard) % self._shards < most
 
+    async def pools(self) -> list[RegisteredPool]:
+        found = []
+        # Every shard has every pool, but perhaps not all its members.
+        for field, version in sorted(pairs(await self._server.ask("HGETALL", keys.registered(0)))):
+            name = field.decode(errors="replace")
+            members: set[bytes] = set()
+            for shard in range(self._shards):
+                members.update(await self._server.ask("HKEYS", keys.pool_members(shard, name)))
+            found.append(RegisteredPool(name=name, version=float(version), members=len(members)))
+        return found
+
     async def lanes(self, pool: str) -> list[LanePoolView]:
         now = await self._server.now()
         found = []
         for shard in range(self._shards):
-            members = int(await self._server.ask("HLEN", keys.pool_members(shard, pool)))
+            numbers = await self._numbers(shard, pool)
             async for lane, packed in self._rings(shard, pool):
-                found.append(await self._lane(shard, lane, packed, members, now))
+                found.append(await self._lane(shard, lane, packed, numbers, now))
         return sorted(found, key=lambda view: (-view.resting, view.lane))
 
     async def _rings(self, shard: int, pool: str) -> AsyncIterator[tuple[str, bytes]]:
@@ -101,17 +114,19 @@ class RedisProxyPools:
             if int(cursor) == 0:
                 return
 
-    async def _lane(self, shard: int, lane: str, packed: bytes, members: int, now: Moment) -> LanePoolView:
+    async def _lane(
+        self, shard: int, lane: str, packed: bytes, numbers: Mapping[int, int], now: Moment
+    ) -> LanePoolView:
         ring = unpack_ring(packed)
-        waiting = [unpack_member(each).identity for each in await self._ask_all(keys.ring(shard, lane), "LRANGE")]
-        resting = [unpack_member(each).identity for each in await self._ask_all(keys.resting(shard, lane), "ZRANGE")]
-        dealt = int(await self._server.ask("ZCOUNT", keys.added(shard, pool_of(lane)), "-inf", ring.dealt))
+        waiting = await self._identities(keys.ring(shard, lane), "LRANGE", numbers)
+        resting = await self._identities(keys.resting(shard, lane), "ZRANGE", numbers)
+        dealt = sum(1 for number in numbers.values() if number <= ring.dealt)
         in_flight = max(0, dealt - len(waiting) - len(resting))
         dues = [identity.due for identity in (*waiting, *resting)]
-        free = dealt < members or any(due <= now for due in dues)
+        free = dealt < len(numbers) or any(due <= now for due in dues)
         return LanePoolView(
             lane=lane,
-            members=members,
+            members=len(numbers),
             in_flight=in_flight,
             resting=len(resting),
             banned=sum(1 for identity in resting if identity.banned_at),
@@ -119,32 +134,33 @@ class RedisProxyPools:
             site_blocked=ring.site_blocked,
         )
 
-    async def _ask_all(self, key: str, command: str) -> Sequence[bytes]:
-        found: Sequence[bytes] = await self._server.ask(command, key, 0, -1)
-        return found
+    async def _numbers(self, shard: int, pool: str) -> dict[int, int]:
+        """Member -> its number."""
+        found = pairs(await self._server.ask("HGETALL", keys.pool_members(shard, pool)))
+        return {member_of(field): int.from_bytes(value[:4], "little") for field, value in found}
+
+    async def _identities(self, key: str, command: str, numbers: Mapping[int, int]) -> list[Identity]:
+        """Those that are in the pool."""
+        kept = map(unpack_member, await self._server.ask(command, key, 0, -1))
+        return [each.identity for each in kept if numbers.get(each.identity.member) == each.added]
 
     async def members(self, pool: str, lane: str) -> list[MemberView]:
         now = await self._server.now()
         views = []
         for shard in range(self._shards):
-            known = {
-                member_of(field): int.from_bytes(value[:4], "little")
-                for field, value in pairs(await self._server.ask("HGETALL", keys.pool_members(shard, pool)))
-            }
+            numbers = await self._numbers(shard, pool)
             for key, command in ((keys.ring(shard, lane), "LRANGE"), (keys.resting(shard, lane), "ZRANGE")):
-                for packed in await self._ask_all(key, command):
-                    added, identity = unpack_member(packed)
-                    if known.get(identity.member) == added:
-                        views.append(
-                            MemberView(
-                                member=identity.member,
-                                lane=lane,
-                                quality=identity.quality / BEST,
-                                strikes=identity.strikes,
-                                rests_for=max(0.0, identity.due - now) if command == "ZRANGE" else 0.0,
-                                banned=identity.banned_at > 0,
-                            )
-                        )
+                views += [
+                    MemberView(
+                        member=identity.member,
+                        lane=lane,
+                        quality=identity.quality / BEST,
+                        strikes=identity.strikes,
+                        rests_for=max(0.0, identity.due - now),
+                        banned=identity.banned_at > 0,
+                    )
+                    for identity in await self._identities(key, command, numbers)
+                ]
         return sorted(views, key=lambda view: (-view.rests_for, view.member))
 
     async def down(self, pool: str) -> list[DownMember]:
@@ -160,11 +176,20 @@ class RedisProxyPools:
 
     async def release(self, pool: str, lane: str, member: int | None = None) -> int:
         field = b"" if member is None else member_field(member)
-        counts = [
-            await self._server.run(script("release_members"), keys.resting(shard, lane), field)
-            for shard in range(self._shards)
-        ]
-        return sum(counts)
+        count = 0
+        for shard in range(self._shards):
+            wanted = await self._interval(shard, pool, lane)
+            key = keys.resting(shard, lane)
+            count += await self._server.run(script("release_members"), key, field, repr(wanted))
+        return count
+
+    async def _interval(self, shard: int, pool: str, lane: str) -> Seconds:
+        """Between two starts of the lane through one member."""
+        rules = await self._server.ask("HGET", keys.pool(shard, pool), "rules")
+        ring = await self._server.ask("HGET", keys.rings(shard), lane)
+        if rules is None or ring is None:
+            return 0.0
+        return wanted_interval(unpack_rules(rules), unpack_ring(ring))
 
     async def close(self) -> None:
         await self._server.close()

@@ -49,6 +49,7 @@ class SqliteFrontier:
     async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
+        pools = tuple(dict.fromkeys(pools))
         while True:
             self._file.changed.clear()
             version = await self._file.read(_version)
@@ -114,10 +115,10 @@ class SqliteFrontier:
             workers.rescue_elsewhere(turn, self._process)
             workers.rescue_leases(turn, self._process)
             self._housekept_at = turn.now
-        turn.promote()
+        turn.promote(pools)
         request = lease_tasks.Request(worker, budgets.left(turn, limit), asked_at, pools, self._chance.random)
         leases = lease_tasks.serve(turn, request)
-        return leases, 0.0 if leases else max(0.001, turn.next_wake() - turn.now)
+        return leases, 0.0 if leases else max(0.001, turn.next_wake(pools) - turn.now)
 
     def _finished(self, db: sqlite3.Connection) -> bool:
         """Finished, cancelled, or the budget is used up."""

@@ -181,7 +181,7 @@ class PoolRing:
     def give_back(self, member: int, result: MemberResult, *, retry_after: Seconds = 0.0, chance: float = 0.0) -> None:
         """The member's visit is over."""
         row = self._db.execute(
-            f"SELECT {_IDENTITY}, m.weight FROM identity i"
+            f"SELECT {_IDENTITY}, m.weight, m.faults FROM identity i"
             " LEFT JOIN pool_member m ON m.pool = ? AND m.member = i.member"
             f" WHERE i.pace = ? AND i.member = ? AND i.place = {OUT}",
             (self._pool, self._pace, member),
@@ -202,7 +202,7 @@ class PoolRing:
         self.state = back.ring
         # Also if it is no longer in the pool: it may be in the next version again, and a ban holds.
         self._write(back.identity, AT_HEAD if back.place is Place.HEAD else IN_RING)
-        self._count_back(member, result, chance)
+        self._count_back(member, result, row[9] or 0, chance)
         if back.lift:
             self._lift_since(old)
 
@@ -214,9 +214,22 @@ class PoolRing:
     def _lift_since(self, old: LaneRing) -> None:
         self._lift("i.banned_at > 0 AND i.banned_at >= ?", (old.suspected_at,), old.blocked_at)
 
-    def _lift(self, condition: str, values: tuple[Moment, ...], blocked_at: Moment) -> None:
-        lift_quarantines(self._db, self._pace, self._now, condition, values, blocked_at)
+    def release(self, member: int | None) -> int:
+        """End the quarantine of one member, or of all; returns their number."""
+        only: tuple[str, tuple[Moment, ...]] = ("", ()) if member is None else (" AND i.member = ?", (member,))
+        return self._lift(f"i.banned_at > 0 AND i.due > ?{only[0]}", (self._now, *only[1]), 0.0)
+
+    def _lift(self, condition: str, values: tuple[Moment, ...], blocked_at: Moment) -> int:
+        rows = self._db.execute(
+            f"SELECT {_IDENTITY} FROM identity i WHERE i.pace = ? AND i.place = {IN_RING} AND {condition}"
+            " ORDER BY i.due, i.position",
+            (self._pace, *values),
+        ).fetchall()
+        wanted = proxy_ring.wanted_interval(self.rules, self.state)
+        for row in rows:
+            self._write(proxy_ring.lifted(_identity(row, 255), self._now, wanted, blocked_at), IN_RING)
         self.returned = True
+        return len(rows)
 
     # Rows
 
@@ -237,46 +250,35 @@ class PoolRing:
         self._db.execute("DELETE FROM identity WHERE pace = ? AND member = ?", (self._pace, member))
 
     def _count_out(self, member: int, start: Moment) -> None:
+        """Only where the pool has limits over all lanes: most have none, and a visit costs two writes less."""
+        if limited(self.rules):
+            self._db.execute(
+                "UPDATE pool_member SET running = running + 1, next_start = ? WHERE pool = ? AND member = ?",
+                (start + self.rules.member_interval, self._pool, member),
+            )
+
+    def _count_back(self, member: int, result: MemberResult, faults: int, chance: float) -> None:
+        where = (self._pool, member)
+        if limited(self.rules):
+            self._db.execute(
+                "UPDATE pool_member SET running = max(0, running - 1) WHERE pool = ? AND member = ?", where
+            )
+        if result is MemberResult.FAULT:
+            down = proxy_ring.down_for(faults + 1, chance)
+            until = self._now + down if down else 0.0
+        elif result is MemberResult.GOOD and faults:
+            faults, until = -1, 0.0
+        else:
+            return
         self._db.execute(
-            "UPDATE pool_member SET running = running + 1, next_start = ? WHERE pool = ? AND member = ?",
-            (start + self.rules.member_interval if self.rules.member_interval else 0.0, self._pool, member),
+            "UPDATE pool_member SET faults = ?, down_until = ? WHERE pool = ? AND member = ?",
+            (faults + 1, until, *where),
         )
 
-    def _count_back(self, member: int, result: MemberResult, chance: float) -> None:
-        where = (self._pool, member)
-        self._db.execute("UPDATE pool_member SET running = max(0, running - 1) WHERE pool = ? AND member = ?", where)
-        if result is MemberResult.GOOD:
-            self._db.execute(
-                "UPDATE pool_member SET faults = 0, down_until = 0 WHERE pool = ? AND member = ? AND faults > 0", where
-            )
-        elif result is MemberResult.FAULT:
-            for (faults,) in self._db.execute(
-                "UPDATE pool_member SET faults = faults + 1 WHERE pool = ? AND member = ? RETURNING faults", where
-            ).fetchall():
-                down = proxy_ring.down_for(faults, chance)
-                self._db.execute(
-                    "UPDATE pool_member SET down_until = ? WHERE pool = ? AND member = ?",
-                    (self._now + down if down else 0.0, *where),
-                )
 
-
-def lift_quarantines(
-    db: sqlite3.Connection,
-    pace_id: int,
-    now: Moment,
-    condition: str,
-    values: tuple[Moment, ...] = (),
-    blocked_at: Moment = 0.0,
-) -> int:
-    """End the quarantines of a lane that meet the condition; returns their number."""
-    rows = db.execute(
-        f"SELECT {_IDENTITY} FROM identity i WHERE i.pace = ? AND i.place = {IN_RING} AND {condition}"
-        " ORDER BY i.due, i.position",
-        (pace_id, *values),
-    ).fetchall()
-    for row in rows:
-        write_identity(db, pace_id, proxy_ring.lifted(_identity(row, 255), now, blocked_at), IN_RING, 0)
-    return len(rows)
+def limited(rules: PoolRules) -> bool:
+    """Has a member limits over all lanes?"""
+    return rules.member_interval > 0 or rules.member_concurrency > 0
 
 
 def write_identity(db: sqlite3.Connection, pace_id: int, identity: Identity, place: int, position: int) -> None:

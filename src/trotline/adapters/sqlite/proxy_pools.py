@@ -6,9 +6,9 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.pool_ring import decode_ring, lift_quarantines
+from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring, limited
 from trotline.adapters.sqlite.schema import FULL, OUT, PAUSED, READY, RESTING
-from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember
+from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember, RegisteredPool
 from trotline.model.time import Moment
 from trotline.rules.proxy_ring import BEST, PARKED
 
@@ -32,6 +32,9 @@ class SqliteProxyPools:
             known = await self._db.write(lambda db: _register(db, pool))
             self._wake()
         return known
+
+    async def pools(self) -> list[RegisteredPool]:
+        return await self._db.read(_pools)
 
     async def lanes(self, pool: str) -> list[LanePoolView]:
         views = await self._db.read(lambda db: _lanes(db, pool, self._db.now()))
@@ -85,8 +88,25 @@ def _register(db: sqlite3.Connection, pool: Pool) -> bool:
         " ON CONFLICT (pool, member) DO UPDATE SET weight = excluded.weight",
         [(pool.name, member, weight) for member, weight in wanted.items() if there.get(member) != weight],
     )
+    _count_running(db, pool)
     _make_ready(db, "pool = ?", pool.name)
     return True
+
+
+def _count_running(db: sqlite3.Connection, pool: Pool) -> None:
+    """Visits in flight through each member: a version without limits counts none."""
+    db.execute("UPDATE pool_member SET running = 0 WHERE pool = ? AND running > 0", (pool.name,))
+    if not limited(pool.rules):
+        return
+    running = db.execute(
+        f"SELECT count(*), member FROM identity WHERE place = {OUT} AND pace IN (SELECT pace FROM ring WHERE pool = ?)"
+        " GROUP BY member",
+        (pool.name,),
+    ).fetchall()
+    db.executemany(
+        "UPDATE pool_member SET running = ? WHERE pool = ? AND member = ?",
+        [(count, pool.name, member) for count, member in running],
+    )
 
 
 def _weights(db: sqlite3.Connection, pool: str) -> dict[int, int]:
@@ -108,6 +128,14 @@ def _make_ready(db: sqlite3.Connection, condition: str, value: str) -> None:
         f" AND paused <> {PAUSED} AND best IS NOT NULL",
         (value,),
     )
+
+
+def _pools(db: sqlite3.Connection) -> list[RegisteredPool]:
+    rows = db.execute(
+        "SELECT p.name, p.version, count(m.member) FROM pool p LEFT JOIN pool_member m ON m.pool = p.name"
+        " GROUP BY p.name ORDER BY p.name"
+    )
+    return [RegisteredPool(name=name, version=version, members=members) for name, version, members in rows]
 
 
 def _lanes(db: sqlite3.Connection, pool: str, now: Moment) -> list[LanePoolView]:
@@ -178,7 +206,8 @@ def _release(db: sqlite3.Connection, pool: str, lane: str, member: int | None, n
     ).fetchone()
     if found is None:
         return 0
-    only: tuple[str, tuple[Moment, ...]] = ("", ()) if member is None else (" AND i.member = ?", (member,))
-    count = lift_quarantines(db, found[0], now, f"i.banned_at > 0 AND i.due > ?{only[0]}", (now, *only[1]))
+    ring = PoolRing(db, found[0], pool, now)
+    count = ring.release(member)
+    ring.flush()
     _make_ready(db, "name = ?", lane)
     return count

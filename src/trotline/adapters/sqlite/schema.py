@@ -75,7 +75,7 @@ CREATE TABLE lane (
 );
 CREATE INDEX lane_pace ON lane (pace);
 CREATE INDEX lane_ready ON lane (job, pool, best, turn) WHERE state = 1;
-CREATE INDEX lane_resting ON lane (job, wake) WHERE state = 2;
+CREATE INDEX lane_resting ON lane (job, pool, wake) WHERE state = 2;
 CREATE TABLE task (
     id INTEGER PRIMARY KEY,
     job INTEGER NOT NULL,

@@ -162,8 +162,8 @@ class Turn:
             self.tallies[f"dead: {why}"] += cursor.rowcount
         return cursor.rowcount
 
-    def promote(self) -> None:
-        """Delayed tasks that are due become waiting; rested lanes become ready."""
+    def promote(self, pools: Collection[str]) -> None:
+        """Delayed tasks that are due become waiting; rested lanes of these pools become ready."""
         due = self.db.execute(
             f"SELECT id, lane, priority FROM task WHERE job = ? AND state = {DELAYED} AND due <= ? LIMIT 1000",
             (self.job, self.now),
@@ -174,20 +174,25 @@ class Turn:
                 self.has_waiting(self.lane(lane_id), priority)
             for lane_id in {row[1] for row in due}:
                 self.write_lane(self._lanes[lane_id])
-        for (lane_id,) in self.db.execute(
-            f"SELECT id FROM lane WHERE job = ? AND state = {RESTING} AND wake <= ? LIMIT 1000", (self.job, self.now)
-        ).fetchall():
-            self.write_lane(self.lane(lane_id))
+        for pool in pools:
+            for (lane_id,) in self.db.execute(
+                f"SELECT id FROM lane WHERE job = ? AND pool = ? AND state = {RESTING} AND wake <= ? LIMIT 1000",
+                (self.job, pool, self.now),
+            ).fetchall():
+                self.write_lane(self.lane(lane_id))
 
-    def next_wake(self) -> Moment:
-        """When the next task may be leased."""
-        [wake] = self.db.execute(
-            f"SELECT min(wake) FROM lane WHERE job = ? AND state = {RESTING}", (self.job,)
-        ).fetchone()
+    def next_wake(self, pools: Collection[str]) -> Moment:
+        """When the next task of these pools may be leased."""
+        wakes = [
+            self.db.execute(
+                f"SELECT min(wake) FROM lane WHERE job = ? AND pool = ? AND state = {RESTING}", (self.job, pool)
+            ).fetchone()[0]
+            for pool in pools
+        ]
         [due] = self.db.execute(
             f"SELECT min(due) FROM task WHERE job = ? AND state = {DELAYED}", (self.job,)
         ).fetchone()
-        return min(wake or pace.NEVER, due or pace.NEVER)
+        return min(due or pace.NEVER, *(wake or pace.NEVER for wake in wakes), pace.NEVER)
 
     def leased_by(self, worker: str) -> list[Held]:
         return self.db.execute(

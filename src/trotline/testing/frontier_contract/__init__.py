@@ -22,6 +22,7 @@ from trotline.testing.frontier_contract.failing import FailPromises
 from trotline.testing.frontier_contract.leasing import LeasePromises
 from trotline.testing.frontier_contract.living import LivePromises
 from trotline.testing.frontier_contract.pacing import PacePromises
+from trotline.testing.frontier_contract.pool_listing import PoolListPromises
 from trotline.testing.frontier_contract.proxy_histories import ProxyHistories
 from trotline.testing.frontier_contract.proxying import ProxyPromises
 from trotline.testing.frontier_contract.putting import PutPromises
@@ -55,6 +56,7 @@ class FrontierContract(
     WatchPromises,
     BudgetPromises,
     ProxyPromises,
+    PoolListPromises,
     QuarantinePromises,
     RotationPromises,
     ProxyHistories,

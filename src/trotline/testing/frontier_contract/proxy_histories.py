@@ -34,9 +34,11 @@ STEPS = 300
 class History:
     """A random history of calls, and a model of who is out and who is banned."""
 
-    def __init__(self, bench: Bench, clients: list[Client], pools: ProxyPools, seed: int) -> None:
+    def __init__(self, bench: Bench, clients: list[Client], pools: ProxyPools, seed: int, most: int) -> None:
         self.bench = bench
         self.clients = clients
+        self.homes: dict[str, Client] = {}
+        """The process of each worker."""
         self.pools = pools
         self.chance = random.Random(seed)
         self.live: dict[tuple[str, int], tuple[str, Lease]] = {}
@@ -48,6 +50,8 @@ class History:
         self.version = 1.0
         self.workers = [f"w{n}.1" for n in range(WORKERS)]
         self.urls = 0
+        self.most = most
+        """Visits through a member over all lanes; 0: any number."""
 
     async def live_through(self, steps: int = STEPS) -> None:
         await self.register()
@@ -66,12 +70,19 @@ class History:
         for _ in range(steps):
             await self.chance.choice(acts)()
 
+    def home(self, worker: str) -> Client:
+        """Leases of a worker are taken by one process, as long as it lives."""
+        if self.homes.get(worker) not in self.clients:
+            self.homes[worker] = self.client
+        return self.homes[worker]
+
     @property
     def client(self) -> Client:
         return self.chance.choice(self.clients)
 
     async def register(self) -> None:
-        assert await self.pools.register(pool_with(*sorted(self.members), version=self.version))
+        pool = pool_with(*sorted(self.members), version=self.version, member_concurrency=self.most)
+        assert await self.pools.register(pool)
         await self.put()
 
     async def put(self) -> None:
@@ -82,7 +93,7 @@ class History:
 
     async def lease(self) -> None:
         worker = self.chance.choice(self.workers)
-        for lease in await self.client.lease(worker, self.chance.randint(1, 6), pools=(POOL,)):
+        for lease in await self.home(worker).lease(worker, self.chance.randint(1, 6), pools=(POOL,)):
             self.check(worker, lease)
 
     def check(self, worker: str, lease: Lease) -> None:
@@ -95,6 +106,8 @@ class History:
             assert silent > DEAD_AFTER, f"{place} is out already, with {holder}"
             self.stale.append((holder, held))
         self.live[place] = (worker, lease)
+        through_it = sum(holder not in self.died for (_, other), (holder, _) in self.live.items() if other == place[1])
+        assert not self.most or through_it <= self.most, f"{through_it} visits through {lease.member}"
 
     async def settle(self) -> None:
         held = [(place, *each) for place, each in self.live.items() if each[0] not in self.died]
@@ -132,9 +145,11 @@ class History:
     async def forget(self) -> None:
         """A worker says what it holds, and some of it is missing."""
         worker = self.chance.choice(self.workers)
+        if self.homes.get(worker) not in self.clients:
+            return
         held = {place: lease for place, (holder, lease) in self.live.items() if holder == worker}
         known = {place for place in held if self.chance.random() < 0.5}
-        assert await self.client.holds(worker, [held[place].token for place in known]) == len(held) - len(known)
+        assert await self.home(worker).holds(worker, [held[place].token for place in known]) == len(held) - len(known)
         for place in held.keys() - known:
             self.end(place)
 
@@ -195,6 +210,8 @@ class History:
 
     async def take_all(self) -> dict[str, list[int]]:
         """Lease until every member of every lane is out; some lose their turn for a while."""
+        self.most, self.version = 0, self.version + 1
+        await self.register()
         out: dict[str, list[int]] = {lane: [] for lane in LANES}
         for _ in range(600):
             for lease in await self.client.lease("last", 100, pools=(POOL,)):
@@ -204,9 +221,9 @@ class History:
         return {lane: sorted(members) for lane, members in out.items()}
 
 
-async def history(bench: Bench, seed: int) -> History:
+async def history(bench: Bench, seed: int, most: int = 0) -> History:
     clients = [await bench.open(), await bench.again()]
-    made = History(bench, clients, await bench.proxy_pools(), seed)
+    made = History(bench, clients, await bench.proxy_pools(), seed, most)
     await made.live_through()
     await made.return_all()
     return made
@@ -219,4 +236,10 @@ class ProxyHistories:
 
             views = [view for lane in LANES for view in await lived.pools.members(POOL, lane)]
             assert not any(view.in_flight for view in views)
+            assert await lived.take_all() == {lane: sorted(lived.members) for lane in LANES}, f"seed {seed}"
+
+    async def test_r9_the_limit_of_a_member_holds_whatever_workers_do(self, bench: Bench) -> None:
+        for seed in range(10, 13):
+            lived = await history(bench, seed, most=2)
+
             assert await lived.take_all() == {lane: sorted(lived.members) for lane in LANES}, f"seed {seed}"

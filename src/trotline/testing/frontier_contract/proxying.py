@@ -283,6 +283,21 @@ class ProxyPromises:
         await live_on(bench, frontier, 5, "w")
         assert slowed in {await visit(frontier) for _ in range(4)}
 
+    async def test_r3_the_end_of_a_quarantine_is_not_the_end_of_an_interval(self, bench: Bench) -> None:
+        frontier, pools = await bench.open(), await bench.proxy_pools()
+        await pools.register(pool_with(1, interval=20.0))
+        await frontier.put(through(5))
+        [lease] = await take(frontier)
+        await give(frontier, lease, BLOCKED)
+        await pools.release(POOL, VIA_POOL)
+        came = [lease]
+        for _ in range(25):
+            came += await take(frontier)
+            await live_on(bench, frontier, 1.0, "w")
+
+        assert len(came) == 2
+        assert_apart(came, 20.0)
+
     async def test_r3_a_member_that_was_told_to_wait_waits(self, bench: Bench) -> None:
         frontier = await bench.open()
         await register(bench, pool_with(1))

@@ -9,7 +9,7 @@
 -- uses clock: call
 -- uses wake_lane: wake_lane
 
-local WOKEN = 1000
+local WOKEN, MOST_REMOVED = 1000, 50000
 
 local S, pool = string.match(KEYS[1], "^(trotline:{%d+}:)pool:(.+)$")
 local version, last, alike = unpack(call("HMGET", KEYS[1], "version", "last", "alike"), 1, 3)
@@ -19,25 +19,37 @@ local removed = tonumber(ARGV[5])
 -- Once false it stays so: some ring may still have a member that was removed.
 local are_alike = removed == 0 and (alike == "1" or last == 0)
 for i = 6, 5 + removed do
+  local known = call("HGET", S .. "pools:" .. pool, ARGV[i])
+  if known then call("HSET", S .. "removed:" .. pool, ARGV[i], known) end
   call("HDEL", S .. "pools:" .. pool, ARGV[i])
-  call("ZREM", S .. "added:" .. pool, ARGV[i])
   call("HDEL", S .. "faults:" .. pool, ARGV[i])
 end
 for i = 6 + removed, #ARGV, 2 do
-  local known = call("HGET", S .. "pools:" .. pool, ARGV[i])
+  local known = call("HGET", S .. "pools:" .. pool, ARGV[i]) or call("HGET", S .. "removed:" .. pool, ARGV[i])
   are_alike = are_alike and tonumber(ARGV[i + 1]) == MOST_WEIGHT
   local number = known and struct.unpack(KNOWN_FORM, known)
   if not number then
     last = last + 1
     number = last
-    call("ZADD", S .. "added:" .. pool, number, ARGV[i])
   end
+  call("ZADD", S .. "added:" .. pool, number, ARGV[i])
+  call("HDEL", S .. "removed:" .. pool, ARGV[i])
   call("HSET", S .. "pools:" .. pool, ARGV[i], struct.pack(KNOWN_FORM, number, tonumber(ARGV[i + 1])))
 end
 call("HSET", KEYS[1], "rules", ARGV[3], "last", last, "alike", are_alike and "1" or "0")
 if ARGV[4] ~= "1" then return 1 end
 call("HSET", KEYS[1], "version", ARGV[2])
--- Who waits for a member of this pool looks again; those beyond the limit do so by themselves, a little later.
+call("HSET", S .. "registered", pool, ARGV[2])
+call("HINCRBY", KEYS[1], "changes", 1)
+-- Lists of addresses that are new every day must not fill the memory.
+if call("HLEN", S .. "removed:" .. pool) > MOST_REMOVED then
+  local _, old = unpack(call("HSCAN", S .. "removed:" .. pool, 0, "COUNT", WOKEN), 1, 2)
+  for i = 1, math.min(#old, 2 * WOKEN), 2 do
+    call("HDEL", S .. "removed:" .. pool, old[i])
+    call("ZREM", S .. "added:" .. pool, old[i])
+  end
+end
+-- The lanes that wait for a member of this pool are looked at; those beyond the limit are by themselves, a little later.
 local wanting = call("HGETALL", S .. "wanting:" .. pool)
 call("DEL", S .. "wanting:" .. pool)
 for i = 1, math.min(#wanting, 2 * WOKEN), 2 do

@@ -1,8 +1,11 @@
 -- The members of proxy pools: who goes out next in a lane, and where they wait. rules/proxy_ring.py has the rules.
 --
---   S pool:POOL     hash  version, rules (PoolRules, packed), last (the number of the member added last), alike (1 while no
---                         member was removed and all have full weight: then rings need not be compared with the pool)
---   S pools:POOL    hash  member (6 bytes) -> its number and weight     S added:POOL   zset  member -> its number
+--   S pool:POOL     hash  version, rules (PoolRules, packed), last (the number of the member added last), changes (how
+--                         often it was registered), alike (1 while no member was ever removed and all have full weight:
+--                         then members need not be looked up in the pool)
+--   S pools:POOL    hash  member (6 bytes) -> its number and weight     S added:POOL   zset  the same, and
+--                         those that were removed -> number
+--   S registered    hash  pool -> version
 --   S ring:LANE     list  members that may go out, the next one first (packed, see Member in layouts.py)
 --   S resting:LANE  zset  members in quarantine, or due much later -> due
 --   S rings         hash  lane -> what is known of its ring (Ring in layouts.py)
@@ -11,8 +14,10 @@
 --   S wanting:POOL  hash  lane -> prefixes of jobs that wait there for any member
 --   P out:W         hash  token -> the member that the lease goes out through
 --
--- A member is in one place: ring, resting, or out. One whose number is not that of the pool was removed, and perhaps added
--- again since: it is dropped where it is met, and the new one is dealt.
+--   S removed:POOL  hash  member that was removed -> its number
+--
+-- A member is in one place of a lane: ring, resting, or out. One that was removed from the pool rests where it is met, and
+-- comes back if it is added again: then it has the same number. One whose number nobody knows is dropped.
 --
 -- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read.
 --
@@ -28,6 +33,8 @@ local LOOKS, COME_BACK, LIFTED = 32, 200, 500
 local FULL_FOR = 0.2
 -- Of a generator of random numbers: scripts have none of their own, so one number comes with the call.
 local MULTIPLIER, INCREMENT, CHANCE = 16807, 0.123456789, 11
+-- A member that was removed from its pool rests for a day at a time.
+local DAY = 86400
 local pool_names, made = {}, nil
 
 -- The pool in the name of a lane, or false.
@@ -63,8 +70,10 @@ local function make()
   local function pool_named(name)
     local pool = pools[name]
     if pool == nil then
-      local packed, last, alike = unpack(call("HMGET", S .. "pool:" .. name, "rules", "last", "alike"), 1, 3)
+      local packed, last, changes, alike =
+        unpack(call("HMGET", S .. "pool:" .. name, "rules", "last", "changes", "alike"), 1, 4)
       pool = packed and {name = name, last = tonumber(last), rules = {unpack_(RULES_FORM, packed)}} or false
+      if pool then pool.changes = tonumber(changes) or 0 end
       if pool then
         pool.faulty = call("EXISTS", S .. "faults:" .. name) == 1
         pool.limited = pool.rules[RULE_MEMBER_INTERVAL] > 0 or pool.rules[RULE_MEMBER_CONCURRENCY] > 0
@@ -76,7 +85,7 @@ local function make()
   end
 
   local function read_ring(packed)
-    return packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)} or {0, 0, 0, 0, 0, 0, 0, 0}
+    return packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)} or {0, 0, 0, 0, 0, 0, 0, 0, 0}
   end
 
   -- The rings of these lanes, read together.
@@ -133,9 +142,8 @@ local function make()
 
   -- May a member go out there sooner than was known before this call?
   function members.is_sooner(name)
-    local pool = pool_named(pool_of(name))
     push_tail(name)
-    return pool and sooner[name] and members.ring_of(name)[RING_DEALT] >= pool.last
+    return sooner[name]
   end
 
   -- The lanes to which members came back, and which may be served sooner: they have to be queued again.
@@ -218,7 +226,36 @@ local function make()
     return busy
   end
 
-  -- What the pool knows of these members: their numbers and weights, faults and loads; nil where that need not be looked at.
+  -- It was removed from the pool.
+  local function set_aside(name, pool, ring, member)
+    local packed = call("HGET", S .. "removed:" .. pool.name, member[MEMBER_ID])
+    if not packed or unpack_(KNOWN_FORM, packed) ~= member[MEMBER_ADDED] then return end
+    member[MEMBER_USES], member[MEMBER_DUE] = SET_ASIDE, max(member[MEMBER_DUE], ring_rules.ceil_unit(now + DAY))
+    put(name, ring, member, PLACE_RESTING)
+  end
+
+  -- The pool has changed: members that are in it again come back.
+  local function follow_changes(name, pool, ring)
+    if ring[RING_CHANGES] == pool.changes then return end
+    ring[RING_CHANGES] = pool.changes
+    change(name)
+    local key, back = S .. "resting:" .. name, 0
+    for _, packed in ipairs(call("ZREVRANGE", key, 0, LIFTED - 1)) do
+      local member = ring_rules.unpack(packed)
+      local known = member[MEMBER_USES] == SET_ASIDE and call("HGET", S .. "pools:" .. pool.name, member[MEMBER_ID])
+      if known and unpack_(KNOWN_FORM, known) == member[MEMBER_ADDED] then
+        call("ZREM", key, packed)
+        member[MEMBER_USES] = 0
+        -- The interval that it had left is forgotten with its due time.
+        member[MEMBER_DUE] = ring_rules.ceil_unit(now + ring_rules.wanted_interval(pool.rules, ring))
+        put(name, ring, member, PLACE_TAIL)
+        back = back + 1
+      end
+    end
+    if back > 0 then look_for_first(name, ring) end
+  end
+
+  -- What the pool knows of these members: their numbers and weights, faults and loads; nil where that need not be known.
   local function look_up(pool, some)
     if pool.alike and not pool.faulty and not pool.limited then return nil, nil, nil end
     local ids = {}
@@ -229,26 +266,26 @@ local function make()
     return asked(not pool.alike, "pools:"), asked(pool.faulty, "faults:"), asked(pool.limited, "load:")
   end
 
-  -- Members of the ring: take them, or put them where they belong. True if one is due too late, and so those behind it.
-  local function choose(name, pool, ring, some, latest, taken)
+  -- Take members of the ring, or put them where they belong. True if one is due too late, and so those behind it.
+  local function choose(name, pool, ring, some, latest, taken, passed)
     local known, faults, loads = look_up(pool, some)
     for i = 1, #some do
-      local member, number, weight = some[i], nil, MOST_WEIGHT
+      local member, weight, busy = some[i], MOST_WEIGHT, nil
+      local number = member[MEMBER_ADDED]
       if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
-      -- One with another number was removed from the pool: dropped here.
-      if not known or number == member[MEMBER_ADDED] then
-        local busy = (faults or loads) and held_up(pool, member, faults and faults[i], loads and loads[i], latest)
-        if busy then
-          member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
-          put(name, ring, member, PLACE_RESTING)
-        elseif member[MEMBER_DUE] > latest then
-          for k = #some, i, -1 do put(name, ring, some[k], PLACE_HEAD) end
-          return true
-        elseif ring_rules.loses_turn(member, weight, chance()) then
-          put(name, ring, member, ring_rules.pass_over(member, ring_rules.wanted_interval(pool.rules, ring)))
-        else
-          taken[#taken + 1] = member
-        end
+      if faults or loads then busy = held_up(pool, member, faults and faults[i], loads and loads[i], latest) end
+      if number ~= member[MEMBER_ADDED] then
+        set_aside(name, pool, ring, member)
+      elseif busy then
+        member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
+        put(name, ring, member, PLACE_RESTING)
+      elseif member[MEMBER_DUE] > latest then
+        for k = #some, i, -1 do put(name, ring, some[k], PLACE_HEAD) end
+        return true
+      elseif ring_rules.loses_turn(member, weight, chance()) then
+        passed[#passed + 1] = member
+      else
+        taken[#taken + 1] = member
       end
     end
     return false
@@ -259,13 +296,22 @@ local function make()
     local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
     if not pool then return {} end
     if ring_rules.want_gap(ring, own_gap) then change(name) end
+    follow_changes(name, pool, ring)
     end_rests(name, ring)
-    local taken, looks, late = {}, 0, false
+    local taken, passed, looks, late = {}, {}, 0, false
     while #taken < wanted and looks < wanted + LOOKS and not late do
       local some = next_members(name, pool, ring, wanted - #taken)
       if #some == 0 then break end
       looks = looks + #some
-      late = choose(name, pool, ring, some, latest, taken)
+      late = choose(name, pool, ring, some, latest, taken, passed)
+    end
+    for i = 1, #passed do
+      -- A turn is lost to others only.
+      if #taken < wanted then
+        taken[#taken + 1] = passed[i]
+      else
+        put(name, ring, passed[i], ring_rules.pass_over(passed[i], ring_rules.wanted_interval(pool.rules, ring)))
+      end
     end
     return taken
   end
@@ -317,7 +363,7 @@ local function make()
     for i = 1, #resting do
       local member = ring_rules.unpack(resting[i])
       if member[MEMBER_BANNED_AT] > 0 and is_meant(member) then
-        ring_rules.lift(member, blocked_at)
+        ring_rules.lift(member, ring_rules.wanted_interval(pool_named(pool_of(name)).rules, ring), blocked_at)
         call("ZREM", key, resting[i])
         put(name, ring, member, PLACE_TAIL)
         count = count + 1
@@ -353,7 +399,7 @@ local function make()
     local packed = {}
     for name in pairs(changed) do
       packed[#packed + 1] = name
-      packed[#packed + 1] = pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_FIRST_REST))
+      packed[#packed + 1] = pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_CHANGES))
     end
     many("HSET", S .. "rings", packed)
     changed, returned = {}, {}
@@ -389,7 +435,7 @@ local function make()
   function members.free_at(name)
     local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
     if not pool then return nil end
-    if ring[RING_DEALT] < pool.last then return 0 end
+    if ring[RING_DEALT] < pool.last or ring[RING_CHANGES] ~= pool.changes then return 0 end
     push_tail(name)
     local head, free = call("LINDEX", S .. "ring:" .. name, 0), nil
     if head then free = ring_rules.unpack(head)[MEMBER_DUE] - HORIZON end

@@ -91,7 +91,7 @@ local function make()
     weigh(ring, true)
     local rest = min(rules[RULE_LONGEST_REST], rules[RULE_REST] * 2 ^ (max(strikes, 1) - 1)) * (1 + RING_JITTER * chance)
     member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - ceil(member[MEMBER_QUALITY] / LEARN)
-    member[MEMBER_DUE], member[MEMBER_BANNED_AT] = ceil_unit(now + rest), now
+    member[MEMBER_DUE], member[MEMBER_BANNED_AT] = max(member[MEMBER_DUE], ceil_unit(now + rest)), now
     member[MEMBER_USES], member[MEMBER_GOOD], member[MEMBER_STRIKES] = 0, 0, strikes
     return PLACE_RESTING, false
   end
@@ -136,12 +136,14 @@ local function make()
     return member[MEMBER_DUE] <= now + PARKED and PLACE_HEAD or PLACE_RESTING, false
   end
 
-  -- The ban was not its own. blocked_at: since when the site blocked us, if it did; bans after that counted no strike.
-  function ring_rules.lift(member, blocked_at)
+  -- The ban was not its own; its interval stays. blocked_at: since when the site blocked us, if it did; bans after that
+  -- counted no strike.
+  function ring_rules.lift(member, wanted, blocked_at)
     if blocked_at == 0 or member[MEMBER_BANNED_AT] <= ceil(blocked_at) then
       member[MEMBER_STRIKES] = max(0, member[MEMBER_STRIKES] - 1)
     end
-    member[MEMBER_BANNED_AT], member[MEMBER_DUE], member[MEMBER_GOOD] = 0, ceil_unit(now), 0
+    local due = member[MEMBER_BANNED_AT] + ring_rules.interval(member, wanted)
+    member[MEMBER_BANNED_AT], member[MEMBER_DUE], member[MEMBER_GOOD] = 0, ceil_unit(max(now, due)), 0
   end
 
   -- Can bans be the fault of a page? Only if others are answered.

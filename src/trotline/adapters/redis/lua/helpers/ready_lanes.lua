@@ -94,10 +94,8 @@ crowded = {}
 local function with_members(lane, free)
   if not free or free > now or not pool_of(lane[NAME]) then return free end
   local due = members().free_at(lane[NAME])
-  if not due then
-    members().want(lane[NAME])
-    look_later(lane, now + LOOK_AGAIN)
-  end
+  if not due or due > now + LOOK_AGAIN or (due > now and is_shared(lane)) then members().want(lane[NAME]) end
+  if not due then look_later(lane, now + LOOK_AGAIN) end
   return due and max(free, due)
 end
 

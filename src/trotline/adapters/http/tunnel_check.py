@@ -1,0 +1,65 @@
+"""Does a proxy open a tunnel to a target? The handshake alone, with TLS if the target has it: no request is sent."""
+
+import asyncio
+import socket
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+
+from trotline.adapters.http.failures import FETCH_ERRORS, explain, reason
+from trotline.adapters.http.fetcher import HttpFetcher
+from trotline.adapters.http.proxy import AddrInfo, ProxyDialer
+from trotline.adapters.http.proxy_link import Link, SocketLink, TlsLink
+from trotline.model.proxy import Proxy
+
+
+class TunnelCheck:
+    """Tunnels to one target."""
+
+    def __init__(self, direct: HttpFetcher, url: str) -> None:
+        parts = urlsplit(url)
+        self._host = parts.hostname or ""
+        self._tls = parts.scheme == "https"
+        self._port = parts.port or (443 if self._tls else 80)
+        self._limits = direct.limits
+        self._names = direct.names
+        self._context = ssl.create_default_context() if self._tls else None
+        self._dialers: dict[Proxy, ProxyDialer] = {}
+
+    async def attempt(self, proxy: Proxy) -> str:
+        """Why there is no tunnel; empty: there was one, and it was closed again."""
+        dialer = self._dialers.setdefault(proxy, ProxyDialer(proxy, self._limits))
+        try:
+            link, _ = await dialer.tunnel(self._host, await self._addresses())
+        except FETCH_ERRORS as error:
+            return explain(error, "head", self._limits)[1]
+        try:
+            async with asyncio.timeout(self._limits.connect):
+                await self._shake_hands(link)
+        except TimeoutError:
+            return f"no TLS with {self._host} within {self._limits.connect:g} s"
+        except (OSError, ssl.SSLError) as error:
+            return f"no TLS with {self._host}: {reason(error)}"
+        finally:
+            link.close()
+        return ""
+
+    async def _addresses(self) -> list[AddrInfo]:
+        """Checked by the guard, like those of every target."""
+        found = await self._names.resolver.resolve(self._host, self._port)
+        for one in found:
+            self._names.guard.look(one["host"], self._port)
+        return [(one["family"], socket.SOCK_STREAM, 0, "", (one["host"], self._port)) for one in found]
+
+    async def _shake_hands(self, link: Link) -> None:
+        if self._context is None:
+            return
+        loop, protocol = asyncio.get_running_loop(), asyncio.Protocol()
+        options: dict[str, Any] = {"server_hostname": self._host, "ssl_handshake_timeout": self._limits.connect}
+        if isinstance(link, TlsLink):
+            transport = await loop.start_tls(link.transport, protocol, self._context, **options)
+        else:
+            assert isinstance(link, SocketLink)  # noqa: S101 - there is no other
+            transport, _ = await loop.create_connection(lambda: protocol, sock=link.sock, ssl=self._context, **options)
+        if transport is not None:
+            transport.abort()

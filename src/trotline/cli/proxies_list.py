@@ -1,0 +1,204 @@
+"""`trotline proxies list`: the fleet's shared view of its proxy pools."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from trotline.cli.fleet_options import place_option
+from trotline.cli.job_argument import frontiers
+from trotline.cli.options import examples, json_option, pool_book, proxies_option, settings_of, wait_for
+from trotline.cli.text import columns, count, json_line, length, safe
+from trotline.config.urls import public
+from trotline.errors import SettingsError
+from trotline.model.proxy_pool import without_pool
+
+if TYPE_CHECKING:
+    from trotline.commands.proxies_list import MemberNames, PoolState
+    from trotline.config.proxy_pools import PoolBook
+    from trotline.model.proxy_pool import MemberView
+
+_NAMED = 5
+"""Members in one line."""
+_SITE_BLOCKS = "the site blocks us: it is probed"
+
+
+@click.command(
+    "list",
+    epilog=examples(
+        "trotline proxies list --proxies proxies.toml    with host:port and region",
+        "trotline proxies list --pool home --lane shop.example",
+        "trotline proxies list --pool home --lane shop.example --release",
+    ),
+    short_help="Show which proxies are free, banned or down.",
+)
+@click.option("--pool", metavar="NAME", help="Only this pool.")
+@click.option("--lane", metavar="HOST", help="The members in one lane: HOST with --pool, or 'HOST via POOL'.")
+@click.option("--release", "to_release", is_flag=True, help="End the quarantines of the lane.")
+@click.option("--member", metavar="PROXY", help="Only of this one: host:port, or its id. With --release.")
+@click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many lanes or members.")
+@proxies_option
+@place_option
+@json_option
+def show(
+    pool: str | None,
+    lane: str | None,
+    to_release: bool,
+    member: str | None,
+    limit: int,
+    proxies: str | None,
+    frontier: str | None,
+    as_json: bool,
+) -> None:
+    """Show the proxy pools of a fleet: for each host how many proxies are free, in use, resting or banned.
+
+    What is shown is kept in the frontier, so it is the same from every machine. The frontier knows ids only: with
+    --proxies FILE (the workers' file) they are shown as host:port.
+    """
+    from trotline.commands.proxies_list import MemberNames, place_of, refuse_unknown
+
+    if (to_release and lane is None) or (member is not None and not to_release):
+        raise click.UsageError("--release needs --lane, and --member needs --release")
+    pool, lane = place_of(pool, lane)
+    settings = settings_of(frontier=frontier, proxies=proxies)
+    book = pool_book(settings, quiet=as_json)
+    names = MemberNames(book)
+    places = frontiers(settings)
+    if not places:
+        raise SettingsError(
+            "there is no frontier here yet", hint="Run a spider first, go to its folder, or name it: --frontier URL"
+        )
+    states = wait_for(_survey(places, pool))
+    if pool is not None and not any(found for _, found in states):
+        wait_for(refuse_unknown(pool, places, book))
+    for place, found in states:
+        if found and lane is None and not as_json:
+            click.echo(f"pools of {public(place)}")
+        for state in found:
+            if lane is not None:
+                _lane(place, state, lane, names, (to_release, member), limit, as_json)
+            elif as_json:
+                _print_json(place, state, names, book)
+            else:
+                _print(state, names, book, limit)
+    if lane is None and not as_json:
+        _print_unregistered(states, book, pool)
+
+
+async def _survey(places: list[str], pool: str | None) -> "list[tuple[str, list[PoolState]]]":
+    from trotline.commands.proxies_list import survey
+
+    return [(place, await survey(place, pool)) for place in places]
+
+
+def _print(state: "PoolState", names: "MemberNames", book: "PoolBook", limit: int) -> None:
+    name = state.pool.name
+    click.echo(f"{safe(name, 64)}: {count(state.pool.members, 'member')}{_about(name, book)}")
+    if state.lanes:
+        rows: list[tuple[str, ...]] = [("  host", "members", "free", "in use", "resting", "banned", "first back")]
+        for lane in state.lanes[:limit]:
+            free = max(0, lane.members - lane.in_flight - lane.resting)
+            note = _SITE_BLOCKS if lane.site_blocked else length(lane.first_back) if lane.first_back > 0 else ""
+            numbers = (lane.members, free, lane.in_flight, lane.resting, lane.banned)
+            rows.append((f"  {safe(without_pool(lane.lane), 30)}", *map(count, numbers), note))
+        click.echo("\n".join(columns(rows, right=(1, 2, 3, 4, 5))))
+        if len(state.lanes) > limit:
+            click.echo(f"  and {count(len(state.lanes) - limit, 'host')} more (--limit N)")
+    else:
+        click.echo("  no host was visited through it yet")
+    for each in state.down[:_NAMED]:
+        who = safe(names.name(name, each.member), 60)
+        click.echo(f"  down for all hosts: {who}: {count(each.faults, 'fault')} in a row, back in {length(each.until)}")
+    if len(state.down) > _NAMED:
+        click.echo(f"  down for all hosts: {len(state.down) - _NAMED:,} more")
+
+
+def _about(name: str, book: "PoolBook") -> str:
+    if name not in book.names:
+        return ""
+    info = book.info(name)
+    words = [str(info.kind), *(f"{key} {value}" for key, value in _details(info) if value)]
+    return f" ({safe(', '.join(words), 100)})"
+
+
+def _details(info: Any) -> tuple[tuple[str, str], ...]:
+    return ("provider", info.provider), ("region", info.region)
+
+
+def _print_unregistered(states: "list[tuple[str, list[PoolState]]]", book: "PoolBook", pool: str | None) -> None:
+    known = {state.pool.name for _, found in states for state in found}
+    missing = [name for name in book.names if name not in known and pool in (None, name)]
+    for name in missing:
+        size = count(len(book.pool(name).members), "member")
+        click.echo(f"{name}: {size}{_about(name, book)}; no worker uses it yet")
+    if not known and not missing:
+        click.echo("No worker of this frontier uses proxy pools. Set some:  trotline work SPIDER --proxies FILE")
+
+
+def _print_json(place: str, state: "PoolState", names: "MemberNames", book: "PoolBook") -> None:
+    from trotline.commands.proxies_list import hex_id
+
+    name = state.pool.name
+    info = book.info(name) if name in book.names else None
+    about = {"kind": str(info.kind), **dict(_details(info))} if info is not None else {}
+    head = {"event": "pool", "frontier": public(place), "pool": name, "members": state.pool.members}
+    click.echo(json_line({**head, "version": state.pool.version, **about}))
+    for lane in state.lanes:
+        facts = {key: getattr(lane, key) for key in lane.__struct_fields__}
+        click.echo(json_line({"event": "lane", "pool": name, **facts}))
+    for each in state.down:
+        who = {"member": hex_id(each.member), "proxy": names.public(name, each.member) or None}
+        click.echo(json_line({"event": "down", "pool": name, **who, "faults": each.faults, "back_in": each.until}))
+
+
+def _lane(
+    place: str,
+    state: "PoolState",
+    lane: str,
+    names: "MemberNames",
+    wanted: tuple[bool, str | None],
+    limit: int,
+    as_json: bool,
+) -> None:
+    from trotline.commands.proxies_list import members, release
+
+    pool = state.pool.name
+    known = wait_for(members(place, pool, lane))
+    to_release, typed = wanted
+    if to_release:
+        member = None if typed is None else names.member(pool, typed, [each.member for each in known])
+        number = wait_for(release(place, pool, lane, member))
+        if as_json:
+            click.echo(json_line({"event": "released", "pool": pool, "lane": lane, "count": number}))
+        else:
+            click.echo(f"{safe(lane, 100)}: {count(number, 'quarantine')} ended")
+        return
+    if as_json:
+        for each in known:
+            click.echo(json_line(_member_facts(pool, each, names)))
+        return
+    click.echo(f"{safe(lane, 100)}: {count(len(known))} of {count(state.pool.members, 'member')} were used here")
+    if known:
+        rows = [("  proxy", "quality", "strikes", "state")]
+        rows += [
+            (f"  {safe(names.name(pool, one.member), 60)}", f"{one.quality:.2f}", count(one.strikes), _state(one))
+            for one in known[:limit]
+        ]
+        click.echo("\n".join(columns(rows, right=(1, 2))))
+    if len(known) > limit:
+        click.echo(f"  and {count(len(known) - limit, 'member')} more (--limit N)")
+
+
+def _state(member: "MemberView") -> str:
+    if member.in_flight:
+        return "in use"
+    if member.banned:
+        return f"banned, back in {length(member.rests_for)}"
+    return f"rests for {length(member.rests_for)}" if member.rests_for > 0 else "free"
+
+
+def _member_facts(pool: str, one: "MemberView", names: "MemberNames") -> dict[str, Any]:
+    from trotline.commands.proxies_list import hex_id
+
+    facts = {key: getattr(one, key) for key in one.__struct_fields__}
+    facts["member"] = hex_id(one.member)
+    return {"event": "member", "pool": pool, **facts, "proxy": names.public(pool, one.member) or None}
