@@ -122,7 +122,7 @@ async def serve_site(rules: str, log: str) -> None:
         print(json.dumps([site.url("")]), flush=True)
         await _stopped()
         kept = {"log": site.log, "bans": len(site.bans()), "connections": site.connections, "ended": time.monotonic()}
-        Path(log).write_text(json.dumps(kept))
+    _write(log, kept)
 
 
 async def serve_proxies(first: int, count: int, log: str) -> None:
@@ -134,7 +134,11 @@ async def serve_proxies(first: int, count: int, log: str) -> None:
         proxies = [await stack.enter_async_context(ForwardProxy(host=each, leaves_from=each)) for each in addresses]
         print(json.dumps([proxy.url for proxy in proxies]), flush=True)
         await _stopped()
-        Path(log).write_text(json.dumps({"connections": sum(proxy.connections for proxy in proxies)}))
+    _write(log, {"connections": sum(proxy.connections for proxy in proxies)})
+
+
+def _write(log: str, kept: dict[str, Any]) -> None:
+    Path(log).write_text(json.dumps(kept))
 
 
 async def _stopped() -> None:

@@ -163,9 +163,7 @@ def prepare(contenders: list[Contender]) -> list[Contender]:
 
     Those that are ready come back; one that cannot be installed is reported, and the others are measured.
     """
-    broken = {
-        name for name in sorted({each.requirements or "" for each in contenders}) if name and not installed(name)
-    }
+    broken = {name for name in sorted({each.requirements or "" for each in contenders}) if name and not installed(name)}
     return [each for each in contenders if each.requirements not in broken]
 
 

@@ -1,7 +1,8 @@
-"""Fleets that crawl a site through proxies: Trotline's workers, and processes of a peer that know nothing of each other."""
+"""Fleets that crawl a site through proxies: workers that share a pool, and processes of a peer that share nothing."""
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -88,10 +89,7 @@ class TrotlineFleet:
     def start(self, size: Size, world: World, pages: int, folder: Path, services: Services) -> Crew:
         program = str(Path(sys.executable).with_name("trotline"))
         spider = str(HERE / "trotline_proxied.py")
-        pools = folder / "proxies.toml"
-        listed = ", ".join(f'"{url}"' for url in world.proxies)
-        pools.write_text(f"[pools.bench]\nkind = {size.kind!r}\nproxies = [{listed}]\n".replace("'", '"'))
-        pools.chmod(0o600)
+        pools = write_pools(folder, size.kind, world.proxies)
         environment = {
             "BENCH_SITE": world.site,
             "BENCH_PAGES": str(pages),
@@ -141,13 +139,19 @@ class ScrapyProcesses:
 
 Fleet = TrotlineFleet | ScrapyProcesses
 TROTLINE = TrotlineFleet()
-SCRAPY = ScrapyProcesses(
-    "scrapy-rotating", "Scrapy + scrapy-rotating-proxies, a process per worker", divided=False
-)
+SCRAPY = ScrapyProcesses("scrapy-rotating", "Scrapy + scrapy-rotating-proxies, a process per worker", divided=False)
 SCRAPY_DIVIDED = ScrapyProcesses(
     "scrapy-rotating-divided", "the same, delay times the number of processes", divided=True
 )
 FLEETS: tuple[Fleet, ...] = (TROTLINE, SCRAPY, SCRAPY_DIVIDED)
+
+
+def write_pools(folder: Path, kind: str, proxies: Sequence[str]) -> Path:
+    """A file with the pool `bench`."""
+    path = folder / "proxies.toml"
+    path.write_text(f'[pools.bench]\nkind = "{kind}"\nproxies = {json.dumps(list(proxies))}\n')
+    path.chmod(0o600)
+    return path
 
 
 def empty_folder(name: str) -> Path:

@@ -6,8 +6,8 @@ processes know nothing of each other.
     python -m bench.proxy_table --size 1 --window 1200 --fleets scrapy-rotating
 
 The site allows each address 60 requests a minute (40 in the second size) with bursts of 5, answers 429 above that, and
-bans the address for 10 minutes after five 429s. It answers in 300 ms, 150 more or less. Site and proxies are processes of
-their own on loopback addresses; the site's log is what is counted. `whole run` begins with the first request.
+bans the address for 10 minutes after five 429s. It answers in 300 ms, 150 more or less. Site and proxies are processes
+of their own on loopback addresses; the site's log is what is counted. `whole run` begins with the first request.
 """
 
 from __future__ import annotations
@@ -122,11 +122,7 @@ HEADER = [
 
 def printed(sizes: list[Size], results: Figures) -> str:
     titles = {fleet.name: fleet.title for fleet in FLEETS}
-    body = [
-        row(size, titles[name], found)
-        for size in sizes
-        for name, found in results[size.name].items()
-    ]
+    body = [row(size, titles[name], found) for size in sizes for name, found in results[size.name].items()]
     return table(HEADER, body)
 
 

@@ -3,10 +3,10 @@ bytes of memory per (proxy, lane).
 
     python -m bench.redis_pool [--pool 10000] [--lanes 1000] [--pages 24] [--rounds 5] [--build debian|wheel] [--calls]
 
-Two loads: 8 pages of a lane in a lease of 64, and 1 page of each of 64 lanes. Two states of the rings: `new`, in which each
-visit goes through a member that the lane never used, and `used`, in which the lane has used them all. Each round measures
-each of them once, in another order; the cost of the pool is the median of the differences within a round. The clock is
-given, so that every round makes the same calls.
+Two loads: 8 pages of a lane in a lease of 64, and 1 page of each of 64 lanes. Two states of the rings: `new`, in which
+each visit goes through a member that the lane never used, and `used`, in which the lane has used them all. Each round
+measures each of them once, in another order; the cost of the pool is the median of the differences within a round. The
+clock is given, so that every round makes the same calls.
 """
 
 import argparse
@@ -236,18 +236,23 @@ HEADING = "| pages of a lane in a batch | ring | lease us | settle us | both us 
 def lines(found: Found) -> Iterator[str]:
     yield HEADING
     yield "|" + "---|" * HEADING.strip("|").count("|") + "---|"
-    for (per_lane, state), turns in sorted(found.turns.items(), key=lambda pair: (-pair[0][0], STATES.index(pair[0][1]))):
+    for per_lane, state in ((per_lane, state) for per_lane in INTERVALS for state in STATES):
+        turns = found.turns[per_lane, state]
         lease, settle = median(each.lease for each in turns), median(each.settle for each in turns)
-        extra, rounds, goal = "", "", ""
-        if state != DIRECT:
-            each = sorted(found.extra(per_lane, state))
-            extra, rounds = f"{median(each):.1f}", f"{each[0]:.1f} to {each[-1]:.1f}"
-            goal = f"<= {CPU_GOAL:g}: {'met' if median(each) <= CPU_GOAL else 'missed'}"
-        yield f"| {per_lane} | {state} | {lease:.1f} | {settle:.1f} | {lease + settle:.1f} | {extra} | {rounds} | {goal} |"
+        cells = [str(per_lane), state, f"{lease:.1f}", f"{settle:.1f}", f"{lease + settle:.1f}"]
+        yield "| " + " | ".join([*cells, *_extra(found, per_lane, state)]) + " |"
     yield ""
     for title, size in (("in the ring", found.bytes_in_ring), ("in quarantine", found.bytes_in_quarantine)):
         verdict = "met" if size <= BYTES_GOAL else "missed"
         yield f"bytes per (proxy, lane) {title}: {size:.1f} (goal <= {BYTES_GOAL:g}: {verdict})"
+
+
+def _extra(found: Found, per_lane: int, state: str) -> list[str]:
+    if state == DIRECT:
+        return ["", "", ""]
+    each = sorted(found.extra(per_lane, state))
+    goal = f"<= {CPU_GOAL:g}: {'met' if median(each) <= CPU_GOAL else 'missed'}"
+    return [f"{median(each):.1f}", f"{each[0]:.1f} to {each[-1]:.1f}", goal]
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ import os
 from trotline import Page, Spider
 
 site, pages = os.environ["BENCH_SITE"], int(os.environ["BENCH_PAGES"])
-pool = os.environ.get("BENCH_POOL") or None
+pool = os.environ.get("BENCH_POOL", "")
 proxied = Spider("proxied", pool=pool, pace=os.environ["BENCH_PACE"], robots=False, retries=3)
 
 

@@ -1,4 +1,4 @@
-"""Scrapy with scrapy-rotating-proxies, as its documentation teaches: limits apply to each proxy, a ban makes a proxy rest.
+"""Scrapy with scrapy-rotating-proxies, as its documentation teaches: delays are per proxy, and a banned one rests.
 
 One of several such processes: each has its part of the pages, and its own idea of which proxies are banned.
 """

@@ -282,7 +282,7 @@ local function make()
       elseif member[MEMBER_DUE] > latest then
         for k = #some, i, -1 do put(name, ring, some[k], PLACE_HEAD) end
         return true
-      elseif ring_rules.loses_turn(member, weight, chance()) then
+      elseif not ring_rules.has_all_turns(member, weight) and ring_rules.loses_turn(member, weight, chance()) then
         passed[#passed + 1] = member
       else
         taken[#taken + 1] = member

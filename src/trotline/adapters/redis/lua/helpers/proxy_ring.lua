@@ -44,6 +44,11 @@ local function make()
     return max(rules[RULE_INTERVAL], ring[RING_GAP])
   end
 
+  -- Most members: no chance is needed.
+  function ring_rules.has_all_turns(member, weight)
+    return member[MEMBER_STRIKES] == 0 and member[MEMBER_QUALITY] >= NEW_QUALITY and weight == MOST_WEIGHT
+  end
+
   -- weight: from 0 to MOST_WEIGHT. chance in [0, 1).
   function ring_rules.loses_turn(member, weight, chance)
     if member[MEMBER_STRIKES] > 0 and member[MEMBER_GOOD] == 0 then return false end
