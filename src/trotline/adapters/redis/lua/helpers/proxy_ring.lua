@@ -9,16 +9,18 @@ local made
 
 local function make()
   local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
+  local packed_as, unpacked = struct.pack, struct.unpack
 
   local ring_rules = {}
 
   function ring_rules.pack(member)
-    return struct.pack(MEMBER_FORM, member[MEMBER_ID], member[MEMBER_ADDED], floor(member[MEMBER_DUE] * UNITS + 0.5),
-      ceil(member[MEMBER_BANNED_AT]), unpack(member, MEMBER_QUALITY, MEMBER_SLOW))
+    return packed_as(MEMBER_FORM, member[MEMBER_ID], member[MEMBER_ADDED], floor(member[MEMBER_DUE] * UNITS + 0.5),
+      ceil(member[MEMBER_BANNED_AT]), member[MEMBER_QUALITY], member[MEMBER_USES], member[MEMBER_GOOD],
+      member[MEMBER_STRIKES], member[MEMBER_SLOW])
   end
 
   function ring_rules.unpack(packed)
-    local member = {struct.unpack(MEMBER_FORM, packed)}
+    local member = {unpacked(MEMBER_FORM, packed)}
     member[MEMBER_DUE] = member[MEMBER_DUE] / UNITS
     return member
   end
