@@ -163,13 +163,12 @@ def prepare(contenders: list[Contender]) -> list[Contender]:
 
     Those that are ready come back; one that cannot be installed is reported, and the others are measured.
     """
-    broken = {
-        name for name in sorted({each.requirements or "" for each in contenders}) if name and not _installed(name)
-    }
+    broken = {name for name in sorted({each.requirements or "" for each in contenders}) if name and not installed(name)}
     return [each for each in contenders if each.requirements not in broken]
 
 
-def _installed(requirements: str) -> bool:
+def installed(requirements: str) -> bool:
+    """Make the environment of a peer, if it is not there. False: it could not be made."""
     venv = WORK / "venvs" / requirements.removeprefix("requirements-").removesuffix(".txt")
     wanted, mark = (HERE / requirements).read_text(), venv / ".installed"
     if mark.exists() and mark.read_text() == wanted:

@@ -67,9 +67,13 @@ class Services:
         used = int(_client(self._redis.url).info("memory")["used_memory"]) if self._redis is not None else 0
         return Spent(spent.get(REDIS, 0.0), spent.get(POSTGRES, 0.0), used)
 
+    def redis_cpu(self) -> float:
+        """CPU seconds of Redis since the trial began."""
+        return self._clocks().get(REDIS, 0.0) - self._before.get(REDIS, 0.0)
+
     def _clocks(self) -> dict[str, float]:
         servers = {REDIS: self._redis, POSTGRES: self._postgres}
-        return {name: _cpu(server.pid) for name, server in servers.items() if server is not None}
+        return {name: process_cpu(server.pid) for name, server in servers.items() if server is not None}
 
 
 @contextmanager
@@ -94,8 +98,8 @@ def _client(url: str) -> Redis:
     return Redis.from_url(url)
 
 
-def _cpu(pid: int) -> float:
-    """CPU seconds of a server and of its processes, those that ended included."""
+def process_cpu(pid: int) -> float:
+    """CPU seconds of a process and of those below it, those that ended included."""
     own = _ticks(pid, 4)
     return (own + sum(_ticks(child, 2) for child in descendants(pid))) / _TICK
 

@@ -9,6 +9,7 @@ address, so that proxies on loopback count as different clients only if each lea
 """
 
 import asyncio
+import random
 import ssl
 import time
 from collections import Counter
@@ -39,6 +40,8 @@ class BanRules:
     """The Retry-After header of 429."""
     latency: float = 0.0
     """Before every answer."""
+    jitter: float = 0.0
+    """The latency is longer or shorter by up to this."""
 
 
 class Request(NamedTuple):
@@ -68,8 +71,10 @@ class BanSite:
         host: str = "127.0.0.1",
         port: int = 0,
         tls: ssl.SSLContext | None = None,
+        seed: int = 0,
     ) -> None:
-        """`page` makes the body for a path; None is a 404. robots.txt is a 404 that counts for no limit."""
+        """`page` makes the body for a path; None is a 404. robots.txt is a 404 that counts for no limit. `seed`: of the
+        jitter."""
         self.rules = rules or BanRules()
         self.host = host
         self.port = port
@@ -77,6 +82,7 @@ class BanSite:
         self.connections = 0
         self._page = page
         self._tls = tls
+        self._random = random.Random(seed)
         self._clients: dict[str, _Client] = {}
         self._server: asyncio.Server | None = None
         self._open: set[_Connection] = set()
@@ -118,6 +124,11 @@ class BanSite:
         return {
             address: client.banned_until - now for address, client in self._clients.items() if client.banned_until > now
         }
+
+    def delay(self) -> float:
+        """The latency of one answer."""
+        rules = self.rules
+        return rules.latency + rules.jitter * (2 * self._random.random() - 1) if rules.jitter else rules.latency
 
     def judge(self, address: str, now: float) -> int:
         """The status for one more request of this client."""
@@ -187,8 +198,8 @@ class _Connection(asyncio.Protocol):
                 self.abort()
                 return
             answer = self._site.answer(self._address, words[1].decode("latin-1"))
-            if self._site.rules.latency:
-                asyncio.get_running_loop().call_later(self._site.rules.latency, self._write, answer)
+            if delay := self._site.delay():
+                asyncio.get_running_loop().call_later(delay, self._write, answer)
             else:
                 self._write(answer)
 

@@ -64,3 +64,12 @@ async def test_it_is_cheap_enough_for_five_thousand_requests_a_minute() -> None:
         writer.close()
     assert len(site.log) == count
     assert cpu / count * 5_000 < 6.0, cpu
+
+
+async def test_the_latency_varies_by_the_jitter() -> None:
+    site = BanSite(BanRules(latency=0.3, jitter=0.15))
+    delays = [site.delay() for _ in range(200)]
+    assert min(delays) >= 0.15
+    assert max(delays) <= 0.45
+    assert max(delays) - min(delays) > 0.2
+    assert {BanSite(BanRules(latency=0.3)).delay() for _ in range(3)} == {0.3}

@@ -12,10 +12,12 @@
 local WOKEN, MOST_REMOVED = 1000, 50000
 
 local S, pool = string.match(KEYS[1], "^(trotline:{%d+}:)pool:(.+)$")
-local version, last = unpack(call("HMGET", KEYS[1], "version", "last"), 1, 2)
+local version, last, alike = unpack(call("HMGET", KEYS[1], "version", "last", "alike"), 1, 3)
 if version and tonumber(version) > tonumber(ARGV[2]) then return 0 end
 last = tonumber(last or 0)
 local removed = tonumber(ARGV[5])
+-- Once false it stays so: some ring may still have a member that was removed.
+local are_alike = removed == 0 and (alike == "1" or last == 0)
 for i = 6, 5 + removed do
   local known = call("HGET", S .. "pools:" .. pool, ARGV[i])
   if known then call("HSET", S .. "removed:" .. pool, ARGV[i], known) end
@@ -24,6 +26,7 @@ for i = 6, 5 + removed do
 end
 for i = 6 + removed, #ARGV, 2 do
   local known = call("HGET", S .. "pools:" .. pool, ARGV[i]) or call("HGET", S .. "removed:" .. pool, ARGV[i])
+  are_alike = are_alike and tonumber(ARGV[i + 1]) == MOST_WEIGHT
   local number = known and struct.unpack(KNOWN_FORM, known)
   if not number then
     last = last + 1
@@ -33,7 +36,7 @@ for i = 6 + removed, #ARGV, 2 do
   call("HDEL", S .. "removed:" .. pool, ARGV[i])
   call("HSET", S .. "pools:" .. pool, ARGV[i], struct.pack(KNOWN_FORM, number, tonumber(ARGV[i + 1])))
 end
-call("HSET", KEYS[1], "rules", ARGV[3], "last", last)
+call("HSET", KEYS[1], "rules", ARGV[3], "last", last, "alike", are_alike and "1" or "0")
 if ARGV[4] ~= "1" then return 1 end
 call("HSET", KEYS[1], "version", ARGV[2])
 call("HSET", S .. "registered", pool, ARGV[2])

@@ -72,7 +72,7 @@ local function load_needed()
     local name = some[i]
     local lane = read_lane(name, nil, shared[i])
     half[name] = true
-    if asked[name] or pool_of(name) or lane[LEASED] >= allowed(lane, HEEDS) or lane[SINCE] > 0 or lane[TROUBLE] > 0 or is_shared(lane) then
+    if asked[name] or lane[LEASED] >= allowed(lane, HEEDS) or lane[SINCE] > 0 or lane[TROUBLE] > 0 or is_shared(lane) then
       needed[#needed + 1] = name
     end
   end
@@ -81,15 +81,21 @@ end
 
 load_needed()
 
--- The members that leases went out through.
+-- The members that leases went out through, and the rings of their lanes.
 local function load_out()
-  local some, places, found = {}, {}, {}
+  local some, places, found, proxied, listed = {}, {}, {}, {}, {}
   for i = 1, count do
-    if live[i] and pool_of(live[i]) then
+    local name = live[i]
+    if name and pool_of(name) then
       some[#some + 1], places[#places + 1] = tokens[i], i
+      if not listed[name] then
+        listed[name] = true
+        proxied[#proxied + 1] = name
+      end
     end
   end
   if #some == 0 then return found end
+  members().load(proxied)
   local packed = fetch(P .. "out:" .. worker, some)
   for i = 1, #places do found[places[i]] = packed[i] or nil end
   many("HDEL", P .. "out:" .. worker, some)
@@ -147,6 +153,7 @@ if endeds > 0 then
   if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
   if endeds > done then call("HINCRBY", P .. "figures", "f" .. worker, endeds - done) end
   if #children > 0 then admit(names, children, owners, live) end
+  if next(out) then load_lanes(members().served_sooner()) end
   write_lanes()
   close_books()
   call("HSET", P .. "calls", "s" .. worker, this_call .. " " .. letters)

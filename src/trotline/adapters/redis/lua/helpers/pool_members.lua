@@ -1,7 +1,8 @@
 -- The members of proxy pools: who goes out next in a lane, and where they wait. rules/proxy_ring.py has the rules.
 --
 --   S pool:POOL     hash  version, rules (PoolRules, packed), last (the number of the member added last), changes (how
---                         often it was registered)
+--                         often it was registered), alike (1 while no member was ever removed and all have full weight:
+--                         then members need not be looked up in the pool)
 --   S pools:POOL    hash  member (6 bytes) -> its number and weight     S added:POOL   zset  the same, and
 --                         those that were removed -> number
 --   S registered    hash  pool -> version
@@ -18,8 +19,10 @@
 -- A member is in one place of a lane: ring, resting, or out. One that was removed from the pool rests where it is met, and
 -- comes back if it is added again: then it has the same number. One whose number nobody knows is dropped.
 --
+-- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read.
+--
 -- uses clock: call now
--- uses job_books: max min pack_ unpack_ P S
+-- uses job_books: find sub max min pack_ unpack_ P S many
 -- uses proxy_ring: proxy_ring
 -- uses wake_lane: wake_lane
 -- exports: pool_of members write_rings
@@ -38,7 +41,12 @@ local pool_names, made = {}, nil
 function pool_of(name)
   local pool = pool_names[name]
   if pool == nil then
-    pool = string.find(name, VIA, 1, true) and string.match(name, ".*" .. VIA .. "(.+)$") or false
+    local at = find(name, VIA, 1, true)
+    while at do
+      pool = sub(name, at + #VIA)
+      at = find(name, VIA, at + 1, true)
+    end
+    pool = pool or false
     pool_names[name] = pool
   end
   return pool
@@ -49,6 +57,9 @@ local function make()
 
   local ring_rules, members = proxy_ring(), {}
   local pools, rings, changed = {}, {}, {}
+  -- Lane -> packed members for the tail of its ring. Lanes to which members came back, and those in which one may go out
+  -- sooner than was known.
+  local tails, returned, sooner = {}, {}, {}
   local luck_left = tonumber(ARGV[CHANCE]) or 0
 
   local function chance()
@@ -59,24 +70,40 @@ local function make()
   local function pool_named(name)
     local pool = pools[name]
     if pool == nil then
-      local packed, last, changes = unpack(call("HMGET", S .. "pool:" .. name, "rules", "last", "changes"), 1, 3)
+      local packed, last, changes, alike =
+        unpack(call("HMGET", S .. "pool:" .. name, "rules", "last", "changes", "alike"), 1, 4)
       pool = packed and {name = name, last = tonumber(last), rules = {unpack_(RULES_FORM, packed)}} or false
       if pool then pool.changes = tonumber(changes) or 0 end
       if pool then
         pool.faulty = call("EXISTS", S .. "faults:" .. name) == 1
         pool.limited = pool.rules[RULE_MEMBER_INTERVAL] > 0 or pool.rules[RULE_MEMBER_CONCURRENCY] > 0
+        pool.alike = alike == "1"
       end
       pools[name] = pool
     end
     return pool
   end
 
+  local function read_ring(packed)
+    return packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)}
+      or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ring_rules.not_tested}
+  end
+
+  -- The rings of these lanes, read together.
+  function members.load(names)
+    for from = 1, #names, 1000 do
+      local found = call("HMGET", S .. "rings", unpack(names, from, min(#names, from + 999)))
+      for i = 1, #found do
+        local name = names[from + i - 1]
+        rings[name] = rings[name] or read_ring(found[i])
+      end
+    end
+  end
+
   function members.ring_of(name)
     local ring = rings[name]
     if not ring then
-      local packed = call("HGET", S .. "rings", name)
-      ring = packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)} or
-        {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ring_rules.not_tested}
+      ring = read_ring(call("HGET", S .. "rings", name))
       rings[name] = ring
     end
     return ring
@@ -89,24 +116,44 @@ local function make()
 
   local function change(name) changed[name] = true end
 
-  function members.write()
-    for name in pairs(changed) do
-      call("HSET", S .. "rings", name, pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_TESTED)))
-    end
-    changed = {}
+  local function push_tail(name)
+    local tail, length = tails[name], 0
+    if not tail then return end
+    tails[name] = nil
+    for from = 1, #tail, 1000 do length = call("RPUSH", S .. "ring:" .. name, unpack(tail, from, min(#tail, from + 999))) end
+    if length == #tail then sooner[name] = true end
   end
 
   local function put(name, ring, member, place)
     local packed = ring_rules.pack(member)
-    if place ~= PLACE_RESTING then
-      call(place == PLACE_HEAD and "LPUSH" or "RPUSH", S .. "ring:" .. name, packed)
-      return
+    if place == PLACE_TAIL then
+      local tail = tails[name]
+      if tail then tail[#tail + 1] = packed else tails[name] = {packed} end
+    elseif place == PLACE_HEAD then
+      call("LPUSH", S .. "ring:" .. name, packed)
+      sooner[name] = true
+    else
+      call("ZADD", S .. "resting:" .. name, string.format("%.2f", member[MEMBER_DUE]), packed)
+      if ring[RING_FIRST_REST] == 0 or member[MEMBER_DUE] < ring[RING_FIRST_REST] then
+        ring[RING_FIRST_REST], sooner[name] = member[MEMBER_DUE], true
+        change(name)
+      end
     end
-    call("ZADD", S .. "resting:" .. name, string.format("%.2f", member[MEMBER_DUE]), packed)
-    if ring[RING_FIRST_REST] == 0 or member[MEMBER_DUE] < ring[RING_FIRST_REST] then
-      ring[RING_FIRST_REST] = member[MEMBER_DUE]
-      change(name)
+  end
+
+  -- May a member go out there sooner than was known before this call?
+  function members.is_sooner(name)
+    push_tail(name)
+    return sooner[name]
+  end
+
+  -- The lanes to which members came back, and which may be served sooner: they have to be queued again.
+  function members.served_sooner()
+    local found = {}
+    for name in pairs(returned) do
+      if members.is_sooner(name) then found[#found + 1] = name end
     end
+    return found
   end
 
   local function look_for_first(name, ring)
@@ -144,8 +191,9 @@ local function make()
   -- One that is held goes on; then those that the lane never had are dealt before others have their second turn.
   local function next_members(name, pool, ring, count)
     local key, found = S .. "ring:" .. name, {}
+    push_tail(name)
     if ring[RING_DEALT] < pool.last then
-      local head = call("LINDEX", key, 0)
+      local head = pool.rules[RULE_HOLD] > 1 and call("LINDEX", key, 0)
       if head and ring_rules.unpack(head)[MEMBER_USES] > 0 then
         count = 1
       else
@@ -153,26 +201,28 @@ local function make()
         if #dealt > 0 then return dealt end
       end
     end
+    if count == 1 then
+      local packed = call("LPOP", key)
+      return packed and {ring_rules.unpack(packed)} or found
+    end
     local packed = call("LPOP", key, count) or {}
     for i = 1, #packed do found[i] = ring_rules.unpack(packed[i]) end
     return found
   end
 
   -- Until when a member rests for all lanes, or is at its limit over all lanes; nil: it may go out.
-  local function held_up(pool, member, latest)
+  local function held_up(pool, member, faults, load, latest)
     local busy
-    if pool.faulty then
-      local packed = call("HGET", S .. "faults:" .. pool.name, member[MEMBER_ID])
-      local _, down_until = unpack_(FAULTS_FORM, packed or NO_FAULTS)
+    if faults then
+      local _, down_until = unpack_(FAULTS_FORM, faults)
       if down_until > now then busy = down_until end
     end
     if pool.limited then
-      local packed = call("HGET", S .. "load:" .. pool.name, member[MEMBER_ID])
-      local next_start, visits = unpack_(LOAD_FORM, packed or NO_LOAD)
+      local next_start, visits = unpack_(LOAD_FORM, load or NO_LOAD)
       local most = pool.rules[RULE_MEMBER_CONCURRENCY]
       if next_start > latest then busy = max(busy or 0, next_start) end
       if most > 0 and visits >= most then busy = max(busy or 0, now + FULL_FOR) end
-      member.next_start = next_start
+      member.next_start, member.visits = next_start, visits
     end
     return busy
   end
@@ -206,23 +256,38 @@ local function make()
     if back > 0 then look_for_first(name, ring) end
   end
 
-  -- Take it, or put it where it belongs. Gives true if those behind it are due too late as well.
-  local function choose(name, pool, ring, member, known, latest, taken, passed)
-    local number, weight = unpack_(KNOWN_FORM, known or NO_MEMBER)
-    if number ~= member[MEMBER_ADDED] then
-      set_aside(name, pool, ring, member)
-      return false
+  -- What the pool knows of these members: their numbers and weights, faults and loads; nil where that need not be known.
+  local function look_up(pool, some)
+    if pool.alike and not pool.faulty and not pool.limited then return nil, nil, nil end
+    local ids = {}
+    for i = 1, #some do ids[i] = some[i][MEMBER_ID] end
+    local function asked(is_needed, key)
+      return is_needed and call("HMGET", S .. key .. pool.name, unpack(ids, 1, #ids)) or nil
     end
-    local busy = held_up(pool, member, latest)
-    if busy then
-      member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
-      put(name, ring, member, PLACE_RESTING)
-    elseif member[MEMBER_DUE] > latest then
-      return true
-    elseif ring_rules.loses_turn(member, weight, chance()) then
-      passed[#passed + 1] = member
-    else
-      taken[#taken + 1] = member
+    return asked(not pool.alike, "pools:"), asked(pool.faulty, "faults:"), asked(pool.limited, "load:")
+  end
+
+  -- Take members of the ring, or put them where they belong. True if one is due too late, and so those behind it.
+  local function choose(name, pool, ring, some, latest, taken, passed)
+    local known, faults, loads = look_up(pool, some)
+    for i = 1, #some do
+      local member, weight, busy = some[i], MOST_WEIGHT, nil
+      local number = member[MEMBER_ADDED]
+      if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
+      if faults or loads then busy = held_up(pool, member, faults and faults[i], loads and loads[i], latest) end
+      if number ~= member[MEMBER_ADDED] then
+        set_aside(name, pool, ring, member)
+      elseif busy then
+        member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
+        put(name, ring, member, PLACE_RESTING)
+      elseif member[MEMBER_DUE] > latest then
+        for k = #some, i, -1 do put(name, ring, some[k], PLACE_HEAD) end
+        return true
+      elseif not ring_rules.has_all_turns(member, weight) and ring_rules.loses_turn(member, weight, chance()) then
+        passed[#passed + 1] = member
+      else
+        taken[#taken + 1] = member
+      end
     end
     return false
   end
@@ -238,15 +303,8 @@ local function make()
     while #taken < wanted and looks < wanted + LOOKS and not late do
       local some = next_members(name, pool, ring, wanted - #taken)
       if #some == 0 then break end
-      local ids = {}
-      for i = 1, #some do ids[i] = some[i][MEMBER_ID] end
-      local known = call("HMGET", S .. "pools:" .. pool.name, unpack(ids, 1, #ids))
       looks = looks + #some
-      local first_late
-      for i = 1, #some do
-        if not late and choose(name, pool, ring, some[i], known[i], latest, taken, passed) then late, first_late = true, i end
-      end
-      for i = #some, first_late or #some + 1, -1 do put(name, ring, some[i], PLACE_HEAD) end
+      late = choose(name, pool, ring, some, latest, taken, passed)
     end
     for i = 1, #passed do
       -- A turn is lost to others only.
@@ -264,18 +322,21 @@ local function make()
     for i = #taken, from, -1 do put(name, members.ring_of(name), taken[i], PLACE_HEAD) end
   end
 
-  -- The member goes out, at this moment or as soon as it is due: the start.
-  function members.go_out(name, member, start)
-    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
+  -- The interval of the lane through one member.
+  function members.interval_of(name)
+    return ring_rules.wanted_interval(pool_named(pool_of(name)).rules, members.ring_of(name))
+  end
+
+  -- The member goes out, at this moment or as soon as it is due: the start, and the member as it is kept until it is back.
+  function members.go_out(name, member, start, wanted)
     start = max(start, member[MEMBER_DUE], member.next_start or 0)
-    local wanted = ring_rules.wanted_interval(pool.rules, ring)
     member[MEMBER_DUE] = ring_rules.ceil_unit(start + ring_rules.interval(member, wanted))
-    if pool.limited then
-      local key = S .. "load:" .. pool.name
-      local _, visits = unpack_(LOAD_FORM, call("HGET", key, member[MEMBER_ID]) or NO_LOAD)
-      call("HSET", key, member[MEMBER_ID], pack_(LOAD_FORM, start + pool.rules[RULE_MEMBER_INTERVAL], visits + 1))
+    if member.visits then
+      local pool = pool_named(pool_of(name))
+      local load = pack_(LOAD_FORM, start + pool.rules[RULE_MEMBER_INTERVAL], member.visits + 1)
+      call("HSET", S .. "load:" .. pool.name, member[MEMBER_ID], load)
     end
-    return start
+    return start, ring_rules.pack(member)
   end
 
   local function count_fault(pool, member, result)
@@ -285,13 +346,12 @@ local function make()
       faults = min(MOST_FAULTS, faults + 1)
       call("HSET", key, member[MEMBER_ID], pack_(FAULTS_FORM, faults, now + ring_rules.down_for(faults, chance())))
       pool.faulty = true
-    elseif pool.faulty and result ~= RESULT_UNUSED and result ~= RESULT_UNCLEAR then
+    elseif result ~= RESULT_UNUSED and result ~= RESULT_UNCLEAR then
       call("HDEL", key, member[MEMBER_ID])
     end
   end
 
   local function unload(pool, member)
-    if not pool.limited then return end
     local key = S .. "load:" .. pool.name
     local next_start, visits = unpack_(LOAD_FORM, call("HGET", key, member[MEMBER_ID]) or NO_LOAD)
     call("HSET", key, member[MEMBER_ID], pack_(LOAD_FORM, next_start, max(0, visits - 1)))
@@ -335,14 +395,29 @@ local function make()
     if not string.find(prefixes, P .. " ", 1, true) then call("HSET", key, name, prefixes .. P .. " ") end
   end
 
-  local function wake_jobs(name)
+  -- Other jobs that wait for a member there are woken. This one has looked already, and may wait again.
+  local function wake_others(name)
     local key = S .. "wanting:" .. pool_of(name)
     local prefixes = call("HGET", key, name)
-    if not prefixes then return end
+    if not prefixes or prefixes == P .. " " then return end
     call("HDEL", key, name)
     for prefix in string.gmatch(prefixes, "%S+") do
-      if prefix ~= P then wake_lane(prefix, name) end
+      if prefix == P then call("HSET", key, name, P .. " ") else wake_lane(prefix, name) end
     end
+  end
+
+  function members.write()
+    for name in pairs(tails) do push_tail(name) end
+    for name in pairs(returned) do
+      if members.is_sooner(name) then wake_others(name) end
+    end
+    local packed = {}
+    for name in pairs(changed) do
+      packed[#packed + 1] = name
+      packed[#packed + 1] = pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_TESTED))
+    end
+    many("HSET", S .. "rings", packed)
+    changed, returned = {}, {}
   end
 
   -- The visit is over: the member goes back to where it belongs. lifts: members (6 bytes each) whose ban was the page's
@@ -350,13 +425,17 @@ local function make()
   function members.come_back(name, packed, result, retry_after, luck, lifts)
     local pool, ring, member = pool_named(pool_of(name)), members.ring_of(name), ring_rules.unpack(packed)
     if not pool then return end
-    count_fault(pool, member, result)
-    unload(pool, member)
+    if pool.faulty or result == RESULT_FAULT then count_fault(pool, member, result) end
+    if pool.limited then unload(pool, member) end
     local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring_rules.may_lift(ring)
+    local evidence, share, tested = ring[RING_EVIDENCE], ring[RING_SHARE], ring[RING_TESTED]
     local place, lifts_bans = ring_rules.returned(member, ring, result, pool.rules, retry_after, luck)
-    if result ~= RESULT_UNUSED then change(name) end
+    if ring[RING_EVIDENCE] ~= evidence or ring[RING_SHARE] ~= share or ring[RING_SUSPECTED_AT] ~= suspected_at
+      or ring[RING_BLOCKED_AT] ~= blocked_at or ring[RING_TESTED] ~= tested then
+      change(name)
+    end
     put(name, ring, member, place)
-    wake_jobs(name)
+    returned[name] = true
     if lifts_bans == LIFT_ONE then
       test_a_ban(name, ring, suspected_at, blocked_at)
     elseif lifts_bans == LIFT_ALL then
@@ -375,6 +454,7 @@ local function make()
     local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
     if not pool then return nil end
     if ring[RING_DEALT] < pool.last or ring[RING_CHANGES] ~= pool.changes then return 0 end
+    push_tail(name)
     local head, free = call("LINDEX", S .. "ring:" .. name, 0), nil
     if head then free = ring_rules.unpack(head)[MEMBER_DUE] - HORIZON end
     if ring[RING_FIRST_REST] > 0 then free = min(free or ring[RING_FIRST_REST], ring[RING_FIRST_REST]) end

@@ -44,6 +44,11 @@ local function make()
     return max(rules[RULE_INTERVAL], ring[RING_GAP])
   end
 
+  -- Most members: no chance is needed.
+  function ring_rules.has_all_turns(member, weight)
+    return member[MEMBER_STRIKES] == 0 and member[MEMBER_QUALITY] >= NEW_QUALITY and weight == MOST_WEIGHT
+  end
+
   -- weight: from 0 to MOST_WEIGHT. chance in [0, 1).
   function ring_rules.loses_turn(member, weight, chance)
     if member[MEMBER_STRIKES] > 0 and member[MEMBER_GOOD] == 0 then return false end
@@ -65,6 +70,11 @@ local function make()
 
   -- Wald's test: does the site block everybody, or single members?
   local function weigh(ring, blocked)
+    -- Nothing would change.
+    if not blocked and ring[RING_EVIDENCE] == 0 and ring[RING_SHARE] == 0 and ring[RING_SUSPECTED_AT] == 0
+      and ring[RING_BLOCKED_AT] == 0 then
+      return
+    end
     local usual = min(MOST_SHARE, max(USUAL_SHARE, USUAL_MARGIN * ring[RING_SHARE]))
     local share = ring[RING_SHARE] + SHARE_WEIGHT * ((blocked and 1 or 0) - ring[RING_SHARE])
     local was_blocked = ring[RING_BLOCKED_AT] > 0

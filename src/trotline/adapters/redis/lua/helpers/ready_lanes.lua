@@ -90,8 +90,9 @@ end
 crowded = {}
 
 -- The same, but not before a member of its proxy pool is free. While all are out, the visit that ends first wakes the lane.
+-- A lane that has to wait anyhow looks for a member when its own time has come.
 local function with_members(lane, free)
-  if not free or not pool_of(lane[NAME]) then return free end
+  if not free or free > now or not pool_of(lane[NAME]) then return free end
   local due = members().free_at(lane[NAME])
   if not due or due > now + LOOK_AGAIN or (due > now and is_shared(lane)) then members().want(lane[NAME]) end
   if not due then look_later(lane, now + LOOK_AGAIN) end
@@ -155,7 +156,7 @@ function write_lanes(lined)
   for i = 1, touches do
     local lane = touched[i]
     if lane[FREED] and is_shared(lane) then wake_others(lane) end
-    if not lined then line_up(lane, lane[FREED] and pool_of(lane[NAME])) end
+    if not lined then line_up(lane, lane[FREED] and pool_of(lane[NAME]) and members().is_sooner(lane[NAME])) end
     if lane[TOUCHED] == 1 then
       local packed = pack_lane(lane)
       if packed then

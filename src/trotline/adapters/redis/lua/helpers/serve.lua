@@ -7,7 +7,6 @@
 -- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
 -- uses job_lanes: LANES lanes not_before read_lane fetch touch
 -- uses priority_levels: find_level close_level queue has_waiting
--- uses proxy_ring: proxy_ring
 -- uses pool_members: pool_of members
 -- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
 -- uses graveyard: wrap bury_waiting
@@ -32,25 +31,28 @@ high_water = HIGH_WATER
 -- cost the server more, and the worker a connection for every page. Who asks for many has room for those that wait.
 local together = limit >= LARGE and HORIZON or TOGETHER
 
--- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
-local function with_member(lane, member, start, blob, token)
-  start = members().go_out(lane[NAME], member, start)
-  out[#out + 1] = token
-  out[#out + 1] = proxy_ring().pack(member)
-  return start, member[MEMBER_ID] .. (members().site_blocked(lane[NAME]) and "1" or "0") .. blob
-end
-
 local function hand_out(lane, level, blobs, start, taken)
   local head, interval, at, count = wrap(lane[NAME], level), lane[INTERVAL], #reply, #blobs
   local token = (book.leases + served) * shards + shard
   reply[at + 1], reply[at + 2] = lane[NAME], count
   at = at + 2
+  local group, name, wanted, blocked
+  if taken then
+    group, name = members(), lane[NAME]
+    wanted, blocked = group.interval_of(name), group.site_blocked(name) and "1" or "0"
+  end
   for i = 1, count do
     local blob = blobs[i]
     local given = blob
     token = token + shards
     local field = pack_(TOKEN_FORM, token)
-    if taken then start, given = with_member(lane, taken[i], start, blob, field) end
+    if taken then
+      -- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
+      local member, packed = taken[i], nil
+      start, packed = group.go_out(name, member, start, wanted)
+      given = member[MEMBER_ID] .. blocked .. blob
+      out[#out + 1], out[#out + 2] = field, packed
+    end
     -- Whole microseconds: a reply has no fractions.
     reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, given
     at = at + 2
@@ -146,6 +148,7 @@ function serve_level(level, pool)
     names[i], stamps[i] = sub(line[i], at), stamp
   end
   local own, shared = fetch(LANES, names), fetch(SHARED, names)
+  if pool then members().load(names) end
   popped, popped_at, visited = {}, level, visited + count
   for i = 1, count do
     local name = names[i]
