@@ -10,7 +10,8 @@
 -- uses proxy_ring: proxy_ring
 -- uses pool_members: pool_of members
 -- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
--- uses graveyard: wrap bury_waiting
+-- uses graves: wrap
+-- uses graveyard: bury_waiting
 -- exports: limit shards shard served reply held out high_water serve_level
 
 local MOST = 1000
