@@ -41,14 +41,16 @@ local function make()
     return sub(blob, at, at + size - 1), at + size
   end
 
-  -- What another program wrote is no chain.
+  -- A chain that another program wrote over: the task that ends next is taken for its head, or its steps would wait for ever.
+  local DAMAGED = {mode = CHAIN_RUNS, why = "", parcel = false}
+
   local function opened(packed)
-    if #packed < 5 then return nil end
+    if #packed < 5 then return DAMAGED end
     local mode, size, at = unpack_("<BI4", packed)
-    if mode > CHAIN_REVIVES or #packed < at + size + 5 then return nil end
+    if mode > CHAIN_REVIVES or #packed < at + size + 5 then return DAMAGED end
     local parcel = sub(packed, at + size)
     local _, length, from = unpack_("<i4I2", parcel)
-    if #parcel < from + length + BLOB_BYTES - 1 then return nil end
+    if #parcel < from + length + BLOB_BYTES - 1 then return DAMAGED end
     return {mode = mode, why = sub(packed, at, at + size - 1), parcel = parcel, blob = sub(parcel, from + length)}
   end
 
@@ -66,8 +68,19 @@ local function make()
     known[name] = opened(packed)
   end
 
+  -- What is in a list: level, lane, blob, parcel and due time; nil if another program wrote it.
+  local function read_entry(entry)
+    if #entry < CHAIN_ENTRY + 5 then return nil end
+    local due, _, size, at = unpack_("<di4I2", entry)
+    if #entry < at + size + BLOB_BYTES - 1 then return nil end
+    local level, lane, from = unpack_(PARCEL_FORM, entry, CHAIN_ENTRY)
+    local blob = sub(entry, from)
+    if not is_step(blob) then return nil end
+    return level, lane, blob, sub(entry, CHAIN_ENTRY), due
+  end
+
   local function is_head(chain, blob)
-    return sub(chain.blob, BLOB_FINGERPRINT, BLOB_COUNTS - 1) == sub(blob, BLOB_FINGERPRINT, BLOB_COUNTS - 1)
+    return not chain.parcel or sub(chain.blob, BLOB_FINGERPRINT, BLOB_COUNTS - 1) == sub(blob, BLOB_FINGERPRINT, BLOB_COUNTS - 1)
   end
 
   local function listed(lane, count)
@@ -107,13 +120,15 @@ local function make()
     local entries = room > 0 and call("RPOP", P .. "c:" .. name, room) or {}
     local ids = {}
     for i = 1, #entries do
-      local level, lane, at = unpack_(PARCEL_FORM, entries[i], CHAIN_ENTRY)
-      ids[i] = inter(lane, level, sub(entries[i], at), chain.why, "", STEP_TALLY)
-      listed(lane, -1)
+      local level, lane, blob = read_entry(entries[i])
+      if level then
+        ids[#ids + 1] = inter(lane, level, blob, chain.why, "", STEP_TALLY)
+        listed(lane, -1)
+      end
     end
     many("LPUSH", P .. "x:" .. name, ids)
     book.waiting = book.waiting - #ids
-    room = room - #ids
+    room = room - #entries
     keep_on(name, call("EXISTS", P .. "c:" .. name) == 1)
   end
 
@@ -158,36 +173,47 @@ local function make()
     return true
   end
 
+  -- The next step of its list, if there is one.
+  local function take(name)
+    local entry
+    repeat
+      entry = call("LPOP", P .. "c:" .. name)
+      local level, lane, blob, parcel, due = read_entry(entry or "")
+      if level then return level, lane, blob, parcel, due end
+    until not entry
+    return nil
+  end
+
   -- A task is done: if it is the head of its chain, the next step is queued.
   function found.done(blob)
     local name = name_of(blob)
     local chain = name and read(name)
     if not chain or chain.mode == CHAIN_FAILED or not is_head(chain, blob) then return end
-    local entry = call("LPOP", P .. "c:" .. name)
-    if not entry and chain.mode == CHAIN_REVIVES then
+    local level, lane, next_blob, parcel, due = take(name)
+    if not level and chain.mode == CHAIN_REVIVES then
       room = room + 1
       raise_some(name, chain)
-      chain, entry = read(name), call("LPOP", P .. "c:" .. name)
+      chain = read(name)
+      level, lane, next_blob, parcel, due = take(name)
     end
-    if not entry then
+    if not level then
       call("HDEL", P .. "chains", name)
       known[name] = false
       return
     end
-    local due, at = unpack_("<d", entry)
-    local level, lane, from = unpack_(PARCEL_FORM, entry, at)
     load_lanes({lane})
-    wait_in(lanes[lane], level, sub(entry, from), due)
+    wait_in(lanes[lane], level, next_blob, due)
     listed(lane, -1)
-    write(name, chain.mode, chain.why, sub(entry, at))
+    write(name, chain.mode, chain.why, parcel)
   end
 
   -- A task was buried: if it is the head of its chain, so are the steps behind it.
-  function found.failed(lane, blob, why)
+  function found.failed(lane, level, blob, why)
     local name = name_of(blob)
     local chain = name and read(name)
     if not chain or chain.mode == CHAIN_FAILED or not is_head(chain, blob) then return end
-    write(name, CHAIN_FAILED, STEP_WHY .. url_of(blob, lane) .. STEP_FAILED .. why, chain.parcel)
+    write(name, CHAIN_FAILED, STEP_WHY .. url_of(blob, lane) .. STEP_FAILED .. why,
+      chain.parcel or wrap(lane, level) .. blob)
     bury_some(name, known[name])
   end
 

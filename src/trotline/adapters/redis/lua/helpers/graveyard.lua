@@ -11,7 +11,7 @@
 -- The caller has removed the task from its queue or lease, and from that counter.
 function bury(lane, level, blob, why, detail, name)
   inter(lane, level, blob, why, detail, name)
-  if is_step(blob) then chains().failed(lane, blob, why) end
+  if is_step(blob) then chains().failed(lane, level, blob, why) end
 end
 
 -- Bury a lane's waiting tasks, up to a limit. Returns their number.
