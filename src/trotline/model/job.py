@@ -233,6 +233,10 @@ class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
     why: str = ""
     """Why it was buried."""
+    chain: str = ""
+    """It waits for another step of this chain:"""
+    waits_for: str = ""
+    """the URL of the step before it."""
 
 
 class Grave(msgspec.Struct, frozen=True, kw_only=True):
