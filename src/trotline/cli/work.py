@@ -49,7 +49,7 @@ _LINE_EVERY = 30.0
         "trotline work shop.py --processes 4                with four processes",
         "trotline work shop.py --until-finished             end with the job",
         "trotline work shop.py --upgrade                    let this version of shop.py into the running job",
-        "trotline work shop.py --proxies proxies.toml --region eu   only the pools of this region, and direct tasks",
+        "trotline work shop.py --proxies proxies.toml --region eu   only the pools of this region",
         "trotline work shop.py --frontier redis://queue:6379/0 --sink postgresql://db/shop",
     )
 )

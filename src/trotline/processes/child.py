@@ -112,9 +112,8 @@ async def _open_pools(settings: Settings) -> "PoolKeeper | None":
     from trotline.processes.pool_keeper import PoolKeeper
 
     book = proxy_pools.load(settings.proxies, allow_private=settings.allow_private, allow=settings.allow, patient=True)
-    tied = bool(settings.pools or settings.regions)
-    served = book.serves(settings.pools, settings.regions)
-    keeper = PoolKeeper(book, served if tied else ("", *served), await backends.open_proxy_pools(settings.frontier))
+    frontier = await backends.open_proxy_pools(settings.frontier)
+    keeper = PoolKeeper(book, frontier, pools=settings.pools, regions=settings.regions)
     await keeper.register()
     return keeper
 

@@ -50,7 +50,6 @@ class Worker:
         self._parts = parts
         self._policy = policy
         self._visitor = Visitor(spider, parts)
-        self._pools = parts.ways.pools if parts.ways is not None else DIRECT
         self._held: set[int] = set()
         """Tokens of unsettled leases."""
         self._generation = 0
@@ -165,7 +164,9 @@ class Worker:
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
-            leases = await self._parts.frontier.lease(self.name, limit, wait, self._pools)
+            # Asked each time: the file of the pools may have changed.
+            pools = self._parts.ways.pools if self._parts.ways is not None else DIRECT
+            leases = await self._parts.frontier.lease(self.name, limit, wait, pools)
         except FrontierGone:
             raise
         except FrontierError as error:
