@@ -163,7 +163,9 @@ class Visitor:
         robots.txt was rate limited, the lane rests, as if the page had been."""
         why = permission.why or "robots.txt: cannot be read"
         if permission.way_failed:
-            wait = permission.ask_again * (1.0 + self._parts.chance.random())
+            # Through a pool, the next visit has another proxy.
+            again = proxy_judgement.AGAIN if lease.member else permission.ask_again
+            wait = again * (1.0 + self._parts.chance.random())
             return FinishedVisit(lease=lease, outcome=Snooze(wait=wait, why=why), member=MemberResult.FAULT)
         kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
         outcome = retries.plan(lease.task, Verdict(kind, why, retry_after=permission.ask_again), self._parts.chance)

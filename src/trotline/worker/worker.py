@@ -67,6 +67,11 @@ class Worker:
         self._retry_status = RetryStatus()
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """The proxy pools whose tasks it takes, now: their file may change. "" are direct tasks."""
+        return self._parts.ways.pools if self._parts.ways is not None else DIRECT
+
+    @property
     def held_back(self) -> str:
         return self._committer.held_back or self._unreachable or self._waits_for()
 
@@ -164,9 +169,7 @@ class Worker:
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
-            # Asked each time: the file of the pools may have changed.
-            pools = self._parts.ways.pools if self._parts.ways is not None else DIRECT
-            leases = await self._parts.frontier.lease(self.name, limit, wait, pools)
+            leases = await self._parts.frontier.lease(self.name, limit, wait, self.pools)
         except FrontierGone:
             raise
         except FrontierError as error:

@@ -7,6 +7,7 @@ from trotline.config.components import open_gate
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.model.proxy import Proxy, Way
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.finished_visit import FinishedVisit
@@ -73,6 +74,21 @@ def test_f50_a_proxy_in_trouble_costs_no_attempt_and_the_lane_hears_nothing() ->
     assert visit.outcome.why == f"unreachable: proxy {PROXY} says no"
     assert visit.feedback is None
     assert visit.line("shop-1", "w").proxy == PROXY
+
+
+def test_through_a_pool_a_page_whose_proxy_fails_is_soon_visited_through_another() -> None:
+    spider = one_page_spider()
+    ports = tools(
+        DiaryFrontier([]), DiarySink([]), SlowFetcher(0.1, lambda _: failure(FailureKind.PROXY)), spider=spider
+    )
+    ports = msgspec.structs.replace(ports, ways=Home(), gate=open_gate(spider, ("default",)))
+    given = lease(3)
+    task = msgspec.structs.replace(given.task, pool="default", lane="h.test via default")
+    visit = run_virtual(Visitor(spider, ports).visit(msgspec.structs.replace(given, task=task, member=7)))
+    assert isinstance(visit.outcome, Snooze)
+    assert 1.0 <= visit.outcome.wait <= 2.0
+    assert visit.member is MemberResult.FAULT
+    assert visit.settlement().tallies == {"proxy fault: default": 1}
 
 
 def test_a_target_that_the_proxy_refuses_costs_an_attempt_and_the_lane_hears_nothing() -> None:

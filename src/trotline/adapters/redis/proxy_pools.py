@@ -81,14 +81,23 @@ class RedisProxyPools:
         most = pool.rules.member_concurrency
         return not most or most >= self._shards or (member.id + shard) % self._shards < most
 
-    async def lanes(self, pool: str) -> list[LanePoolView]:
+    async def lanes(self, pool: str, only: Sequence[str] = ()) -> list[LanePoolView]:
         now = await self._server.now()
-        found = []
+        found = {}
+        most = 0
         for shard in range(self._shards):
             members = int(await self._server.ask("HLEN", keys.pool_members(shard, pool)))
-            async for lane, packed in self._rings(shard, pool):
-                found.append(await self._lane(shard, lane, packed, members, now))
-        return sorted(found, key=lambda view: (-view.resting, view.lane))
+            most = max(most, members)
+            async for lane, packed in self._some_rings(shard, only) if only else self._rings(shard, pool):
+                found[lane] = await self._lane(shard, lane, packed, members, now)
+        for lane in only:
+            found.setdefault(lane, LanePoolView(lane=lane, members=most))
+        return sorted(found.values(), key=lambda view: (-view.resting, view.lane))
+
+    async def _some_rings(self, shard: int, lanes: Sequence[str]) -> AsyncIterator[tuple[str, bytes]]:
+        for lane, packed in zip(lanes, await self._server.ask("HMGET", keys.rings(shard), *lanes), strict=True):
+            if packed is not None:
+                yield lane, packed
 
     async def _rings(self, shard: int, pool: str) -> AsyncIterator[tuple[str, bytes]]:
         cursor: Any = 0
