@@ -1,5 +1,6 @@
 """The proxy pools of a frontier, shared by all its jobs and workers."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, RegisteredPool
@@ -39,8 +40,9 @@ class ProxyPools(Protocol):
         """All pools that were registered, by name."""
         ...
 
-    async def lanes(self, pool: str) -> list[LanePoolView]:
-        """Lanes that use the pool, those with members at rest first."""
+    async def lanes(self, pool: str, only: Sequence[str] = ()) -> list[LanePoolView]:
+        """Lanes that use the pool, those with members at rest first. `only`: these lanes, also those without a visit so
+        far; a view of all costs time for every member of every lane."""
         ...
 
     async def members(self, pool: str, lane: str) -> list[MemberView]:

@@ -4,9 +4,10 @@ import asyncio
 
 from trotline.model.lease import Lease
 from trotline.model.outcome import Done
-from trotline.model.proxy_pool import lane_of
+from trotline.model.proxy_pool import LanePoolView, lane_of
 from trotline.model.time import Seconds
 from trotline.testing.frontier_contract.bench import (
+    SHOP,
     Bench,
     lane_view,
     live_on,
@@ -120,6 +121,12 @@ class QuarantinePromises:
         [view] = await pools.lanes(POOL)
         assert (view.lane, view.members, view.resting, view.banned, view.in_flight) == (VIA_POOL, 2, 2, 2, 0)
         assert 95 <= view.first_back <= 100 + JITTER * REST
+        some = {each.lane: each for each in await pools.lanes(POOL, [VIA_POOL, lane_of("new.example", POOL)])}
+        assert (some[VIA_POOL].members, some[VIA_POOL].banned) == (2, 2)
+        assert abs(some[VIA_POOL].first_back - view.first_back) < 1
+        assert some[lane_of("new.example", POOL)] == LanePoolView(lane=lane_of("new.example", POOL), members=2)
+        [empty] = await pools.lanes("nothing", [lane_of(SHOP, "nothing")])
+        assert empty.members == 0
         await live_on(bench, frontier, view.first_back + 0.1, "w")
 
         [lease] = await take(frontier)
