@@ -9,6 +9,7 @@ import pytest
 from bench.compare import compare
 from bench.contenders import WORK
 from bench.frontier_load import HEADING
+from bench.redis_pool import HEADING as POOL_HEADING
 
 ROOT = Path(__file__).parents[2]
 
@@ -51,3 +52,28 @@ def test_guards_can_still_be_taken_off():
 def test_a_goal_that_a_slow_machine_misses_is_told_and_is_no_failure():
     said = run("bench.postgres_sink", "--rows", "2000", "--goal", "1000000000")
     assert "goal: 1,000,000,000 new rows/s: missed" in said
+
+
+def test_a_fleet_through_proxies_is_measured_by_what_the_site_saw():
+    said = run("bench.proxy_table", "--quick", "--fleets", "trotline")
+    found = json.loads((WORK / "proxy_table.json").read_text())["2 workers, 6 datacenter proxies"]["trotline"]
+
+    assert "Trotline: one pool in Redis" in said
+    assert found["per_minute"] > 0
+    assert (found["bans"], found["whole_refused"], found["ended_early"]) == (0, 0, [])
+
+
+def test_what_a_proxy_pool_costs_redis_is_told():
+    said = run("bench.redis_pool", "--pool", "50", "--lanes", "16", "--pages", "8", "--rounds", "1")
+
+    assert POOL_HEADING in said
+    for row in ("| 8 | direct |", "| 8 | new |", "| 8 | used |", "| 1 | direct |", "| 1 | new |", "| 1 | used |"):
+        assert row in said
+    assert "bytes per (proxy, lane) in the ring" in said
+
+
+def test_a_crawl_through_a_pool_is_compared_with_one_proxy():
+    said = run("bench.proxy_cost", "--pages", "60", "--proxies", "3", "--rounds", "1")
+
+    assert "| a pool of 3 |" in said
+    assert "pool / one proxy: " in said
