@@ -316,6 +316,7 @@ class Gate:
             pool=pool,
             created_at=page.now,
             parent=page.url,
+            chain=follow.chain,
             meta=follow.meta,
         )
 
