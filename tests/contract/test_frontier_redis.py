@@ -44,6 +44,7 @@ class TestCluster(FrontierContract):
         "r6_a_member_that_fails_three_times_rests_for_all_lanes": "a shard counts failures in its own lanes",
         "r6_a_member_that_is_down_holds_up_no_other": "a shard counts failures in its own lanes",
         "r9_starts_through_a_member_keep_member_interval_over_all_lanes": "each shard has its part of the rate",
+        "c7": "a chain keeps to one shard: tests/contract/test_redis_chains.py",
     }
 
     @pytest.fixture

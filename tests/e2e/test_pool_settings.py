@@ -79,15 +79,58 @@ async def test_a_pool_that_does_not_exist_is_refused_by_every_command(
 
 async def test_a_handler_that_names_an_unknown_pool_is_buried_with_the_pools_that_exist(tmp_path: Path) -> None:
     async with HeldSite(pages=3, held=()) as site:
-        write(tmp_path, site.url, then='yield page.task("/page/2", pool="hoome")')
+        write(tmp_path, site.url, more=', pool="direct"', then='yield page.task("/page/2", pool="hoome")')
         ended = await call(tmp_path, "run", "site.py", "--allow-private", "--proxies", "proxies.toml")
         dead = await call(tmp_path, "dead", "site", "--json")
 
     assert ended.code == 3, ended
-    assert "note: spider 'site' names no proxy pool: its pages are fetched directly" in ended.err
+    assert "note: spider 'site' has pool='direct': no proxy is used" in ended.err
     [grave] = [event for event in dead.events if "why" in event]
     assert grave["why"].startswith("handler: InvalidValue")
     assert "there is no proxy pool 'hoome'. Did you mean 'home'? Pools: gate, home." in json.dumps(grave)
+
+
+@pytest.mark.parametrize("command", ["run", "work", "start", "push", "coordinate", "try"])
+async def test_a_spider_that_names_no_pool_of_a_toml_is_refused_and_nothing_is_fetched(
+    tmp_path: Path, command: str
+) -> None:
+    async with HeldSite(pages=3, held=()) as site:
+        write(tmp_path, site.url)
+        ended = await call(tmp_path, command, "site.py", "--proxies", "proxies.toml")
+        assert not site.visits
+
+    assert ended.code == 2, ended
+    assert "spider 'site' names no proxy pool, and proxies are set: its pages would be fetched directly" in ended.err
+    assert "Spider(pool='gate'). Pools: gate, home. Without a proxy on purpose: pool='direct'." in ended.err
+
+
+async def test_with_a_plain_list_a_spider_that_names_no_pool_goes_through_it(tmp_path: Path) -> None:
+    async with HeldSite(pages=3, held=()) as site, ForwardProxy(user="anna", password=PASSWORD) as proxy:
+        write(tmp_path, site.url, then='yield page.task("/page/2")')
+        (tmp_path / "proxies.txt").write_text(proxy.url)
+        (tmp_path / "proxies.txt").chmod(0o600)
+        ended = await call(tmp_path, "run", "site.py", "--allow-private", "--proxies", "proxies.txt")
+
+        assert ended.code == 0, ended
+        assert set(site.visits) == {"page/1", "page/2"}
+        assert sum("/page/" in asked or "CONNECT" in asked for asked in map(str, proxy.asked)), proxy.asked
+        assert "note: all pages go through the proxy pool 'default'" in ended.err
+
+
+async def test_tasks_that_were_put_without_the_file_are_not_fetched_directly(tmp_path: Path) -> None:
+    async with HeldSite(pages=3, held=()) as site:
+        write(tmp_path, site.url)
+        (tmp_path / "proxies.txt").write_text("http://127.0.0.1:9")
+        started = await call(tmp_path, "start", "site.py", "--detach")
+        assert started.code == 0, started
+        words = ("--allow-private", "--proxies", "proxies.txt", "--max-time", "3s")
+        worked = await call(tmp_path, "work", "site.py", *words)
+        assert not site.visits
+
+    assert worked.code == 0, worked
+    looked = await call(tmp_path, "status", "site", "--json")
+    assert '"waiting":1' in looked.out
+    assert " via default" in looked.out
 
 
 async def test_start_says_that_names_are_not_checked_and_push_names_bad_lines(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
+from trotline.cli.pool_view import ProxyName, str_of_member
 from trotline.cli.summary import Summary, lines, summarise
 from trotline.cli.text import json_line
 from trotline.config.backends import is_local
@@ -38,9 +39,11 @@ def note_what_is_missing(spider: "Spider", frontier: str) -> None:
         click.echo("note: conditional requests need a file as frontier; every page is fetched whole", err=True)
 
 
-def summary_of(report: "Report", ending: str, settings: Settings, command: str) -> Summary:
+def summary_of(
+    report: "Report", ending: str, settings: Settings, command: str, proxy_name: ProxyName = str_of_member
+) -> Summary:
     sink = settings.sink_of(report.job.spider)
-    return summarise(report, ending=ending, sink=sink, command=command)
+    return summarise(report, ending=ending, sink=sink, command=command, proxy_name=proxy_name)
 
 
 def print_summary(summary: Summary, *, json: bool, **more: bool) -> None:

@@ -1,5 +1,6 @@
 """The live view of a run, for a terminal."""
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rich.cells import cell_len, set_cell_size
@@ -10,8 +11,9 @@ from rich.text import Text
 from trotline.cli.eta_view import Outlook
 from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import cut_lines
+from trotline.cli.pool_view import trouble_lines
 from trotline.cli.records_view import record_counts
-from trotline.cli.text import by_number, clock, count, eta, length, rate, rest, safe
+from trotline.cli.text import by_number, clock, count, eta, every, rate, rest, safe
 from trotline.cli.workers_view import crew_table
 from trotline.model.job import LaneView, State
 from trotline.rules.eta import Range, Unknown
@@ -50,7 +52,14 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
 
     Lines are laid out here and not by rich's tables: those take five times as long, twice a second.
     """
-    rows = [_title(report, width), *_held_back(report), _bar(report, found, width), _counts(report), _flow(report)]
+    rows = [
+        _title(report, width),
+        *_held_back(report),
+        *_troubles(report, width),
+        _bar(report, found, width),
+        _counts(report),
+        _flow(report),
+    ]
     rows += [
         Text(f"cut: {text}", style="yellow")
         for text in cut_lines(cuts(report.progress, report.job.rules.own_limits)[:3])
@@ -93,6 +102,12 @@ def _title(report: "Report", width: int) -> Text:
 def _held_back(report: "Report") -> list[Text]:
     lines = [report.held_back, remedy(report.held_back, report.job)]
     return [Text(safe(text), style="yellow") for text in lines if text]
+
+
+def _troubles(report: "Report", width: int) -> list[Text]:
+    """Over two lines where one is too short: the time at the end is what is looked for."""
+    lines = [part for text in trouble_lines(report.troubles) for part in wrap(text, width, subsequent_indent="  ")]
+    return [Text(part, style="yellow") for part in lines]
 
 
 def _bar(report: "Report", found: Range | Unknown, width: int) -> Text:
@@ -138,10 +153,11 @@ def _flow(report: "Report") -> Text:
 
 def _lanes(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
     widest = max(cell_len(safe(lane.lane, 100)) for lane in lanes)
-    wide = max(12, min(widest, width - 60 if width < 100 else width // 2))
+    longest = min(28, max(cell_len(rest(lane)) for lane in lanes))
+    wide = max(12, min(widest, width - 32 - longest if width < 100 else width // 2))
     rows = [Text(f"{'lane':<{wide}}  waiting  leased    every  rests", style="dim")]
     for lane in lanes:
-        numbers = f"{count(lane.waiting):>9}{count(lane.leased):>8}{length(lane.interval):>9}  "
+        numbers = f"{count(lane.waiting):>9}{count(lane.leased):>8}{every(lane):>9}  "
         rows.append(Text.assemble(_fitted(safe(lane.lane, 100), wide), numbers, (rest(lane), "yellow")))
     if hidden > 0:
         rows.append(Text(f"and {count(hidden)} more", style="dim"))

@@ -9,7 +9,9 @@ import click
 
 from trotline.config.settings import Settings, read
 from trotline.config.used_settings import narrowed, unused
+from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.time import Seconds, seconds
+from trotline.rules.pool_names import of_unnamed
 
 if TYPE_CHECKING:
     from trotline.config.proxy_pools import PoolBook
@@ -89,18 +91,17 @@ def known_pools(settings: Settings, *, quiet: bool = False) -> tuple[str, ...] |
 
 
 def note_pools(spider: "Spider", pools: Sequence[str] | None, *, quiet: bool = False) -> None:
-    """What the author may have meant otherwise, as it cannot be refused: handlers may name pools, too."""
+    """What the author may have meant otherwise, as it cannot be refused."""
     if quiet:
         return
     if pools is None and spider.pools:
         names = ", ".join(spider.pools)
         click.echo(f"note: pool names are not checked here ({names}); to check them: --proxies FILE", err=True)
     elif pools and not spider.pools:
-        click.echo(
-            f"note: spider {spider.name!r} names no proxy pool: its pages are fetched directly. Pools: "
-            f"{', '.join(pools)}; use one: Spider(pool={pools[0]!r})",
-            err=True,
-        )
+        if (pool := of_unnamed(spider.pool, pools)) == NO_PROXY:
+            click.echo(f"note: spider {spider.name!r} has pool={NO_PROXY!r}: no proxy is used", err=True)
+        else:
+            click.echo(f"note: all pages go through the proxy pool {pool!r}", err=True)
 
 
 def budget_options(command: F) -> F:

@@ -9,12 +9,15 @@ import click
 from trotline.cli.eta_view import Outlook
 from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import line as cut_line
+from trotline.cli.pool_view import trouble_line
 from trotline.cli.records_view import record_counts
 from trotline.cli.text import clock, eta, json_line, rate, rest, safe, task_counts, task_states
 from trotline.model.job import State
 from trotline.model.time import Seconds
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.limit_cuts import cuts
+from trotline.rules.pool_tallies import uses
+from trotline.rules.pool_troubles import Trouble
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
@@ -23,6 +26,14 @@ JSON_EVERY: Seconds = 1.0
 MOST_DEATHS = 10
 """Reasons of dead tasks that get a line of their own when they first happen."""
 _DEAD = "dead: "
+_TROUBLES = {
+    Trouble.NOT_SERVED: "no worker serves the pool {0.pool}",
+    Trouble.EMPTY: "pool {0.pool} has no proxies",
+    Trouble.SITE_BLOCKED: "{0.host} blocks all proxies of pool {0.pool}",
+    Trouble.DOWN: "all proxies of pool {0.pool} fail",
+    Trouble.RESTING: "all proxies of pool {0.pool} rest for {0.host}",
+}
+"""The name of a state: without numbers, which change."""
 _OVER = {"held back": "no longer held back"}
 """The text for the end of a state, where "NAME: over" does not fit."""
 
@@ -132,6 +143,8 @@ def _state(report: "Report") -> dict[str, str]:
             found[f"{name} is {lane.state}"] = f"{name} is {lane.state}"
         elif lane.rests_for > 0:
             found[f"{name} rests"] = f"{name} rests for {rest(lane)}"
+    for trouble in report.troubles:
+        found[_TROUBLES[trouble.trouble].format(trouble)] = trouble_line(trouble)
     return found
 
 
@@ -173,6 +186,8 @@ def facts(report: "Report") -> dict[str, Any]:
         "seen": progress.seen,
         "warnings": report.warnings,
         "tallies": progress.tallies,
+        "pools": uses(progress.tallies),
+        "pool_troubles": report.troubles,
         "cuts": cuts(progress, report.job.rules.own_limits),
     } | ({"crew": report.crew, "unwritten": report.unwritten} if report.whole else {})
 

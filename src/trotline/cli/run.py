@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     # Views and the summary are imported once the children have been launched: they take longer to be ready.
     from trotline.cli.plain_views import View
     from trotline.commands.run import Report, RunPlan
+    from trotline.config.proxy_pools import PoolBook
     from trotline.spider.spider import Spider
 
 CODES = {
@@ -97,13 +98,14 @@ def command(
         from trotline.cli.plain_views import choose
         from trotline.commands.run import RunPlan
 
-        pools = pool_book(settings, quiet=quiet).names
+        book = pool_book(settings, quiet=quiet)
+        pools = book.names
         found = _load(spider, pools)
         note_pools(found, pools, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
         view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
         plan = RunPlan(ref=spider, settings=settings.of(found.name), fresh=fresh, seeds_file=seeds, pools=pools)
-        return _run(plan, found, view, launched, quiet=quiet, json=as_json)
+        return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
     finally:
         for child in launched:
             child.abandon()
@@ -116,9 +118,17 @@ def _load(ref: str, pools: Sequence[str]) -> "Spider":
 
 
 def _run(
-    plan: "RunPlan", spider: "Spider", view: "View", launched: list[WaitingChild], *, quiet: bool, json: bool
+    plan: "RunPlan",
+    spider: "Spider",
+    view: "View",
+    launched: list[WaitingChild],
+    book: "PoolBook",
+    *,
+    quiet: bool,
+    json: bool,
 ) -> int:
     from trotline.cli.fleet_options import print_summary
+    from trotline.cli.pool_view import names_in
     from trotline.cli.suggested_commands import typed
     from trotline.cli.summary import summarise
     from trotline.commands.run import run
@@ -135,7 +145,14 @@ def _run(
     finally:
         view.close()
     before = ended_before[0] if ended_before and report.resumed else 0
-    summary = summarise(report, ending=str(ending), sink=plan.settings.sink, command=typed(), ended_before=before)
+    summary = summarise(
+        report,
+        ending=str(ending),
+        sink=plan.settings.sink,
+        command=typed(),
+        ended_before=before,
+        proxy_name=names_in(book),
+    )
     if json or not quiet:
         print_summary(summary, json=json)
     if quiet and report.bad_seeds:

@@ -12,16 +12,21 @@ from trotline.cli.held_back_view import remedy
 from trotline.cli.job_argument import Target, console_of, find, jobs_here
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.pool_view import trouble_lines, use_line
 from trotline.cli.suggested_commands import same
 from trotline.cli.summary import alike
-from trotline.cli.text import by_number, columns, count, json_line, length, rest, safe, task_counts, task_states
+from trotline.cli.text import by_number, columns, count, every, json_line, length, rest, safe, task_counts, task_states
 from trotline.commands.dead_reasons import REJECTED
 from trotline.commands.held_back import held_back_by
+from trotline.commands.pool_watch import pool_watch
 from trotline.config.urls import public
 from trotline.errors import FrontierError, FrontierUnreachable
-from trotline.model.job import Job, LaneView, Progress, State
+from trotline.model.job import Job, LaneView, Progress, State, WorkerView
 from trotline.model.time import iso
+from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.limit_cuts import cuts
+from trotline.rules.pool_tallies import POOL_FACTS, uses
+from trotline.rules.pool_troubles import PoolTrouble, served_by
 from trotline.rules.unreadable_jobs import in_a_line
 from trotline.rules.warnings import FACTS, warnings
 
@@ -44,6 +49,9 @@ class Look(msgspec.Struct, frozen=True):
     """Running workers, if they were queried."""
     held_back: str = ""
     """What blocks most of its workers."""
+    troubles: list[PoolTrouble] = []
+    """Why tasks of lanes with a proxy pool wait."""
+    crew: list[WorkerView] = []
 
 
 @click.command(
@@ -78,7 +86,11 @@ async def _closely(settings: "Settings", job: str) -> Look:
     target = await find(settings, job)
     async with console_of(target) as console:
         look = await _look(target, console)
-        return msgspec.structs.replace(look, lanes=await console.lanes(), reasons=await console.reasons())
+        lanes = await console.lanes()
+        served = served_by([worker for worker in look.crew if worker.silent_for < DEAD_AFTER])
+        async with pool_watch(target.frontier) as pools:
+            troubles = await pools.troubles(lanes, served) if look.progress.finished_at is None else []
+        return msgspec.structs.replace(look, lanes=lanes, reasons=await console.reasons(), troubles=troubles)
 
 
 async def _all(settings: "Settings") -> list[Look]:
@@ -109,7 +121,7 @@ async def _look(target: Target, console: "Console") -> Look:
     progress = await console.progress()
     crew = await console.workers() if progress.finished_at is None else []
     number = living(crew)
-    return Look(target, progress, alive=number > 0, workers=number, held_back=held_back_by(crew))
+    return Look(target, progress, alive=number > 0, workers=number, held_back=held_back_by(crew), crew=crew)
 
 
 def state(progress: Progress, *, alive: bool = True) -> str:
@@ -150,16 +162,18 @@ def portrait(look: Look) -> list[str]:
         f"{safe(job.id)}  {state(p, alive=look.alive)}, started {_age(p)} ago",
         f"{task_states(p)}  rejected {count(_rejected(p))}",
     ]
-    lines[1:1] = held_back(look.held_back, job)
+    lines[1:1] = [*held_back(look.held_back, job), *trouble_lines(look.troubles, _MOST)]
     lines += [f"cut: {text}" for text in cut_lines(cuts(p, job.rules.own_limits))]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     lines += [f"warning: {safe(text)}" for text in warnings(p.tallies)]
-    if happened := {name: number for name, number in p.tallies.items() if not name.startswith(FACTS)}:
+    if happened := {name: number for name, number in p.tallies.items() if not name.startswith((*FACTS, *POOL_FACTS))}:
         ordered = by_number(happened, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
     if twins := alike(p.tallies, p.examples):
         lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in twins)]
+    if used := uses(p.tallies):
+        lines += ["", "proxy pools", *(f"{'':>4}{use_line(use)}" for use in used[:_MOST])]
     if look.lanes:
         lines += ["", "lanes", *map(lane_line, look.lanes[:_MOST])]
     if look.reasons:
@@ -179,7 +193,7 @@ def held_back(said: str, job: Job) -> list[str]:
 def lane_line(lane: LaneView) -> str:
     resting = rest(lane)
     more = f"  rests: {resting}" if resting else ""
-    return f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {length(lane.interval)}{more}"
+    return f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {every(lane)}{more}"
 
 
 def facts(look: Look) -> dict[str, object]:
@@ -198,6 +212,8 @@ def facts(look: Look) -> dict[str, object]:
         "examples": p.examples,
         "cuts": cuts(p, look.target.job.rules.own_limits),
         "held_back": look.held_back,
+        "pools": uses(p.tallies),
+        "pool_troubles": look.troubles,
         "lanes": look.lanes,
         "reasons": look.reasons,
     }

@@ -6,7 +6,9 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view, records_view
+from trotline.cli.held_back_view import outage
 from trotline.cli.limit_cuts_view import cut_lines
+from trotline.cli.pool_view import ProxyName, down_line, down_names, str_of_member, trouble_line, use_line
 from trotline.cli.suggested_commands import file_in, same
 from trotline.cli.text import LONGEST, by_number, count, length, rate, rest, safe, safe_url, task_counts
 from trotline.commands.dead_reasons import REJECTED, Burial
@@ -17,6 +19,7 @@ from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
 from trotline.rules.limit_cuts import Cut, cuts, is_cut
 from trotline.rules.near_duplicates import ALIKE_PAGES
+from trotline.rules.pool_tallies import PoolUse, uses
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
@@ -88,6 +91,10 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The limit that stopped it, as "max_pages=10"."""
     numbers: dict[str, int] = {}
     """How many there were of each of those."""
+    pools: list[PoolUse] = []
+    """What was done through proxy pools."""
+    down: dict[str, list[str]] = {}
+    """Proxies that failed in the end, by pool: host:port where the file of the pools is here, else their number."""
 
 
 HEADLINES = {
@@ -121,6 +128,7 @@ def lines(summary: Summary) -> list[str]:
         *_titled("warning", [safe(warning, LONGEST) for warning in summary.warnings]),
         _row("pages", f"{count(summary.pages)} in {length(summary.seconds)}" + (f", {speed}" if speed else "")),
         *_records(summary),
+        *_titled("proxies", _pools(summary)),
         *_reasons("skipped", summary.dropped),
         *_alike(summary),
         *_titled("rejected", dead_reasons_view.lines([one for one in summary.burials if one.of_record])),
@@ -162,6 +170,13 @@ def _for_a_retry(summary: Summary) -> str:
     return ", for a retry" if summary.delayed == summary.waiting else f", {count(summary.delayed)} of them for a retry"
 
 
+def _pools(summary: Summary) -> list[str]:
+    used = [use_line(use) for use in summary.pools[:_MOST]]
+    if len(summary.pools) > _MOST:
+        used.append(f"and {count(len(summary.pools) - _MOST, 'other pool')}")
+    return [*used, *(down_line(pool, names) for pool, names in sorted(summary.down.items())[:_MOST])]
+
+
 def _kinds(stored: Stored | None) -> dict[str, int]:
     return dict(sorted(((stored and stored.rows) or {}).items(), key=lambda item: -item[1]))
 
@@ -200,6 +215,8 @@ def _held_back(report: "Report") -> str:
     this command does not make it."""
     if report.progress.spent or not report.progress.waiting:
         return ""
+    if report.troubles and outage(report.held_back) is None:
+        return trouble_line(report.troubles[0])
     if report.held_back:
         return report.held_back.partition(", again in ")[0]
     if resting := [lane for lane in report.lanes if rest(lane)]:
@@ -213,7 +230,16 @@ def _resting(lane: LaneView) -> str:
     return f"lane {safe(lane.lane, 100)} {verb} {rest(lane)}"
 
 
-def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_before: int = 0) -> Summary:
+def summarise(
+    report: "Report",
+    *,
+    ending: str,
+    sink: str,
+    command: str,
+    ended_before: int = 0,
+    proxy_name: ProxyName = str_of_member,
+) -> Summary:
+    """`proxy_name`: host:port of a member of a pool."""
     progress = report.progress
     return Summary(
         ending=ending,
@@ -234,6 +260,8 @@ def summarise(report: "Report", *, ending: str, sink: str, command: str, ended_b
         warnings=report.warnings,
         dropped=dropped(progress.tallies),
         cuts=cuts(progress, report.job.rules.own_limits),
+        pools=uses(progress.tallies),
+        down=down_names(report.down, proxy_name),
         examples=progress.examples,
         limit=progress.spent or ("max_time" if ending == "stopped at limit" else ""),
         numbers={name: progress.tallies.get(name, 0) for name in progress.examples},

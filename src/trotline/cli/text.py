@@ -143,6 +143,11 @@ def rest(lane: LaneView) -> str:
     return f"{length(lane.rests_for)}: {safe(lane.why, 100)}" if lane.why else length(lane.rests_for)
 
 
+def every(lane: LaneView) -> str:
+    """The interval of a lane; "-" if it has none, as with a pace per proxy."""
+    return length(lane.interval) if lane.interval >= 0.0005 else "-"
+
+
 def by_number(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
     """The most frequent first."""
     return sorted(counts.items(), key=lambda item: -item[1])[:most]

@@ -14,6 +14,7 @@ from trotline.config.urls import public
 from trotline.model.job import Job, State
 from trotline.model.sitemap_seed import ROUTE as SITEMAP
 from trotline.rules.addresses import is_number, why_not_address
+from trotline.rules.chains import STEP
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.scope import DEPTH, EXCLUDED, HOST, NOT_INCLUDED
 from trotline.rules.url_history import Facts, Fate, Story
@@ -87,6 +88,8 @@ def _now(facts: Facts, story: Story, where: Where) -> Iterator[str]:
             yield f"Worker {worker} holds it. If that dies, it goes to another within 20 s."
         case Fate.DEAD:
             yield "It lies in the graveyard and is not tried again by itself."
+            if story.why.startswith(STEP):
+                yield "It is revived together with the step of its chain that failed."
         case Fate.REFUSED:
             yield _keeps_out(facts, story.why)
             yield from _elsewhere(facts, story, where)

@@ -93,6 +93,8 @@ def _fate(facts: Facts, story: Story, where: Where) -> str:
         case Fate.DEAD:
             cut = cut_page(story.why, where.job.rules.own_limits)
             return f"dead: {safe_text(story.why)}" + (f" ({cut.advice})" if cut is not None else "")
+        case Fate.WAITING if there is not None and there.chain:
+            return f"waits for step {safe_url(there.waits_for, _LONG)} of chain {safe(there.chain)}"
         case Fate.WAITING:
             return "waiting for its turn"
         case Fate.DELAYED:

@@ -11,6 +11,7 @@ from trotline.cli.job_argument import Target, find
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import choose, eta_facts, facts
+from trotline.cli.pool_view import trouble_lines
 from trotline.cli.records_view import record_counts
 from trotline.cli.status import held_back, lane_line, state
 from trotline.cli.text import by_number, clock, count, eta, json_line, rate, safe, task_states
@@ -111,7 +112,7 @@ def _portrait(target: Target) -> list[str]:
         f"{task_states(p)}  records {record_counts(report.found, report.stored)}",
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
-    lines[1:1] = held_back(report.held_back, report.job)
+    lines[1:1] = [*held_back(report.held_back, report.job), *trouble_lines(report.troubles, _MOST)]
     lines += [*_cut(report), *_unwritten(report.unwritten)]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")

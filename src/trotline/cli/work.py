@@ -25,6 +25,7 @@ from trotline.cli.options import (
     wait_for,
 )
 from trotline.cli.plain_views import View, choose
+from trotline.cli.pool_view import ProxyName, names_in, str_of_member
 from trotline.cli.run import CODES
 from trotline.cli.suggested_commands import same
 from trotline.cli.text import count, json_line, safe_text
@@ -49,7 +50,7 @@ _LINE_EVERY = 30.0
         "trotline work shop.py --processes 4                with four processes",
         "trotline work shop.py --until-finished             end with the job",
         "trotline work shop.py --upgrade                    let this version of shop.py into the running job",
-        "trotline work shop.py --proxies proxies.toml --region eu   only the pools of this region, and direct tasks",
+        "trotline work shop.py --proxies proxies.toml --region eu   only the pools of this region",
         "trotline work shop.py --frontier redis://queue:6379/0 --sink postgresql://db/shop",
     )
 )
@@ -98,7 +99,7 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
         found = load(spider, book.names)
         note_pools(found, book.names, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
-        printer = _Printer(spider, found, settings, quiet=quiet, json=as_json)
+        printer = _Printer(spider, found, settings, names_in(book), quiet=quiet, json=as_json)
         own = settings.of(found.name)
         plan = WorkPlan(ref=spider, settings=own, until_finished=until_finished, upgrade=upgrade)
         try:
@@ -124,8 +125,18 @@ def _reports_every(*, quiet: bool, json: bool) -> float | None:
 class _Printer:
     """Prints the events of a worker, and a view of the job that it takes part in."""
 
-    def __init__(self, ref: str, spider: "Spider", settings: Settings, *, quiet: bool, json: bool) -> None:
+    def __init__(
+        self,
+        ref: str,
+        spider: "Spider",
+        settings: Settings,
+        proxy_name: ProxyName = str_of_member,
+        *,
+        quiet: bool,
+        json: bool,
+    ) -> None:
         self._ref = ref
+        self._proxy_name = proxy_name
         self._spider = spider
         self._settings = settings
         self._quiet = quiet
@@ -150,7 +161,8 @@ class _Printer:
             for line in self._lines(event):
                 click.echo(line)
         if event.announced and event.report is not None:
-            summary = summary_of(event.report, str(event.ending), self._settings, same("start", self._ref))
+            again = same("start", self._ref)
+            summary = summary_of(event.report, str(event.ending), self._settings, again, self._proxy_name)
             print_summary(summary, announced=True, json=self._json)
 
     def _lines(self, event: "WorkEvent") -> list[str]:

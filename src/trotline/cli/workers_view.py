@@ -35,7 +35,9 @@ def remark(worker: WorkerView) -> str:
     """What is out of the ordinary with a worker; empty if nothing is."""
     if worker.silent_for > 2 * BEAT:
         return f"silent for {length(worker.silent_for)}"
-    return safe(worker.about.held_back, 100)
+    if worker.about.held_back or not worker.about.pools or "" in worker.about.pools:
+        return safe(worker.about.held_back, 100)
+    return safe("only " + ", ".join(worker.about.pools), 100)
 
 
 def _name(worker: WorkerView) -> str:

@@ -9,15 +9,20 @@ import msgspec
 
 from trotline.commands.dead_reasons import REJECTED, Burial, burials
 from trotline.commands.held_back import held_back_by
+from trotline.commands.pool_watch import PoolWatch
 from trotline.commands.stored_rows import ask
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView
+from trotline.model.proxy_pool import DownMember
 from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
+from trotline.ports.frontier import DEAD_AFTER
 from trotline.ports.sink import Sink
 from trotline.processes.signals import STOPPING
 from trotline.rules.limit_cuts import cuts, unwanted
+from trotline.rules.pool_tallies import uses
+from trotline.rules.pool_troubles import PoolTrouble, served_by
 from trotline.rules.warnings import warnings
 
 SHOW_EVERY: Seconds = 0.5
@@ -65,6 +70,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What the author or the operator should know."""
     burials: tuple[Burial, ...] = ()
     """Why tasks are dead and records were rejected; only in the last report of a job."""
+    troubles: list[PoolTrouble] = []
+    """Why tasks of lanes with a proxy pool wait."""
+    down: dict[str, list[DownMember]] = {}
+    """Proxies that fail by themselves, by pool; only in the last report of a job."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 
@@ -99,9 +108,17 @@ class Reporter:
     """Makes reports of one job; remembers enough for a rate."""
 
     def __init__(
-        self, opened: OpenJob, *, resumed: bool = False, whole: bool = False, sink: Sink | None = None
+        self,
+        opened: OpenJob,
+        *,
+        resumed: bool = False,
+        whole: bool = False,
+        sink: Sink | None = None,
+        pools: PoolWatch | None = None,
     ) -> None:
         self._opened = opened
+        self._pools = pools
+        """Looks at the proxy pools of lanes that wait; None: they are not looked at."""
         self._sink = sink
         """Counts the rows; None: they are not counted."""
         self._resumed = resumed
@@ -110,6 +127,7 @@ class Reporter:
         self._rates: deque[tuple[Seconds, int]] = deque(maxlen=_RATE_WINDOW)
         self._last: Report | None = None
         self._lanes: list[LaneView] = []
+        self._troubles: list[PoolTrouble] = []
         self._lanes_due: Seconds = 0.0
         self._stored: Stored | None = None
         self._reason = ""
@@ -126,11 +144,13 @@ class Reporter:
         crew = await self._opened.console.workers() if self._whole and progress.finished_at is None else []
         pages = progress.done + progress.dead
         self._remember(held_back, pages)
+        await self._look_at_lanes(crew)
         since_job_began = max(0.0, (progress.finished_at or progress.now) - progress.started_at)
         self._last = Report(
             job=self._opened.job,
             progress=progress,
-            lanes=await self._lanes_now(),
+            lanes=self._lanes,
+            troubles=self._troubles,
             pages_per_second=self._rate(progress, since_job_began),
             found=progress.tallies.get("records", 0),
             stored=await self._stored_now(),
@@ -153,7 +173,9 @@ class Reporter:
         report = await self.report(held_back, workers)
         notes = (*self.notes, *warnings(report.progress.tallies))
         why = self._reason if report.progress.waiting else ""
-        report = msgspec.structs.replace(report, warnings=notes, held_back=why)
+        used = [use.pool for use in uses(report.progress.tallies)]
+        down = await self._pools.down(used) if self._pools is not None else {}
+        report = msgspec.structs.replace(report, warnings=notes, held_back=why, down=down)
         if not report.progress.dead and not report.progress.tallies.get(REJECTED):
             return report
         return msgspec.structs.replace(report, burials=await burials(self._opened.console))
@@ -165,14 +187,16 @@ class Reporter:
         elif pages > self._reason_since:
             self._reason = ""
 
-    async def _lanes_now(self) -> list[LaneView]:
+    async def _look_at_lanes(self, crew: list[WorkerView]) -> None:
         """All lanes have to be looked at to name the few that matter. Where there are a hundred thousand of them, and
         many who look, that is not done for every picture: it may take a twentieth of our time."""
         started = _now()
         if started >= self._lanes_due:
             self._lanes = await self._opened.console.lanes()
+            if self._pools is not None:
+                living = [worker for worker in crew if worker.silent_for < DEAD_AFTER]
+                self._troubles = await self._pools.troubles(self._lanes, served_by(living))
             self._lanes_due = _now() + _SELDOM * (_now() - started)
-        return self._lanes
 
     async def _stored_now(self) -> Stored | None:
         """As seldom as the lanes: a hundred workers that look must not keep a database busy. None while the sink cannot

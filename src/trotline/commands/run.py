@@ -9,6 +9,7 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.open_job import open_job
+from trotline.commands.pool_watch import pool_watch
 from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import seed
 from trotline.commands.startup_notes import about_code, about_others, about_seeds, bad_lines, source_of
@@ -18,7 +19,6 @@ from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.errors import TrotlineError
 from trotline.ports.backend import OpenJob
-from trotline.ports.sink import Sink
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
@@ -70,14 +70,15 @@ async def run(
     try:
         await sink.open()
         await refuse_lost_rows(sink, settings.sink, opened)
-        run_ = _Run(plan, spider, resumed, opened, sink, launched)
-        run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
-        ending = await run_.until_end(show)
-        await sink.finish()
-        if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
-            # Last of all: after a crash before this line the same command comes back and finishes the sink.
-            await opened.frontier.announce_finish()
-        return ending, msgspec.structs.replace(await run_.report(), stored=await ask(sink, rows=True))
+        async with pool_watch(settings.frontier) as pools:
+            run_ = _Run(plan, spider, Reporter(opened, resumed=resumed, sink=sink, pools=pools), opened, launched)
+            run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
+            ending = await run_.until_end(show)
+            await sink.finish()
+            if ending not in (Ending.INTERRUPTED, Ending.STOPPED_AT_LIMIT):
+                # Last of all: after a crash before this line the same command comes back and finishes the sink.
+                await opened.frontier.announce_finish()
+            return ending, msgspec.structs.replace(await run_.report(), stored=await ask(sink, rows=True))
     finally:
         await sink.close()
         await opened.close()
@@ -90,9 +91,8 @@ class _Run:
         self,
         plan: RunPlan,
         spider: Spider,
-        resumed: bool,
+        reporter: Reporter,
         opened: OpenJob,
-        sink: Sink,
         launched: Sequence[WaitingChild],
     ) -> None:
         self._plan = plan
@@ -100,7 +100,7 @@ class _Run:
         self._opened = opened
         self._interrupted = False
         self._pool = WorkerPool(plan.ref, plan.settings, spider, opened, launched)
-        self._reporter = Reporter(opened, resumed=resumed, sink=sink)
+        self._reporter = reporter
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
         working = asyncio.create_task(self._pool.run())

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.commands.background_view import in_background
+from trotline.commands.pool_watch import pool_watch
 from trotline.commands.report import Report, Reporter, ending_of
 from trotline.config import backends
 from trotline.model.job import Job
@@ -19,7 +20,8 @@ COUNT_EVERY: Seconds = 2.0
 async def look(frontier_url: str, job: Job) -> Report:
     opened = await backends.open_frontier(frontier_url, job)
     try:
-        return await _counted(frontier_url, await Reporter(opened, whole=True).report())
+        async with pool_watch(frontier_url) as pools:
+            return await _counted(frontier_url, await Reporter(opened, whole=True, pools=pools).report())
     finally:
         await opened.close()
 
@@ -42,11 +44,13 @@ async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> 
             enough.set()
 
     try:
-        reporter = Reporter(opened, whole=True)
-        with obeyed(enough.set):
-            async with in_background(reporter.show(shown), enough.set, needed=True), in_background(count(), enough.set):
-                await enough.wait()
-        return await _counted(frontier_url, await reporter.report())
+        async with pool_watch(frontier_url) as pools:
+            reporter = Reporter(opened, whole=True, pools=pools)
+            with obeyed(enough.set):
+                showing = in_background(reporter.show(shown), enough.set, needed=True)
+                async with showing, in_background(count(), enough.set):
+                    await enough.wait()
+            return await _counted(frontier_url, await reporter.report())
     finally:
         await opened.close()
 

@@ -11,6 +11,7 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
+from trotline.commands.pool_watch import pool_watch
 from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
 from trotline.commands.stored_rows import ask, refuse_lost_rows
@@ -251,7 +252,10 @@ class _Member:
             await opened.close()
 
     async def _take_part(self, opened: OpenJob, sink: Sink) -> Ending | None:
-        reporter = Reporter(opened, whole=True, sink=sink)
+        async with pool_watch(self._settings.frontier) as pools:
+            return await self._until_ended(opened, sink, Reporter(opened, whole=True, sink=sink, pools=pools))
+
+    async def _until_ended(self, opened: OpenJob, sink: Sink, reporter: Reporter) -> Ending | None:
         await lower_budget(opened.console, self._spider, self._settings.max_pages, self._settings.max_bytes)
         if (await opened.console.progress()).finished_at is None:
             await self._work(opened, reporter)

@@ -15,7 +15,7 @@ from trotline.config.proxy_lines import Login
 from trotline.errors import SettingsError
 from trotline.model.pace import Rate
 from trotline.model.proxy import GATEWAY_TOTAL, ApiGateway, Proxy, ProxyMode
-from trotline.model.proxy_pool import PoolRules
+from trotline.model.proxy_pool import NO_PROXY, PoolRules
 from trotline.model.secret import Secret, SecretMissing, is_reference
 from trotline.model.time import Seconds, seconds
 from trotline.rules import proxy_logins
@@ -89,6 +89,10 @@ class PoolTable(msgspec.Struct, frozen=True, kw_only=True):
 
 def read(place: str, name: str, table: object) -> PoolTable:
     """SettingsError names file, pool and key, and what is allowed."""
+    if name == NO_PROXY:
+        raise SettingsError(
+            f"{place}: {NO_PROXY!r} cannot be the name of a pool: it means no proxy", hint="Give the pool another name."
+        )
     if not NAME.fullmatch(name):
         raise SettingsError(
             f"{place}: {name[:80]!r} cannot be the name of a pool", hint="A name has 1 to 64 letters, digits, - or _."

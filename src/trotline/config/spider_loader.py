@@ -72,7 +72,8 @@ def load(ref: str, pools: Collection[str] | None = None) -> Spider:
 
 
 def check_pools(spider: Spider, pools: Collection[str] | None) -> None:
-    """SpiderRefused if the spider, or one of its routes, names a proxy pool that does not exist."""
+    """SpiderRefused if the spider, or one of its routes, names a proxy pool that does not exist; or none, where proxies
+    are set: no page is fetched directly by mistake."""
     for pool in spider.pools:
         if pools is not None and pool not in pools:
             where = [f"route {route.name!r}" for route in spider.routes.values() if route.pool == pool][:1]
@@ -80,6 +81,13 @@ def check_pools(spider: Spider, pools: Collection[str] | None) -> None:
             raise SpiderRefused(
                 f"spider {spider.name!r}{whose}: {pool_names.missing(pool)}", hint=pool_names.hint(pool, pools)
             )
+    if not pools or pool_names.of_unnamed(spider.pool, pools):
+        return
+    for route in spider.routes.values():
+        if not route.pool:
+            whose = f"spider {spider.name!r}" if not spider.pools else f"spider {spider.name!r}, route {route.name!r},"
+            what, hint = pool_names.unnamed(whose, pools)
+            raise SpiderRefused(what, hint=hint)
 
 
 def spiders_in(module: ModuleType) -> dict[str, Spider]:

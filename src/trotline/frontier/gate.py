@@ -156,10 +156,15 @@ class Gate:
             return ""
         return pool_names.refusal(draft.pool, self._pools())
 
+    @property
+    def default_pool(self) -> str:
+        """The proxy pool of tasks that name none; empty: there are no proxies."""
+        return pool_names.of_unnamed(self._pool, self._pools()) if self._pools is not None else self._pool
+
     def _checked_pool(self, draft: Task | Follow) -> str:
         """The plain value. InvalidValue: an invalid value of the handler, like any other."""
         if not draft.pool:
-            return self._pool
+            return self.default_pool
         pool: str = checked("the pool of a task or of follow", draft.pool, pool_name)
         if why := self.pool_refusal(draft):
             raise InvalidValue(why)
@@ -311,13 +316,14 @@ class Gate:
             pool=pool,
             created_at=page.now,
             parent=page.url,
+            chain=follow.chain,
             meta=follow.meta,
         )
 
     def _filled(self, draft: Task, address: Address, number: int, page: "GatePage") -> Task:
         """The draft with defaults for the fields that its author left out. A lane with a pool in its name comes from an
         exported task."""
-        pool = draft.pool or pool_of(draft.lane) or self._pool
+        pool = draft.pool or pool_of(draft.lane) or self.default_pool
         return msgspec.structs.replace(
             draft,
             url=address.url,

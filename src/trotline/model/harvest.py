@@ -19,6 +19,8 @@ class Follow(msgspec.Struct, frozen=True, kw_only=True):
     priority: int = NORMAL
     pool: str = ""
     """The proxy pool; empty: the spider's."""
+    chain: str = ""
+    """They run one after another, in page order."""
     meta: dict[str, Any] = {}
     query: str = ""
     """The selector that found them, for warnings about selectors that never match."""

@@ -209,6 +209,10 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes it uses."""
     held_back: str = ""
     """Why it does not lease; empty if it does."""
+    pools: tuple[str, ...] = ()
+    """The proxy pools whose tasks it takes; "" are direct tasks. Empty: not known yet."""
+    regions: tuple[str, ...] = ()
+    """Of its pools, if it serves only some."""
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -233,6 +237,10 @@ class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     worker: str = ""
     why: str = ""
     """Why it was buried."""
+    chain: str = ""
+    """It waits for another step of this chain:"""
+    waits_for: str = ""
+    """the URL of the step before it."""
 
 
 class Grave(msgspec.Struct, frozen=True, kw_only=True):

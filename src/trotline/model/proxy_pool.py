@@ -10,10 +10,15 @@ VIA = " via "
 """Between host and pool in the name of a lane: `shop.example via residential`. A host through a pool is a lane of its
 own, with its own pace: the site sees other clients."""
 
+NO_PROXY = "direct"
+"""In place of a pool's name: a direct connection. An empty name is none at all: the spider's pool, or `default`."""
+
 
 def lane_of(lane: str, pool: str) -> str:
     """The lane of a task with this pool."""
-    return f"{lane}{VIA}{pool}" if pool and not lane.endswith(f"{VIA}{pool}") else lane
+    if not pool or pool == NO_PROXY:
+        return lane
+    return lane if lane.endswith(f"{VIA}{pool}") else f"{lane}{VIA}{pool}"
 
 
 def pool_of(lane: str) -> str:

@@ -50,7 +50,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: str = msgspec.field(default="", name="e")
     """The session whose cookies are sent."""
     chain: str = msgspec.field(default="", name="h")
-    """Tasks of one chain run one after another."""
+    """Tasks of one chain run one after another, in the order in which they were admitted."""
     method: str = msgspec.field(default="GET", name="m")
     headers: tuple[tuple[str, str], ...] = msgspec.field(default=(), name="j")
     body: bytes = msgspec.field(default=b"", name="b")

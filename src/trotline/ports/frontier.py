@@ -58,6 +58,19 @@ class Frontier(Protocol):
     F20  of a job with a budget no more pages end than it allows: what is leased is reserved. Where a job is kept in
          several parts, those that are leased at the same moment are on top. A budget that is spent is the end for
          workers, and the job stays unfinished
+
+    Chains (`Task.chain`):
+
+    C1   of a chain one step is leased at a time, in the order in which the steps were admitted: a step can be leased
+         only when the one before it is done. Chains do not wait for each other, nor tasks without one for a chain
+    C2   a done step releases the next one in the same atomic step; its children that name the chain join its end
+    C3   a step that comes back (retry, snooze, redirect, rescue, a worker that leaves) keeps its place
+    C4   a buried step ends its chain: the steps behind it are buried with a reason that names it (`rules.chains`), and
+         so are those that are admitted later
+    C5   reviving the step, or one that was buried for it, revives all of them, in their order
+    C6   steps that wait for another one are counted as waiting, and `whereabouts` says what they wait for
+    C7   a chain may have steps in several lanes. A frontier in several parts may refuse that: with an error at `put`,
+         and counted under "refused: chain over several shards" for children
     """
 
     @property

@@ -1,5 +1,6 @@
 """The proxy pools of a frontier, shared by all its jobs and workers."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, RegisteredPool
@@ -23,8 +24,8 @@ class ProxyPools(Protocol):
     R8   after `register`, a removed member gets no lease, and an added one gets its turns; an older version is ignored
     R9   over all lanes, a member's starts keep `member_interval` and its leases stay within `member_concurrency`
     R10  members blocked one after another without a good visit in between are a block by the site: the lane rests as
-         after failures and probes through further members; when one is answered, the quarantines of this time are
-         lifted
+         after failures and probes through further members; when one is answered, a member banned in this time is
+         tried, and if it is answered, too, the other quarantines of this time are lifted
     R11  a worker gets leases only of the pools that it asks for
 
     Where a job is kept in several parts (shards), R6 counts failures in the lanes of one part, and of R9 each part has
@@ -39,8 +40,9 @@ class ProxyPools(Protocol):
         """All pools that were registered, by name."""
         ...
 
-    async def lanes(self, pool: str) -> list[LanePoolView]:
-        """Lanes that use the pool, those with members at rest first."""
+    async def lanes(self, pool: str, only: Sequence[str] = ()) -> list[LanePoolView]:
+        """Lanes that use the pool, those with members at rest first. `only`: these lanes, also those without a visit so
+        far; a view of all costs time for every member of every lane."""
         ...
 
     async def members(self, pool: str, lane: str) -> list[MemberView]:

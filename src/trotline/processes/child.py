@@ -23,7 +23,7 @@ from trotline.frontier.reconnect import until_reachable
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.processes import memory_limits
-from trotline.processes.child_config import ChildConfig
+from trotline.processes.child_config import ChildConfig, ChildStatus
 from trotline.rules import redaction
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.spider.spider import Spider
@@ -112,9 +112,8 @@ async def _open_pools(settings: Settings) -> "PoolKeeper | None":
     from trotline.processes.pool_keeper import PoolKeeper
 
     book = proxy_pools.load(settings.proxies, allow_private=settings.allow_private, allow=settings.allow, patient=True)
-    tied = bool(settings.pools or settings.regions)
-    served = book.serves(settings.pools, settings.regions)
-    keeper = PoolKeeper(book, served if tied else ("", *served), await backends.open_proxy_pools(settings.frontier))
+    frontier = await backends.open_proxy_pools(settings.frontier)
+    keeper = PoolKeeper(book, frontier, pools=settings.pools, regions=settings.regions)
     await keeper.register()
     return keeper
 
@@ -157,7 +156,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     except (FrontierError, SinkError) as error:
         # Permanent, or retried for long enough.
         reporting.cancel()
-        _send_status(config.status, f"{error.what}. {error.hint}")
+        _send_status(config.status, ChildStatus(held_back=f"{error.what}. {error.hint}"))
         return GAVE_UP
     finally:
         reporting.cancel()
@@ -197,20 +196,21 @@ def _orphaned(worker: Worker) -> None:
 
 
 async def _report(worker: Worker, marker: Marker, status: int) -> None:
-    """Update the marker, and send `held_back` whenever it has changed."""
+    """Update the marker, and send the status whenever it has changed."""
     clock = asyncio.get_running_loop().time
-    sent = ""
+    sent = ChildStatus()
     while True:
         marker.alive(clock())
-        if worker.held_back != sent:
-            sent = worker.held_back
+        now = ChildStatus(held_back=worker.held_back, pools=worker.pools)
+        if now != sent:
+            sent = now
             _send_status(status, sent)
         await asyncio.sleep(TURN)
 
 
-def _send_status(status: int, what: str) -> None:
+def _send_status(descriptor: int, status: ChildStatus) -> None:
     with contextlib.suppress(BrokenPipeError):
-        os.write(status, msgspec.json.encode(what) + b"\n")
+        os.write(descriptor, msgspec.json.encode(status) + b"\n")
 
 
 if __name__ == "__main__":

@@ -6,6 +6,15 @@ from trotline.config.settings import Settings
 from trotline.model.job import Job
 
 
+class ChildStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """A status line of a child, as JSON."""
+
+    held_back: str = ""
+    """Why it does not lease; empty if it does."""
+    pools: tuple[str, ...] = ()
+    """The proxy pools that it serves; "" are direct tasks."""
+
+
 class ChildConfig(msgspec.Struct, frozen=True, kw_only=True):
     """One line of JSON on the child's standard input."""
 

@@ -1,11 +1,12 @@
 """Proxy pools of one process: registered at the frontier, and read again when their file changes."""
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Collection, Iterable
 
 from trotline.config.proxy_pools import PoolBook
-from trotline.errors import FrontierError
+from trotline.errors import FrontierError, SettingsError
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.proxy import Way
@@ -22,16 +23,30 @@ LOOK: Seconds = 2.0
 class PoolKeeper:
     """Implements `ports.ways.Ways`."""
 
-    def __init__(self, book: PoolBook, served: tuple[str, ...], frontier: ProxyPools) -> None:
-        """`served`: the pools of this worker; "" are tasks without one."""
+    def __init__(
+        self,
+        book: PoolBook,
+        frontier: ProxyPools,
+        *,
+        pools: tuple[str, ...] = (),
+        regions: tuple[str, ...] = (),
+    ) -> None:
+        """`pools`, `regions`: those that this worker serves; none given: all, and direct tasks."""
         self._book = book
-        self._served = served
         self._frontier = frontier
+        self._pools = pools
+        self._regions = regions
+        self._served = self._serves()
         self._outage = OutageLog(log)
 
     @property
     def pools(self) -> tuple[str, ...]:
         return self._served
+
+    def _serves(self) -> tuple[str, ...]:
+        tied = bool(self._pools or self._regions)
+        served = self._book.serves(self._pools, self._regions)
+        return served if tied else ("", *served)
 
     def known(self) -> Collection[str] | None:
         """All pools of the file; None: it could not be read yet."""
@@ -51,6 +66,9 @@ class PoolKeeper:
             await asyncio.sleep(LOOK)
             # Reads files, and perhaps a provider's list.
             changed += await asyncio.to_thread(self._book.reload)
+            # Refused: a pool or a region of the command line is no longer in the file. It may come back.
+            with contextlib.suppress(SettingsError):
+                self._served = self._serves()
             try:
                 await self._register(changed)
             except FrontierError as error:

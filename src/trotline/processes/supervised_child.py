@@ -14,10 +14,12 @@ from typing import IO
 
 import msgspec
 
-from trotline.processes.child_config import ChildConfig
+from trotline.config.pool_sources import MOST_POOLS
+from trotline.processes.child_config import ChildConfig, ChildStatus
 from trotline.processes.child_process import WaitingChild
 from trotline.rules import redaction
 from trotline.rules.child_output import ChildOutput
+from trotline.rules.pool_names import NAME
 from trotline.worker.marker import SIZE, Marker
 
 LONGEST_STATUS = 600
@@ -34,6 +36,7 @@ class SupervisedChild:
         self.name = name
         self.marker = Marker(mmap.mmap(launched.cell, SIZE))
         self.status = ""
+        self.pools: tuple[str, ...] = ()
         os.close(launched.cell)
         launched.taken = True
         self._process = launched.process
@@ -82,11 +85,12 @@ class SupervisedChild:
     def _set_status(self, line: bytes) -> None:
         """Untrusted: the author's code in the child may write anything to the pipe."""
         try:
-            status = msgspec.json.decode(line, type=str)
+            status = msgspec.json.decode(line, type=ChildStatus)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             log.warning("child.status_unreadable name=%s %r", self.name, line[:100])
             return
-        shown = redaction.text(status[: 2 * LONGEST_STATUS])[:LONGEST_STATUS]
+        shown = redaction.text(status.held_back[: 2 * LONGEST_STATUS])[:LONGEST_STATUS]
+        self.pools = tuple(pool for pool in status.pools[:MOST_POOLS] if not pool or NAME.fullmatch(pool))
         self.status = "".join(char if char.isprintable() else " " for char in shown)
 
     async def _pass_on(self) -> None:

@@ -139,4 +139,6 @@ class WorkerPool:
             slots=self._settings.slots,
             memory=child.resident(),
             held_back=child.status,
+            pools=child.pools,
+            regions=self._settings.regions,
         )

@@ -9,7 +9,7 @@ from trotline.model import task_json
 from trotline.model.job import Grave
 from trotline.model.secret import HIDDEN
 from trotline.model.task import Task
-from trotline.rules import redaction
+from trotline.rules import chains, redaction
 from trotline.rules.session_pinning import name_of
 
 
@@ -27,5 +27,6 @@ def shown(grave: Grave, keys: Collection[str]) -> Grave:
         grave,
         url=redaction.url(grave.url, keys),
         parent=redaction.url(grave.parent, keys),
+        why=chains.shown(grave.why, keys),
         task={**grave.task, **hidden},
     )

@@ -4,8 +4,10 @@ import difflib
 import re
 from collections.abc import Collection
 
+from trotline.model.proxy_pool import NO_PROXY
+
 DEFAULT = "default"
-"""The pool of a plain list."""
+"""The pool of a plain list, and of all tasks that name none where it exists."""
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _SHOWN = 20
 
@@ -28,8 +30,22 @@ def listed(known: Collection[str]) -> str:
     return ", ".join(names[:_SHOWN]) + more
 
 
+def of_unnamed(own: str, known: Collection[str] | None) -> str:
+    """The pool of tasks that name none. `own`: the spider's. Empty: there are no proxies, or it is not known here."""
+    return own or (DEFAULT if known is not None and DEFAULT in known else "")
+
+
+def unnamed(whose: str, known: Collection[str]) -> tuple[str, str]:
+    """What is said where proxies are set, and a page would go out without one: what, and the hint."""
+    first = sorted(known)[0]
+    return (
+        f"{whose} names no proxy pool, and proxies are set: its pages would be fetched directly",
+        f"Name a pool: Spider(pool={first!r}). Pools: {listed(known)}. Without a proxy on purpose: pool={NO_PROXY!r}.",
+    )
+
+
 def refusal(pool: str, known: Collection[str] | None) -> str:
     """Why a task cannot have this pool; empty if it can, or if it is not known here which pools exist."""
-    if not pool or known is None or pool in known:
+    if pool in ("", NO_PROXY) or known is None or pool in known:
         return ""
     return f"{missing(pool)}. {hint(pool, known)}"

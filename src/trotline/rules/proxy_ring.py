@@ -101,10 +101,27 @@ class LaneRing(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """The longest interval per member that a job wants."""
     gap_at: Moment = 0.0
     """When a job wanted this last; 0: none does."""
+    tested: int = 0
+    """A banned member that goes out to see whether the bans of the last block by the site are over; 0: none does."""
+    tested_since: Moment = 0.0
+    """`suspected_at` of that block."""
+    tested_blocked_at: Moment = 0.0
+    """Its `blocked_at`."""
 
     @property
     def site_blocked(self) -> bool:
         return self.blocked_at > 0
+
+
+class Lift(IntEnum):
+    """Quarantines that end with a good visit after a block by the site. One first: many proxies that reach the limit of
+    a site together are banned in a row, too, and their bans are not over."""
+
+    NONE = 0
+    ONE = 1
+    """The member that was banned first since `suspected_at` of the old ring: it is `tested`."""
+    ALL = 2
+    """All since `tested_since` of the old ring."""
 
 
 class Place(IntEnum):
@@ -119,8 +136,7 @@ class Returned(NamedTuple):
     identity: Identity
     place: Place
     ring: LaneRing
-    lift: bool
-    """The site blocks us no longer: quarantines since `suspected_at` of the old ring are lifted (`lifted`)."""
+    lift: Lift
 
 
 def ceil_unit(moment: Moment) -> Moment:
@@ -184,7 +200,7 @@ def returned(
     """The member and the ring after a visit. `chance` in [0, 1)."""
     if result is MemberResult.UNUSED:
         place = Place.HEAD if identity.due <= now + PARKED else Place.RESTING
-        return Returned(identity, place, ring, False)
+        return Returned(identity, place, ring, Lift.NONE)
     if result is MemberResult.BLOCKED:
         return _blocked(identity, ring, now, rules, chance)
     if result is MemberResult.THROTTLED:
@@ -214,11 +230,20 @@ def _good(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules) -> 
     )
     known = _evidence(ring, now, blocked=False)
     place = _place(better, now)
-    return Returned(better, Place.HEAD if held and place is Place.TAIL else place, known, ring.site_blocked)
+    lift = Lift.NONE
+    if ring.tested == identity.member:
+        lift, known = Lift.ALL, msgspec.structs.replace(known, tested=0)
+    elif ring.site_blocked:
+        since = {"tested_since": ring.suspected_at, "tested_blocked_at": ring.blocked_at}
+        lift, known = Lift.ONE, msgspec.structs.replace(known, **since)
+    return Returned(better, Place.HEAD if held and place is Place.TAIL else place, known, lift)
 
 
 def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, chance: float) -> Returned:
     known = _evidence(ring, now, blocked=True)
+    if ring.tested == identity.member:
+        # The bans are not over: they are bans of members.
+        known = msgspec.structs.replace(known, tested=0)
     strikes = identity.strikes if ring.site_blocked else min(MOST_STRIKES, identity.strikes + 1)
     rest = min(rules.longest_rest, rules.rest * 2.0 ** (max(strikes, 1) - 1)) * (1 + JITTER * chance)
     banned = msgspec.structs.replace(
@@ -230,7 +255,7 @@ def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, 
         good=0,
         strikes=strikes,
     )
-    return Returned(banned, Place.RESTING, known, False)
+    return Returned(banned, Place.RESTING, known, Lift.NONE)
 
 
 def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:
@@ -259,7 +284,7 @@ def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:
 
 
 def _placed(identity: Identity, ring: LaneRing, now: Moment) -> Returned:
-    return Returned(identity, _place(identity, now), ring, False)
+    return Returned(identity, _place(identity, now), ring, Lift.NONE)
 
 
 def _place(identity: Identity, now: Moment) -> Place:

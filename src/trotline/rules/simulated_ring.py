@@ -16,7 +16,7 @@ from trotline.model.proxy_pool import MemberResult, PoolRules
 from trotline.model.time import Moment, Seconds
 from trotline.model.verdict import Kind
 from trotline.rules import adaptive_pace, pace, proxy_ring
-from trotline.rules.proxy_ring import Identity, LaneRing, Place
+from trotline.rules.proxy_ring import Identity, LaneRing, Lift, Place
 from trotline.rules.simulated_site import Answered
 
 HORIZON: Seconds = 1.0
@@ -125,8 +125,10 @@ class SharedRing:
         else:
             self._wait(back.identity)
         self._count_faults(proxy, result, now)
-        if back.lift:
-            self._lift(before, now)
+        if back.lift is Lift.ONE:
+            self._test_a_ban(before, now)
+        elif back.lift is Lift.ALL:
+            self._lift(before.tested_since, before.tested_blocked_at, now)
         if back.ring.site_blocked and not before.site_blocked:
             self._lane = pace.suspected(self._lane)
         news = proxy_ring.lane_feedback(result, _NEWS[result], back.ring)
@@ -146,9 +148,16 @@ class SharedRing:
             if down := proxy_ring.down_for(self._faults[proxy], self._chance.random()):
                 self._down[proxy] = now + down
 
-    def _lift(self, old: LaneRing, now: Moment) -> None:
+    def _test_a_ban(self, old: LaneRing, now: Moment) -> None:
+        banned = [each for *_, each in self._waiting if each.banned_at > 0 and each.banned_at >= old.suspected_at]
+        if banned:
+            first = min(banned, key=lambda identity: identity.banned_at)
+            self._ring = msgspec.structs.replace(self._ring, tested=first.member)
+            self._lift(first.banned_at, old.blocked_at, now, only=first.member)
+
+    def _lift(self, since: Moment, blocked_at: Moment, now: Moment, only: int | None = None) -> None:
         everyone, self._waiting = self._waiting, []
         wanted = proxy_ring.wanted_interval(self._rules, self._ring)
         for _, _, identity in everyone:
-            banned = identity.banned_at > 0 and identity.banned_at >= old.suspected_at
-            self._wait(proxy_ring.lifted(identity, now, wanted, blocked_at=old.blocked_at) if banned else identity)
+            banned = identity.banned_at > 0 and identity.banned_at >= since and only in (None, identity.member)
+            self._wait(proxy_ring.lifted(identity, now, wanted, blocked_at=blocked_at) if banned else identity)

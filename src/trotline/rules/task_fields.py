@@ -241,6 +241,7 @@ def links(given: Follow) -> None:
     checked("a Follow's priority", given.priority, PLAIN["priority"])
     checked("a Follow's meta", given.meta, meta)
     checked("a Follow's pool", given.pool, pool)
+    checked("a Follow's chain", given.chain, name)
     if type(given.urls) not in (list, tuple):
         raise InvalidValue(f"a Follow's urls is {shown(given.urls)}; give a list of URLs")
     for each in given.urls:

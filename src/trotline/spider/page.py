@@ -73,6 +73,11 @@ class Page:
         return self._task.site
 
     @property
+    def chain(self) -> str:
+        """The chain of this page's task; empty without one. Give it to the tasks that follow in it."""
+        return self._task.chain
+
+    @property
     def session(self) -> str:
         """The session whose cookies were sent; pass it on with `session=page.session`."""
         return name_of(self._task.session)
@@ -155,6 +160,7 @@ class Page:
         priority: int | None = None,
         meta: dict[str, Any] | None = None,
         pool: str | None = None,
+        chain: str | None = None,
     ) -> Follow:
         """The links that match, as tasks of this route or of the route `to`."""
         name, usual, usual_pool = self._target(to)
@@ -164,6 +170,7 @@ class Page:
             priority=usual if priority is None else checked("priority of follow", priority, PLAIN["priority"]),
             pool=usual_pool if pool is None else checked("pool of follow", pool, PLAIN["pool"]),
             meta={} if meta is None else checked("meta of follow", meta, PLAIN["meta"]),
+            chain="" if chain is None else checked("chain of follow", chain, PLAIN["chain"]),
             query=query,
         )
 

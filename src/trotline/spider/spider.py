@@ -10,6 +10,7 @@ from trotline.errors import SpiderRefused
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.pace import Pace, Rate
+from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.secret import Secret
 from trotline.model.task import NORMAL, Task
 from trotline.rules import content_types, redaction
@@ -182,7 +183,7 @@ class Spider:
     def pools(self) -> tuple[str, ...]:
         """The proxy pools that the spider and its routes name."""
         named = (self.pool, *(route.pool for route in self.routes.values()))
-        return tuple(dict.fromkeys(pool for pool in named if pool))
+        return tuple(dict.fromkeys(pool for pool in named if pool not in ("", NO_PROXY)))
 
     def route(self, name: str) -> Route:
         """The route of that name; SpiderRefused lists the existing ones."""

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from trotline.errors import SpiderRefused
 from trotline.model.pace import Pace, Rate
-from trotline.model.proxy_pool import lane_of, pool_of
+from trotline.model.proxy_pool import NO_PROXY, lane_of, pool_of
 from trotline.model.schedule import Overlap, Schedule
 from trotline.model.secret import Secret
 from trotline.model.time import Seconds
@@ -129,7 +129,7 @@ class Checks:
         return text
 
     def with_pool(self, field: str, pace: Pace, pool: str) -> Pace:
-        if pace.per_proxy and not pool:
+        if pace.per_proxy and pool in ("", NO_PROXY):
             raise self.refuse(f'{field} is "per proxy", and there is no proxy pool', _PER_PROXY_HINT)
         return pace
 

@@ -21,7 +21,7 @@ from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.model.visit_row import REFUSED, VisitRow
-from trotline.rules import proxy_judgement, redaction, retries
+from trotline.rules import pool_tallies, proxy_judgement, redaction, retries
 from trotline.rules.limit_cuts import is_cut
 from trotline.rules.task_fields import said
 from trotline.spider.records import text_of
@@ -154,6 +154,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             tallies[self.links.alike] = 1
         for fact in self.field_facts:
             tallies[fact] = 1
+        if self.lease.member and (name := pool_tallies.tally(self.member, self.lease.task.lane)):
+            tallies[name] = 1
         return tallies
 
     def _examples(self) -> dict[str, str]:
@@ -210,6 +212,9 @@ def failed_visit(lease: Lease, verdict: Verdict, feedback: LaneFeedback | None, 
     if lease.member and verdict.kind is Kind.THROTTLED:
         # Retry-After is for the member.
         verdict = msgspec.structs.replace(verdict, retry_after=None)
+    if lease.member and verdict.of_proxy and verdict.retry_after:
+        # The member rests; the page goes out through another one.
+        verdict = msgspec.structs.replace(verdict, retry_after=proxy_judgement.AGAIN)
     return FinishedVisit(lease=lease, outcome=retries.plan(task, verdict, chance), feedback=feedback)
 
 

@@ -50,6 +50,8 @@ class Child(Protocol):
     marker: Marker
     status: str
     """Its last status line: why it is held back, or empty."""
+    pools: tuple[str, ...]
+    """The proxy pools that it serves; empty: not known yet."""
 
     async def wait(self) -> int: ...
 

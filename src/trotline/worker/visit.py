@@ -16,7 +16,7 @@ from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.proxy import Way
-from trotline.model.proxy_pool import MemberResult
+from trotline.model.proxy_pool import NO_PROXY, MemberResult, lane_of
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
@@ -61,6 +61,8 @@ class Visitor:
         delay = 0.0
         if lease.task.session and (elsewhere := await self._elsewhere(lease)) is not None:
             return FinishedVisit(lease=lease, outcome=elsewhere)
+        if self._parts.ways and not lease.member and (moved := self._into_pool(lease.task)) is not None:
+            return FinishedVisit(lease=lease, outcome=moved)
         way = self._parts.ways.way(lease.task.lane, lease.member) if self._parts.ways and lease.member else None
         if lease.member and way is None:
             return FinishedVisit(lease=lease, outcome=Snooze(wait=1.0, why="proxy is unknown to this worker"))
@@ -74,6 +76,17 @@ class Visitor:
                 return self._not_allowed(lease, permission)
             delay = permission.delay
         return await (self._sitemaps.visit(lease, delay, way) if of_sitemap else self._ask(lease, delay, way))
+
+    def _into_pool(self, task: Task) -> Snooze | None:
+        """Where proxies are set, a task without a pool was put by a command that does not know them, or before they
+        were set: it moves to the lane of its pool. None: it goes out directly on purpose."""
+        pool = task.pool if task.pool == NO_PROXY else self._parts.gate.default_pool
+        if pool == NO_PROXY:
+            return None
+        if not pool:
+            return Snooze(wait=5.0, why="it has no proxy pool, and proxies are set")
+        lane = lane_of(task.lane, pool)
+        return Snooze(wait=0.0, why="moved", task=msgspec.structs.replace(task, pool=pool, lane=lane))
 
     async def _elsewhere(self, lease: Lease) -> Snooze | Bury | None:
         """The outcome of a task whose session belongs to another process; None if it is ours."""
@@ -150,7 +163,9 @@ class Visitor:
         robots.txt was rate limited, the lane rests, as if the page had been."""
         why = permission.why or "robots.txt: cannot be read"
         if permission.way_failed:
-            wait = permission.ask_again * (1.0 + self._parts.chance.random())
+            # Through a pool, the next visit has another proxy.
+            again = proxy_judgement.AGAIN if lease.member else permission.ask_again
+            wait = again * (1.0 + self._parts.chance.random())
             return FinishedVisit(lease=lease, outcome=Snooze(wait=wait, why=why), member=MemberResult.FAULT)
         kind = Kind.THROTTLED if permission.throttled else Kind.UNREACHABLE
         outcome = retries.plan(lease.task, Verdict(kind, why, retry_after=permission.ask_again), self._parts.chance)

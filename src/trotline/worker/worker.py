@@ -50,7 +50,6 @@ class Worker:
         self._parts = parts
         self._policy = policy
         self._visitor = Visitor(spider, parts)
-        self._pools = parts.ways.pools if parts.ways is not None else DIRECT
         self._held: set[int] = set()
         """Tokens of unsettled leases."""
         self._generation = 0
@@ -66,6 +65,11 @@ class Worker:
         self._outage = OutageLog(log)
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
         self._retry_status = RetryStatus()
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The proxy pools whose tasks it takes, now: their file may change. "" are direct tasks."""
+        return self._parts.ways.pools if self._parts.ways is not None else DIRECT
 
     @property
     def held_back(self) -> str:
@@ -165,7 +169,7 @@ class Worker:
 
     async def _lease(self, limit: int, wait: Seconds) -> list[Lease]:
         try:
-            leases = await self._parts.frontier.lease(self.name, limit, wait, self._pools)
+            leases = await self._parts.frontier.lease(self.name, limit, wait, self.pools)
         except FrontierGone:
             raise
         except FrontierError as error:

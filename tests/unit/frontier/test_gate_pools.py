@@ -57,6 +57,21 @@ def test_the_pool_is_a_part_of_the_lane(fields: dict[str, str], lane: tuple[str,
     assert [(task.pool, task.lane) for task in gate("home").seeds([draft], 0.0).tasks] == [lane]
 
 
+def test_where_there_is_a_pool_default_it_is_that_of_tasks_that_name_none() -> None:
+    plain = gate(pools=("default",))
+    assert lanes(plain, Task(url=PAGE, route="p")) == [("default", "shop.example via default")]
+    assert lanes(plain, follows=[Follow(route="p", urls=[PAGE])]) == [("default", "shop.example via default")]
+    assert [task.pool for task in plain.seeds([Task(url=PAGE, route="p")], 0.0).tasks] == ["default"]
+    assert lanes(gate("home", ("home", "default")), Task(url=PAGE, route="p")) == [("home", "shop.example via home")]
+
+
+def test_direct_is_a_connection_without_a_proxy() -> None:
+    asked = Task(url=PAGE, route="p", pool="direct")
+    assert lanes(gate("home"), asked) == [("direct", "shop.example")]
+    assert lanes(gate(pools=("default",)), asked) == [("direct", "shop.example")]
+    assert lanes(gate("direct", ("default",)), Task(url=PAGE, route="p")) == [("direct", "shop.example")]
+
+
 def test_links_follow_through_their_own_pool_or_the_spiders() -> None:
     own = Follow(route="p", urls=[PAGE], pool="datacenter")
     usual = Follow(route="q", urls=[PAGE])

@@ -115,7 +115,7 @@ def test_the_next_visit_is_an_interval_after_the_start(identity, start, wanted):
 def test_an_unused_member_is_as_it_was(identity, ring):
     back = visited(UNUSED, identity, ring)
 
-    assert (back.identity, back.ring, back.lift) == (identity, ring, False)
+    assert (back.identity, back.ring, back.lift) == (identity, ring, proxy_ring.Lift.NONE)
 
 
 @given(identities, rings)
@@ -300,7 +300,7 @@ def test_five_blocked_in_a_row_are_a_block_by_the_site():
 def test_one_answer_ends_the_block_by_the_site():
     back = visited(GOOD, ring=after(*[BLOCKED] * 9))
 
-    assert back.lift
+    assert back.lift is proxy_ring.Lift.ONE
     assert not back.ring.site_blocked
     assert (back.ring.evidence, back.ring.suspected_at) == (0, 0)
 

@@ -25,6 +25,7 @@ class HandmadeChild:
         self.name = name
         self.marker = Marker()
         self.status = ""
+        self.pools: tuple[str, ...] = ()
         self.stops = 0
         self.kills = 0
         self.size = 0

@@ -119,15 +119,16 @@ class HttpFetcher:
         self._fast_path = FastPath(self._headers)
         self._go_through(proxy)
 
-    def _go_through(self, proxy: Proxy | None) -> None:
-        """Set everything that belongs to one way out."""
+    def _go_through(self, proxy: Proxy | None, level: int = logging.WARNING) -> None:
+        """Set everything that belongs to one way out. `level`: of the log of its failures. Of a pool with a thousand
+        proxies some always fail: they are counted, and those that are down are named in the summary."""
         total = None if proxy is None else proxy.total
         if total is not None:
             self.limits = msgspec.structs.replace(self.limits, total=total, first_byte=total)
         connect = self.limits.connect
         self._timeout = aiohttp.ClientTimeout(total=self.limits.total, connect=connect, sock_connect=connect)
         self._way = proxy
-        self._dialer = None if proxy is None else ProxyDialer(proxy, self.limits)
+        self._dialer = None if proxy is None else ProxyDialer(proxy, self.limits, level)
         self._proxy = "" if proxy is None else proxy.public
         self._forwarder = _forwarder(proxy)
         self._captive = CaptiveRun()
@@ -138,7 +139,7 @@ class HttpFetcher:
         """A fetcher like this one through another proxy: with connections and cookies of its own; DNS answers, the
         guard and the cookies of named sessions are shared."""
         made = copy(self)
-        made._go_through(proxy)
+        made._go_through(proxy, logging.INFO)
         return made
 
     def to_gateway(self, gateway: ApiGateway) -> Self:

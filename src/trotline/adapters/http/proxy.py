@@ -5,6 +5,7 @@ the tunnel Host and SNI are those of the URL. With the modes that send a name (`
 """
 
 import asyncio
+import logging
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
@@ -39,7 +40,7 @@ T = TypeVar("T")
 class ProxyDialer:
     """Connections through one proxy."""
 
-    def __init__(self, proxy: Proxy, limits: Limits) -> None:
+    def __init__(self, proxy: Proxy, limits: Limits, level: int = logging.WARNING) -> None:
         self.proxy = proxy
         self.login = {"Proxy-Authorization": f"Basic {proxy.credentials}"} if proxy.credentials else {}
         """Sent to the proxy only."""
@@ -49,7 +50,7 @@ class ProxyDialer:
         self._names = GuardedResolver(open_guard, at_once=4, within=limits.connect * _FOR_PROXY)
         self._found: tuple[Seconds, list[tuple[int, str]]] = (0.0, [])
         """Expiry and addresses of the proxy."""
-        self._log = FaultLog()
+        self._log = FaultLog(level)
 
     async def tunnel(self, host: str, infos: Sequence[AddrInfo]) -> tuple[Link, str]:
         """A tunnel to one of these checked addresses of `host`, and that address; raises `TunnelFailed`."""

@@ -21,7 +21,8 @@ only such pages left must end."""
 class FaultLog:
     """Logs a failure once, and again while it lasts."""
 
-    def __init__(self) -> None:
+    def __init__(self, level: int = logging.WARNING) -> None:
+        self._level = level
         self._logged: tuple[str, Seconds] = ("", 0.0)
 
     def note(self, why: str) -> None:
@@ -29,7 +30,7 @@ class FaultLog:
         now = asyncio.get_running_loop().time()
         if logged != why or now >= until:
             self._logged = (why, now + LOG_AGAIN)
-            log.warning("proxy.failed %s; pages wait for it", why)
+            log.log(self._level, "proxy.failed %s; pages wait for it", why)
 
 
 class CaptiveRun:

@@ -108,6 +108,8 @@ class Batch:
         self._places: dict[str, int] = {}
         self.names: list[str] = []
         self.tasks: list[Any] = []
+        self.chained = False
+        """Some of the tasks have a chain."""
 
     def lane(self, name: str) -> int:
         """The lane's number in this batch."""
@@ -128,6 +130,7 @@ class Batch:
         for task, template in zip(tasks, templates, strict=True):
             blob = raw(pack(task, numbers[template], template.scheme))
             mark = task.fingerprint
+            self.chained = self.chained or task.chain != ""
             if task.not_before:
                 _checked("not_before", task.not_before)
             put(NewTask(str(mark), spread(mark), self.lane(task.lane), level_of(task), task.not_before, blob))

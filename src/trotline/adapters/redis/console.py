@@ -24,6 +24,7 @@ from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules import grave_view, redaction
+from trotline.rules.chains import shown_counts
 
 _PAGE = 500
 
@@ -92,8 +93,19 @@ class RedisConsole:
                     more = await waiting_in_more(self._server, shard.prefix, view.lane, record) if record.more else 0
                     yield msgspec.structs.replace(view, waiting=view.waiting + more) if more else view
                 cursor = next_cursor.decode()
-            for view in (await self._only_visited(shard, now)).values():
+            others = await self._only_listed(shard, now) | await self._only_visited(shard, now)
+            for view in others.values():
                 yield view
+
+    async def _only_listed(self, shard: Shard, now: Moment) -> dict[str, LaneView]:
+        """Lanes of which tasks only wait for earlier steps of their chains."""
+        found: dict[str, LaneView] = {}
+        cursor = ""
+        while cursor != "0":
+            next_cursor, *lanes = await self._server.run(script("list_chained_lanes"), shard.key, cursor or "0", _PAGE)
+            found |= {view.lane: view for view, _ in views(lanes, now)}
+            cursor = next_cursor.decode()
+        return found
 
     async def _only_visited(self, shard: Shard, now: Moment) -> dict[str, LaneView]:
         """Lanes without waiting tasks, but with leased ones."""
@@ -144,7 +156,7 @@ class RedisConsole:
         return grave_view.shown(grave, self.job.rules.redact)
 
     async def reasons(self) -> dict[str, int]:
-        return await self._graveyard.reasons()
+        return shown_counts(await self._graveyard.reasons(), self.job.rules.redact)
 
     async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
         return await self._graveyard.revive(ids, why)

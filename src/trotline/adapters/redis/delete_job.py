@@ -24,6 +24,7 @@ async def forget(server: Server, job: str) -> None:
 
 async def _forget(server: Server, prefix: str) -> None:
     await _lanes(server, prefix)
+    await _chains(server, prefix)
     for pool in ("", *(name.decode() for name in await server.ask("SMEMBERS", f"{prefix}pools"))):
         for level in await server.ask("ZRANGE", keys.levels(prefix, pool), 0, -1):
             await server.ask("UNLINK", keys.line(prefix, int(level), pool))
@@ -83,6 +84,19 @@ async def _lanes(server: Server, prefix: str) -> None:
             doomed += [keys.more(prefix, lane, parity) for parity in record.more]
         if doomed:
             await server.ask("UNLINK", *doomed)
+        if int(cursor) == 0:
+            return
+
+
+async def _chains(server: Server, prefix: str) -> None:
+    cursor: Any = 0
+    while True:
+        cursor, flat = await server.ask("HSCAN", f"{prefix}chains", cursor, "COUNT", _STEP)
+        names = [name.decode() for name, _ in pairs(flat)]
+        if names:
+            await server.ask(
+                "UNLINK", *(key for name in names for key in (keys.steps(prefix, name), keys.dead_steps(prefix, name)))
+            )
         if int(cursor) == 0:
             return
 

@@ -10,6 +10,7 @@ from trotline.adapters.redis.connect import listener
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lease_result import LeaseResult
 from trotline.adapters.redis.shard import Shard
+from trotline.adapters.redis.sharding.chains import ChainLanes
 from trotline.adapters.redis.sharding.finish import ended_with, read_counts
 from trotline.adapters.redis.sharding.lease import ShardedLease
 from trotline.adapters.redis.sharding.settle import ShardedSettle
@@ -26,13 +27,14 @@ LOOK: Seconds = 1.0
 
 
 class RedisFrontier:
-    """Keeps F1 to F20 with one script per call."""
+    """Keeps F1 to F20, and C1 to C7, with one script per call."""
 
     def __init__(self, parts: JobShards) -> None:
         self._parts = parts
         self._server = parts.server
         self._shards = parts.shards
         self._sharded_lease = ShardedLease(parts.shards)
+        self._chain_lanes = ChainLanes(parts.shards, parts.home)
         self._sharded_settle = ShardedSettle(parts.shards, parts.home)
         self._wakeups = Wakeups(lambda: listener(parts.client), [keys.wakeups(shard.prefix) for shard in parts.shards])
 
@@ -46,6 +48,7 @@ class RedisFrontier:
                 raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
         if not self._parts.several:
             return await self._shards[0].put(tasks)
+        await self._chain_lanes.check(tasks)
         homes: dict[Shard, list[int]] = defaultdict(list)
         for place, task in enumerate(tasks):
             homes[self._parts.home(task.lane)].append(place)
@@ -94,7 +97,7 @@ class RedisFrontier:
             return []
         if not self._parts.several:
             return await self._shards[0].settle(worker, settlements)
-        return await self._sharded_settle.settle(worker, settlements)
+        return await self._sharded_settle.settle(worker, await self._chain_lanes.filtered(settlements))
 
     async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
         await asyncio.gather(*(shard.beat(worker, about) for shard in self._shards))

@@ -12,6 +12,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 PLAIN = (
     "lanes", "due", "levels", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
     "rejects", "tallies", "examples", "forms", "moved", "paces", "sessions", "pools",
+    "chains", "chained", "broken", "chainlanes",
 )  # fmt: skip
 """Keys that a shard has once, apart from `job`."""
 
@@ -122,6 +123,15 @@ def more(prefix: str, lane: str, parity: int) -> str:
 
 def held(prefix: str, worker: str) -> str:
     return f"{prefix}held:{worker}"
+
+
+def steps(prefix: str, chain: str) -> str:
+    """Steps that wait for another one of their chain."""
+    return f"{prefix}c:{chain}"
+
+
+def dead_steps(prefix: str, chain: str) -> str:
+    return f"{prefix}x:{chain}"
 
 
 def seen(prefix: str, bucket: int) -> str:

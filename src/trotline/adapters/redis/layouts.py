@@ -262,11 +262,14 @@ MEMBER = ("ID", "ADDED", "DUE", "BANNED_AT", "QUALITY", "USES", "GOOD", "STRIKES
 """A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool."""
 MEMBER_FORM = "<c6I4I5I4BBBBB"
 MEMBER_BYTES = 24
-RING = ("DEALT", "EVIDENCE", "SHARE", "SUSPECTED_AT", "BLOCKED_AT", "GAP", "GAP_AT", "FIRST_REST", "CHANGES")
+RING = (
+    "DEALT", "EVIDENCE", "SHARE", "SUSPECTED_AT", "BLOCKED_AT", "GAP", "GAP_AT", "FIRST_REST", "CHANGES",
+    "TESTED_SINCE", "TESTED_BLOCKED_AT", "TESTED",
+)  # fmt: skip
 """A lane's ring (LaneRing in rules/proxy_ring.py). DEALT: the number of the last member that it was dealt. FIRST_REST:
 when the first of its resting members is due, 0 if none rests. CHANGES: of the pool, as far as the ring has followed
-them."""
-PACKED_RING = struct.Struct("<IdddddddI")
+them. TESTED: six bytes, zeros if no member is."""
+PACKED_RING = struct.Struct("<IdddddddIdd6s")
 SET_ASIDE = 255
 """In place of a member's uses: it rests because it was removed from the pool."""
 PACKED_RULES = struct.Struct("<ddIddI")

@@ -11,7 +11,7 @@ from trotline.adapters.redis import lane_view, layouts, task_codec
 from trotline.model.pace import FASTEST, Pace
 from trotline.model.proxy_pool import VIA, MemberResult, PoolRules
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, HIGH_WATER, HORIZON, KILLS
-from trotline.rules import adaptive_pace, bloom_filter, counter_limits, lane_sharing, pace, proxy_ring
+from trotline.rules import adaptive_pace, bloom_filter, chains, counter_limits, lane_sharing, pace, proxy_ring
 from trotline.rules.retries import LATER_BY
 
 Value = float | str
@@ -71,6 +71,10 @@ _RULES: dict[str, Value] = {
     "MANY_VISITS": pace.MANY,
     "USUAL_CONCURRENCY": Pace().concurrency,
     "VIA": VIA,
+    "STEP_WHY": chains.STEP,
+    "STEP_FAILED": chains.FAILED,
+    "STEP_TALLY": chains.TALLY,
+    "LONGEST_STEP_URL": chains.LONGEST_URL,
     "BLOCK_BYTES": bloom_filter.BLOCK // 8,
     "PER_PARTITION": bloom_filter.PER_PARTITION,
 }  # fmt: skip
@@ -82,6 +86,7 @@ _LAYOUTS: dict[str, Value] = {
     **_places("RING_", layouts.RING),
     **_places("RULE_", PoolRules.__struct_fields__),
     **{f"PLACE_{place.name}": place.value for place in proxy_ring.Place},
+    **{f"LIFT_{lift.name}": lift.value for lift in proxy_ring.Lift},
     **{f"RESULT_{result.name}": result.value for result in MemberResult},
     **_places("BOUND_", (*pace.Bounds.__struct_fields__, "gap")),
     **{state.name: number for number, state in enumerate(lane_view.STATES)},
@@ -114,7 +119,7 @@ _FORMS: dict[str, Value] = {
     "MEMBER_FORM": layouts.MEMBER_FORM,
     "MEMBER_BYTES": layouts.MEMBER_BYTES,
     "SET_ASIDE": layouts.SET_ASIDE,
-    "RING_FORM": _form(layouts.PACKED_RING),
+    "RING_FORM": _form(layouts.PACKED_RING).replace("6s", "c6"),
     "RING_BYTES": layouts.PACKED_RING.size,
     "RULES_FORM": _form(layouts.PACKED_RULES),
     "KNOWN_FORM": "<I4B",
@@ -141,6 +146,12 @@ _FORMS: dict[str, Value] = {
     "BLOB_COUNTS": task_codec.COUNTS.start + 1,
     "BLOB_AFTER_COUNTS": task_codec.COUNTS.stop + 1,
     "BLOB_DEPTH": task_codec.DEPTH.start + 1,
+    "BLOB_TEMPLATE": task_codec.TEMPLATE.start + 1,
+    "BLOB_FLAGS": task_codec.FLAGS.start + 1,
+    "FLAG_SHORT": task_codec.SHORT,
+    "FLAG_CHAIN": task_codec.CHAIN,
+    "TEMPLATE_SCHEME": task_codec.TaskTemplate.__struct_fields__.index("scheme") + 1,
+    "CHAIN_ENTRY": task_codec.DUE.size + 1,
 }
 
 _LIMITS: dict[str, Value] = {

@@ -1,7 +1,7 @@
 """The proxy pools of a Redis or Valkey server, shared by all its jobs."""
 
 import struct
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from trotline.adapters.redis import keys
@@ -94,14 +94,23 @@ class RedisProxyPools:
             found.append(RegisteredPool(name=name, version=float(version), members=len(members)))
         return found
 
-    async def lanes(self, pool: str) -> list[LanePoolView]:
+    async def lanes(self, pool: str, only: Sequence[str] = ()) -> list[LanePoolView]:
         now = await self._server.now()
-        found = []
+        found = {}
+        most = 0
         for shard in range(self._shards):
             numbers = await self._numbers(shard, pool)
-            async for lane, packed in self._rings(shard, pool):
-                found.append(await self._lane(shard, lane, packed, numbers, now))
-        return sorted(found, key=lambda view: (-view.resting, view.lane))
+            most = max(most, len(numbers))
+            async for lane, packed in self._some_rings(shard, only) if only else self._rings(shard, pool):
+                found[lane] = await self._lane(shard, lane, packed, numbers, now)
+        for lane in only:
+            found.setdefault(lane, LanePoolView(lane=lane, members=most))
+        return sorted(found.values(), key=lambda view: (-view.resting, view.lane))
+
+    async def _some_rings(self, shard: int, lanes: Sequence[str]) -> AsyncIterator[tuple[str, bytes]]:
+        for lane, packed in zip(lanes, await self._server.ask("HMGET", keys.rings(shard), *lanes), strict=True):
+            if packed is not None:
+                yield lane, packed
 
     async def _rings(self, shard: int, pool: str) -> AsyncIterator[tuple[str, bytes]]:
         cursor: Any = 0

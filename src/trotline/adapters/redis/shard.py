@@ -85,7 +85,7 @@ class Shard:
         batch = self.batch()
         await batch.add(tasks)
         self._puts += 1
-        payload = encode((batch.names, batch.tasks))
+        payload = encode((batch.names, batch.tasks, batch.chained))
         command = script("put", seen=self.seen)
         answers: bytes = await self.server.run(command, self.key, self.server.name, self._puts, payload, *guard)
         return answers
@@ -200,7 +200,8 @@ class Shard:
             owners += [number] * len(settlement.children)
         if children:
             await batch.add(children)
-        payload = encode((batch.names, batch.tasks, owners, flat, len(settlements)))
+        chained = batch.chained or any(settlement.lease.task.chain for settlement in settlements)
+        payload = encode((batch.names, batch.tasks, owners, flat, len(settlements), chained))
         tokens = [settlement.lease.token for settlement in settlements]
         name = self._settle_name(worker, tokens)
         # Without children it needs no more memory, and is allowed when there is none.
@@ -290,11 +291,15 @@ class Shard:
         return buried
 
     async def revive(self, why: str, risen: Sequence[tuple[str, int]]) -> int:
-        """Revive those of these graves (id, level) whose reason starts with `why`."""
+        """Revive those of these graves (id, level) whose reason starts with `why`, and the chains of steps."""
         if not risen:
             return 0
         payload = encode([why, *(part for grave in risen for part in grave)])
-        return int(await self.server.run(script("revive"), self.key, payload))
+        count, more = await self.server.run(script("revive"), self.key, payload)
+        while more:
+            some, more = await self.server.run(script("revive"), self.key, encode([why]))
+            count += some
+        return int(count)
 
     async def revisit(self, records: Sequence[tuple[bytes, str, int | None]]) -> int:
         """Delete these rejected records (entry, reason, level of the page), and queue pages with a level."""

@@ -8,11 +8,12 @@
            2      number of its template: fields that many tasks of a job share, stored once per job
            4      creation time: milliseconds after the day before the job's start, plus one; 0: in the rest
            1      flags: which parts follow
-    ...           the URL, without scheme and lane if possible; the parent, without its common prefix with the URL;
+    ...           of a step of a chain the chain's name with its size (4 bytes): the scripts read it, too;
+                  the URL, without scheme and lane if possible; the parent, without its common prefix with the URL;
                   the rest: fields with other than default values, as msgpack
 
-The Lua scripts use the first fourteen bytes. A task of an unknown version raises Undecodable, and is parked, never
-dropped.
+The Lua scripts use the first fourteen bytes, and the chain. A task of an unknown version raises Undecodable, and is
+parked, never dropped.
 """
 
 import struct
@@ -46,6 +47,7 @@ FINGERPRINT = _in_head("fingerprint")
 COUNTS = _in_head("attempt", "kills")
 DEPTH = _in_head("depth")
 TEMPLATE = _in_head("template")
+FLAGS = _in_head("flags")
 COUNTS_FORM = ">" + "".join(_HEAD_FIELDS[name] for name in ("attempt", "deaths", "kills"))
 PARCEL = struct.Struct("<iH")
 """Level, bytes of the lane's name; then the lane and the blob."""
@@ -56,8 +58,14 @@ GRAVE = struct.Struct("<dI")
 REJECT = struct.Struct("<dI")
 """When a record was rejected, bytes of the record; then the record and the parcel of its page."""
 
-_SHORT, _PARENT, _REST, _PARENT_SHORT = 1, 2, 4, 8
+DUE = struct.Struct("<d")
+"""In front of the parcel of a step that waits for another one of its chain."""
+
+SHORT, _PARENT, _REST, _PARENT_SHORT, CHAIN = 1, 2, 4, 8, 16
+"""CHAIN is the largest: the scripts compare the flags with it. A step always has a rest, and thus its URL's size."""
 _LENGTH = struct.Struct(">H")
+_CHAIN_SIZE = struct.Struct(">I")
+_CHAIN_STATE = struct.Struct("<BI")
 _SIZE = struct.Struct("<I")
 _DAY = 86_400.0
 HALF, STEP = 2.0**63, 2.0**34
@@ -98,7 +106,7 @@ _ELSEWHERE_TOO = ("url", "parent", "created_at", "depth", "priority")
 _IN_REST = {
     name: field
     for name, field in _FIELDS.items()
-    if name not in (*_HEAD_FIELDS, *_ELSEWHERE_TOO, *TaskTemplate.__struct_fields__, "lane")
+    if name not in (*_HEAD_FIELDS, *_ELSEWHERE_TOO, *TaskTemplate.__struct_fields__, "lane", "chain")
 }
 """All other fields, also future ones: part of the rest if they differ from the default."""
 _USUAL = [(name, field.encode_name, getattr(Task(url="", route=""), name)) for name, field in _IN_REST.items()]
@@ -147,7 +155,7 @@ class TaskCodec:
         flags = 0
         url = task.url
         if start and url.startswith(start):
-            url, flags = url[len(start) :], _SHORT
+            url, flags = url[len(start) :], SHORT
         text = url.encode()
         created = self._created(task.created_at)
         attempt, depth = task.attempt, task.depth
@@ -164,18 +172,22 @@ class TaskCodec:
             text, flags = b"", 0
         elif task.parent:
             flags |= _PARENT
-        tail = b""
-        if rest:
+        tail = head = b""
+        if task.chain:
+            name = task.chain.encode()
+            flags |= CHAIN
+            head = _CHAIN_SIZE.pack(len(name)) + name
+        if rest or head:
             flags |= _REST
             tail = _encode(rest)
         body = text
         if flags & (_PARENT | _REST):
             body = _LENGTH.pack(len(text)) + text
             if flags & _PARENT:
-                parent, short = self._parent(task.parent, start, text, bool(rest))
+                parent, short = self._parent(task.parent, start, text, bool(tail))
                 body += parent
                 flags |= short
-            body += tail
+            body = head + body + tail
         wire = HEAD.pack(VERSION, task.fingerprint, attempt, 0, 0, depth, template, created, flags) + body
         if len(wire) > LARGEST:
             raise ValueError(f"a task of {len(wire):,} bytes is too large; the limit is {LARGEST:,}")
@@ -217,9 +229,13 @@ class TaskCodec:
         _, fingerprint, attempt, _, kills, depth, number, created, flags = HEAD.unpack_from(wire)
         shared = template(number)
         start = _start(shared.scheme, lane)
-        text, parent, rest = wire[HEAD.size :], b"", None
+        at, chain, parent, rest = HEAD.size, b"", b"", None
+        if flags & CHAIN:
+            chain = self._part(wire, at + 4, _CHAIN_SIZE.unpack_from(wire, at)[0])
+            at += 4 + len(chain)
+        text = wire[at:]
         if flags & (_PARENT | _REST):
-            at = HEAD.size + 2
+            at += 2
             text = self._part(wire, at, _LENGTH.unpack_from(wire, at - 2)[0])
             at += len(text)
             if flags & _PARENT:
@@ -228,12 +244,14 @@ class TaskCodec:
                 rest = _read_rest(wire[at:])
         url = text.decode()
         fields: dict[str, Any] = {
-            "url": start + url if flags & _SHORT else url,
+            "url": start + url if flags & SHORT else url,
             "parent": start + parent.decode() if flags & _PARENT_SHORT else parent.decode(),
             "created_at": self._epoch + (created - 1) / 1000 if created else 0.0,
             "depth": depth,
             "priority": shared.priority,
         }
+        if chain:
+            fields["chain"] = chain.decode()
         if rest is not None:
             attempt += rest.attempt
             fields.update(_stated(rest))
@@ -291,6 +309,12 @@ class BuriedTask(NamedTuple):
 def _start(scheme: str, lane: str) -> str:
     """What most URLs of a lane begin with, and what is therefore not written."""
     return f"{_SCHEMES[scheme]}{lane.partition(VIA)[0] if VIA in lane else lane}"
+
+
+def read_head(chain: bytes) -> bytes:
+    """The parcel of a chain's head (helpers/chains.lua)."""
+    _, size = _CHAIN_STATE.unpack_from(chain)
+    return chain[_CHAIN_STATE.size + size :]
 
 
 def unwrap(parcel: bytes) -> WrappedTask:

@@ -1,17 +1,28 @@
 """The status of a task. By scanning: an index would cost every task, for a rare query."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from trotline.adapters.redis import keys
+from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.priority_levels import levels_of
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
-from trotline.adapters.redis.task_codec import FINGERPRINT, LEVEL_BYTES, level_of, open_grave, spread, unwrap
+from trotline.adapters.redis.task_codec import (
+    DUE,
+    FINGERPRINT,
+    LEVEL_BYTES,
+    level_of,
+    open_grave,
+    read_head,
+    spread,
+    unwrap,
+)
 from trotline.model.job import TaskStatus
 from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
-from trotline.rules import redaction
+from trotline.rules import chains, redaction
 
 _STEP = 1000
 
@@ -19,7 +30,7 @@ _STEP = 1000
 async def find(shard: Shard, task: Task, redact: Sequence[str]) -> TaskStatus:
     """By its fingerprint, in its lane. Searched twice, as a task may move during the search."""
     for _ in range(2):
-        for look in (_dead, _leased, _delayed, _waiting):
+        for look in (_dead, _leased, _delayed, _waiting, _listed):
             found = await look(shard, task)
             if found is not None:
                 place, blob, lane = found
@@ -47,7 +58,9 @@ async def _with_details(shard: Shard, place: TaskStatus, blob: bytes, lane: str,
         parent=redaction.url(task.parent, redact),
         created_at=task.created_at,
         worker=place.worker,
-        why=place.why,
+        why=chains.shown(place.why, redact),
+        chain=place.chain,
+        waits_for=redaction.url(place.waits_for, redact),
     )
 
 
@@ -97,6 +110,40 @@ async def _waiting(shard: Shard, task: Task) -> Found | None:
                 return TaskStatus(state="waiting"), blob, task.lane
         likely = []
     return None
+
+
+async def _listed(shard: Shard, task: Task) -> Found | None:
+    """In the list of its chain, which is not known."""
+    cursor: Any = 0
+    while True:
+        cursor, flat = await shard.server.ask("HSCAN", f"{shard.prefix}chains", cursor, "COUNT", _STEP)
+        for name, packed in pairs(flat):
+            found = await _in_chain(shard, task, name.decode(errors="replace"), packed)
+            if found is not None:
+                return found
+        if int(cursor) == 0:
+            return None
+
+
+async def _in_chain(shard: Shard, task: Task, chain: str, packed: bytes) -> Found | None:
+    start, before = 0, read_head(packed)
+    while entries := await shard.server.ask("LRANGE", keys.steps(shard.prefix, chain), start, start + _STEP - 1):
+        for entry in entries:
+            _, lane, blob = unwrap(entry[DUE.size :])
+            if _is(blob, task):
+                url = await _url(shard, before)
+                return TaskStatus(state="waiting", chain=chain, waits_for=url), blob, lane
+            before = entry[DUE.size :]
+        start += len(entries)
+    return None
+
+
+async def _url(shard: Shard, parcel: bytes) -> str:
+    try:
+        _, lane, blob = unwrap(parcel)
+        return (await shard.read(blob, lane)).url
+    except Undecodable:
+        return "(undecodable)"
 
 
 async def _in_queue(shard: Shard, task: Task, queue: str) -> bytes | None:

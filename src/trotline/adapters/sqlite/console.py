@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.sqlite import budgets, job_control, revisit_pages, trace_task, workers
+from trotline.adapters.sqlite import budgets, chains, job_control, revisit_pages, trace_task, workers
 from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.lane_row import decode_pace
 from trotline.adapters.sqlite.schema import (
+    CHAINED,
     DEAD,
     DELAYED,
     LEASED,
@@ -23,6 +24,7 @@ from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, Stat
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.rules import grave_view, redaction
+from trotline.rules.chains import shown_counts
 from trotline.rules.counter_limits import NOT_KEPT, bad_record, bounded
 
 
@@ -184,12 +186,18 @@ class SqliteConsole:
         )
         for (count,) in db.execute("SELECT n FROM tally WHERE job = ? AND name = ?", (self._number, NOT_KEPT)):
             rejects[bad_record("others")] += count
-        return {**bounded(reasons), **bounded(rejects)}
+        return {**shown_counts(bounded(reasons), self.job.rules.redact), **bounded(rejects)}
 
     def _revive(self, turn: Turn, ids: Sequence[str], why: str) -> int:
-        risen = self._chosen(turn, ids, why)
-        for task_id, lane_id, body in risen:
-            self._raise(turn, task_id, lane_id, body)
+        risen: set[int] = set()
+        for row in self._chosen(turn, ids, why):
+            if row[0] not in risen:
+                # A step of a chain comes back with the one that failed, and with all that were buried for it.
+                first, *others = chains.dead_chain(turn, row[0]) or [row]
+                self._raise(turn, *first, WAITING)
+                for other in others:
+                    self._raise(turn, *other, CHAINED)
+                risen.update(each[0] for each in (first, *others))
         turn.dead -= len(risen)
         turn.waiting += len(risen)
         if risen:
@@ -208,15 +216,16 @@ class SqliteConsole:
             ).fetchall()
         return chosen
 
-    def _raise(self, turn: Turn, task_id: int, lane_id: int, body: bytes) -> None:
+    def _raise(self, turn: Turn, task_id: int, lane_id: int, body: bytes, state: int) -> None:
         lane = turn.lane(lane_id)
         lane.waiting += 1
         priority = _priority(body)
-        turn.has_waiting(lane, priority)
+        if state == WAITING:
+            turn.has_waiting(lane, priority)
         turn.db.execute(
-            f"UPDATE task SET state = {WAITING}, priority = ?, due = 0, attempt = 0, deaths = 0, kills = 0,"
+            "UPDATE task SET state = ?, priority = ?, due = 0, attempt = 0, deaths = 0, kills = 0,"
             " why = NULL, detail = NULL, died_at = NULL WHERE id = ?",
-            (priority, task_id),
+            (state, priority, task_id),
         )
 
 

@@ -59,6 +59,8 @@ def delete_rows(db: sqlite3.Connection) -> bool:
     if row is None:
         return False
     [number] = row
+    if _clear_chains(db, number):
+        return True
     for chosen in (
         f"task WHERE id IN (SELECT id FROM task WHERE job = ? AND state = {DEAD} LIMIT {AT_ONCE})",
         f"task WHERE id IN (SELECT id FROM task WHERE job = ? AND state = {DELAYED} LIMIT {AT_ONCE})",
@@ -71,6 +73,13 @@ def delete_rows(db: sqlite3.Connection) -> bool:
     for table in _tables_of_jobs(db):
         db.execute(f"DELETE FROM {table} WHERE job = ?", (number,))
     return True
+
+
+def _clear_chains(db: sqlite3.Connection, number: int) -> bool:
+    steps = db.execute(f"SELECT task FROM step WHERE job = ? LIMIT {AT_ONCE}", (number,)).fetchall()
+    db.executemany("DELETE FROM task WHERE id = ?", steps)
+    db.executemany("DELETE FROM step WHERE task = ?", steps)
+    return bool(steps)
 
 
 def _clear_lanes(db: sqlite3.Connection, number: int) -> bool:

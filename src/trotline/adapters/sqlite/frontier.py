@@ -27,7 +27,7 @@ HOUSEKEEPING: Seconds = 1.0
 
 
 class SqliteFrontier:
-    """Keeps F1 to F20 with one transaction per call."""
+    """Keeps F1 to F20, and C1 to C7, with one transaction per call."""
 
     def __init__(self, file: JobFile, *, rng: random.Random | None = None, keeper: str = "") -> None:
         self._file = file

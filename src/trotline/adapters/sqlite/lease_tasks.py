@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from trotline.adapters.sqlite import chains
 from trotline.adapters.sqlite.lane_row import LaneRow
 from trotline.adapters.sqlite.pool_ring import Sent
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, LEASED, PAUSED, WAITING
@@ -183,11 +184,13 @@ def _hand_out(
 
 def _park(turn: Turn, lane: LaneRow, task_id: int, error: task_json.Undecodable) -> None:
     """Bury a task of an unknown format, so that it is neither lost nor leased again."""
+    why = f"undecodable: {error}"
     turn.db.execute(
         f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE id = ?",
-        (f"undecodable: {error}", turn.now, task_id),
+        (why, turn.now, task_id),
     )
     lane.waiting -= 1
     turn.waiting -= 1
     turn.dead += 1
     turn.tallies["dead: undecodable"] += 1
+    chains.bury_followers(turn, task_id, why)

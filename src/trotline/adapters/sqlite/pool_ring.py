@@ -15,7 +15,7 @@ from trotline.model.proxy_pool import MemberResult, PoolRules
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import HORIZON
 from trotline.rules import pace, proxy_ring
-from trotline.rules.proxy_ring import Identity, LaneRing, Place
+from trotline.rules.proxy_ring import Identity, LaneRing, Lift, Place
 
 LOOK_FURTHER = 16
 """Members that are read beyond those wanted: some lose their turn."""
@@ -203,16 +203,26 @@ class PoolRing:
         # Also if it is no longer in the pool: it may be in the next version again, and a ban holds.
         self._write(back.identity, AT_HEAD if back.place is Place.HEAD else IN_RING)
         self._count_back(member, result, row[9] or 0, chance)
-        if back.lift:
-            self._lift_since(old)
+        if back.lift is Lift.ONE:
+            self._test_a_ban(old)
+        elif back.lift is Lift.ALL:
+            self._lift("i.banned_at > 0 AND i.banned_at >= ?", (old.tested_since,), old.tested_blocked_at)
 
     def lift(self, members: Iterable[int]) -> None:
         """End these quarantines: the bans were the fault of a page."""
         for member in members:
             self._lift("i.banned_at > 0 AND i.member = ?", (member,), 0.0)
 
-    def _lift_since(self, old: LaneRing) -> None:
-        self._lift("i.banned_at > 0 AND i.banned_at >= ?", (old.suspected_at,), old.blocked_at)
+    def _test_a_ban(self, old: LaneRing) -> None:
+        """The first member that was banned in the block by the site goes out: are these bans over?"""
+        first = self._db.execute(
+            f"SELECT member FROM identity WHERE pace = ? AND place = {IN_RING} AND banned_at > 0 AND banned_at >= ?"
+            " ORDER BY banned_at, position LIMIT 1",
+            (self._pace, old.suspected_at),
+        ).fetchone()
+        if first is not None:
+            self._lift("i.member = ?", first, old.blocked_at)
+            self.state = msgspec.structs.replace(self.state, tested=first[0])
 
     def release(self, member: int | None) -> int:
         """End the quarantine of one member, or of all; returns their number."""

@@ -1,7 +1,7 @@
 """The proxy pools of a frontier file: which members there are, and how they stand in each lane."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -36,8 +36,8 @@ class SqliteProxyPools:
     async def pools(self) -> list[RegisteredPool]:
         return await self._db.read(_pools)
 
-    async def lanes(self, pool: str) -> list[LanePoolView]:
-        views = await self._db.read(lambda db: _lanes(db, pool, self._db.now()))
+    async def lanes(self, pool: str, only: Sequence[str] = ()) -> list[LanePoolView]:
+        views = await self._db.read(lambda db: _lanes(db, pool, only, self._db.now()))
         return sorted(views, key=lambda view: (-view.resting, view.lane))
 
     async def members(self, pool: str, lane: str) -> list[MemberView]:
@@ -138,12 +138,15 @@ def _pools(db: sqlite3.Connection) -> list[RegisteredPool]:
     return [RegisteredPool(name=name, version=version, members=members) for name, version, members in rows]
 
 
-def _lanes(db: sqlite3.Connection, pool: str, now: Moment) -> list[LanePoolView]:
+def _lanes(db: sqlite3.Connection, pool: str, only: Sequence[str], now: Moment) -> list[LanePoolView]:
     [members, last] = db.execute("SELECT count(*), max(seq) FROM pool_member WHERE pool = ?", (pool,)).fetchone()
+    some = f" AND p.name IN ({', '.join('?' * len(only))})" if only else ""
     rings = db.execute(
-        "SELECT p.id, p.name, r.state FROM ring r JOIN pace p ON p.id = r.pace WHERE r.pool = ?", (pool,)
+        f"SELECT p.id, p.name, r.state FROM ring r JOIN pace p ON p.id = r.pace WHERE r.pool = ?{some}", (pool, *only)
     ).fetchall()
-    return [_lane(db, pool, now, ring, members, last or 0) for ring in rings]
+    views = [_lane(db, pool, now, ring, members, last or 0) for ring in rings]
+    known = {view.lane for view in views}
+    return views + [LanePoolView(lane=lane, members=members) for lane in only if lane not in known]
 
 
 def _lane(

@@ -3,11 +3,13 @@
 import json
 from collections.abc import Sequence
 
-from trotline.adapters.sqlite.schema import DELAYED, DRAINING, WAITING
+from trotline.adapters.sqlite import chains
+from trotline.adapters.sqlite.schema import CHAINED, DEAD, DELAYED, DRAINING, WAITING
 from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.model import task_json
 from trotline.model.lease import Admission
 from trotline.model.task import Task
+from trotline.rules.chains import TALLY
 
 _REFUSED = "refused: draining"
 """The tally of tasks refused by a draining job or lane."""
@@ -54,23 +56,59 @@ def _job_drains(turn: Turn) -> bool:
     return bool(row[0] == DRAINING)
 
 
+_Row = tuple[int, int, int, int, float, int, int, bytes]
+_INSERT = (
+    "INSERT INTO task (job, lane, state, priority, due, attempt, fingerprint, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+)
+
+
 def _insert(turn: Turn, tasks: list[Task]) -> None:
-    rows = []
+    rows: list[_Row] = []
     for task in tasks:
-        lane = turn.lane_named(task.lane)
-        lane.waiting += 1
-        state = DELAYED if task.not_before > turn.now else WAITING
-        if state == WAITING:
-            turn.has_waiting(lane, task.priority)
-        body = task_json.encode(task)
-        rows.append((turn.job, lane.id, state, task.priority, task.not_before, task.attempt, task.fingerprint, body))
+        if task.chain:
+            # In the order of the call.
+            turn.db.executemany(_INSERT, rows)
+            rows.clear()
+            _insert_step(turn, task)
+            continue
+        rows.append(_waiting(turn, task))
     turn.db.executemany(
         "INSERT INTO seen (job, fingerprint) VALUES (?, ?)", [(turn.job, task.fingerprint) for task in tasks]
     )
-    turn.db.executemany(
-        "INSERT INTO task (job, lane, state, priority, due, attempt, fingerprint, body)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        rows,
-    )
+    turn.db.executemany(_INSERT, rows)
     turn.waiting += len(tasks)
     turn.reopen()
+
+
+def _waiting(turn: Turn, task: Task) -> _Row:
+    lane = turn.lane_named(task.lane)
+    lane.waiting += 1
+    state = DELAYED if task.not_before > turn.now else WAITING
+    if state == WAITING:
+        turn.has_waiting(lane, task.priority)
+    return _row(turn, task, lane.id, state)
+
+
+def _insert_step(turn: Turn, task: Task) -> None:
+    """A step is queued if its chain has no other one, waits behind those that it has, and dies if they do."""
+    behind, why = chains.failure(turn, task.chain)
+    if not behind:
+        row = _waiting(turn, task)
+    else:
+        lane = turn.lane_named(task.lane)
+        row = _row(turn, task, lane.id, DEAD if why else CHAINED)
+        lane.waiting += not why
+    cursor = turn.db.execute(_INSERT, row)
+    assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
+    chains.join(turn, task.chain, cursor.lastrowid)
+    if why:
+        turn.db.execute("UPDATE task SET why = ?, died_at = ? WHERE id = ?", (why, turn.now, cursor.lastrowid))
+        # It is counted as waiting with the others of the call.
+        turn.waiting -= 1
+        turn.dead += 1
+        turn.tallies[TALLY] += 1
+
+
+def _row(turn: Turn, task: Task, lane: int, state: int) -> _Row:
+    body = task_json.encode(task)
+    return turn.job, lane, state, task.priority, task.not_before, task.attempt, task.fingerprint, body

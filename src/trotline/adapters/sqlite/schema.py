@@ -8,7 +8,8 @@ pool    proxy pools: the version in force, and its rules
 pool_member  the members of a pool, in the order in which they were added, with their state over all lanes
 ring    the proxy pool of a pace as a whole (rules/proxy_ring.py)
 identity  a member that has been used in a pace: in the ring by due time (place 0), at its head (1), in flight (2)
-task    waiting (0), delayed (1), leased (2) or dead (3)
+task    waiting (0), delayed (1), leased (2), dead (3), or waiting for an earlier step of its chain (4)
+step    the steps of chains that have not ended (chains.py)
 worker  workers: last heartbeat, WorkerInfo, and how their leases ended
 tally   counters by name
 example the first URL of some tallies
@@ -20,8 +21,8 @@ anchor  the file's clock: time = host's uptime clock + offset, so that jumps of 
 
 VERSION = 3
 
-WAITING, DELAYED, LEASED, DEAD = 0, 1, 2, 3
-"""Task states. Delayed is waiting with a due time in the future."""
+WAITING, DELAYED, LEASED, DEAD, CHAINED = 0, 1, 2, 3, 4
+"""Task states. Delayed is waiting with a due time in the future, chained is waiting for another step of its chain."""
 
 RUNNING, PAUSED, DRAINING, CANCELLED = 0, 1, 2, 3
 """The state of a job or a lane: its column `paused`. An older version, which knows only pauses, leases nothing of a job
@@ -179,6 +180,14 @@ CREATE TABLE IF NOT EXISTS example (
     name TEXT NOT NULL,
     url TEXT NOT NULL,
     PRIMARY KEY (job, name)
+) WITHOUT ROWID
+""",
+    "step": """
+CREATE TABLE IF NOT EXISTS step (
+    job INTEGER NOT NULL,
+    chain TEXT NOT NULL,
+    task INTEGER NOT NULL UNIQUE,
+    PRIMARY KEY (job, chain, task)
 ) WITHOUT ROWID
 """,
     "session": """

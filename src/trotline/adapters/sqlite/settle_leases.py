@@ -6,6 +6,7 @@ from random import Random
 
 import msgspec
 
+from trotline.adapters.sqlite import chains
 from trotline.adapters.sqlite.lane_row import LaneRow
 from trotline.adapters.sqlite.lease_tasks import TOKEN_BITS
 from trotline.adapters.sqlite.put_tasks import admit
@@ -71,6 +72,8 @@ def _apply(turn: Turn, settlement: Settlement, row: _Row, done: list[tuple[int]]
         turn.leased -= 1
         turn.done += 1
         done.append((task_id,))
+        if settlement.lease.task.chain:
+            chains.release_next(turn, task_id)
         turn.tallies[f"dropped: {outcome.why}" if outcome.why else "ok"] += 1
     elif isinstance(outcome, Retry):
         _wait_again(turn, lane, lane, task_id, priority + LATER_BY, outcome.wait)

@@ -5,6 +5,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable
 
+from trotline.adapters.sqlite import chains
 from trotline.adapters.sqlite.lane_row import SELECT, LaneRow, open_lane
 from trotline.adapters.sqlite.pool_ring import PoolRing
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, PAUSED, READY, RESTING, WAITING
@@ -147,9 +148,11 @@ class Turn:
             (why, detail, self.now, task_id),
         )
         self.tallies[f"dead: {why}"] += 1
+        chains.bury_followers(self, task_id, why)
 
     def bury_waiting(self, lane: LaneRow, why: str) -> int:
-        """Bury a lane's waiting tasks; returns their number."""
+        """Bury a lane's waiting tasks, and the steps that wait for them; returns the number of the former."""
+        heads = chains.heads_in(self, lane.id)
         cursor = self.db.execute(
             f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE lane = ? AND state IN ({WAITING}, {DELAYED})",
             (why, self.now, lane.id),
@@ -160,6 +163,8 @@ class Turn:
         self.dead += cursor.rowcount
         if cursor.rowcount:
             self.tallies[f"dead: {why}"] += cursor.rowcount
+        for task_id in heads:
+            chains.bury_followers(self, task_id, why)
         return cursor.rowcount
 
     def promote(self, pools: Collection[str]) -> None:

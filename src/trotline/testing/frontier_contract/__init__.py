@@ -17,6 +17,7 @@ import pytest
 
 from trotline.testing.frontier_contract.bench import BRISK, Bench, Client, client, steady, task, tasks
 from trotline.testing.frontier_contract.budgeting import BudgetPromises
+from trotline.testing.frontier_contract.chaining import ChainPromises
 from trotline.testing.frontier_contract.counting import CountPromises
 from trotline.testing.frontier_contract.failing import FailPromises
 from trotline.testing.frontier_contract.leasing import LeasePromises
@@ -60,8 +61,9 @@ class FrontierContract(
     QuarantinePromises,
     RotationPromises,
     ProxyHistories,
+    ChainPromises,
 ):
-    """F1 to F20 and R1 to R11, at least one test each. A subclass provides the fixture `bench`."""
+    """F1 to F20, R1 to R11 and C1 to C7, at least one test each. A subclass provides the fixture `bench`."""
 
     pytestmark = pytest.mark.asyncio
 

@@ -2,10 +2,12 @@
 
 import asyncio
 
+from trotline.model.lease import Lease
 from trotline.model.outcome import Done
-from trotline.model.proxy_pool import lane_of
+from trotline.model.proxy_pool import LanePoolView, lane_of
 from trotline.model.time import Seconds
 from trotline.testing.frontier_contract.bench import (
+    SHOP,
     Bench,
     lane_view,
     live_on,
@@ -119,6 +121,12 @@ class QuarantinePromises:
         [view] = await pools.lanes(POOL)
         assert (view.lane, view.members, view.resting, view.banned, view.in_flight) == (VIA_POOL, 2, 2, 2, 0)
         assert 95 <= view.first_back <= 100 + JITTER * REST
+        some = {each.lane: each for each in await pools.lanes(POOL, [VIA_POOL, lane_of("new.example", POOL)])}
+        assert (some[VIA_POOL].members, some[VIA_POOL].banned) == (2, 2)
+        assert abs(some[VIA_POOL].first_back - view.first_back) < 1
+        assert some[lane_of("new.example", POOL)] == LanePoolView(lane=lane_of("new.example", POOL), members=2)
+        [empty] = await pools.lanes("nothing", [lane_of(SHOP, "nothing")])
+        assert empty.members == 0
         await live_on(bench, frontier, view.first_back + 0.1, "w")
 
         [lease] = await take(frontier)
@@ -214,8 +222,40 @@ class QuarantinePromises:
         assert probe.member not in blocked
         await give(frontier, probe, GOOD)
 
-        assert members_of(await take(frontier)) == list(range(1, 21)), "the quarantines of this time are lifted"
+        leases = await take(frontier)
+        for _ in range(6):
+            await live_on(bench, frontier, 1.0, "w")
+            leases += await take(frontier)
+        assert len(leases) == 16, "one of the banned goes out: are the bans over?"
         assert not (await pools.lanes(POOL))[0].site_blocked
+        [tested] = [lease for lease in leases if lease.member in blocked]
+        await give(frontier, tested, GOOD)
+        back = await take(frontier)
+        for _ in range(6):
+            await live_on(bench, frontier, 1.0, "w")
+            back += await take(frontier)
+        assert set(members_of(back)) == blocked, "the quarantines of this time are lifted"
+
+    async def test_r10_bans_that_are_not_over_stay(self, bench: Bench) -> None:
+        """Many proxies that reach a site's limit together are banned in a row, too."""
+        frontier = await bench.open()
+        await register(bench, pool_with(*range(1, 9)))
+        await frontier.put(through(100))
+        blocked = {await visit(frontier, BLOCKED) for _ in range(SITE_BLOCK)}
+        await live_on(bench, frontier, (await lane_view(frontier, VIA_POOL)).rests_for, "w")
+        [probe] = await take(frontier)
+        await give(frontier, probe, GOOD)
+        leases: list[Lease] = []
+        for _ in range(6):
+            # A member may lose its turn.
+            leases += await take(frontier)
+            await live_on(bench, frontier, 1.0, "w")
+        [tested] = [lease for lease in leases if lease.member in blocked]
+
+        await give(frontier, tested, BLOCKED)
+
+        await live_on(bench, frontier, 5.0, "w")
+        assert blocked.isdisjoint(members_of(await take(frontier)))
 
     async def test_r10_the_pauses_grow_while_probes_are_blocked(self, bench: Bench) -> None:
         frontier = await bench.open()

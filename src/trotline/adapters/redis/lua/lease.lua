@@ -15,6 +15,7 @@
 -- uses ready_lanes: line_key levels_key crowded write_lanes
 -- uses worker_leases: HELD give_back rescue_leases
 -- uses promote: promote
+-- uses chains: chains
 -- uses serve: limit shards shard served reply held out high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
@@ -107,10 +108,12 @@ local function next_wake()
   return floor(wake * 1e6)
 end
 
--- The job's budget: pages that may have ended or be leased, and bytes that may have been read, in this shard. And its
+-- Chains with steps to bury or to revive. The job's budget: pages that may have ended or be leased, and bytes that may have been read, in this shard. And its
 -- high water, of which each shard has its part.
 local function spent()
-  local pages, bytes, mark = unpack(call("HMGET", JOB, "most_pages", "most_bytes", "high_water"), 1, 3)
+  local pages, bytes, mark, broken =
+    unpack(call("HMGET", JOB, "most_pages", "most_bytes", "high_water", "broken"), 1, 4)
+  if broken then chains().tend() end
   high_water = tonumber(mark or HIGH_WATER) / shards
   local ended = book.done + book.dead
   if pages then limit = min(limit, max(0, tonumber(pages) - ended - book.leased)) end

@@ -5,7 +5,8 @@
 --
 -- uses job_books: close_books
 -- uses ready_lanes: write_lanes
--- uses graveyard: counts_of with_counts bury
+-- uses graves: counts_of with_counts
+-- uses graveyard: bury
 -- uses worker_leases: give_back held_by take_from forget_worker
 
 local guilty, why, detail = tonumber(ARGV[3]), ARGV[4], ARGV[5]

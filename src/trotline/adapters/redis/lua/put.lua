@@ -1,7 +1,7 @@
 #!lua
 -- Admit new tasks.
 --   KEYS[1] P job     ARGV[2] client     ARGV[3] this call's number
---   ARGV[4] msgpack: names of lanes, tasks (see admit.lua)
+--   ARGV[4] msgpack: names of lanes, tasks (see admit.lua), and true if some have a chain
 --   ARGV[5] worker     ARGV[6], ARGV[7] token (6 bytes) and fingerprint (8 bytes): only while it holds this lease
 --   returns "" if it does not, else one letter per task: n(ew), d(uplicate), r(efused)
 --
@@ -26,8 +26,8 @@ if ARGV[5] then
   if sub(parcel, at + BLOB_FINGERPRINT - 1, at + BLOB_COUNTS - 2) ~= ARGV[7] then return "" end
 end
 
-local names, tasks = unpack(cmsgpack.unpack(ARGV[4]), 1, 2)
-local answers = table.concat(admit(names, tasks))
+local names, tasks, chained = unpack(cmsgpack.unpack(ARGV[4]), 1, 3)
+local answers = table.concat(admit(names, tasks, chained))
 write_lanes()
 close_books()
 call("SET", last, ARGV[3] .. " " .. answers, "EX", KEPT_FOR)

@@ -8,7 +8,7 @@
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes
--- uses graveyard: with_counts
+-- uses graves: with_counts
 
 local asked = cmsgpack.unpack(ARGV[2])
 local gone, risen = 0, 0

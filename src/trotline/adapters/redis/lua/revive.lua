@@ -1,17 +1,28 @@
 #!lua
--- Queue buried tasks again, with all counts reset.
+-- Queue buried tasks again, with all counts reset; the step of a failed chain with the rest of it.
 --   KEYS[1] P job     ARGV[2] msgpack: prefix of the reason, then for each its id and level
---   returns the number of revived tasks
+--   returns the number of revived tasks, and 1 if steps of chains are left to revive: without ids it goes on with them
 --
 -- uses clock: call
--- uses job_books: sub unpack_ P book reopened folded close_books
+-- uses job_books: sub unpack_ P close_books
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes
--- uses graveyard: with_counts
+-- uses graves: with_counts exhume
+-- uses chains: is_step chains
 
 local asked = cmsgpack.unpack(ARGV[2])
-local why, risen = asked[1], 0
+local why, risen, tended, more = asked[1], 0, false, false
+
+local function revive(id, its_why, level, lane, blob)
+  local with_chain = is_step(blob) and chains().revive(id, its_why, blob)
+  if with_chain then return with_chain end
+  load_lanes({lane})
+  exhume(id, its_why)
+  wait_in(lanes[lane], level, with_counts(blob, 0, 0, 0), 0)
+  return 1
+end
+
 for i = 2, #asked, 2 do
   local id, level = asked[i], asked[i + 1]
   local grave = call("HGET", P .. "graves", id)
@@ -19,22 +30,17 @@ for i = 2, #asked, 2 do
     local _, its_why, _, at = unpack_(GRAVE_FORM, grave)
     if sub(its_why, 1, #why) == why then
       local _, name, from = unpack_(PARCEL_FORM, grave, at)
-      load_lanes({name})
-      call("HDEL", P .. "graves", id)
-      call("ZREM", P .. "graves:order", id)
-      local counted = call("HEXISTS", P .. "reasons", its_why) == 1 and its_why or folded(its_why)
-      if call("HINCRBY", P .. "reasons", counted, -1) <= 0 then call("HDEL", P .. "reasons", counted) end
-      wait_in(lanes[name], level, with_counts(sub(grave, from), 0, 0, 0), 0)
-      risen = risen + 1
+      risen = risen + revive(id, its_why, level, name, sub(grave, from))
     end
   end
 end
-if risen > 0 then
-  book.dead = book.dead - risen
-  book.waiting = book.waiting + risen
-  book.entered = book.entered + risen
-  reopened = true
+if call("EXISTS", P .. "broken") == 1 then
+  local others
+  others, more = chains().tend()
+  risen, tended = risen + others, true
+end
+if risen > 0 or tended then
   write_lanes()
   close_books()
 end
-return risen
+return {risen, more and 1 or 0}

@@ -1,7 +1,8 @@
 #!lua
 -- End leases: outcome, children and lane feedback, atomically for each lease.
 --   KEYS[1] P job     ARGV[2] worker     ARGV[3] this call's name
---   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, endings (Ending in layouts.py), number
+--   ARGV[4] msgpack: names of lanes, children (see admit.lua), their owners, endings (Ending in layouts.py), number,
+--   and true if some leases or children have a chain
 --   returns one digit per ending: 1 applied, 0 stale
 --
 --   P rejects    list  when, the record that failed validation, its page's parcel    P examples  hash  tally -> first URL
@@ -16,6 +17,7 @@
 -- uses job_lanes: lanes half read_lane fetch load_lanes
 -- uses ready_lanes: write_lanes
 -- uses admit: admit
+-- uses chains: chains
 -- uses worker_leases: HELD
 -- uses outcomes: apply keep_rare
 
@@ -26,7 +28,7 @@ if kept and sub(kept, 1, #this_call + 1) == this_call .. " " then
   return sub(kept, #this_call + 2)
 end
 
-local names, children, owners, endings, count = unpack(cmsgpack.unpack(ARGV[4]), 1, 5)
+local names, children, owners, endings, count, chained = unpack(cmsgpack.unpack(ARGV[4]), 1, 6)
 
 local tokens = {}
 for i = 1, count do tokens[i] = endings[ENDING_SIZE * (i - 1) + 1 + ENDING_TOKEN] end
@@ -114,34 +116,37 @@ end
 
 local out = load_out()
 local done = 0
-for i = 1, count do
-  local name = live[i]
-  if name then
-    local at = ENDING_SIZE * (i - 1) + 1
-    local lane = lanes[name]
-    local outcome, kind, more = endings[at + ENDING_OUTCOME], endings[at + ENDING_KIND], endings[at + ENDING_MORE]
-    run(lane, -1)
-    if outcome == END_DONE then
-      done = done + 1
-      tally(endings[at + ENDING_TALLY], 1)
-    else
-      apply(outcome, lane, levels[i], sub(parcels[i], starts[i]), more, endings[at + ENDING_TALLY], names)
-    end
-    local rest, interval, chance = 0, 0, 0
-    if more then
-      rest, interval, chance = more[MORE_REST], more[MORE_INTERVAL], more[MORE_CHANCE]
-      local counted = more[MORE_TALLIES]
-      for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
-      if more[MORE_EXAMPLES] then keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], parcels[i]) end
-    end
-    local verdict = WITH_ROBOTS[kind] or kind
-    if out[i] then
-      local result = endings[at + ENDING_MEMBER] or RESULT_UNUSED
-      members().come_back(name, out[i], result, rest, chance, more and more[MORE_LIFT])
-      verdict = kind_for_lane(lane, verdict, result)
-    end
-    if verdict then learn(lane, verdict, endings[at + ENDING_TOOK], rest, interval, chance, WITH_ROBOTS[kind]) end
+
+local function settle_one(i, name)
+  local at = ENDING_SIZE * (i - 1) + 1
+  local lane = lanes[name]
+  local outcome, kind, more = endings[at + ENDING_OUTCOME], endings[at + ENDING_KIND], endings[at + ENDING_MORE]
+  run(lane, -1)
+  if outcome == END_DONE then
+    done = done + 1
+    tally(endings[at + ENDING_TALLY], 1)
+    if chained then chains().done(sub(parcels[i], starts[i])) end
+  else
+    apply(outcome, lane, levels[i], sub(parcels[i], starts[i]), more, endings[at + ENDING_TALLY], names)
   end
+  local rest, interval, chance = 0, 0, 0
+  if more then
+    rest, interval, chance = more[MORE_REST], more[MORE_INTERVAL], more[MORE_CHANCE]
+    local counted = more[MORE_TALLIES]
+    for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
+    if more[MORE_EXAMPLES] then keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], parcels[i]) end
+  end
+  local verdict = WITH_ROBOTS[kind] or kind
+  if out[i] then
+    local result = endings[at + ENDING_MEMBER] or RESULT_UNUSED
+    members().come_back(name, out[i], result, rest, chance, more and more[MORE_LIFT])
+    verdict = kind_for_lane(lane, verdict, result)
+  end
+  if verdict then learn(lane, verdict, endings[at + ENDING_TOOK], rest, interval, chance, WITH_ROBOTS[kind]) end
+end
+
+for i = 1, count do
+  if live[i] then settle_one(i, live[i]) end
 end
 
 local letters = table.concat(answers)
@@ -152,7 +157,7 @@ if endeds > 0 then
   many("HDEL", HELD .. worker, ended)
   if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
   if endeds > done then call("HINCRBY", P .. "figures", "f" .. worker, endeds - done) end
-  if #children > 0 then admit(names, children, owners, live) end
+  if #children > 0 then admit(names, children, chained, owners, live) end
   if next(out) then load_lanes(members().served_sooner()) end
   write_lanes()
   close_books()

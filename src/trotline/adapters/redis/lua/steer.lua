@@ -12,6 +12,7 @@
 -- uses priority_levels: has_waiting
 -- uses ready_lanes: write_lanes
 -- uses graveyard: bury_waiting
+-- uses chains: chains
 
 local STATES = {running = RUNNING, paused = PAUSED, draining = DRAINING}
 local BURIED = 500
@@ -38,7 +39,8 @@ if verb == "pace" then
   wake_others(lane, true)
 elseif verb == "cancelled" then
   buried = bury_waiting(lane, "cancelled", BURIED)
-  if has_waiting(lane) then more = 1 end
+  local _, unfinished = chains().tend()
+  if has_waiting(lane) or unfinished then more = 1 end
 else
   if lane[STATE] == DRAINING then book.draining = book.draining - 1 end
   if verb == "draining" then book.draining = book.draining + 1 end

@@ -7,6 +7,7 @@
 -- uses shared_lanes: SHARED
 -- uses job_lanes: LANES QUEUE lanes half add_own read_lane has_level fetch load_lanes touch
 -- uses priority_levels: open_level end_of wait_in
+-- uses chains: is_step chains
 -- uses seen: seen_has seen_add seen_close
 -- exports: admit
 
@@ -77,9 +78,27 @@ local function prepare(names, tasks, fresh)
   end
 end
 
-function admit(names, tasks, owners, accepted)
+-- Steps behind others of their chain wait there: returns those that are queued.
+local function without_listed(names, tasks, fresh)
+  local queued = {}
+  for i = 1, #fresh do
+    local at = fresh[i]
+    local blob, lane = tasks[at + TASK_BLOB], names[tasks[at + TASK_LANE]]
+    if not is_step(blob) or not chains().join(lane, tasks[at + TASK_LEVEL], blob, tasks[at + TASK_DUE]) then
+      queued[#queued + 1] = at
+    end
+  end
+  return queued
+end
+
+-- chained: some of them may have a chain.
+function admit(names, tasks, chained, owners, accepted)
   local answers, fresh = sift(names, tasks, owners, accepted)
   if #fresh == 0 then return answers end
+  book.waiting = book.waiting + #fresh
+  book.entered = book.entered + #fresh
+  reopened = true
+  if chained then fresh = without_listed(names, tasks, fresh) end
   prepare(names, tasks, fresh)
   -- Where most tasks have a queue of their own, looking for those that share one costs more than it saves.
   local alone = 2 * #names > #fresh
@@ -99,8 +118,5 @@ function admit(names, tasks, owners, accepted)
     end
   end
   for key, push in pairs(pushes) do many("RPUSH", key, push) end
-  book.waiting = book.waiting + #fresh
-  book.entered = book.entered + #fresh
-  reopened = true
   return answers
 end

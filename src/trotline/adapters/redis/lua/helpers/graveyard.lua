@@ -1,52 +1,17 @@
--- Parcels: tasks outside their queue. And the graveyard.
+-- The graveyard: tasks are buried with their reason (graves.lua), and with a step the rest of its chain.
 --
---   parcel           level, lane and blob in one string
---   P graves         hash  id -> when, why, detail, parcel
---   P graves:order   zset  id -> when
---   P reasons        hash  why -> count; folded if there are too many (job_books.lua)
---
--- These scripts use only the head of a blob: version, fingerprint, attempt (2 bytes), deaths, kills.
---
--- uses clock: call now
--- uses job_books: sub byte min pack_ unpack_ P book tally count_up
+-- uses clock: call
+-- uses job_books: sub unpack_ P book
 -- uses job_lanes: LATE touch
 -- uses priority_levels: close_level queue
--- exports: wrap counts_of with_packed_counts with_counts bury bury_waiting
-
-function wrap(lane, level)
-  return pack_(PARCEL_FORM, level, #lane, lane)
-end
-
-function counts_of(blob)
-  if #blob < BLOB_BYTES or byte(blob, 1) ~= BLOB_VERSION then return nil end
-  return unpack_(COUNTS_FORM, blob, BLOB_COUNTS)
-end
-
-function with_packed_counts(blob, counts)
-  return sub(blob, 1, BLOB_COUNTS - 1) .. counts .. sub(blob, BLOB_AFTER_COUNTS)
-end
-
--- The blob with these attempts, deaths and kills; one of another version is unchanged.
-function with_counts(blob, attempt, deaths, kills)
-  if not counts_of(blob) then return blob end
-  return with_packed_counts(blob, pack_(COUNTS_FORM, min(attempt, 65535), min(deaths, 255), min(kills, 255)))
-end
-
-local function id_of(blob)
-  if not counts_of(blob) then return sub(redis.sha1hex(blob), 1, 16) end
-  return string.format("%02x%02x%02x%02x%02x%02x%02x%02x", byte(blob, BLOB_FINGERPRINT, BLOB_COUNTS - 1))
-end
+-- uses graves: inter
+-- uses chains: is_step chains
+-- exports: bury bury_waiting
 
 -- The caller has removed the task from its queue or lease, and from that counter.
 function bury(lane, level, blob, why, detail, name)
-  local id = id_of(blob)
-  local grave = pack_(GRAVE_FORM, now, #why, why, #detail, detail) .. wrap(lane, level) .. blob
-  call("HSET", P .. "graves", id, grave)
-  call("ZADD", P .. "graves:order", now, id)
-  count_up(P .. "reasons", why, 1)
-  book.dead = book.dead + 1
-  book.ended = book.ended + 1
-  tally(name, 1)
+  inter(lane, level, blob, why, detail, name)
+  if is_step(blob) then chains().failed(lane, level, blob, why) end
 end
 
 -- Bury a lane's waiting tasks, up to a limit. Returns their number.

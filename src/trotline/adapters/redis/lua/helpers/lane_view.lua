@@ -1,13 +1,14 @@
 -- Lanes for views. own: the job's packed lanes, or false.
 -- Adds the values of layouts.py's LaneRow for each of them, numbers with fractions as text.
 --
+-- uses job_books: P
 -- uses shared_lanes: SHARED
 -- uses job_lanes: read_lane fetch
 -- uses priority_levels: waiting_in
 -- exports: view_of
 
 function view_of(views, names, own)
-  local shared = fetch(SHARED, names)
+  local shared, listed = fetch(SHARED, names), fetch(P .. "chained", names)
   for i = 1, #names do
     local lane = read_lane(names[i], own[i], shared[i])
     local mine, at = lane[MINE], #views + 1
@@ -15,7 +16,7 @@ function view_of(views, names, own)
     views[at + VIEW_LEASED] = mine > 0 and lane[CLAIMS][mine + CLAIM_RUNS] or 0
     views[at + VIEW_INTERVAL] = string.format("%.17g", lane[INTERVAL])
     views[at + VIEW_REST_UNTIL] = string.format("%.17g", lane[REST])
-    views[at + VIEW_WHY], views[at + VIEW_WAITING] = lane[WHY], waiting_in(lane)
+    views[at + VIEW_WHY], views[at + VIEW_WAITING] = lane[WHY], waiting_in(lane) + (listed[i] or 0)
   end
   return views
 end

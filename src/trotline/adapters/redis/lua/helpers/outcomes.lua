@@ -4,7 +4,8 @@
 -- uses job_books: sub floor pack_ P book tally count_up
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
--- uses graveyard: counts_of with_packed_counts with_counts bury
+-- uses graves: counts_of with_packed_counts with_counts
+-- uses graveyard: bury
 -- exports: apply keep_rare
 
 local function wait_again(lane, level, blob, wait)

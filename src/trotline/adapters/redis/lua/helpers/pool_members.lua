@@ -85,7 +85,8 @@ local function make()
   end
 
   local function read_ring(packed)
-    return packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)} or {0, 0, 0, 0, 0, 0, 0, 0, 0}
+    return packed and #packed == RING_BYTES and {unpack_(RING_FORM, packed)}
+      or {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, ring_rules.not_tested}
   end
 
   -- The rings of these lanes, read together.
@@ -373,6 +374,20 @@ local function make()
     return count
   end
 
+  -- The first member that was banned in the block by the site goes out: are these bans over?
+  local function test_a_ban(name, ring, since, blocked_at)
+    local first
+    for _, packed in ipairs(call("ZRANGE", S .. "resting:" .. name, 0, LIFTED - 1)) do
+      local member = ring_rules.unpack(packed)
+      local at = member[MEMBER_BANNED_AT]
+      if at > 0 and at >= since and (not first or at < first[MEMBER_BANNED_AT]) then first = member end
+    end
+    if not first then return end
+    lift_where(name, ring, blocked_at, function(each) return each[MEMBER_ID] == first[MEMBER_ID] end)
+    ring[RING_TESTED] = first[MEMBER_ID]
+    change(name)
+  end
+
   -- All members are out, or there are none: the job is woken when one comes.
   function members.want(name)
     local key = S .. "wanting:" .. pool_of(name)
@@ -399,7 +414,7 @@ local function make()
     local packed = {}
     for name in pairs(changed) do
       packed[#packed + 1] = name
-      packed[#packed + 1] = pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_CHANGES))
+      packed[#packed + 1] = pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_TESTED))
     end
     many("HSET", S .. "rings", packed)
     changed, returned = {}, {}
@@ -413,16 +428,19 @@ local function make()
     if pool.faulty or result == RESULT_FAULT then count_fault(pool, member, result) end
     if pool.limited then unload(pool, member) end
     local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring_rules.may_lift(ring)
-    local evidence, share = ring[RING_EVIDENCE], ring[RING_SHARE]
-    local place, over = ring_rules.returned(member, ring, result, pool.rules, retry_after, luck)
+    local evidence, share, tested = ring[RING_EVIDENCE], ring[RING_SHARE], ring[RING_TESTED]
+    local place, lifts_bans = ring_rules.returned(member, ring, result, pool.rules, retry_after, luck)
     if ring[RING_EVIDENCE] ~= evidence or ring[RING_SHARE] ~= share or ring[RING_SUSPECTED_AT] ~= suspected_at
-      or ring[RING_BLOCKED_AT] ~= blocked_at then
+      or ring[RING_BLOCKED_AT] ~= blocked_at or ring[RING_TESTED] ~= tested then
       change(name)
     end
     put(name, ring, member, place)
     returned[name] = true
-    if over then
-      lift_where(name, ring, blocked_at, function(each) return each[MEMBER_BANNED_AT] >= suspected_at end)
+    if lifts_bans == LIFT_ONE then
+      test_a_ban(name, ring, suspected_at, blocked_at)
+    elseif lifts_bans == LIFT_ALL then
+      local since = ring[RING_TESTED_SINCE]
+      lift_where(name, ring, ring[RING_TESTED_BLOCKED_AT], function(each) return each[MEMBER_BANNED_AT] >= since end)
     end
     if fine and lifts and #lifts > 0 then
       local meant = {}

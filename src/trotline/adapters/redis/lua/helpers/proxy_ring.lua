@@ -11,7 +11,7 @@ local function make()
   local ceil, floor, max, min = math.ceil, math.floor, math.max, math.min
   local packed_as, unpacked = struct.pack, struct.unpack
 
-  local ring_rules = {}
+  local ring_rules = {not_tested = string.rep("\0", 6)}
 
   function ring_rules.pack(member)
     return packed_as(MEMBER_FORM, member[MEMBER_ID], member[MEMBER_ADDED], floor(member[MEMBER_DUE] * UNITS + 0.5),
@@ -96,15 +96,19 @@ local function make()
     local strikes = member[MEMBER_STRIKES]
     if ring[RING_BLOCKED_AT] == 0 then strikes = min(MOST_STRIKES, strikes + 1) end
     weigh(ring, true)
+    if ring[RING_TESTED] == member[MEMBER_ID] then ring[RING_TESTED] = ring_rules.not_tested end
     local rest = min(rules[RULE_LONGEST_REST], rules[RULE_REST] * 2 ^ (max(strikes, 1) - 1)) * (1 + RING_JITTER * chance)
     member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - ceil(member[MEMBER_QUALITY] / LEARN)
     member[MEMBER_DUE], member[MEMBER_BANNED_AT] = max(member[MEMBER_DUE], ceil_unit(now + rest)), now
     member[MEMBER_USES], member[MEMBER_GOOD], member[MEMBER_STRIKES] = 0, 0, strikes
-    return PLACE_RESTING, false
+    return PLACE_RESTING, LIFT_NONE
   end
 
   local function good(member, ring, rules)
-    local was_blocked = ring[RING_BLOCKED_AT] > 0
+    local lift = ring[RING_BLOCKED_AT] > 0 and LIFT_ONE or LIFT_NONE
+    if lift == LIFT_ONE then
+      ring[RING_TESTED_SINCE], ring[RING_TESTED_BLOCKED_AT] = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT]
+    end
     local uses = member[MEMBER_USES] + 1
     local held = uses < rules[RULE_HOLD]
     member[MEMBER_GOOD] = min(CLEARED, member[MEMBER_GOOD] + 1)
@@ -113,34 +117,34 @@ local function make()
     if member[MEMBER_GOOD] >= CLEARED then member[MEMBER_STRIKES] = 0 end
     member[MEMBER_SLOW] = max(0, member[MEMBER_SLOW] - 1)
     weigh(ring, false)
+    if ring[RING_TESTED] == member[MEMBER_ID] then lift, ring[RING_TESTED] = LIFT_ALL, ring_rules.not_tested end
     local place = place_of(member)
-    return held and place == PLACE_TAIL and PLACE_HEAD or place, was_blocked
+    return held and place == PLACE_TAIL and PLACE_HEAD or place, lift
   end
 
   local function slow_down(member, ring, rules, retry_after)
     member[MEMBER_SLOW], member[MEMBER_USES] = min(MOST_SLOW, member[MEMBER_SLOW] + SLOWER), 0
     local pause = max(retry_after, ring_rules.interval(member, ring_rules.wanted_interval(rules, ring)))
     member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + pause))
-    return place_of(member), false
+    return place_of(member), LIFT_NONE
   end
 
-  -- Where the member goes after a visit, and whether the site blocks us no longer: then quarantines since it was suspected are
-  -- lifted. Both arrays are changed.
+  -- Where the member goes after a visit, and which quarantines end (Lift). Both arrays are changed.
   function ring_rules.returned(member, ring, result, rules, retry_after, chance)
     if result == RESULT_GOOD then return good(member, ring, rules) end
     if result == RESULT_BLOCKED then return ban(member, ring, rules, chance) end
     if result == RESULT_THROTTLED then return slow_down(member, ring, rules, retry_after) end
     if result == RESULT_UNCLEAR then
       member[MEMBER_QUALITY], member[MEMBER_USES] = max(1, member[MEMBER_QUALITY] - 1), 0
-      return place_of(member), false
+      return place_of(member), LIFT_NONE
     end
     if result == RESULT_FAULT then
       member[MEMBER_DUE] = max(member[MEMBER_DUE], ceil_unit(now + FIRST_DOWN * (1 + RING_JITTER * chance)))
       member[MEMBER_QUALITY] = member[MEMBER_QUALITY] - floor(member[MEMBER_QUALITY] / LEARN)
       member[MEMBER_USES] = 0
-      return place_of(member), false
+      return place_of(member), LIFT_NONE
     end
-    return member[MEMBER_DUE] <= now + PARKED and PLACE_HEAD or PLACE_RESTING, false
+    return member[MEMBER_DUE] <= now + PARKED and PLACE_HEAD or PLACE_RESTING, LIFT_NONE
   end
 
   -- The ban was not its own; its interval stays. blocked_at: since when the site blocked us, if it did; bans after that

@@ -9,7 +9,8 @@
 -- uses priority_levels: find_level close_level queue has_waiting
 -- uses pool_members: pool_of members
 -- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
--- uses graveyard: wrap bury_waiting
+-- uses graves: wrap
+-- uses graveyard: bury_waiting
 -- exports: limit shards shard served reply held out high_water serve_level
 
 local MOST = 1000

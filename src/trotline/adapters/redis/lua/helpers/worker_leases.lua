@@ -12,7 +12,8 @@
 -- uses pool_members: pool_of members
 -- uses job_lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
--- uses graveyard: counts_of with_counts bury
+-- uses graves: counts_of with_counts
+-- uses graveyard: bury
 -- exports: HELD latest_first give_back held_by take_from forget_worker rescue_leases
 
 local RESCUED, DEAD_AT_ONCE = 1000, 20

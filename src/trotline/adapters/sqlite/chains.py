@@ -1,0 +1,113 @@
+"""Chains: a step is queued when the one before it is done.
+
+The table `step` has a row for each step of a chain that has not ended, in the order of the tasks' ids. The first one
+is the chain's head: waiting, delayed or leased like any task, or dead. All others wait for it in state CHAINED, or are
+dead because it is.
+"""
+
+from typing import TYPE_CHECKING
+
+from trotline.adapters.sqlite.schema import CHAINED, DEAD, DELAYED, WAITING
+from trotline.model import task_json
+from trotline.rules import chains
+
+if TYPE_CHECKING:
+    from trotline.adapters.sqlite.transaction import Turn
+
+_OF_CHAIN = "SELECT task FROM step WHERE job = ? AND chain = ?"
+
+
+def failure(turn: "Turn", chain: str) -> tuple[bool, str]:
+    """Has the chain a head, and with which reason do steps die that come now; none if the head is alive."""
+    head = turn.db.execute(
+        "SELECT t.state, t.why, t.body FROM step s JOIN task t ON t.id = s.task"
+        " WHERE s.job = ? AND s.chain = ? ORDER BY s.task LIMIT 1",
+        (turn.job, chain),
+    ).fetchone()
+    if head is None:
+        return False, ""
+    state, why, body = head
+    return True, chains.failed(url_of(body), why) if state == DEAD else ""
+
+
+def join(turn: "Turn", chain: str, task_id: int) -> None:
+    turn.db.execute("INSERT INTO step (job, chain, task) VALUES (?, ?, ?)", (turn.job, chain, task_id))
+
+
+def release_next(turn: "Turn", task_id: int) -> None:
+    """A task is done: if it is the head of a chain, queue the next step."""
+    ended = turn.db.execute("DELETE FROM step WHERE task = ? RETURNING chain", (task_id,)).fetchone()
+    if ended is None:
+        # A page that is read again for its records: it is in the chain no longer.
+        return
+    found = turn.db.execute(
+        "SELECT t.id, t.lane, t.priority, t.due FROM step s JOIN task t ON t.id = s.task"
+        f" WHERE s.job = ? AND s.chain = ? AND t.state = {CHAINED} ORDER BY s.task LIMIT 1",
+        (turn.job, ended[0]),
+    ).fetchone()
+    if found is None:
+        return
+    next_id, lane_id, priority, due = found
+    delayed = due > turn.now
+    lane = turn.lane(lane_id)
+    if not delayed:
+        turn.has_waiting(lane, priority)
+    turn.db.execute("UPDATE task SET state = ? WHERE id = ?", (DELAYED if delayed else WAITING, next_id))
+
+
+def bury_followers(turn: "Turn", task_id: int, why: str) -> None:
+    """A task was buried: if it is the head of a chain, bury the steps behind it."""
+    found = turn.db.execute(
+        "SELECT s.chain, t.body FROM step s JOIN task t ON t.id = s.task WHERE s.task = ?", (task_id,)
+    ).fetchone()
+    if found is None:
+        return
+    chain, body = found
+    count = _count_off(turn, chain)
+    if not count:
+        return
+    turn.db.execute(
+        f"UPDATE task SET state = {DEAD}, why = ?, died_at = ? WHERE id IN ({_OF_CHAIN}) AND state = {CHAINED}",
+        (chains.failed(url_of(body), why), turn.now, turn.job, chain),
+    )
+    turn.waiting -= count
+    turn.dead += count
+    turn.tallies[chains.TALLY] += count
+
+
+def _count_off(turn: "Turn", chain: str) -> int:
+    """Subtract the chain's waiting steps from their lanes; returns their number."""
+    lanes = turn.db.execute(
+        f"SELECT lane, count(*) FROM task WHERE id IN ({_OF_CHAIN}) AND state = {CHAINED} GROUP BY lane",
+        (turn.job, chain),
+    ).fetchall()
+    for lane_id, count in lanes:
+        turn.lane(lane_id).waiting -= count
+    return sum(count for _, count in lanes)
+
+
+def heads_in(turn: "Turn", lane_id: int) -> list[int]:
+    """The heads of chains that wait in this lane."""
+    found = turn.db.execute(
+        "SELECT t.id FROM step s JOIN task t ON t.id = s.task"
+        f" WHERE s.job = ? AND t.lane = ? AND t.state IN ({WAITING}, {DELAYED})",
+        (turn.job, lane_id),
+    )
+    return [task_id for (task_id,) in found]
+
+
+def dead_chain(turn: "Turn", task_id: int) -> list[tuple[int, int, bytes]]:
+    """The dead steps of this dead task's chain (id, lane, body), its head first; none if it has no chain."""
+    return turn.db.execute(
+        "SELECT t.id, t.lane, t.body FROM step s JOIN task t ON t.id = s.task"
+        " WHERE s.job = ?1 AND s.chain = (SELECT chain FROM step WHERE task = ?2)"
+        f" AND t.state = {DEAD} ORDER BY s.task",
+        (turn.job, task_id),
+    ).fetchall()
+
+
+def url_of(body: bytes) -> str:
+    try:
+        return task_json.decode(body).url
+    except task_json.Undecodable:
+        return "(undecodable)"

@@ -1,0 +1,83 @@
+"""Proxy pools in views: why their tasks wait, and what was done through them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from trotline.cli.text import count, length, safe
+from trotline.model.proxy_pool import DownMember
+from trotline.rules.pool_tallies import PoolUse
+from trotline.rules.pool_troubles import PoolTrouble, Trouble
+
+if TYPE_CHECKING:
+    from trotline.config.proxy_pools import PoolBook
+
+_NAMED = 4
+"""Proxies that are named in one line."""
+
+
+def trouble_line(found: PoolTrouble) -> str:
+    """Why the tasks of a lane wait, as one sentence."""
+    pool, host = safe(found.pool, 64), safe(found.host, 100)
+    match found.trouble:
+        case Trouble.NOT_SERVED:
+            return f"no worker serves the pool {pool}: tasks of {host} wait"
+        case Trouble.EMPTY:
+            return f"pool {pool} has no proxies: tasks of {host} wait"
+        case Trouble.SITE_BLOCKED:
+            return f"{host} blocks all proxies of pool {pool}: probing{_in(', next in', found.back_in)}"
+        case Trouble.DOWN:
+            return f"{_all(found.members, pool, 'fail')}{_in(', next try in', found.back_in)}"
+        case _:
+            return f"{_all(found.members, pool, 'rest')} for {host}{_in(', first back in', found.back_in)}"
+
+
+def trouble_lines(found: Sequence[PoolTrouble], most: int = 3) -> list[str]:
+    """Each once: a pool that fails as a whole has the same line for all its hosts."""
+    lines = list(dict.fromkeys(map(trouble_line, found)))
+    return [*lines[:most], f"and {count(len(lines) - most)} more"] if len(lines) > most else lines
+
+
+def _in(what: str, seconds: float) -> str:
+    return f"{what} {length(seconds)}" if seconds > 0 else ""
+
+
+def _all(number: int, pool: str, verb: str) -> str:
+    if number == 1:
+        return f"the only proxy of pool {pool} {verb}s"
+    return f"all {count(number)} proxies of pool {pool} {verb}"
+
+
+def use_line(use: PoolUse) -> str:
+    """What was done through a pool."""
+    parts = [count(use.pages, "page")]
+    for number, noun in ((use.bans, "ban"), (use.throttled, "429 answer"), (use.faults, "proxy fault")):
+        if number:
+            parts.append(count(number, noun))
+    return f"{safe(use.pool, 64)}: {', '.join(parts)}"
+
+
+ProxyName = Callable[[str, int], str]
+"""host:port of a member (pool, id), as this machine's file has it."""
+
+
+def str_of_member(pool: str, member: int) -> str:
+    """Where the file of the pools is not known."""
+    return f"member {member:012x}"
+
+
+def names_in(book: "PoolBook") -> ProxyName:
+    def name(pool: str, member: int) -> str:
+        way = book.way(pool, member, "")
+        return way.public if way is not None else str_of_member(pool, member)
+
+    return name
+
+
+def down_names(down: Mapping[str, Sequence[DownMember]], name: ProxyName) -> dict[str, list[str]]:
+    """The proxies that are down, by pool. Slots of a gateway have the same name."""
+    return {pool: sorted({name(pool, each.member) for each in members}) for pool, members in down.items()}
+
+
+def down_line(pool: str, names: Sequence[str]) -> str:
+    more = f" and {count(len(names) - _NAMED)} more" if len(names) > _NAMED else ""
+    return f"{safe(pool, 64)}: down: {', '.join(safe(each, 80) for each in names[:_NAMED])}{more}"

@@ -1,0 +1,44 @@
+"""The counters of a job by proxy pool: answers of sites, bans, 429, failures of proxies."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+import msgspec
+
+from trotline.model.proxy_pool import MemberResult, pool_of
+
+_FIELDS = {
+    MemberResult.GOOD: "pages",
+    MemberResult.BLOCKED: "bans",
+    MemberResult.THROTTLED: "throttled",
+    MemberResult.FAULT: "faults",
+}
+_START = {f"proxy {result}: ": field for result, field in _FIELDS.items()}
+POOL_FACTS = tuple(_START)
+"""Prefixes of these counters; the name of the pool follows."""
+
+
+class PoolUse(msgspec.Struct, frozen=True, kw_only=True):
+    pool: str
+    pages: int = 0
+    """Visits that the site answered, also with an error like 404."""
+    bans: int = 0
+    throttled: int = 0
+    """429."""
+    faults: int = 0
+    """Visits that a proxy failed: they cost no page."""
+
+
+def tally(result: MemberResult, lane: str) -> str:
+    """The counter of a visit through a pool; empty if none counts it."""
+    return f"proxy {result}: {pool_of(lane)}" if result in _FIELDS else ""
+
+
+def uses(tallies: Mapping[str, int]) -> list[PoolUse]:
+    """The pools that a job has used, by name."""
+    found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+    for name, count in tallies.items():
+        for start, field in _START.items():
+            if name.startswith(start):
+                found[name.removeprefix(start)][field] = count
+    return [PoolUse(pool=pool, **counts) for pool, counts in sorted(found.items())]

@@ -1,0 +1,48 @@
+"""The proxy pools of a worker follow their file."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from trotline.config import backends
+from trotline.config.proxy_pools import load
+from trotline.processes import pool_keeper
+from trotline.processes.pool_keeper import PoolKeeper
+
+HOME = '[pools.home]\nregion = "eu"\nproxies = ["http://127.0.0.1:9"]\n'
+ISP = '[pools.isp]\nregion = "us"\nproxies = ["http://127.0.0.2:9"]\n'
+
+
+def replace(file: Path, text: str) -> None:
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    new.rename(file)
+
+
+async def served(keeper: PoolKeeper, wanted: tuple[str, ...]) -> None:
+    async with asyncio.timeout(10):
+        while keeper.pools != wanted:  # noqa: ASYNC110 - the keeper has no event
+            await asyncio.sleep(0.01)
+
+
+async def test_a_pool_that_is_added_to_the_file_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pool_keeper, "LOOK", 0.01)
+    file = tmp_path / "proxies.toml"
+    file.write_text(HOME)
+    frontier = await backends.open_proxy_pools(f"sqlite:{tmp_path}/frontier.db")
+    all_of_it = PoolKeeper(load(str(file)), frontier)
+    of_region = PoolKeeper(load(str(file)), frontier, regions=("eu",))
+    keeping = [asyncio.create_task(keeper.keep()) for keeper in (all_of_it, of_region)]
+    try:
+        assert (all_of_it.pools, of_region.pools) == (("", "home"), ("home",))
+        replace(file, HOME + ISP)
+        await served(all_of_it, ("", "home", "isp"))
+        replace(file, ISP)
+        await served(all_of_it, ("", "isp"))
+        assert of_region.pools == ("home",), "its region is gone from the file: it waits for it"
+    finally:
+        for task in keeping:
+            task.cancel()
+        await asyncio.gather(*keeping, return_exceptions=True)
+        await frontier.close()
