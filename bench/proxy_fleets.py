@@ -117,6 +117,8 @@ class ScrapyProcesses:
     title: str
     divided: bool
     """The delay is multiplied by the number of processes: together they keep the rate that the site allows."""
+    spread: bool
+    """They are started one after another: each asks every proxy as soon as it starts, and all at once are too many."""
     requirements: str | None = "requirements-scrapy-rotating.txt"
 
     def start(self, size: Size, world: World, pages: int, folder: Path, _services: Services) -> Crew:
@@ -133,17 +135,18 @@ class ScrapyProcesses:
                 "BENCH_PROXIES": " ".join(world.proxies),
                 "BENCH_OUT": str(folder / f"items-{number}.jsonl"),
             }
+            if self.spread and number:
+                time.sleep(60 / size.pace)
             crew.start([program, "runspider", str(HERE / "peers" / "scrapy_rotating.py")], environment)
         return crew
 
 
 Fleet = TrotlineFleet | ScrapyProcesses
 TROTLINE = TrotlineFleet()
-SCRAPY = ScrapyProcesses("scrapy-rotating", "Scrapy + scrapy-rotating-proxies, a process per worker", divided=False)
-SCRAPY_DIVIDED = ScrapyProcesses(
-    "scrapy-rotating-divided", "the same, delay times the number of processes", divided=True
-)
-FLEETS: tuple[Fleet, ...] = (TROTLINE, SCRAPY, SCRAPY_DIVIDED)
+SCRAPY = ScrapyProcesses("scrapy-rotating", "Scrapy + scrapy-rotating-proxies, a process per worker", False, False)
+SCRAPY_DIVIDED = ScrapyProcesses("scrapy-divided", "the same, delay times the number of processes", True, False)
+SCRAPY_SPREAD = ScrapyProcesses("scrapy-spread", "the same, and started one after another", True, True)
+FLEETS: tuple[Fleet, ...] = (TROTLINE, SCRAPY, SCRAPY_DIVIDED, SCRAPY_SPREAD)
 
 
 def write_pools(folder: Path, kind: str, proxies: Sequence[str]) -> Path:
