@@ -196,6 +196,7 @@ async def _attempt(
     if why := pool_names.refusal(task.pool, book.names):
         raise SettingsError(why)
 
+    members = RandomMembers(book)
     fetcher = components.open_fetcher(
         spider,
         allow_private=settings.allow_private,
@@ -207,7 +208,7 @@ async def _attempt(
     try:
         robots = components.open_robots(fetcher, spider) if spider.robots else None
         gate = components.open_gate(spider, book.names)
-        return await Trier(spider, fetcher, gate, robots, guard, RandomMembers(book).way).attempt(route, task)
+        return await Trier(spider, fetcher, gate, robots, guard, members.way).attempt(route, task)
     finally:
         await fetcher.close()
 
