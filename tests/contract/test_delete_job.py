@@ -37,7 +37,7 @@ class SqlitePlace:
     async def size(self) -> int:
         """Rows of all tables that know of jobs."""
         with sqlite3.connect(self._path) as db:
-            names = ["job", "task", "seen", "lane", "tally", "reject", "worker", "example", "upgrade"]
+            names = ["job", "task", "seen", "lane", "tally", "reject", "worker", "example", "upgrade", "step"]
             return sum(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names)  # noqa: S608
 
     async def close(self) -> None:
@@ -84,6 +84,7 @@ async def busy(place: SqlitePlace | RedisPlace, *, end: str = "") -> Job:
     frontier = await place.frontier(job)
     await frontier.put(tasks(20))
     await frontier.put([task("https://late.example/", lane="late.example", not_before=place.clock() + 1000)])
+    await frontier.put([task(f"https://chain.example/{n}", lane="late.example", chain=f"{n % 2}") for n in range(9)])
     leases = await frontier.lease("w", 9)
     await frontier.settle("w", [Settlement(each, Bury("odd")) for each in leases[:3]])
     await frontier.settle("w", [Settlement(each, Done()) for each in leases[3:6]])

@@ -56,7 +56,7 @@ def elements(name: str, args: Sequence[Any]) -> int:
     if name == "put":
         return len(_read(args[2])[1]) // len(NewTask._fields)
     if name == "settle":
-        _, new, _, endings, _ = _read(args[2])
+        _, new, _, endings, *_ = _read(args[2])
         mores = endings[Ending._fields.index("more") :: len(Ending._fields)]
         rejects = sum(_rejects(more) for more in mores if _is_list(more))
         return len(new) // len(NewTask._fields) + len(mores) + rejects

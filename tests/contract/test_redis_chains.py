@@ -19,7 +19,7 @@ from trotline.testing.frontier_contract.chaining import counts, run_all, step, s
 
 pytestmark = pytest.mark.xdist_group("redis")
 
-CALL = 1_000
+CALL = 500
 """Steps that one call buries or revives."""
 
 
@@ -136,7 +136,7 @@ async def test_many_chains_that_fail_in_one_call_are_buried_by_and_by(bench: Red
     await frontier.settle("w", [Settlement(lease, Bury("broken: 500")) for lease in held])
     waiting, _, _, dead = await counts(frontier)
     assert (waiting, dead) == (3_000 - CALL, 30 + CALL), "one call moves no more than that"
-    for _ in range(3):
+    for _ in range(6):
         assert await frontier.lease("w", 1) == []
 
     assert await counts(frontier) == (0, 0, 0, 3_030)
@@ -155,7 +155,7 @@ async def test_a_chain_that_fails_while_it_is_revived_keeps_its_order(bench: Red
     frontier = await bench.open()
     await frontier.put(steps(2_300))
     await end(frontier, "w", await lease_one(frontier, "w"), Bury("broken: 500"))
-    for _ in range(3):
+    for _ in range(5):
         await frontier.lease("w", 1)
     [shard] = frontier._shards
     # One call of the several that `revive` makes: its client died.
@@ -164,7 +164,7 @@ async def test_a_chain_that_fails_while_it_is_revived_keeps_its_order(bench: Red
     assert await frontier.put([step(2_300)]) == [Admission.NEW]
     lease = await lease_one(frontier, "w")
     await end(frontier, "w", lease, Bury("broken: 502"))
-    for _ in range(4):
+    for _ in range(6):
         assert await frontier.lease("w", 1) == []
     assert await counts(frontier) == (0, 0, 0, 2_301)
 

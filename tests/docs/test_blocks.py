@@ -183,6 +183,13 @@ for _name in (
     RUNNERS[_name] = calls_its_functions
 
 
+@runner("docs/how-to/chains.md 1")
+def _(reader: Reader, text: str) -> None:
+    rows = reader.crawl(text)
+    assert {row["sku"] for row in rows} == reader.skus
+    assert all("catalog?page=" in str(row["chain"]) for row in rows)
+
+
 @runner("docs/how-to/write-a-backend.md 1")
 def _(reader: Reader, text: str) -> None:
     backend = reader.execute(text)["FOLDER"]

@@ -60,8 +60,11 @@ class Banning(BanSite):
     """Bans these addresses from the beginning, and all of them at certain times."""
 
     banned: Collection[str] = ()
+    forbidden: Collection[str] = ()
+    """Paths that it answers to no address."""
     closed_until = 0.0
     _wanted = 0
+    _path = ""
     _reached: asyncio.Event | None = None
 
     async def asked(self, times: int) -> None:
@@ -71,13 +74,14 @@ class Banning(BanSite):
             await asyncio.wait_for(self._reached.wait(), 60)
 
     def answer(self, address: str, path: str) -> bytes:
+        self._path = path
         given = super().answer(address, path)
         if self._reached is not None and len(self.log) >= self._wanted:
             self._reached.set()
         return given
 
     def judge(self, address: str, now: float) -> int:
-        if address in self.banned or now < self.closed_until:
+        if address in self.banned or self._path in self.forbidden or now < self.closed_until:
             return 403
         return super().judge(address, now)
 

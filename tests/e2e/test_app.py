@@ -9,6 +9,7 @@ from trotline import App, Page, Spider, TrotlineError
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.config import backends
 from trotline.model.job import State
+from trotline.testing.proxy import ForwardProxy
 from trotline.testing.shop import DemoShop
 from trotline.worker.worker import Worker
 
@@ -166,3 +167,31 @@ async def test_a_sink_whose_connection_was_reset_once_costs_no_page(tmp_path):
     assert sink.failed
     assert 0 == progress.dead
     assert 3 == len(list((tmp_path / "out").iterdir()))
+
+
+async def test_pages_go_through_the_pools_of_a_file(tmp_path):
+    file = tmp_path / "proxies.txt"
+    async with DemoShop(products=5) as shop, ForwardProxy(user="anna", password="s3cret-77") as proxy:  # noqa: S106
+        file.write_text(proxy.url)
+        file.chmod(0o600)
+        spider = products(shop.url)
+        place = {"frontier": f"sqlite:{tmp_path}/frontier.db", "sink": f"{tmp_path}/rows.jsonl"}
+        async with App(**place, allow_private=True, proxies=str(file)) as app:
+            job = await app.start(spider)
+            await app.work(spider, slots=8)
+            progress = await app.progress(job)
+
+    assert (progress.dead, progress.waiting) == (0, 0)
+    assert progress.tallies["proxy good: default"] == progress.done > 5
+    assert proxy.asked
+
+
+async def test_a_spider_whose_pages_would_be_fetched_directly_is_refused(tmp_path):
+    (tmp_path / "proxies.toml").write_text('[pools.home]\nproxies = ["http://127.0.0.1:9"]\n')
+    place = {"frontier": f"sqlite:{tmp_path}/frontier.db", "sink": f"{tmp_path}/rows.jsonl"}
+    async with App(**place, proxies=str(tmp_path / "proxies.toml")) as app:
+        with pytest.raises(TrotlineError, match="names no proxy pool"):
+            await app.start(products("http://127.0.0.1:9"))
+    async with App(**place) as app:
+        with pytest.raises(TrotlineError, match="there is no proxy pool 'home'"):
+            await app.start(Spider("embedded", pool="home"))

@@ -76,7 +76,7 @@ def leave_before_arriving(frontier: Client) -> None:
 
     class Hasty(ShardedSettle):
         async def _settle(self, worker, shard, group):  # type: ignore[no-untyped-def]
-            away = [each for each in group if self._leads_away(shard, each)]
+            away = [each for each in group if self._leaves(shard, each)]
             answers = await shard.settle(worker, [self._own(shard, each) for each in group])
             children = [child for each in away for child in each.children if self._home(child.lane) is not shard]
             await asyncio.gather(*(target.put(tasks) for target, tasks in self._by_home(children).items()))

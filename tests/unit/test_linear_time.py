@@ -85,6 +85,8 @@ PATTERNS = {
     "rules/challenge_pages.py:_TITLE": "search",
     "rules/charset.py:_CHARSET": "search",
     "rules/conditional_requests.py:_DATE": "fullmatch",
+    "rules/proxy_echo.py:_NOT_ADDRESS": "sub",
+    "rules/proxy_echo.py:_REGION": "fullmatch",
     "rules/proxy_errors.py:_NOT_PLAIN": "sub",
     "rules/proxy_errors.py:_PROXY_STATUS_ERROR": "search",
     "rules/proxy_logins.py:_COUNTRY": AUTHOR,

@@ -18,7 +18,7 @@ from trotline.cli.summary import alike
 from trotline.cli.text import by_number, columns, count, every, json_line, length, rest, safe, task_counts, task_states
 from trotline.commands.dead_reasons import REJECTED
 from trotline.commands.held_back import held_back_by
-from trotline.commands.pool_watch import pool_watch
+from trotline.commands.open_pools import pool_watch
 from trotline.config.urls import public
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, State, WorkerView

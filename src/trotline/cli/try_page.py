@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
+import msgspec
 
 from trotline.cli.main import FINISHED, FINISHED_WITH_DEAD
 from trotline.cli.options import (
     allow_option,
     examples,
     json_option,
-    note_pools,
     pool_book,
     proxies_option,
     proxy_option,
@@ -29,8 +29,8 @@ from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
-from trotline.model.proxy import Proxy
-from trotline.model.proxy_pool import lane_of
+from trotline.model.proxy import Way
+from trotline.model.proxy_pool import NO_PROXY, lane_of
 from trotline.model.task import Task
 from trotline.processes import memory_limits
 from trotline.rules import pool_names, redaction
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         "trotline try shop.py                                    the first seed",
         "trotline try shop.py product https://shop.example/p/17  one page, read by the route product",
         "trotline try shop.py product URL --save tea.html        keep the page for a test",
+        "trotline try shop.py --proxies proxies.toml --pool isp  through a proxy of this pool",
     )
 )
 @click.argument("spider")
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
 @allow_option
 @proxy_option
 @proxies_option
+@click.option("--pool", metavar="NAME", help="Go out through this proxy pool; direct: without a proxy.")
 @click.option("--all", "everything", is_flag=True, help="Every record, link and header, not only the first ones.")
 @click.option("--save", metavar="FILE", help="Keep the page's body, for testing.visit().")
 @json_option
@@ -67,6 +69,7 @@ def command(
     route_and_url: tuple[str, ...],
     allow_private: bool | None,
     allow: tuple[str, ...],
+    pool: str | None,
     everything: bool,
     save: str | None,
     as_json: bool,
@@ -82,9 +85,11 @@ def command(
     if guard is not None:
         memory_limits.cap(settings.memory)
     book = pool_book(settings, quiet=as_json)
-    found = load(spider, book.names)
-    note_pools(found, book.names, quiet=as_json)
+    if pool and (why := pool_names.refusal(pool, book.names)):
+        raise SettingsError(why)
+    found = load(spider, None if pool else book.names)
     route, task = choose(found, route_and_url)
+    task = msgspec.structs.replace(task, pool=pool) if pool else task
     with contextlib.redirect_stdout(Aside()):
         trial = wait_for(_attempt(found, route, task, settings, book, guard))
     if as_json:
@@ -164,18 +169,22 @@ def _example(route: str) -> str:
     return same("try", str(given.params["spider"]) if given else "SPIDER", route, "URL")
 
 
-def way_of(task: Task, book: "PoolBook") -> Proxy | None:
-    """A member of the task's pool, at random: no frontier is asked which one is free. None: a direct connection."""
-    if not task.pool:
-        return None
-    member = secrets.choice(book.pool(task.pool).members)
-    way = book.way(task.pool, member.id, lane_of(urlsplit(task.url).netloc, task.pool))
-    if isinstance(way, Proxy):
-        return way
-    raise SettingsError(
-        f"trotline try cannot use the API gateway of pool {task.pool!r}",
-        hint="Try the page with another pool, or run a few pages: trotline run FILE --limit 5",
-    )
+class RandomMembers:
+    """The way out of a task: a member of its pool, at random, as no frontier is asked which one is free. The same one
+    for all hops."""
+
+    def __init__(self, book: "PoolBook") -> None:
+        self._book = book
+        self._chosen: dict[str, int] = {}
+
+    def way(self, task: Task) -> Way | None:
+        """None: a direct connection."""
+        pool = task.pool
+        if pool in ("", NO_PROXY):
+            return None
+        if pool not in self._chosen:
+            self._chosen[pool] = secrets.choice(self._book.pool(pool).members).id
+        return self._book.way(pool, self._chosen[pool], lane_of(task.lane or urlsplit(task.url).netloc, pool))
 
 
 async def _attempt(
@@ -187,19 +196,19 @@ async def _attempt(
     if why := pool_names.refusal(task.pool, book.names):
         raise SettingsError(why)
 
+    members = RandomMembers(book)
     fetcher = components.open_fetcher(
         spider,
         allow_private=settings.allow_private,
         allow=settings.allow,
-        proxy=way_of(task, book) or settings.way_out,
+        proxy=settings.way_out,
         slots=1,
         timings=True,
     )
     try:
         robots = components.open_robots(fetcher, spider) if spider.robots else None
-        return await Trier(spider, fetcher, components.open_gate(spider, book.names), robots, guard).attempt(
-            route, task
-        )
+        gate = components.open_gate(spider, book.names)
+        return await Trier(spider, fetcher, gate, robots, guard, members.way).attempt(route, task)
     finally:
         await fetcher.close()
 

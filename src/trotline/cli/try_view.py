@@ -13,6 +13,7 @@ from trotline.commands.try_page import Hop, Link, Trial
 from trotline.config.urls import public
 from trotline.model.answer import Answer, Timing
 from trotline.model.lease import Reject
+from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redaction
@@ -40,6 +41,7 @@ def lines(trial: Trial, route: str, everything: bool = False) -> list[str]:
         found.append(_row("moved", f"{safe_text(hop.verdict.why)}  {safe_url(hop.url, 200)}"))
     if cut := cut_page(f"{trial.verdict.kind.value}: {trial.verdict.why}", trial.own_limits):
         found.append(_row("cut", click.style(f"{cut.what} ({cut.advice})", fg="yellow")))
+    found += _way(trial.hops[-1])
     found += _robots(trial.hops[-1])
     if trial.outside:
         found.append(_row("scope", click.style(f"a run would not visit it: {reason(trial.outside)}", fg="yellow")))
@@ -83,6 +85,14 @@ def _phrase(status: int) -> str:
         return HTTPStatus(status).phrase
     except ValueError:
         return ""
+
+
+def _way(hop: Hop) -> list[str]:
+    """The proxy, as host:port."""
+    if hop.answer is None or not hop.answer.proxy:
+        return []
+    pool = f" of pool {safe(hop.pool, 64)}" if hop.pool not in ("", NO_PROXY) else ""
+    return [_row("through", f"proxy {safe(hop.answer.proxy, 100)}{pool}")]
 
 
 def _robots(hop: Hop) -> list[str]:
@@ -224,6 +234,8 @@ def _shown(name: str, value: str) -> str:
 def _hop_facts(hop: Hop) -> dict[str, Any]:
     found: dict[str, Any] = {"url": public(hop.url), "verdict": _verdict(hop.verdict), "robots": hop.permission}
     answer = hop.answer
+    if answer is not None and answer.proxy:
+        found |= {"proxy": answer.proxy, "pool": hop.pool}
     if isinstance(answer, Answer):
         found |= {
             "status": answer.status,

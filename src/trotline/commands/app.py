@@ -1,6 +1,7 @@
 """Trotline from Python, for those who embed it: the same parts, wired by hand."""
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Sequence
 from types import TracebackType
@@ -10,6 +11,9 @@ from trotline.commands.budget import give_budget
 from trotline.commands.seed import seed
 from trotline.config import backends, components
 from trotline.config.given_sink import as_sink
+from trotline.config.proxy_pools import PoolBook
+from trotline.config.proxy_pools import load as load_pools
+from trotline.config.spider_loader import check_pools
 from trotline.config.urls import frontier_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.job import Job, Progress
@@ -17,6 +21,7 @@ from trotline.model.proxy import Proxy
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.ports.sink import RecordWriter, Sink
+from trotline.processes.pool_keeper import PoolKeeper
 from trotline.processes.supervised_child import worker_name
 from trotline.spider.spider import Spider
 from trotline.worker.marker import Marker
@@ -28,13 +33,16 @@ if TYPE_CHECKING:
     from trotline.adapters.sqlite.validators import SqliteValidators
 
 
+log = logging.getLogger("trotline.app")
+
+
 class App:
     """Where the tasks live and where the rows go.
 
     `frontier` is a URL (`sqlite:crawl.db`, `redis://...`), `sink` a URL, an object that keeps the Sink port's
     promises, or one with `write(batch)` and `close()`.
     `allow` names private hosts and networks that may be visited, `allow_private` allows all of them; `proxy` is the way
-    out (`Proxy.parse("http://...")`).
+    out (`Proxy.parse("http://...")`), `proxies` the file of proxy pools.
     Workers run in this process; `trotline run` is the way to have them supervised.
     """
 
@@ -46,6 +54,7 @@ class App:
         allow_private: bool = False,
         allow: Sequence[str] = (),
         proxy: Proxy | None = None,
+        proxies: str = "",
     ) -> None:
         try:
             self._frontier_url = frontier_url(frontier)
@@ -56,6 +65,12 @@ class App:
         self._allow_private = allow_private
         self._allow = tuple(allow)
         self._proxy = proxy
+        self._proxies = proxies
+        book = self._book()
+        self._pools = book.names
+        """Of the file; without one there are none."""
+        for note in book.notes:
+            log.warning("proxies.note %s", note)
         self._opened: dict[str, OpenJob] = {}
         self._working: Counter[str] = Counter()
         """Calls of `work` that have not returned, by job."""
@@ -77,7 +92,7 @@ class App:
 
     async def start(self, spider: Spider) -> Job:
         """A new job with the spider's seeds; the unfinished one, if there is one."""
-        _refuse_pools(spider)
+        check_pools(spider, self._pools)
         jobs = await backends.open_jobs(self._frontier_url)
         try:
             job = await jobs.latest(spider.name)
@@ -90,7 +105,7 @@ class App:
             await jobs.close()
         opened = await self._open(job)
         now = (await opened.console.progress()).now
-        gate = components.open_gate(spider, pools=())
+        gate = components.open_gate(spider, self._pools)
         await seed(spider, opened.frontier, gate, now, extra=None)
         await opened.frontier.seal()
         if spider.max_pages is not None:
@@ -99,7 +114,7 @@ class App:
 
     async def work(self, spider: Spider, *, slots: int = 16, max_pages: int | None = None) -> None:
         """Visit pages of the spider's latest job until it is finished."""
-        _refuse_pools(spider)
+        check_pools(spider, self._pools)
         jobs = await backends.open_jobs(self._frontier_url)
         try:
             job = await jobs.latest(spider.name)
@@ -112,29 +127,50 @@ class App:
             spider, allow_private=self._allow_private, allow=self._allow, proxy=self._proxy, slots=slots
         )
         self._working[job.id] += 1
+        keeper: PoolKeeper | None = None
         try:
+            keeper = await self._open_pools()
             tools = WorkerParts(
                 job=job.id,
                 frontier=(await self._open(job)).frontier,
                 fetcher=fetcher,
                 sink=self._sink,
-                gate=components.open_gate(spider, pools=()),
+                gate=components.open_gate(spider, keeper.known if keeper is not None else ()),
                 robots=components.open_robots(fetcher, spider) if spider.robots else None,
                 validators=validators,
                 marker=Marker(),
                 chance=components.open_chance(),
+                ways=keeper,
             )
             worker = Worker(worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages))
-            beating = asyncio.create_task(_beat(tools.frontier, worker.name))
+            background = [asyncio.create_task(_beat(tools.frontier, worker.name))]
+            if keeper is not None:
+                background.append(asyncio.create_task(keeper.keep()))
             try:
                 await worker.run()
             finally:
-                beating.cancel()
+                for task in background:
+                    task.cancel()
+                await asyncio.gather(*background, return_exceptions=True)
         finally:
             self._working[job.id] -= 1
+            if keeper is not None:
+                await keeper.close()
             await fetcher.close()
             if validators is not None:
                 await validators.close()
+
+    def _book(self) -> PoolBook:
+        """Each call of `work` reads the file for itself, and again when it changes."""
+        return load_pools(self._proxies, allow_private=self._allow_private, allow=self._allow)
+
+    async def _open_pools(self) -> PoolKeeper | None:
+        """The proxy pools, registered at the frontier; None if there are none."""
+        if not self._pools:
+            return None
+        keeper = PoolKeeper(self._book(), await backends.open_proxy_pools(self._frontier_url))
+        await keeper.register()
+        return keeper
 
     async def _validators(self, job: Job, spider: Spider) -> "SqliteValidators | None":
         kind = type(self._sink)
@@ -166,12 +202,3 @@ async def _beat(frontier: Frontier, worker: str) -> None:
     while True:
         await frontier.beat(worker)
         await asyncio.sleep(BEAT)
-
-
-def _refuse_pools(spider: Spider) -> None:
-    """A page that names a pool must not be fetched directly."""
-    if spider.pools:
-        raise SettingsError(
-            f"spider {spider.name!r} names the proxy pool {spider.pools[0]!r}, and App has no pools",
-            hint="Give App(proxy=...) one proxy, or use the command line: trotline run FILE --proxies proxies.toml",
-        )

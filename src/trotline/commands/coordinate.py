@@ -113,6 +113,7 @@ async def _at(frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEv
                 clock=LoopClock(),
                 chance=components.open_chance(),
                 emit=emit,
+                open_proxy_pools=lambda: backends.open_proxy_pools(frontier),
             )
             configs = [post.config(plan.during) for post in posts]
             await Coordinator(coordinator_name(), configs, parts, CoordinatorPolicy(keep=plan.keep)).run()

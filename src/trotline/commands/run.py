@@ -9,7 +9,7 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.open_job import open_job
-from trotline.commands.pool_watch import pool_watch
+from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.seed import seed
 from trotline.commands.startup_notes import about_code, about_others, about_seeds, bad_lines, source_of

@@ -9,6 +9,7 @@ from trotline.frontier.gate import TOO_MANY, TRAP, Gate
 from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
 from trotline.model.limits import Limits
+from trotline.model.proxy import Way
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.model.verdict import Kind, Verdict
@@ -33,6 +34,8 @@ class Hop(msgspec.Struct, frozen=True, kw_only=True):
     answer: Answer | Failure | None = None
     """None when robots.txt forbade it."""
     verdict: Verdict
+    pool: str = ""
+    """The proxy pool; the answer names the proxy."""
 
 
 class Link(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,12 +72,24 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         return self.hops[-1].answer
 
 
+def _direct(task: Task) -> Way | None:
+    return None
+
+
 class Trier:
     """Tries pages of one spider with the tools of a worker."""
 
     def __init__(
-        self, spider: Spider, fetcher: Fetcher, gate: Gate, robots: Robots | None, guard: Guard | None = None
+        self,
+        spider: Spider,
+        fetcher: Fetcher,
+        gate: Gate,
+        robots: Robots | None,
+        guard: Guard | None = None,
+        way: Callable[[Task], Way | None] = _direct,
     ) -> None:
+        """`way`: the way out of a task, through its proxy pool."""
+        self._way = way
         self._spider = spider
         self._fetcher = fetcher
         self._gate = gate
@@ -87,7 +102,9 @@ class Trier:
     async def attempt(self, route: Route, draft: Task, now: Callable[[], Moment] = time.time) -> Trial:
         """Visit the page even if it is out of the spider's scope: `outside` says so."""
         admitted = self._gate.seeds([draft], now())
-        task = admitted.tasks[0] if admitted.tasks else draft
+        # One that is refused is visited all the same, and not directly where proxies are set.
+        unfilled = draft if draft.pool else msgspec.structs.replace(draft, pool=self._gate.default_pool)
+        task = admitted.tasks[0] if admitted.tasks else unfilled
         trial = await self._attempt(route, task, now)
         return msgspec.structs.replace(trial, outside=", ".join(admitted.refused))
 
@@ -110,14 +127,16 @@ class Trier:
         return await self._read(route, task, last, hops, now())
 
     async def _hop(self, route: Route, task: Task, now: Moment) -> Hop:
-        permission = await self._robots.ask(task.url, self._reading_robots) if self._robots is not None else None
+        way = self._way(task)
+        permission = await self._robots.ask(task.url, self._reading_robots, way) if self._robots is not None else None
         if permission is not None and not permission.allowed:
             why = permission.why or "robots.txt"
-            return Hop(url=task.url, permission=permission, verdict=Verdict(Kind.REFUSED, why, final=True))
-        answer = await self._fetcher.fetch(task)
+            verdict = Verdict(Kind.REFUSED, why, final=True)
+            return Hop(url=task.url, permission=permission, verdict=verdict, pool=task.pool)
+        answer = await self._fetcher.fetch(task, way)
         with self._reading:
             verdict = judge(task, answer, limits=self._limits, now=now, wanted_statuses=route.status)
-        return Hop(url=task.url, permission=permission, answer=answer, verdict=verdict)
+        return Hop(url=task.url, permission=permission, answer=answer, verdict=verdict, pool=task.pool)
 
     async def _read(self, route: Route, task: Task, answer: Answer, hops: list[Hop], now: Moment) -> Trial:
         page = Page(task, answer, route)

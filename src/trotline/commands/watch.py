@@ -6,7 +6,7 @@ from collections.abc import Callable
 import msgspec
 
 from trotline.commands.background_view import in_background
-from trotline.commands.pool_watch import pool_watch
+from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import Report, Reporter, ending_of
 from trotline.config import backends
 from trotline.model.job import Job

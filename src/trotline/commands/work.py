@@ -11,7 +11,7 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
-from trotline.commands.pool_watch import pool_watch
+from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
 from trotline.commands.stored_rows import ask, refuse_lost_rows

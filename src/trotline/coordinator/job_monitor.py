@@ -3,16 +3,23 @@
 import asyncio
 import contextlib
 from collections import deque
+from collections.abc import Sequence
 
 from trotline.coordinator.job_list import JobList
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
+from trotline.frontier.pool_watch import PoolWatch
 from trotline.model.job import Job, Progress, State
 from trotline.model.leadership import Term
-from trotline.model.time import Moment
+from trotline.model.proxy_pool import pool_of
+from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, DEAD_AFTER
-from trotline.rules.alerts import AlertRules, alerts
+from trotline.rules.alerts import AlertRules, PoolSample, alerts, pool_alerts
+from trotline.rules.pool_troubles import served_by
+
+POOL_SAMPLES = 60
+"""Looks at the proxy pools of a job that are kept."""
 
 
 class TrackedJob:
@@ -20,6 +27,7 @@ class TrackedJob:
         self.job = job
         self.opened = opened
         self.history: deque[Progress] = deque(maxlen=samples)
+        self.pools: deque[PoolSample] = deque(maxlen=POOL_SAMPLES)
         self.alerts: dict[str, str] = {}
         self.seeding: asyncio.Task[None] | None = None
         self.error = ""
@@ -48,6 +56,7 @@ class JobMonitor:
         self._tracked: dict[str, TrackedJob] = {}
         self._checked_at = self._retired_at = float("-inf")
         self._retiring: asyncio.Task[None] | None = None
+        self._pools = PoolWatch(parts.open_proxy_pools) if parts.open_proxy_pools is not None else None
 
     def check_soon(self) -> None:
         """A job was started: do not wait for the next interval."""
@@ -71,6 +80,9 @@ class JobMonitor:
         await asyncio.gather(*tasks, return_exceptions=True)
         for tracked in list(self._tracked.values()):
             await self._untrack(tracked)
+        if self._pools is not None:
+            with contextlib.suppress(FrontierError):
+                await self._pools.close()
 
     async def _check_jobs(self) -> None:
         scheduled = await self._scheduled_job()
@@ -110,6 +122,7 @@ class JobMonitor:
     async def _check_job(self, tracked: TrackedJob, *, seeds: bool) -> None:
         progress = await tracked.opened.console.progress()
         tracked.history.append(progress)
+        await self._look_at_pools(tracked, progress)
         self._alert(tracked)
         if progress.finished_at is not None:
             await self._finish(tracked, progress)
@@ -122,6 +135,17 @@ class JobMonitor:
         elif seeds and not progress.sealed and tracked.seeding is None:
             tracked.seeding = asyncio.create_task(self._seed(tracked))
 
+    async def _look_at_pools(self, tracked: TrackedJob, progress: Progress) -> None:
+        if progress.finished_at is not None or progress.state is not State.RUNNING:
+            tracked.pools.clear()
+        elif self._pools is not None and _is_due(tracked.pools, progress.now, self._policy.pools_every):
+            console = tracked.opened.console
+            lanes = [lane for lane in await console.lanes() if pool_of(lane.lane)]
+            crew = [worker for worker in await console.workers() if worker.silent_for < DEAD_AFTER]
+            troubles = await self._pools.troubles(lanes, served_by(crew))
+            down = await self._pools.down_shares(lanes)
+            tracked.pools.append(PoolSample(now=progress.now, troubles=troubles, down=down))
+
     async def _rescue(self, tracked: TrackedJob) -> None:
         """Workers rescue each other's leases within a heartbeat; this is for a fleet in which all of them died."""
         workers = await tracked.opened.console.workers()
@@ -133,7 +157,7 @@ class JobMonitor:
 
     def _alert(self, tracked: TrackedJob) -> None:
         """Each alert is reported when it is raised and when it is over."""
-        found = alerts(tracked.history)
+        found = alerts(tracked.history) | pool_alerts(tracked.pools)
         for name in sorted(found.keys() - tracked.alerts.keys()):
             self._emit("alert.raised", f"{tracked.job.id}: {name}: {found[name]}", tracked.job, alert=name)
         for name in sorted(tracked.alerts.keys() - found.keys()):
@@ -234,6 +258,10 @@ class JobMonitor:
 
     def _emit(self, event: str, text: str, job: Job, **data: object) -> None:
         self._parts.emit(CoordinatorEvent(event=event, spider=self._config.spider, text=text, job=job.id, data=data))
+
+
+def _is_due(samples: Sequence[PoolSample], now: Moment, every: Seconds) -> bool:
+    return not samples or now - samples[-1].now >= every
 
 
 def _message(error: Exception) -> str:

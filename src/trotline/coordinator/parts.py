@@ -15,6 +15,7 @@ from trotline.ports.backend import OpenJob
 from trotline.ports.clock import Clock
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
+from trotline.ports.proxy_pools import ProxyPools
 
 DAY: Seconds = 86400.0
 
@@ -76,6 +77,8 @@ class CoordinatorParts:
     clock: Clock
     chance: random.Random
     emit: Callable[[CoordinatorEvent], None]
+    open_proxy_pools: Callable[[], Awaitable[ProxyPools]] | None = None
+    """None: proxy pools raise no alerts."""
 
 
 class CoordinatorPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +86,8 @@ class CoordinatorPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """Interval between checks of the schedule."""
     monitor_every: Seconds = 5.0
     """Interval between checks of the jobs: rescue, alerts, finish."""
+    pools_every: Seconds = 30.0
+    """Interval between looks at the proxy pools of the jobs: they cost a look at all lanes."""
     retire_every: Seconds = 3600.0
     """Interval between clean-ups of old jobs and visits."""
     keep: Seconds = 14 * DAY

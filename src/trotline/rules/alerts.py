@@ -1,11 +1,13 @@
-"""Alerts from the counters of a job: empty run, growing queue, error spike, stalled job."""
+"""Alerts from the counters of a job: empty run, growing queue, error spike, stalled job; and from its proxy pools."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from trotline.model.job import Progress, State
-from trotline.model.time import Seconds
+from trotline.model.time import Moment, Seconds
+from trotline.rules.pool_troubles import PoolTrouble
 
 _ERRORS = ("retry: ", "dead: ")
 _UNCHANGED = "dropped: unchanged"
@@ -28,6 +30,61 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     """No page was finished for this long, although tasks could run."""
     barren: int = 200
     """Pages without a single record."""
+    no_proxy: Seconds = 300.0
+    """A lane had no free proxy for this long, although tasks wait."""
+    down: float = 0.5
+    """More than this share of a pool's proxies is down."""
+
+
+class DownShare(NamedTuple):
+    """Proxies of a pool that are down, of all."""
+
+    down: int
+    members: int
+
+
+class PoolSample(msgspec.Struct, frozen=True, kw_only=True):
+    """The proxy pools of a job at one time."""
+
+    now: Moment
+    troubles: Sequence[PoolTrouble] = ()
+    down: Mapping[str, DownShare] = {}
+
+
+def pool_alerts(history: Sequence[PoolSample], rules: AlertRules | None = None) -> dict[str, str]:
+    """The current alerts: name -> text. `history`: samples of one job, the oldest first."""
+    if not history:
+        return {}
+    rules = rules or AlertRules()
+    found = {"no proxy free": _no_proxy(history, rules), "proxies down": _down(history[-1], rules)}
+    return {name: text for name, text in found.items() if text}
+
+
+def _no_proxy(history: Sequence[PoolSample], rules: AlertRules) -> str:
+    now = history[-1]
+    ages = {trouble.lane: now.now - _since(history, trouble.lane) for trouble in now.troubles}
+    lasting = [trouble for trouble in now.troubles if ages[trouble.lane] >= rules.no_proxy]
+    if not lasting:
+        return ""
+    first = max(lasting, key=lambda trouble: ages[trouble.lane])
+    more = f", and {len(lasting) - 1:,} more" if len(lasting) > 1 else ""
+    time = _minutes(ages[first.lane])
+    return f"pool {first.pool} has had no free proxy for {first.host} for {time} ({first.trouble}){more}"
+
+
+def _since(history: Sequence[PoolSample], lane: str) -> Moment:
+    """The first of the last samples in a row in which the lane is in trouble."""
+    since = history[-1].now
+    for sample in reversed(history):
+        if all(trouble.lane != lane for trouble in sample.troubles):
+            break
+        since = sample.now
+    return since
+
+
+def _down(now: PoolSample, rules: AlertRules) -> str:
+    bad = [(pool, share) for pool, share in now.down.items() if share.down > rules.down * share.members]
+    return "; ".join(f"{share.down:,} of {share.members:,} proxies of pool {pool} are down" for pool, share in bad[:5])
 
 
 def alerts(history: Sequence[Progress], rules: AlertRules | None = None) -> dict[str, str]:

@@ -51,5 +51,5 @@ def blocked(task: Task, member: int, why: str, chance: random.Random, *, site_bl
         return BlockedPage(Snooze(wait=wait, why=why))
     members = (*(each for each in task.blocked_by if each != member), member)
     if len(members) >= BLOCKED_THROUGH:
-        return BlockedPage(Bury(why=why, detail=f"through {len(members)} members of the proxy pool"), members)
+        return BlockedPage(Bury(why=why, detail=f"through {len(members)} proxies"), members)
     return BlockedPage(Snooze(wait=wait, why=why, task=msgspec.structs.replace(task, blocked_by=members)))

@@ -129,7 +129,7 @@ class Visitor:
                 wanted_statuses=route.status if route else (),
             )
         feedback = lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None)
-        visit = await self._judged(lease, route, answer, verdict, feedback)
+        visit = self._with_proxies(await self._judged(lease, route, answer, verdict, feedback))
         request = request_of(answer, verdict, took)
         if lease.member and visit.member is MemberResult.UNUSED:
             return msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
@@ -148,6 +148,16 @@ class Visitor:
         if verdict.kind is Kind.MOVED:
             return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), feedback=feedback)
         return failed_visit(lease, verdict, feedback, self._parts.chance)
+
+    def _with_proxies(self, visit: FinishedVisit) -> FinishedVisit:
+        """A page that is buried because it was blocked through several members of its pool: with their host:port."""
+        if not visit.lift or not isinstance(visit.outcome, Bury) or self._parts.ways is None:
+            return visit
+        ways = (self._parts.ways.way(visit.lease.task.lane, member) for member in visit.lift)
+        # Sessions of a gateway have one address.
+        names = dict.fromkeys(way.public for way in ways if way is not None)
+        detail = f"{visit.outcome.detail}: {', '.join(names)}"
+        return msgspec.structs.replace(visit, outcome=msgspec.structs.replace(visit.outcome, detail=detail))
 
     def _not_allowed(self, lease: Lease, permission: Permission) -> FinishedVisit:
         if permission.ask_again:

@@ -332,3 +332,18 @@ def test_a_run_that_is_suggested_stores_where_the_question_was_asked():
         state="waiting", where=where, workers=0, lane_view=lane()
     )
     assert "trotline status shop --frontier sqlite:f.db\n" in told(state="ended", where=where)
+
+
+def test_a_step_that_waits_for_another_names_it_and_its_chain():
+    there = TaskStatus(state="waiting", chain="basket 7", waits_for="https://shop.example/b/1")
+
+    assert "waits for step https://shop.example/b/1 of chain basket 7" in told(there=there)
+
+
+def test_a_step_that_was_buried_for_another_is_revived_with_it():
+    why = "chain: step https://shop.example/b/1 failed: gone: 404"
+
+    out = told(there=TaskStatus(state="dead", why=why))
+
+    assert f"dead: {why}" in out
+    assert "revived together with the step of its chain that failed" in out

@@ -9,9 +9,11 @@ import click
 import pytest
 
 from trotline.cli import main as cli
+from trotline.cli import try_page
 from trotline.commands import coordinate, push, run, start, work
 from trotline.commands.report import Ending
 from trotline.config import components
+from trotline.config.proxy_pools import PoolBook
 from trotline.config.settings import NAMES
 from trotline.config.used_settings import USED
 
@@ -63,9 +65,22 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "proxies.toml").write_text(POOLS)
     (tmp_path / "other.txt").write_text("http://127.0.0.1:11")
 
+    ways: list[str] = []
+
+    def members(book: PoolBook) -> None:
+        """The ways out of `try`."""
+        ways[:] = [
+            way.public
+            for pool in book.pools()
+            for member in pool.members
+            if (way := book.way(pool.name, member.id, "")) is not None
+        ]
+
+    monkeypatch.setattr(try_page, "RandomMembers", members)
+
     def take(*given: Any, **named: Any):
         if named:
-            raise Taken(named)
+            raise Taken(named, list(ways))
         plans = [each for each in given if not callable(each) and type(each).__name__ not in ("Spider", "list")]
         raise Taken(*plans)
 
@@ -116,7 +131,7 @@ def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
     if setting in ("pools", "regions"):
         beside = {"TROTLINE_PROXIES": OTHER["proxies"]}
     if setting == "proxies" and command == "try":
-        # A file of proxies is used by tasks with a pool.
+        # The proxies of another file.
         beside = {"POOLED": "yes", "PROXY_LIST": "other.txt"}
     usual = plan_of(command, env=beside)
     capsys.readouterr()

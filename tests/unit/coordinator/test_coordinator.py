@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.leadership import SqliteLeadership
+from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
 from trotline.coordinator.coordinator import Coordinator
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, SpiderConfig
 from trotline.errors import FrontierUnreachable, SinkUnreachable, SpiderRefused
@@ -18,11 +20,13 @@ from trotline.model.job import Job, State
 from trotline.model.leadership import Term
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Done
+from trotline.model.proxy_pool import MemberResult
 from trotline.model.schedule import Overlap, Schedule
 from trotline.ports.backend import OpenJob
 from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import MORNING
 from trotline.testing.frontier_contract import BRISK, Client, tasks
+from trotline.testing.frontier_contract.pool_bench import POOL, VIA_POOL, pool_with, through, visit
 from trotline.testing.virtual_time import run_virtual
 
 MINUTELY = Schedule("* * * * *")
@@ -65,6 +69,13 @@ class World:
         self._opened.append(sqlite_client(self.path, job, now=self.now, inline=True))
         return self._opened[-1]
 
+    def texts(self, event: str) -> str:
+        return "; ".join(each.text for each in self.said if each.event == event)
+
+    async def proxy_pools(self) -> SqliteProxyPools:
+        self._opened.append(SqliteProxyPools(Database(self.path, now=self.now, inline=True)))
+        return self._opened[-1]
+
     def coordinate(
         self,
         name: str = "ann",
@@ -84,6 +95,7 @@ class World:
             clock=LoopClock(),
             chance=random.Random(1),
             emit=self.said.append,
+            open_proxy_pools=self.proxy_pools,
         )
         config = SpiderConfig(spider="shop", rules=BRISK, version="v1", schedule=schedule, during=during)
         task = asyncio.create_task(Coordinator(name, [config], parts, CoordinatorPolicy(**policy)).run())
@@ -376,6 +388,32 @@ def test_an_alert_is_told_once_and_once_when_it_is_over(play):
 
     assert world.events("alert.raised", "alert.over") == ["alert.raised", "alert.over"]
     assert msgspec.structs.asdict(world.said[-1])["data"] == {"alert": "stalled job"}
+
+
+def test_a_pool_without_a_free_proxy_is_an_alert_until_it_has_one(play):
+    async def scene(world):
+        pools = await world.proxy_pools()
+        await pools.register(pool_with(1, 2, rest=1200.0))
+        world.coordinate(schedule=None)
+        job = await world.jobs.start("shop", BRISK)
+        frontier = world.frontier(job)
+        await frontier.put(through(5))
+        for _ in range(2):
+            await visit(frontier, MemberResult.BLOCKED)
+        await asyncio.sleep(250)
+        world.before = world.texts("alert.raised")
+        await asyncio.sleep(350)
+        world.during = world.texts("alert.raised")
+        await pools.release(POOL, VIA_POOL)
+        await frontier.lease("w", 1, pools=(POOL,))
+        await asyncio.sleep(60)
+
+    world = play(scene)
+
+    assert world.before == ""
+    assert "no proxy free: pool datacenter has had no free proxy for shop.example" in world.during
+    over = [event.data["alert"] for event in world.said if event.event == "alert.over"]
+    assert "no proxy free" in over
 
 
 def test_who_only_looks_after_jobs_leaves_the_schedule_to_its_leader(play):

@@ -128,6 +128,15 @@ def test_a_link_is_known_only_after_its_commit() -> None:
             assert (result.tasks, result.known) == ([], 2)
 
 
+def test_links_and_tasks_keep_their_chain_and_their_order():
+    links = Follow(route="page", urls=["https://shop.example/1", "https://shop.example/2"], chain="a")
+    drafts = [Task(url=f"https://shop.example/{number}", route="page", chain="b") for number in (4, 3)]
+
+    found = gate().filter(drafts, [links], PARENT, HERE, 0.0).tasks
+
+    assert [(task.url[-1], task.chain) for task in found] == [("4", "b"), ("3", "b"), ("1", "a"), ("2", "a")]
+
+
 def test_every_refusal_is_counted_with_its_reason_each_time() -> None:
     door = gate(Scope(hosts=["shop.example"], exclude=["/cart"]))
     links = follow(

@@ -46,7 +46,7 @@ def test_a_blocked_page_goes_out_through_others_without_an_attempt_and_is_buried
 
     last = proxy_judgement.blocked(task, 4, "403", CHANCE, site_blocked=False)
 
-    assert last.outcome == Bury(why="blocked: 403", detail="through 4 members of the proxy pool")
+    assert last.outcome == Bury(why="blocked: 403", detail="through 4 proxies")
     assert last.lift == (1, 2, 3, 4), "it was the page: they are cleared"
 
 

@@ -143,6 +143,17 @@ def test_following_to_another_route_takes_its_priority():
     assert page.of(product).follow().priority == SOON
 
 
+def test_a_page_gives_its_chain_to_what_it_finds():
+    page = page_of("<a href=/2>next</a>", chain="catalog")
+
+    assert page.chain == "catalog"
+    assert page.follow("a", chain=page.chain).chain == "catalog"
+    assert page.task("/2", chain=page.chain).chain == "catalog"
+    assert page_of("").chain == page.follow("a").chain == ""
+    with pytest.raises(ValueError, match="chain of follow"):
+        page.follow("a", chain="x" * 1_001)
+
+
 def test_a_task_of_a_page_is_relative_to_it():
     spider = Spider("shop", retries=1, pool="mobile")
 

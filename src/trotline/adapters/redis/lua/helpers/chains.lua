@@ -21,7 +21,7 @@
 
 local CHAIN_RUNS, CHAIN_FAILED, CHAIN_REVIVES = 0, 1, 2
 -- Of one call: steps that are buried or revived for their head, and chains that are looked at.
-local STEPS_AT_ONCE, LOOKED_AFTER = 1000, 20
+local STEPS_AT_ONCE, LOOKED_AFTER = 500, 20
 local made
 
 -- Has the task a chain? Only such tasks, and of calls that say that there are some, cost more than this.

@@ -1,31 +1,21 @@
-"""The proxy pools behind the lanes of a report: why they wait, and which proxies are down."""
+"""The proxy pools behind the lanes of a job: why they wait, and which proxies are down."""
 
 from collections import defaultdict
-from collections.abc import AsyncIterator, Collection, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
-from trotline.config import backends
 from trotline.errors import SettingsError
 from trotline.model.job import LaneView
 from trotline.model.proxy_pool import DownMember, pool_of
 from trotline.ports.proxy_pools import ProxyPools
+from trotline.rules.alerts import DownShare
 from trotline.rules.pool_troubles import PoolTrouble, in_question, trouble_of
-
-
-@asynccontextmanager
-async def pool_watch(frontier: str) -> "AsyncIterator[PoolWatch]":
-    opened = PoolWatch(frontier)
-    try:
-        yield opened
-    finally:
-        await opened.close()
 
 
 class PoolWatch:
     """Of one frontier. Its pools are opened when a lane needs them, and kept open until `close`."""
 
-    def __init__(self, frontier: str) -> None:
-        self._url = frontier
+    def __init__(self, open_pools: Callable[[], Awaitable[ProxyPools]]) -> None:
+        self._open_pools = open_pools
         self._opened: ProxyPools | None = None
         self._missing = False
         """The frontier has no pools."""
@@ -54,6 +44,17 @@ class PoolWatch:
         found = {pool: await opened.down(pool) for pool in pools}
         return {pool: members for pool, members in found.items() if members}
 
+    async def down_shares(self, lanes: Sequence[LaneView]) -> dict[str, DownShare]:
+        """Of the pools of these lanes that have members which are down."""
+        of_pool = {pool_of(lane.lane): lane.lane for lane in lanes if pool_of(lane.lane)}
+        down = await self.down(of_pool)
+        found = {}
+        for pool, members in down.items():
+            if (opened := await self._open()) is not None:
+                [ring] = await opened.lanes(pool, [of_pool[pool]])
+                found[pool] = DownShare(len(members), ring.members)
+        return found
+
     async def close(self) -> None:
         if self._opened is not None:
             await self._opened.close()
@@ -62,7 +63,7 @@ class PoolWatch:
     async def _open(self) -> ProxyPools | None:
         if self._opened is None and not self._missing:
             try:
-                self._opened = await backends.open_proxy_pools(self._url)
+                self._opened = await self._open_pools()
             except SettingsError:
                 # An author's own lane may be named "a via b" where there are no pools.
                 self._missing = True
