@@ -13,15 +13,17 @@ import json
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.contenders import HERE
+
+if TYPE_CHECKING:
+    from trotline.testing.ban_site import Request
 
 FIRST_HOST = "127.0.5.1"
 """Of the site. It is not 127.0.0.1, from which other programs go out."""
@@ -121,7 +123,7 @@ async def serve_site(rules: str, log: str) -> None:
     async with BanSite(BanRules(**json.loads(rules)), page=page, host=FIRST_HOST) as site:
         print(json.dumps([site.url("")]), flush=True)
         await _stopped()
-        kept = {"log": site.log, "bans": len(site.bans()), "connections": site.connections, "ended": time.monotonic()}
+        kept = {"log": site.log, "bans": _bans(site.log, site.rules.ban_after), "connections": site.connections}
     _write(log, kept)
 
 
@@ -135,6 +137,12 @@ async def serve_proxies(first: int, count: int, log: str) -> None:
         print(json.dumps([proxy.url for proxy in proxies]), flush=True)
         await _stopped()
     _write(log, {"connections": sum(proxy.connections for proxy in proxies)})
+
+
+def _bans(log: list[Request], ban_after: int) -> int:
+    """Those that have ended too: each begins with so many 429s to an address."""
+    limited = Counter(request.address for request in log if request.status == 429)
+    return sum(times // ban_after for times in limited.values()) if ban_after else 0
 
 
 def _write(log: str, kept: dict[str, Any]) -> None:

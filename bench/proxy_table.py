@@ -8,6 +8,8 @@ processes know nothing of each other.
 The site allows each address 60 requests a minute (40 in the second size) with bursts of 5, answers 429 above that, and
 bans the address for 10 minutes after five 429s. It answers in 300 ms, 150 more or less. Site and proxies are processes
 of their own on loopback addresses; the site's log is what is counted. `whole run` begins with the first request.
+
+`--quick` is a sign of life: in its few seconds the bursts are not used up yet, and most bans have not begun.
 """
 
 from __future__ import annotations
