@@ -111,7 +111,8 @@ def told(found: dict[str, list[Run]], pages: int, proxies: int) -> str:
     verdict = "met" if median(ratios) <= GOAL else "missed"
     return (
         f"{table(header, body)}\n\npool / one proxy: {median(ratios):.2f}, median of {len(ratios)} rounds "
-        f"({ratios[0]:.2f} to {ratios[-1]:.2f}); goal <= {GOAL}: {verdict}"
+        f"({ratios[0]:.2f} to {ratios[-1]:.2f}); goal <= {GOAL}: {verdict}\n"
+        f"least of the rounds: {min(pool) / min(fixed):.2f} (others' load makes a page dearer, never cheaper)"
     )
 
 

@@ -17,7 +17,8 @@ from bench.ban_world import World
 from bench.contenders import HERE, WORK
 from bench.services import Services, process_cpu
 
-STOP_WITHIN = 30.0
+STOP_WITHIN, SCRAPY_STOPS_WITHIN = 30.0, 2.0
+"""Scrapy would first wait for all requests that it has given to proxies, at their delays."""
 SLOTS = 16
 
 
@@ -49,6 +50,7 @@ class Crew:
     """The processes of one fleet."""
 
     folder: Path
+    stop_within: float = STOP_WITHIN
     running: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
@@ -72,7 +74,7 @@ class Crew:
         for process in self.running:
             if process.poll() is None:
                 process.send_signal(signal.SIGTERM)
-        until = time.monotonic() + STOP_WITHIN
+        until = time.monotonic() + self.stop_within
         for process in self.running:
             try:
                 process.wait(max(0.1, until - time.monotonic()))
@@ -123,7 +125,7 @@ class ScrapyProcesses:
 
     def start(self, size: Size, world: World, pages: int, folder: Path, _services: Services) -> Crew:
         program = str(WORK / "venvs" / "scrapy-rotating" / "bin" / "scrapy")
-        crew = Crew(folder)
+        crew = Crew(folder, SCRAPY_STOPS_WITHIN)
         for number in range(size.workers):
             environment = {
                 "BENCH_SITE": world.site,

@@ -1,7 +1,7 @@
 """Pages a minute through proxies that a site limits and bans by address: workers that share a pool, and a peer whose
 processes know nothing of each other.
 
-    python -m bench.proxy_table --quick     one small size and a short window: three quarters of a minute
+    python -m bench.proxy_table --quick     one small size and a short window: a minute
     python -m bench.proxy_table             three sizes: 3 workers with 10 proxies, 10 with 50, 20 with 100
     python -m bench.proxy_table --size 1 --window 1200 --fleets scrapy-rotating
 

@@ -114,7 +114,8 @@ def use_all(server: Any, pool: Pool, lanes: Iterable[str]) -> None:
         % (member_field(member.id), number.to_bytes(4, "little"), bytes(5), bytes(4), bytes([NEW, 0, 1, 0, 0]))
         for number, member in enumerate(pool.members, 1)
     ]
-    ring = layouts.PACKED_RING.pack(len(packed), 0, 0, 0, 0, 0, 0, 0, 1)
+    known: dict[str, Any] = {"DEALT": len(packed), "CHANGES": 1, "TESTED": bytes(6)}
+    ring = layouts.PACKED_RING.pack(*(known.get(name, 0) for name in layouts.RING))
     for lane in lanes:
         for start in range(0, len(packed), 1000):
             server.rpush(keys.ring(0, lane), *packed[start : start + 1000])
