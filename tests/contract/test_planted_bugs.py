@@ -28,12 +28,15 @@ from tests.contract.broken_frontiers import (
     DoesNotWaitForRobots,
     DrainsByPausing,
     ForgetsWhatIsDone,
+    GoesOnAfterAFailure,
     HidesLeasedTasks,
+    IgnoresChains,
     IgnoresDueTimes,
     KeepsItsPace,
     KeepsLanesByJob,
     LearnsNothing,
     LeasesTwice,
+    LosesThePlace,
     NeverWaits,
     OneQueueForAll,
     RemembersWhatItRefused,
@@ -89,6 +92,11 @@ CAUGHT = [
     (LearnsNothing, "test_f18_a_page_forbidden_by_robots_txt_still_reports_it"),
     (CountsSnoozes, "test_f19_throttled_pages_lose_no_attempt_and_need_no_credit"),
     (LearnsNothing, "test_f19_throttled_pages_lose_no_attempt_and_need_no_credit"),
+    (IgnoresChains, "test_c1_one_step_of_a_chain_is_leased_at_a_time_in_the_order_of_admission"),
+    (IgnoresChains, "test_c7_a_chain_may_have_steps_in_several_lanes"),
+    (LosesThePlace, "test_c3_nothing_overtakes_a_retry_or_a_snooze"),
+    (GoesOnAfterAFailure, "test_c4_a_buried_step_buries_those_behind_it_with_its_url_and_reason"),
+    (GoesOnAfterAFailure, "test_c4_a_failed_chain_does_not_keep_its_job_from_finishing"),
 ]
 
 
