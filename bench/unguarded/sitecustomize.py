@@ -52,9 +52,9 @@ def _take_off() -> None:
 
     open_gate = components.open_gate
 
-    def gate(spider: Any) -> Any:
+    def gate(spider: Any, *known: Any) -> Any:
         spider.traps = TrapRules(**dict.fromkeys(TrapRules.__struct_fields__, 0))
-        return open_gate(spider)
+        return open_gate(spider, *known)
 
     # Guard and limits of the connection and of what comes over it.
     _replace(fetcher.HttpFetcher, "_judged", judged)
