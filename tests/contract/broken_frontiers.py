@@ -11,7 +11,7 @@ from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
 from trotline.model.job import Job, LaneRules, Progress, State, WorkerView
 from trotline.model.lease import Admission, LaneFeedback, Lease, Settled, Settlement
-from trotline.model.outcome import Bury, Retry, Snooze
+from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.pace import Pace
 from trotline.model.proxy_pool import MemberResult, Pool, PoolRules
 from trotline.model.task import Task
@@ -346,6 +346,37 @@ class PoolsOfAnyVersion(BrokenPools):
     async def register(self, pool: Pool) -> bool:
         await self.healthy.register(replace(pool, version=float(next(_numbers))))
         return True
+
+
+class IgnoresChains(Broken):
+    """C1: every task may run at once."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        return await self.healthy.put([replace(task, chain="") for task in tasks])
+
+
+class LosesThePlace(Broken):
+    """C3: a retried step goes to the end of its chain."""
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await self.healthy.settle(worker, [self._at_the_end(each) for each in settlements])
+
+    def _at_the_end(self, settlement: Settlement) -> Settlement:
+        task = settlement.lease.task
+        if not isinstance(settlement.outcome, Retry | Snooze):
+            return settlement
+        again = replace(task, fingerprint=task.fingerprint ^ 1)
+        return replace(settlement, outcome=Done(), children=(again,))
+
+
+class GoesOnAfterAFailure(Broken):
+    """C4: a buried step counts as done for its chain."""
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        return await self.healthy.settle(
+            worker,
+            [replace(each, outcome=Done()) if isinstance(each.outcome, Bury) else each for each in settlements],
+        )
 
 
 _numbers = itertools.count()

@@ -33,13 +33,16 @@ from tests.contract.broken_frontiers import (
     ForgetsWhatIsDone,
     ForgivesBans,
     ForgivesFaults,
+    GoesOnAfterAFailure,
     HidesLeasedTasks,
+    IgnoresChains,
     IgnoresDueTimes,
     KeepsItsPace,
     KeepsLanesByJob,
     LearnsNothing,
     LeasesTwice,
     LendsTwice,
+    LosesThePlace,
     NamesNoMember,
     NeverWaits,
     OneQueueForAll,
@@ -110,6 +113,11 @@ CAUGHT = [
     (BansForFaults, "test_r6_a_member_that_fails_three_times_rests_for_all_lanes"),
     (ForgivesBans, "test_r10_members_blocked_in_a_row_are_a_block_by_the_site"),
     (ServesEveryPool, "test_r11_a_worker_gets_leases_only_of_the_pools_that_it_asks_for"),
+    (IgnoresChains, "test_c1_one_step_of_a_chain_is_leased_at_a_time_in_the_order_of_admission"),
+    (IgnoresChains, "test_c7_a_chain_may_have_steps_in_several_lanes"),
+    (LosesThePlace, "test_c3_nothing_overtakes_a_retry_or_a_snooze"),
+    (GoesOnAfterAFailure, "test_c4_a_buried_step_buries_those_behind_it_with_its_url_and_reason"),
+    (GoesOnAfterAFailure, "test_c4_a_failed_chain_does_not_keep_its_job_from_finishing"),
 ]
 
 CAUGHT_POOLS = [

@@ -76,7 +76,7 @@ async def test_a_site_that_blocks_all_proxies_is_named(tmp_path: Path) -> None:
 
 
 async def test_the_summary_names_proxies_that_are_down_by_host_and_port(tmp_path: Path) -> None:
-    async with world(GENEROUS, pages=15, proxies=4, sites=3, first=40) as sites:
+    async with world(GENEROUS, pages=48, proxies=4, sites=2, first=40) as sites:
         sites.write(tmp_path, pace="1/s per proxy")
         dead = sites.proxies[0]
         await dead.close()
@@ -84,10 +84,10 @@ async def test_the_summary_names_proxies_that_are_down_by_host_and_port(tmp_path
         again = await call(tmp_path, "status", "site", "--json")
 
     assert ended.code == 0, ended
-    assert re.search(r"proxies   dc: 48 pages, \d+ proxy faults?", ended.out), ended.out
+    assert re.search(r"proxies   dc: 98 pages, \d+ proxy faults?", ended.out), ended.out
     assert f"dc: down: {dead.url.removeprefix('http://')}" in ended.out, ended.out
     assert "proxy.failed" not in ended.err, "one of many that fails is no warning"
-    assert json.loads(again.out)["pools"][0]["pages"] == 48
+    assert json.loads(again.out)["pools"][0]["pages"] == 98
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ class Trouble(StrEnum):
     NOT_SERVED = "not served"
     """No live worker takes the tasks of the pool."""
     EMPTY = "empty"
-    """The frontier knows no member: no worker has registered the pool, or its list is empty."""
+    """A worker serves the pool, and its list is empty."""
     SITE_BLOCKED = "site blocked"
     """The site blocks all members; the lane is probed."""
     RESTING = "resting"
@@ -76,7 +76,8 @@ def _trouble(pool: str, ring: LanePoolView, down: int, served: Collection[str] |
     if served is not None and pool not in served:
         return Trouble.NOT_SERVED
     if not ring.members:
-        return Trouble.EMPTY
+        # Before its first worker has registered it, a pool is empty, too.
+        return Trouble.EMPTY if served is not None else None
     if ring.site_blocked:
         return Trouble.SITE_BLOCKED
     if down >= ring.members:

@@ -37,7 +37,6 @@ def said(ring: LanePoolView, lane: LaneView, **more: Any) -> str:
             ring(members=1, resting=1, banned=1, first_back=30.0),
             "the only proxy of pool residential rests for shop.example, first back in 30 s",
         ),
-        (ring(members=0), "pool residential has no proxies: tasks of shop.example wait"),
         # Their interval is not over: this is the pace.
         (ring(resting=12, first_back=20.0), ""),
         (ring(resting=11, banned=11), ""),
@@ -46,6 +45,12 @@ def said(ring: LanePoolView, lane: LaneView, **more: Any) -> str:
 )
 def test_a_pool_without_a_free_member_is_named_with_the_time_of_the_first(state: LanePoolView, line: str) -> None:
     assert said(state, lane()) == line
+
+
+def test_a_pool_that_is_served_and_has_no_members_is_named() -> None:
+    line = "pool residential has no proxies: tasks of shop.example wait"
+    assert said(ring(members=0), lane(), served={"residential"}) == line
+    assert said(ring(members=0), lane(), served=None) == "", "the first worker has not registered it yet"
 
 
 def test_a_site_that_blocks_all_members_is_named_with_the_next_probe() -> None:
