@@ -6,6 +6,7 @@ from trotline.model.lease import Lease
 from trotline.model.outcome import Done
 from trotline.model.proxy_pool import LanePoolView, lane_of
 from trotline.model.time import Seconds
+from trotline.ports.frontier import DEAD_AFTER
 from trotline.testing.frontier_contract.bench import (
     SHOP,
     Bench,
@@ -132,6 +133,20 @@ class QuarantinePromises:
         [lease] = await take(frontier)
         assert lease.task.attempt == 0
         assert (await frontier.progress()).dead == 0
+
+    async def test_r5_a_member_that_comes_back_from_a_dead_worker_is_not_waited_for_any_longer(
+        self, bench: Bench
+    ) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(1, 2))
+        await frontier.put(through(10))
+        banned = await visit(frontier, BLOCKED)
+        [held] = await take(frontier, "dies")
+        assert await take(frontier, "w") == [], "the lane waits for the end of the quarantine"
+
+        await live_on(bench, frontier, DEAD_AFTER + 5, "w")
+
+        assert members_of(await take(frontier, "w")) == [held.member] != [banned]
 
     async def test_r5_a_lane_without_a_free_member_holds_up_no_other(self, bench: Bench) -> None:
         frontier = await bench.open()

@@ -5,7 +5,7 @@
 -- uses shared_lanes: touched touches
 -- uses job_lanes: LATE lanes load_lanes touch
 -- uses priority_levels: open_level queue
--- uses ready_lanes: join_line line_up write_lines
+-- uses ready_lanes: join_line line_up line_up_touched write_lines
 -- exports: promote
 
 -- Of one call: lanes with delayed tasks, tasks of a lane, lanes that rested.
@@ -67,7 +67,7 @@ end
 
 function promote()
   promote_tasks()
-  for i = 1, touches do line_up(touched[i]) end
+  for i = 1, touches do line_up_touched(touched[i]) end
   promote_lanes()
   write_lines()
 end

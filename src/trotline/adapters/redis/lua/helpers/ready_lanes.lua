@@ -8,7 +8,7 @@
 -- uses shared_lanes: SHARED touched touches change HEEDS bounds_of pack_shared wake_others
 -- uses pool_members: pool_of members write_rings
 -- uses job_lanes: LANES LINE not_before repaired pack_lane touch
--- exports: line_key levels_key join_line popped popped_at crowded line_up write_lines write_lanes
+-- exports: line_key levels_key join_line popped popped_at crowded line_up line_up_touched write_lines write_lanes
 
 local LOOK_AGAIN, SOONEST = 5, 0.001
 
@@ -130,6 +130,11 @@ function line_up(lane, again)
   if poor then look_later(lane, max(free, credit_at(lane))) end
 end
 
+-- The same for a lane that was touched: also sooner than it stands in line for, if a member of its proxy pool came back.
+function line_up_touched(lane)
+  line_up(lane, lane[FREED] and pool_of(lane[NAME]) and members().is_sooner(lane[NAME]))
+end
+
 function write_lines()
   for _, line in pairs(lines) do
     local length = 0
@@ -156,7 +161,7 @@ function write_lanes(lined)
   for i = 1, touches do
     local lane = touched[i]
     if lane[FREED] and is_shared(lane) then wake_others(lane) end
-    if not lined then line_up(lane, lane[FREED] and pool_of(lane[NAME]) and members().is_sooner(lane[NAME])) end
+    if not lined then line_up_touched(lane) end
     if lane[TOUCHED] == 1 then
       local packed = pack_lane(lane)
       if packed then
