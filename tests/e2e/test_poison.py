@@ -136,8 +136,8 @@ async def test_f9_too_few_file_descriptors_are_said_before_anything_starts(site:
     ended = await call(tmp_path, *RUN, "--slots", "16", preexec_fn=lambda: resource.setrlimit(_FILES, few))
 
     assert ended.code == 2, ended
-    assert "a process may open 64 files here, and 16 slots in each of 1 need 80" in ended.err
-    assert "ulimit -n 80" in ended.err
+    assert "a process may open 64 files here, and 16 slots in each of 1 need 96" in ended.err
+    assert "ulimit -n 96" in ended.err
     assert not site.visits
 
 

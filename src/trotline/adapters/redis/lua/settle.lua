@@ -97,7 +97,7 @@ local function load_out()
     end
   end
   if #some == 0 then return found end
-  members().load(proxied)
+  members().read_rings(proxied)
   local packed = fetch(P .. "out:" .. worker, some)
   for i = 1, #places do found[places[i]] = packed[i] or nil end
   many("HDEL", P .. "out:" .. worker, some)

@@ -90,7 +90,7 @@ local function make()
   end
 
   -- The rings of these lanes, read together.
-  function members.load(names)
+  function members.read_rings(names)
     for from = 1, #names, 1000 do
       local found = call("HMGET", S .. "rings", unpack(names, from, min(#names, from + 999)))
       for i = 1, #found do

@@ -149,7 +149,7 @@ function serve_level(level, pool)
     names[i], stamps[i] = sub(line[i], at), stamp
   end
   local own, shared = fetch(LANES, names), fetch(SHARED, names)
-  if pool then members().load(names) end
+  if pool then members().read_rings(names) end
   popped, popped_at, visited = {}, level, visited + count
   for i = 1, count do
     local name = names[i]
