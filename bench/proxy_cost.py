@@ -94,7 +94,7 @@ def per_page(found: dict[str, list[Run]], kind: str, pages: int) -> list[float]:
     return [(run.cpu - start) * 1000 / (pages - 1) for run in found[kind]]
 
 
-def told(found: dict[str, list[Run]], pages: int, proxies: int) -> str:
+def table_of(found: dict[str, list[Run]], pages: int, proxies: int) -> str:
     fixed, pool = per_page(found, FIXED, pages), per_page(found, POOL, pages)
     ratios = sorted(one / other for one, other in zip(pool, fixed, strict=True))
     header = ["", "CPU ms/page", "rounds", "pages/s", "connections to proxies"]
@@ -132,7 +132,7 @@ def main() -> int:
         found = compared(options.pages, options.proxies, options.rounds)
     kept = {name: [asdict(run) for run in runs] for name, runs in found.items()}
     RESULTS.write_text(json.dumps({"machine": facts, "pages": options.pages, "runs": kept}, indent=1))
-    print(told(found, options.pages, options.proxies))
+    print(table_of(found, options.pages, options.proxies))
     print(f"load at the end {os.getloadavg()[0]:.1f}; figures in {RESULTS}")
     return 0
 

@@ -27,7 +27,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     site: SiteModel
     proxies: int
     interval: Seconds
-    """Between two requests through one proxy, as every policy is told."""
+    """Between two requests through one proxy, the same for every policy."""
     workers: int
     slots: int = 16
     """Requests of one worker at the same time."""

@@ -608,7 +608,7 @@ class _History:
         self._bench.jump(20)
         self._held.clear()
         # The next lease rescues what they held.
-        await self._frontier.lease("nobody", 0)
+        await self._frontier.lease("rescuer", 0)
 
     async def _revive(self) -> None:
         dead = sum(len(self._open[name]) for name in self._failed)

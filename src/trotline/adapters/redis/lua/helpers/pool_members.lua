@@ -17,7 +17,7 @@
 --   S removed:POOL  hash  member that was removed -> its number
 --
 -- A member is in one place of a lane: ring, resting, or out. One that was removed from the pool rests where it is met, and
--- comes back if it is added again: then it has the same number. One whose number nobody knows is dropped.
+-- comes back if it is added again: then it has the same number. One with an unknown number is dropped.
 --
 -- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read.
 --
