@@ -203,7 +203,7 @@ class Visitor:
         try:
             with self._marked(lease):
                 links = self._filter(lease, page, got)
-            links.tasks = [_checked(task) for task in links.tasks]
+            links.tasks = _all_checked(links.tasks, len(got.tasks))
             if session_pinning.opened_by(lease.task, answer):
                 links.tasks = [session_pinning.continued(task, lease.task, self._home) for task in links.tasks]
         except Exception as error:
@@ -339,6 +339,25 @@ def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, 
         return None
     validator = conditional_requests.validator_of(answer)
     return None if validator is None else (conditional_requests.page_of(task), validator)
+
+
+def _all_checked(tasks: list[Task], drafts: int) -> list[Task]:
+    """Those behind the first `drafts` are links that were followed. Links of one Follow share its values, and the rest of
+    them is made by the gate: the first one is checked for all."""
+    checked: list[Task] = []
+    last: Task | None = None
+    for number, task in enumerate(tasks):
+        if (
+            number < drafts
+            or last is None
+            or task.meta is not last.meta
+            or task.route is not last.route
+            or task.priority is not last.priority
+            or task.chain is not last.chain
+        ):
+            task = last = _checked(task)
+        checked.append(task)
+    return checked
 
 
 def _checked(task: Task) -> Task:
