@@ -1,6 +1,7 @@
-"""Proxy pools as the frontier knows them: ids and rules. Addresses and logins stay with the workers."""
+"""Proxy pools and account pools as the frontier knows them: ids and rules. Addresses and logins stay with the workers."""
 
 from enum import StrEnum
+from hashlib import sha1
 
 import msgspec
 
@@ -14,6 +15,12 @@ NO_PROXY = "direct"
 """In place of a pool's name: a direct connection. An empty name is none at all: the spider's pool, or `default`."""
 
 
+ACCOUNTS = "@"
+"""First character of the name of an account pool: `@buyers`. Its members are accounts of a site."""
+ACCOUNT = "/"
+"""Between an account pool and one of its accounts: a task of pool `@buyers/anna` is visited as anna only."""
+
+
 def lane_of(lane: str, pool: str) -> str:
     """The lane of a task with this pool."""
     if not pool or pool == NO_PROXY:
@@ -22,8 +29,28 @@ def lane_of(lane: str, pool: str) -> str:
 
 
 def pool_of(lane: str) -> str:
-    """The pool in the name of a lane; empty: direct connections."""
-    return lane.rpartition(VIA)[2] if VIA in lane else ""
+    """The pool in the name of a lane, without an account; empty: direct connections."""
+    return base_pool(lane.rpartition(VIA)[2]) if VIA in lane else ""
+
+
+def base_pool(pool: str) -> str:
+    """Without an account: `@buyers` of `@buyers/anna`."""
+    return pool.partition(ACCOUNT)[0] if pool[:1] == ACCOUNTS else pool
+
+
+def is_account_pool(pool: str) -> bool:
+    return pool[:1] == ACCOUNTS
+
+
+def only_member(lane: str) -> int:
+    """The one member that visits this lane, where its name has an account; 0: any member of its pool."""
+    pool = lane.rpartition(VIA)[2] if VIA in lane else ""
+    return account_id(pool) if is_account_pool(pool) and ACCOUNT in pool else 0
+
+
+def account_id(name: str) -> int:
+    """The member id of `@buyers/anna`: 48 bits of SHA-1, which Redis scripts can compute, too. Never 0."""
+    return int.from_bytes(sha1(name.encode(), usedforsecurity=False).digest()[:6]) or 1
 
 
 def without_pool(lane: str) -> str:
@@ -45,6 +72,12 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Between two visits through one member, whatever the lane."""
     member_concurrency: int = 0
     """Visits through one member at the same time, whatever the lane; 0: no limit but one per lane."""
+    member_uses: int = 0
+    """Starts through one member within `uses_window`, whatever the lane; 0: no limit."""
+    uses_window: Seconds = 86400.0
+    """Begins with the first start through the member after the last window."""
+    rest_of_dead: Seconds = 0.0
+    """Rest of a member, for all lanes, after its worker was silent for too long: a worker that hangs may still send."""
 
 
 class PoolMember(msgspec.Struct, frozen=True, array_like=True):

@@ -122,6 +122,15 @@ class Frontier(Protocol):
         """Which process has logged in to this session of the job; empty if none has. `home` registers it."""
         ...
 
+    async def read_session(self, lease: Lease) -> bytes:
+        """The state of the lease's account (`ports.proxy_pools`, A5); empty: nothing was saved."""
+        ...
+
+    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
+        """Store the state of the lease's account, for its next holder. Call it before `settle`, which frees the account.
+        False, and nothing is changed: the lease is no longer held."""
+        ...
+
     async def seal(self) -> None:
         """Seeding is over: from now on an empty frontier is a finished one."""
         ...

@@ -28,6 +28,18 @@ class ProxyPools(Protocol):
          tried, and if it is answered, too, the other quarantines of this time are lifted
     R11  a worker gets leases only of the pools that it asks for
 
+    Account pools (`@NAME`; their members are accounts, `member_concurrency` is 1):
+
+    A1   at most one live lease goes through an account, over all lanes, jobs and workers
+    A2   a lane with an account in its name (`via @buyers/anna`) is visited through this account only; its workers ask
+         for `@buyers`
+    A3   an account that a silent worker held rests for `rest_of_dead`, for all lanes; one that came back in order, or by
+         `leave`, does not
+    A4   of an account no more than `member_uses` visits start within a window; then it rests for all lanes
+    A5   the state that `save_session` stored is read by the next holder, whatever its job and worker; without a live
+         lease nothing is stored; removing the account from its pool deletes it
+    A6   where a job is kept in several parts, all lanes of an account pool are in one part: A1 to A5 hold there, too
+
     Where a job is kept in several parts (shards), R6 counts failures in the lanes of one part, and of R9 each part has
     its share of the rate and of the concurrency: the sums hold, the spacing between two parts does not.
     """
