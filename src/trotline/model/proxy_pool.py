@@ -1,4 +1,4 @@
-"""Proxy pools and account pools as the frontier knows them: ids and rules. Addresses and logins stay with the workers."""
+"""Pools of proxies and of accounts as the frontier knows them: ids and rules. Addresses and logins stay with workers."""
 
 from enum import StrEnum
 from hashlib import sha1

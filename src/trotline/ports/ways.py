@@ -1,7 +1,8 @@
-"""The ways out of a worker: the members of its proxy pools."""
+"""The ways out of a worker: the members of its proxy pools and account pools."""
 
 from typing import Protocol
 
+from trotline.model.account import Account
 from trotline.model.proxy import Way
 
 
@@ -13,4 +14,22 @@ class Ways(Protocol):
 
     def way(self, lane: str, member: int) -> Way | None:
         """None: this worker's file does not have the member (any more)."""
+        ...
+
+    def account(self, lane: str, member: int) -> Account | None:
+        """The account that visits this lane of an account pool; None: this worker's file does not have it (any more)."""
+        ...
+
+    def proxy_of(self, account: Account, moves: int) -> Way | None:
+        """The proxy that the account goes out through: always the same one, another after each of its `moves`. None: its
+        pool has none at the moment. Not for accounts that go out directly."""
+        ...
+
+    @property
+    def proxied(self) -> bool:
+        """Are there proxy pools? Then no page goes out directly by mistake."""
+        ...
+
+    def size(self, lane: str) -> int:
+        """Members of the lane's pool."""
         ...

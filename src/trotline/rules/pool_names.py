@@ -9,6 +9,9 @@ from trotline.model.proxy_pool import NO_PROXY
 DEFAULT = "default"
 """The pool of a plain list, and of all tasks that name none where it exists."""
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+ACCOUNT_NAME = re.compile(r"[A-Za-z0-9._+-]{1,64}")
+POOL = re.compile(rf"{NAME.pattern}|@{NAME.pattern}(?:/{ACCOUNT_NAME.pattern})?")
+"""The pool of a task: of proxies, of accounts (`@buyers`), or one account (`@buyers/anna`)."""
 _SHOWN = 20
 
 

@@ -105,8 +105,8 @@ def name(value: Any) -> str:
 
 def pool(value: Any) -> str:
     """It becomes a part of a lane's name."""
-    if not isinstance(value, str) or (str.__len__(value) and not pool_names.NAME.fullmatch(value)):
-        raise InvalidValue("the name of a proxy pool: letters, digits, - or _")
+    if not isinstance(value, str) or (str.__len__(value) and not pool_names.POOL.fullmatch(value)):
+        raise InvalidValue("the name of a pool: letters, digits, - or _; @NAME for one of accounts")
     return value if type(value) is str else str.__str__(value)
 
 
@@ -266,7 +266,7 @@ def _plainly_right(given: Task) -> bool:
         and -(2**63) <= given.fingerprint < 2**63
         and len(names) <= LONGEST_NAME
         and names.isprintable()
-        and (not given.pool or pool_names.NAME.fullmatch(given.pool) is not None)
+        and (not given.pool or pool_names.POOL.fullmatch(given.pool) is not None)
         and given.method == _EMPTY.method
         and 0 <= given.created_at <= LAST_MOMENT
         and not (given.meta or given.headers or given.body or given.not_before or given.attempt or given.hops)

@@ -124,8 +124,8 @@ class Checks:
 
     def pool(self, field: str, given: Any) -> str:
         text = self.text(field, given)
-        if text and not pool_names.NAME.fullmatch(text):
-            raise self.refuse(f"{field} is {shown(given)}", "The name of a proxy pool has letters, digits, - or _.")
+        if text and not pool_names.POOL.fullmatch(text):
+            raise self.refuse(f"{field} is {shown(given)}", "The name of a pool has letters, digits, - or _; @NAME is a pool of accounts.")
         return text
 
     def with_pool(self, field: str, pace: Pace, pool: str) -> Pace:

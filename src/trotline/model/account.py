@@ -1,0 +1,47 @@
+"""Accounts of a site, and their sessions."""
+
+import msgspec
+
+from trotline.model.secret import Secret
+from trotline.model.time import Moment
+
+LARGEST_SESSION = 16 * 1024
+"""Bytes of a session as it is stored; the oldest cookies are dropped beyond that."""
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One account of an account pool. Known to workers only: the frontier has its member id."""
+
+    pool: str
+    """`@buyers`"""
+    name: str
+    """`anna`: for tasks of pool `@buyers/anna`, and for output."""
+    user: str
+    password: Secret
+    secrets: dict[str, Secret] = {}
+    """Further ones, by their key in the file: `totp`."""
+    proxies: str
+    """The proxy pool that it goes out through; `direct`: none."""
+
+    def __repr__(self) -> str:
+        return f"Account({self.pool}/{self.name})"
+
+
+class StoredCookie(msgspec.Struct, frozen=True, array_like=True):
+    """A Set-Cookie header as it came."""
+
+    url: str
+    header: str
+    at: Moment
+    """When it came: Max-Age counts from then."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the holders of an account tell each other: stored in the frontier."""
+
+    cookies: tuple[StoredCookie, ...] = ()
+    logged_in: bool = False
+    proved: bool = False
+    """A page was read since the login: the login works."""
+    moves: int = 0
+    """How often the account took another proxy."""
