@@ -12,7 +12,7 @@ from trotline.frontier.gate_result import CutLink, Explanation, GatePage, GateRe
 from trotline.frontier.known_links import KnownLinks
 from trotline.model.harvest import Follow
 from trotline.model.limits import Limits
-from trotline.model.proxy_pool import lane_of, pool_of, without_pool
+from trotline.model.proxy_pool import lane_of, names_account, pool_of, without_pool
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules import pool_names
@@ -216,6 +216,10 @@ class Gate:
 
     def _filter_follow(self, follow: Follow, urls: Sequence[str], page: "GatePage") -> None:
         pool = self._checked_pool(follow)
+        if names_account(pool):
+            for url in urls:
+                self._filter_draft(_draft(follow, url), page)
+            return
         unknown = self._known.unknown(follow.route, urls)
         page.result.known += len(urls) - len(unknown)
         for url in unknown:
@@ -339,4 +343,15 @@ class Gate:
 
 def _by_url(task: Task) -> bool:
     """Is the URL alone the task's identity? Only then may the link's text be cached."""
-    return task.key is None and task.method == "GET" and not task.body
+    return task.key is None and task.method == "GET" and not task.body and not names_account(task.pool)
+
+
+def _draft(follow: Follow, url: str) -> Task:
+    return Task(
+        url=url,
+        route=follow.route,
+        priority=follow.priority,
+        pool=follow.pool,
+        chain=follow.chain,
+        meta=follow.meta,
+    )

@@ -1,5 +1,7 @@
 """Accounts of a site, and their sessions."""
 
+from hashlib import blake2b
+
 import msgspec
 
 from trotline.model.secret import Secret
@@ -23,6 +25,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     proxies: str
     """The proxy pool that it goes out through; `direct`: none."""
 
+    @property
+    def fingerprint(self) -> str:
+        """Another one if user or password change: a session of the old login is not used."""
+        login = "\0".join((self.pool, self.name, self.user, self.password.reveal()))
+        return blake2b(login.encode(), digest_size=8).hexdigest()
+
     def __repr__(self) -> str:
         return f"Account({self.pool}/{self.name})"
 
@@ -45,3 +53,5 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A page was read since the login: the login works."""
     moves: int = 0
     """How often the account took another proxy."""
+    login: str = ""
+    """`Account.fingerprint` of the login that it was made with: with another password it is not used."""

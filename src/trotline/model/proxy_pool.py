@@ -1,4 +1,4 @@
-"""Pools of proxies and of accounts as the frontier knows them: ids and rules. Addresses and logins stay with workers."""
+"""Pools of proxies and accounts as the frontier knows them: ids and rules. Addresses and logins stay with workers."""
 
 from enum import StrEnum
 from hashlib import sha1
@@ -42,10 +42,15 @@ def is_account_pool(pool: str) -> bool:
     return pool[:1] == ACCOUNTS
 
 
+def names_account(pool: str) -> bool:
+    """Is it one account of a pool: `@buyers/anna`?"""
+    return pool[:1] == ACCOUNTS and ACCOUNT in pool
+
+
 def only_member(lane: str) -> int:
     """The one member that visits this lane, where its name has an account; 0: any member of its pool."""
     pool = lane.rpartition(VIA)[2] if VIA in lane else ""
-    return account_id(pool) if is_account_pool(pool) and ACCOUNT in pool else 0
+    return account_id(pool) if names_account(pool) else 0
 
 
 def account_id(name: str) -> int:

@@ -1,7 +1,9 @@
 """Turns a task into an answer or a failure: one hop."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from trotline.model.account import StoredCookie
 from trotline.model.answer import Answer, Failure
 from trotline.model.proxy import Way
 from trotline.model.task import Task
@@ -21,6 +23,14 @@ class Fetcher(Protocol):
 
     async def fetch_start(self, task: Task, most: int, way: Way | None = None) -> Answer | Failure:
         """One hop, of any content type; a body of more than `most` bytes is cut there, with a note (`CUT_SHORT`)."""
+        ...
+
+    def restore_cookies(self, session: str, cookies: Sequence[StoredCookie]) -> None:
+        """The session (`task.session`) gets these cookies instead of its own, whatever the way."""
+        ...
+
+    def cookies(self, session: str) -> tuple[StoredCookie, ...]:
+        """The cookies of a session that was restored, for the next holder of its account."""
         ...
 
     async def close(self) -> None: ...

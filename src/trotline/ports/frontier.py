@@ -122,13 +122,14 @@ class Frontier(Protocol):
         """Which process has logged in to this session of the job; empty if none has. `home` registers it."""
         ...
 
-    async def read_session(self, lease: Lease) -> bytes:
-        """The state of the lease's account (`ports.proxy_pools`, A5); empty: nothing was saved."""
+    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
+        """The state of the lease's account (`ports.proxy_pools`, A5); empty: nothing was saved; None: the lease is no
+        longer held."""
         ...
 
     async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
-        """Store the state of the lease's account, for its next holder. Call it before `settle`, which frees the account.
-        False, and nothing is changed: the lease is no longer held."""
+        """Store the state of the lease's account for its next holder. Call it before `settle`, which frees the account.
+        False: the lease is no longer held, and nothing was stored."""
         ...
 
     async def seal(self) -> None:

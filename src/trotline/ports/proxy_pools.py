@@ -33,8 +33,8 @@ class ProxyPools(Protocol):
     A1   at most one live lease goes through an account, over all lanes, jobs and workers
     A2   a lane with an account in its name (`via @buyers/anna`) is visited through this account only; its workers ask
          for `@buyers`
-    A3   an account that a silent worker held rests for `rest_of_dead`, for all lanes; one that came back in order, or by
-         `leave`, does not
+    A3   an account that a silent worker held rests for `rest_of_dead`, for all lanes; one that was settled, or given
+         back by `leave`, does not
     A4   of an account no more than `member_uses` visits start within a window; then it rests for all lanes
     A5   the state that `save_session` stored is read by the next holder, whatever its job and worker; without a live
          lease nothing is stored; removing the account from its pool deletes it

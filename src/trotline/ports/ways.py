@@ -17,12 +17,12 @@ class Ways(Protocol):
         ...
 
     def account(self, lane: str, member: int) -> Account | None:
-        """The account that visits this lane of an account pool; None: this worker's file does not have it (any more)."""
+        """The account with this member id; None: this worker's file does not have it (any more)."""
         ...
 
     def proxy_of(self, account: Account, moves: int) -> Way | None:
-        """The proxy that the account goes out through: always the same one, another after each of its `moves`. None: its
-        pool has none at the moment. Not for accounts that go out directly."""
+        """The proxy that the account goes out through: always the same one, another after each of its `moves`.
+        None: its pool has none at the moment. Not for accounts that go out directly."""
         ...
 
     @property

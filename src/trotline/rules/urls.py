@@ -12,6 +12,7 @@ import can_ada
 import msgspec
 import xxhash
 
+from trotline.model.proxy_pool import names_account
 from trotline.model.task import Task
 
 TRACKING = frozenset((
@@ -127,13 +128,15 @@ def fingerprint(route: str, identity: str) -> int:
 def task_identity(task: Task, address: Address) -> str:
     """The identity of a task within its route: its key; else its URL, and method and body unless a GET.
 
-    Without the body a search that is paged by POST would be one page.
+    Without the body a search that is paged by POST would be one page. A task for one account also has the account.
     """
-    if task.key is not None:
-        return task.key
-    if task.method == "GET" and not task.body:
-        return address.identity
-    return f"{address.identity}\0{task.method}\0{xxhash.xxh3_128_hexdigest(task.body)}"
+    identity = address.identity if task.key is None else task.key
+    if names_account(task.pool):
+        # Every account has its own page.
+        identity = f"{identity}\0{task.pool}"
+    if task.key is not None or (task.method == "GET" and not task.body):
+        return identity
+    return f"{identity}\0{task.method}\0{xxhash.xxh3_128_hexdigest(task.body)}"
 
 
 def resolve(base: str, href: str) -> str | None:

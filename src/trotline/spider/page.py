@@ -35,14 +35,28 @@ class BadJson(ValueError):
 class Page:
     """One page: final URL, status, headers, body, selectors, links."""
 
-    __slots__ = ("_base", "_encoding", "_route", "_task", "_text", "_tree", "body", "headers", "status", "url")
+    __slots__ = (
+        "_base",
+        "_encoding",
+        "_route",
+        "_task",
+        "_text",
+        "_tree",
+        "account",
+        "body",
+        "headers",
+        "status",
+        "url",
+    )
 
-    def __init__(self, task: Task, answer: Answer, route: "Route | None" = None) -> None:
+    def __init__(self, task: Task, answer: Answer, route: "Route | None" = None, account: str = "") -> None:
         self.url = answer.url
         """The final URL, after redirects."""
         self.status = answer.status
         self.headers = Headers(answer.headers)
         self.body = answer.body
+        self.account = account
+        """The account that the page was visited with; empty without one."""
         self._task = task
         self._route = route
         self._tree: LexborHTMLParser | None = None
@@ -81,6 +95,11 @@ class Page:
     def session(self) -> str:
         """The session whose cookies were sent; pass it on with `session=page.session`."""
         return name_of(self._task.session)
+
+    @property
+    def pool(self) -> str:
+        """The pool of the page's task. With `pool=page.pool` a task of one account (`@buyers/anna`) leads to others."""
+        return self._task.pool
 
     @property
     def task_id(self) -> str:

@@ -32,6 +32,8 @@ _ANY = "*"
 
 Validator = Callable[[Page], str | bool | None]
 """Returns True, or the reason, if a page is a block page."""
+LoginHandler = Callable[[Any], Any]
+"""`async def log_in(session)`: True if it is logged in, else False or the reason."""
 Sitemaps = str | Sitemap | RobotsSitemaps | Iterable[str | Sitemap | RobotsSitemaps]
 
 
@@ -64,6 +66,7 @@ class Spider:
         traps: TrapRules | None = None,
         limits: Limits | None = None,
         blocked: Validator | Iterable[Validator] = (),
+        logged_out: str | Validator | None = None,
         give_up: timedelta = timedelta(minutes=30),
         schedule: str | None = None,
         timezone: str = "UTC",
@@ -103,6 +106,10 @@ class Spider:
         self.types = check.types("types", types)
         """Accepted content types; others are dropped before their body."""
         self.blocked = check.validators("blocked", blocked)
+        self.logged_out = check.logged_out(logged_out)
+        """Does a page of an account say that its session has ended?"""
+        self.logins: dict[str, LoginHandler] = {}
+        """Account pool -> its login handler."""
         self.schedule = check.schedule(schedule, timezone, overlap)
         """When `trotline coordinate` starts jobs."""
         self.routes: dict[str, Route] = {}
@@ -168,6 +175,19 @@ class Spider:
 
         return make if handler is None else make(handler)
 
+    def login(self, pool: str) -> Callable[[LoginHandler], LoginHandler]:
+        """Make an async function the login of an account pool: `@spider.login("@buyers")`.
+
+        It gets a `LoginSession` (`get`, `post`, `user`, `password`), and returns True if it is logged in.
+        """
+        check = spider_checks.Checks(f"spider {self.name!r}, login")
+
+        def make(handler: LoginHandler) -> LoginHandler:
+            self.logins[check.account_pool(pool, self.logins)] = check.login(handler)
+            return handler
+
+        return make
+
     def _add(self, route: Route) -> Route:
         if route.name in self.routes:
             raise SpiderRefused(
@@ -182,7 +202,7 @@ class Spider:
     @property
     def pools(self) -> tuple[str, ...]:
         """The proxy pools that the spider and its routes name."""
-        named = (self.pool, *(route.pool for route in self.routes.values()))
+        named = (self.pool, *(route.pool for route in self.routes.values()), *self.logins)
         return tuple(dict.fromkeys(pool for pool in named if pool not in ("", NO_PROXY)))
 
     def route(self, name: str) -> Route:
@@ -231,15 +251,16 @@ class Spider:
     def says_blocked(self, page: Page) -> str:
         """Why the spider's own validators call this a block page; empty if they do not. HandlerFailed if one raises."""
         for validator in self.blocked:
-            try:
-                said = validator(page)
-            except (Exception, SystemExit, KeyboardInterrupt) as error:
-                if is_interrupt(error):
-                    raise
-                raise HandlerFailed.of(error, validator) from error
-            if said:
-                return said if isinstance(said, str) else getattr(validator, "__name__", "validator")
+            if said := _said(validator, page):
+                return said
         return ""
+
+    def says_logged_out(self, page: Page) -> str:
+        """Why the page says that the session of its account has ended; empty if it does not. HandlerFailed if the check
+        raises."""
+        if isinstance(self.logged_out, str):
+            return f"it has {self.logged_out}" if page.css(self.logged_out) else ""
+        return "" if self.logged_out is None else _said(self.logged_out, page)
 
     def _seed_hosts(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(address.host for address in self._seed_addresses() or ()))
@@ -257,6 +278,19 @@ class Spider:
 
     def __repr__(self) -> str:
         return f"<Spider {self.name}: {', '.join(self.routes) or 'no routes'}>"
+
+
+def _said(validator: Validator, page: Page) -> str:
+    """The reason that it gives; its name if it only says True."""
+    try:
+        said = validator(page)
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
+        if is_interrupt(error):
+            raise
+        raise HandlerFailed.of(error, validator) from error
+    if not said:
+        return ""
+    return said if isinstance(said, str) else getattr(validator, "__name__", "validator")
 
 
 def _secret(value: str | Secret) -> Secret:

@@ -1,5 +1,6 @@
 """Validates the settings of a spider when it is created: what is wrong, and what to write instead."""
 
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
@@ -7,7 +8,7 @@ from typing import Any, TypeVar
 
 from trotline.errors import SpiderRefused
 from trotline.model.pace import Pace, Rate
-from trotline.model.proxy_pool import NO_PROXY, lane_of, pool_of
+from trotline.model.proxy_pool import NO_PROXY, base_pool, is_account_pool, lane_of, pool_of
 from trotline.model.schedule import Overlap, Schedule
 from trotline.model.secret import Secret
 from trotline.model.time import Seconds
@@ -15,6 +16,7 @@ from trotline.rules import content_types, pool_names, schedules
 from trotline.rules.scope import Scope
 from trotline.rules.task_fields import MOST_RETRIES as MOST_RETRIES
 from trotline.rules.task_fields import said, shown
+from trotline.spider import css_query
 
 T = TypeVar("T")
 
@@ -125,8 +127,43 @@ class Checks:
     def pool(self, field: str, given: Any) -> str:
         text = self.text(field, given)
         if text and not pool_names.POOL.fullmatch(text):
-            raise self.refuse(f"{field} is {shown(given)}", "The name of a pool has letters, digits, - or _; @NAME is a pool of accounts.")
+            raise self.refuse(
+                f"{field} is {shown(given)}",
+                "The name of a pool has letters, digits, - or _; @NAME is a pool of accounts.",
+            )
         return text
+
+    def account_pool(self, given: Any, known: Mapping[str, object]) -> str:
+        text = self.pool("the pool", given)
+        if not is_account_pool(text) or base_pool(text) != text:
+            raise self.refuse(f"{shown(given)} is not a pool of accounts", 'Name one: @spider.login("@buyers").')
+        if text in known:
+            raise self.refuse(f"{text} has two login handlers", "Remove one of them.")
+        return text
+
+    def login(self, given: Any) -> Any:
+        if not callable(given):
+            raise self.refuse(f"{shown(given)} is not a function", "Write: async def log_in(session): ...")
+        try:
+            inspect.signature(given).bind(None)
+        except TypeError as error:
+            raise self.refuse(
+                f"it cannot be called with one session ({error})", "Write: async def log_in(session): ..."
+            ) from error
+        return given
+
+    def logged_out(self, given: Any) -> Any:
+        if given is None or callable(given):
+            return given
+        if not isinstance(given, str) or not given.strip():
+            raise self.refuse(
+                f"logged_out is {shown(given)}", 'Give a CSS selector ("form.login"), or a function of a page.'
+            )
+        try:
+            css_query.parse(given)
+        except ValueError as error:
+            raise self.refuse(f"logged_out: {error}", 'For example logged_out="form.login".') from error
+        return str.__str__(given)
 
     def with_pool(self, field: str, pace: Pace, pool: str) -> Pace:
         if pace.per_proxy and pool in ("", NO_PROXY):

@@ -16,7 +16,7 @@ from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.limits import Limits
 from trotline.model.outcome import Bury, Done, Outcome, Snooze
 from trotline.model.proxy import Way
-from trotline.model.proxy_pool import NO_PROXY, MemberResult, lane_of
+from trotline.model.proxy_pool import NO_PROXY, MemberResult, is_account_pool, lane_of
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
@@ -31,6 +31,7 @@ from trotline.spider.page import Page, pictures, visible_text
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
+from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_late
 from trotline.worker.async_handlers import in_time
 from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
 from trotline.worker.marker import Marker
@@ -46,8 +47,10 @@ _RECORDS_COMPARED = 20
 class Visitor:
     """Visits pages for one spider. Whatever a site does, the result is a FinishedVisit, never an exception."""
 
-    def __init__(self, spider: Spider, parts: WorkerParts) -> None:
+    def __init__(self, spider: Spider, parts: WorkerParts, worker: str = "") -> None:
+        """`worker`: the name under which tasks are leased."""
         self._spider = spider
+        self._accounts = Accounts(spider, parts, worker)
         self._limits = spider.limits or Limits()
         self._parts = parts
         self._outage = OutageLog(log)
@@ -58,7 +61,8 @@ class Visitor:
         """Sessions that this process logged in to."""
 
     async def visit(self, lease: Lease) -> FinishedVisit:
-        delay = 0.0
+        if lease.member and is_account_pool(lease.task.pool):
+            return await self._visit_with_account(lease)
         if lease.task.session and (elsewhere := await self._elsewhere(lease)) is not None:
             return FinishedVisit(lease=lease, outcome=elsewhere)
         if self._parts.ways and not lease.member and (moved := self._into_pool(lease.task)) is not None:
@@ -66,6 +70,18 @@ class Visitor:
         way = self._parts.ways.way(lease.task.lane, lease.member) if self._parts.ways and lease.member else None
         if lease.member and way is None:
             return FinishedVisit(lease=lease, outcome=Snooze(wait=1.0, why="proxy is unknown to this worker"))
+        return await self._visit(lease, way)
+
+    async def _visit_with_account(self, lease: Lease) -> FinishedVisit:
+        account = await self._accounts.open(lease)
+        if isinstance(account, FinishedVisit):
+            return account
+        if self._accounts.must_log_in(account):
+            return await self._accounts.log_in(account, lambda: self._mark(lease), self._parts.marker.read)
+        return await self._accounts.close(account, await self._visit(lease, account.way, account))
+
+    async def _visit(self, lease: Lease, way: Way | None, account: AccountVisit | None = None) -> FinishedVisit:
+        delay = 0.0
         of_sitemap = sitemaps.is_for(lease.task)
         if self._parts.robots is not None:
             marked = _RobotsMarked(self._parts.marker, lease.token)
@@ -75,13 +91,15 @@ class Visitor:
             if not permission.allowed and (permission.ask_again or not of_sitemap):
                 return self._not_allowed(lease, permission)
             delay = permission.delay
-        return await (self._sitemaps.visit(lease, delay, way) if of_sitemap else self._ask(lease, delay, way))
+        if of_sitemap:
+            return await self._sitemaps.visit(lease, delay, way)
+        return await self._ask(lease, delay, way, account)
 
     def _into_pool(self, task: Task) -> Snooze | None:
         """Where proxies are set, a task without a pool was put by a command that does not know them, or before they
         were set: it moves to the lane of its pool. None: it goes out directly on purpose."""
         pool = task.pool if task.pool == NO_PROXY else self._parts.gate.default_pool
-        if pool == NO_PROXY:
+        if pool == NO_PROXY or (not pool and self._parts.ways is not None and not self._parts.ways.proxied):
             return None
         if not pool:
             return Snooze(wait=5.0, why="it has no proxy pool, and proxies are set")
@@ -110,13 +128,20 @@ class Visitor:
             self._outage.report,
         )
 
-    async def _ask(self, lease: Lease, delay: Seconds, way: Way | None) -> FinishedVisit:
+    async def _ask(
+        self, lease: Lease, delay: Seconds, way: Way | None, account: AccountVisit | None = None
+    ) -> FinishedVisit:
         task = lease.task
         clock = asyncio.get_running_loop().time
         started = clock()
         route = self._spider.routes.get(task.route)
         asked = task if self._parts.validators is None else await self._conditional(task, route)
-        answer = await self._parts.fetcher.fetch(asked, way)
+        if account is None:
+            answer = await self._parts.fetcher.fetch(asked, way)
+        else:
+            answer = await self._accounts.fetch(account, asked)
+            if is_too_late(answer):
+                return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why=LOST))
         took = clock() - started
         if task.session and isinstance(answer, Answer) and session_pinning.logs_in(task, answer):
             await self._log_in(session_pinning.name_of(task.session))
@@ -129,7 +154,7 @@ class Visitor:
                 wanted_statuses=route.status if route else (),
             )
         feedback = lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None)
-        visit = self._with_proxies(await self._judged(lease, route, answer, verdict, feedback))
+        visit = self._with_proxies(await self._judged(lease, route, answer, verdict, feedback, account))
         request = request_of(answer, verdict, took)
         if lease.member and visit.member is MemberResult.UNUSED:
             return msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
@@ -142,12 +167,32 @@ class Visitor:
         answer: Answer | Failure,
         verdict: Verdict,
         feedback: LaneFeedback | None,
+        account: AccountVisit | None,
     ) -> FinishedVisit:
+        if account is not None and (ended := await self._ended(account, route, answer, verdict, feedback)):
+            return ended
         if verdict.kind is Kind.OK:
-            return await self._read(lease, route, answer, feedback)
+            return await self._read(lease, route, answer, feedback, account.account.name if account else "")
         if verdict.kind is Kind.MOVED:
             return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), feedback=feedback)
         return failed_visit(lease, verdict, feedback, self._parts.chance)
+
+    async def _ended(
+        self,
+        account: AccountVisit,
+        route: Route | None,
+        answer: Answer | Failure,
+        verdict: Verdict,
+        feedback: LaneFeedback | None,
+    ) -> FinishedVisit | None:
+        """The finished visit if the session of its account has ended: such a page is never read."""
+        lease = account.lease
+        try:
+            with self._marked(lease):
+                why = self._accounts.logged_out(account, route, answer, verdict)
+        except harvest.HandlerFailed as failed:
+            return _failed(lease, failed, feedback)
+        return await self._accounts.ended(account, why) if why else None
 
     def _with_proxies(self, visit: FinishedVisit) -> FinishedVisit:
         """A page that is buried because it was blocked through several members of its pool: with their host:port."""
@@ -183,14 +228,19 @@ class Visitor:
         return FinishedVisit(lease=lease, outcome=outcome, feedback=LaneFeedback(kind=kind, rest=rest))
 
     async def _read(
-        self, lease: Lease, route: Route | None, answer: Answer | Failure, feedback: LaneFeedback | None
+        self,
+        lease: Lease,
+        route: Route | None,
+        answer: Answer | Failure,
+        feedback: LaneFeedback | None,
+        account: str = "",
     ) -> FinishedVisit:
         if route is None or isinstance(answer, Failure):
             known = ", ".join(self._spider.routes)
             return FinishedVisit(
                 lease=lease, outcome=Bury(why=f"handler: no route {lease.task.route!r}", detail=f"known: {known}")
             )
-        page = Page(lease.task, answer, route)
+        page = Page(lease.task, answer, route, account)
         if lease.kills and self._parts.evidence is not None:
             self._keep_evidence(lease, self._parts.evidence, answer.body)
         try:
@@ -204,7 +254,7 @@ class Visitor:
             with self._marked(lease):
                 links = self._filter(lease, page, got)
             links.tasks = _all_checked(links.tasks, len(got.tasks))
-            if session_pinning.opened_by(lease.task, answer):
+            if not account and session_pinning.opened_by(lease.task, answer):
                 links.tasks = [session_pinning.continued(task, lease.task, self._home) for task in links.tasks]
         except Exception as error:
             if not (odd := _odd(got, error)):
@@ -289,6 +339,9 @@ class Visitor:
             return Done(why=f"moved out of scope: {address}")
         status = answer.status if isinstance(answer, Answer) else 302
         moved = redirects.moved(lease.task, status, address.url, address.lane)
+        if is_account_pool(moved.pool):
+            # Its session travels with the account.
+            return Snooze(wait=0.0, why="moved", task=moved)
         if isinstance(answer, Answer) and session_pinning.opened_by(lease.task, answer):
             moved = session_pinning.bound(moved, self._home)
         return Snooze(wait=0.0, why="moved", task=moved)
@@ -342,8 +395,8 @@ def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, 
 
 
 def _all_checked(tasks: list[Task], drafts: int) -> list[Task]:
-    """Those behind the first `drafts` are links that were followed. Links of one Follow share its values, and the rest of
-    them is made by the gate: the first one is checked for all."""
+    """Those behind the first `drafts` are links that were followed. Links of one Follow share its values, and the gate
+    makes the rest of them: the first one is checked for all."""
     checked: list[Task] = []
     last: Task | None = None
     for number, task in enumerate(tasks):

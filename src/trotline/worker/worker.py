@@ -49,7 +49,7 @@ class Worker:
         self.name = name
         self._parts = parts
         self._policy = policy
-        self._visitor = Visitor(spider, parts)
+        self._visitor = Visitor(spider, parts, name)
         self._held: set[int] = set()
         """Tokens of unsettled leases."""
         self._generation = 0

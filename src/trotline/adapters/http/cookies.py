@@ -1,5 +1,6 @@
 """Cookie jars, one per session."""
 
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
@@ -9,7 +10,9 @@ from aiohttp import CookieJar
 from publicsuffixlist import PublicSuffixList
 from yarl import URL
 
+from trotline.model.account import StoredCookie
 from trotline.model.secret import Secret
+from trotline.model.time import Moment
 
 LARGEST = 4096
 """Bytes of one Set-Cookie; larger ones are ignored, as browsers do."""
@@ -31,6 +34,8 @@ class Jar(CookieJar):
     def __init__(self) -> None:
         super().__init__(unsafe=True)
         self._given: CookieJar | None = None
+        self._stored: dict[tuple[str, str, str], StoredCookie] | None = None
+        """By name, domain and path; None: nobody asks for them."""
 
     def __len__(self) -> int:
         return super().__len__() + (0 if self._given is None else len(self._given))
@@ -46,7 +51,39 @@ class Jar(CookieJar):
 
     def update_cookies_from_headers(self, headers: Sequence[str], response_url: URL) -> None:
         kept = [header for header in headers if len(header) <= LARGEST and _sound(header, response_url)]
-        super().update_cookies_from_headers(self._within_number(kept, response_url.raw_host or ""), response_url)
+        kept = self._within_number(kept, response_url.raw_host or "")
+        if self._stored is not None:
+            self._store(kept, response_url)
+        super().update_cookies_from_headers(kept, response_url)
+
+    def restore(self, cookies: Sequence[StoredCookie], now: Moment) -> None:
+        """Replace the cookies of sites by these, and store those that come from now on."""
+        self.clear()
+        self._stored = {}
+        for cookie in cookies:
+            url = URL(cookie.url, encoded=True)
+            if len(cookie.header) <= LARGEST and _sound(cookie.header, url):
+                self._stored[_identity(cookie.header, url)] = cookie
+                super().update_cookies_from_headers([_aged(cookie, now)], url)
+
+    def stored(self) -> tuple[StoredCookie, ...]:
+        """The cookies of sites, the oldest first."""
+        return tuple(self._stored.values()) if self._stored is not None else ()
+
+    def _store(self, headers: Sequence[str], url: URL) -> None:
+        assert self._stored is not None  # noqa: S101 - for the type checker
+        now = time.time()
+        # Without query and fragment: only host, scheme and path count for cookies.
+        place = str(url.with_query(None).with_fragment(None))
+        for header in headers:
+            identity = _identity(header, url)
+            known = self._stored.get(identity)
+            if known is not None and known.header == header and "max-age" not in header.lower():
+                # Sent again as it is: no reason to write the session.
+                continue
+            self._stored.pop(identity, None)
+            if _max_age(header) != 0:
+                self._stored[identity] = StoredCookie(place, header, round(now, 1))
 
     def _within_number(self, headers: list[str], host: str) -> list[str]:
         held = {name for (domain, _), cookies in self.cookies.items() if _covers(domain, host) for name in cookies}
@@ -90,6 +127,33 @@ class Jars:
         else:
             self._jars.move_to_end(name)
         return jar
+
+
+def _attribute(header: str, wanted: str) -> str:
+    for part in header.split(";")[1:]:
+        key, _, value = part.partition("=")
+        if key.strip().lower() == wanted:
+            return value.strip()
+    return ""
+
+
+def _identity(header: str, url: URL) -> tuple[str, str, str]:
+    return _name(header), _attribute(header, "domain").lower() or (url.raw_host or ""), _attribute(header, "path")
+
+
+def _max_age(header: str) -> int | None:
+    text = _attribute(header, "max-age")
+    return max(0, int(text)) if text.lstrip("-").isdigit() and len(text) < 12 else None
+
+
+def _aged(cookie: StoredCookie, now: Moment) -> str:
+    """With the rest of its Max-Age: that counts from the time at which it came."""
+    age = _max_age(cookie.header)
+    if age is None:
+        return cookie.header
+    left = max(0, int(age - (now - cookie.at)))
+    parts = [part for part in cookie.header.split(";") if part.partition("=")[0].strip().lower() != "max-age"]
+    return ";".join([*parts, f" Max-Age={left}"])
 
 
 def _bound(cookies: Mapping[str, str], host: str, secure: bool) -> list[tuple[str, "Morsel[str]"]]:

@@ -8,8 +8,9 @@ import asyncio
 import logging
 import re
 import ssl
+import time
 from collections import OrderedDict
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Coroutine, Mapping, Sequence
 from copy import copy
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ from trotline.adapters.http.proxy_faults import HOSTS, CaptiveRun
 from trotline.adapters.http.request_checks import checked, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
+from trotline.model.account import StoredCookie
 from trotline.model.answer import Answer, Failure, FailureKind, Timing
 from trotline.model.limits import Limits
 from trotline.model.proxy import ApiGateway, Proxy, ProxyMode, ProxyScheme, Way
@@ -168,6 +170,14 @@ class HttpFetcher:
         if way is not None and way != self._way:
             raise ValueError(f"this fetcher does not go out through {way}; use PooledFetcher")
         return await self._visit(task, most)
+
+    def restore_cookies(self, session: str, cookies: Sequence[StoredCookie]) -> None:
+        """The jar of this session gets these cookies instead of its own."""
+        self._jars.of(session).restore(cookies, time.time())
+
+    def cookies(self, session: str) -> tuple[StoredCookie, ...]:
+        """The cookies of a session that was restored."""
+        return self._jars.of(session).stored()
 
     async def vet(self, task: Task) -> Mapping[str, str]:
         """Check a task that another party will fetch, and answer the headers that it would get; raises an error that

@@ -7,11 +7,12 @@ bounded.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Any
 
 from trotline.adapters.http.api_gateway import GatewayFetcher
 from trotline.adapters.http.fetcher import HttpFetcher
+from trotline.model.account import StoredCookie
 from trotline.model.answer import Answer, Failure
 from trotline.model.proxy import Proxy, Way
 from trotline.model.task import Task
@@ -53,6 +54,14 @@ class PooledFetcher:
     def fetch_start(self, task: Task, most: int, way: Way | None = None) -> Visit:
         """One hop; a body longer than `most` bytes is truncated, with a note."""
         return self._direct.fetch_start(task, most) if way is None else self._through(way, task, most)
+
+    def restore_cookies(self, session: str, cookies: Sequence[StoredCookie]) -> None:
+        """The jar of this session gets these cookies instead of its own, whatever the way."""
+        self._direct.restore_cookies(session, cookies)
+
+    def cookies(self, session: str) -> tuple[StoredCookie, ...]:
+        """The cookies of a session that was restored."""
+        return self._direct.cookies(session)
 
     async def close(self) -> None:
         """Close all connections. Fetches in flight become a Failure; fetching again is an error."""

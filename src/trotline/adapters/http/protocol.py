@@ -20,6 +20,7 @@ from trotline.adapters.http.failures import Cut, HungUp
 from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 from trotline.model.time import Seconds
+from trotline.ports import send_deadline
 
 INTERIM = 10
 """1xx answers before the final one."""
@@ -74,6 +75,8 @@ class WatchedProtocol(ResponseHandler):
 
     def set_response_params(self, **params: Any) -> None:
         """A request is about to be sent."""
+        if send_deadline.has_passed():
+            raise Cut(FailureKind.TIMEOUT, send_deadline.TOO_LATE)
         self._params = params
         self._asked = self._silent_since = self._clock()
         self._received = self._interim = 0

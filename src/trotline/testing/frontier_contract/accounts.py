@@ -138,13 +138,13 @@ class AccountPromises:
         await frontier.put(as_buyer(2))
         await other_job.put(as_buyer(1, API))
         [lease] = await hold(frontier)
-        assert await frontier.read_session(lease) == b""
+        assert await frontier.read_session("w", lease) == b""
         assert await frontier.save_session("w", lease, b"cookies \x00\xff of anna")
         await give(frontier, lease)
 
         [next_lease] = await hold(other_job, "other")
 
-        assert await other_job.read_session(next_lease) == b"cookies \x00\xff of anna"
+        assert await other_job.read_session("other", next_lease) == b"cookies \x00\xff of anna"
 
     async def test_a5_sessions_of_two_accounts_are_apart(self, bench: Bench) -> None:
         frontier = await bench.open()
@@ -153,8 +153,8 @@ class AccountPromises:
         one, other = await hold(frontier)
         assert await frontier.save_session("w", one, b"one")
 
-        assert await frontier.read_session(other) == b""
-        assert await frontier.read_session(one) == b"one"
+        assert await frontier.read_session("w", other) == b""
+        assert await frontier.read_session("w", one) == b"one"
 
     async def test_a5_without_a_live_lease_nothing_is_stored(self, bench: Bench) -> None:
         frontier = await bench.open()
@@ -167,8 +167,9 @@ class AccountPromises:
 
         assert not await frontier.save_session("silent", stale, b"stale")
         assert not await frontier.save_session("w", stale, b"of another worker")
+        assert await frontier.read_session("silent", stale) is None
 
-        assert await frontier.read_session(lease) == b"first"
+        assert await frontier.read_session("w", lease) == b"first"
         await give(frontier, lease)
         assert not await frontier.save_session("w", lease, b"after its settle")
 
@@ -188,7 +189,7 @@ class AccountPromises:
                 break
             await live_on(bench, frontier, 1.0, "w")
         assert members_of(leases) == [ANNA]
-        assert await frontier.read_session(leases[0]) == b""
+        assert await frontier.read_session("w", leases[0]) == b""
 
     async def test_a6_lanes_of_many_hosts_share_the_accounts(self, bench: Bench) -> None:
         frontier = await bench.open()
