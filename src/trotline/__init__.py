@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from trotline.rules.traps import TrapRules
     from trotline.rules.urls import UrlRules
     from trotline.spider.harvest import HandlerFailed
+    from trotline.spider.login import LoginSession
     from trotline.spider.page import BadJson, Page
     from trotline.spider.route import Route
     from trotline.spider.seeds import FileSeeds, RobotsSitemaps, Sitemap
@@ -41,6 +42,7 @@ _HOMES = {
     "Harvest": "model.harvest",
     "LATER": "model.task",
     "Limits": "model.limits",
+    "LoginSession": "spider.login",
     "NORMAL": "model.task",
     "Pace": "model.pace",
     "Page": "spider.page",
@@ -72,6 +74,7 @@ __all__ = [
     "HandlerFailed",
     "Harvest",
     "Limits",
+    "LoginSession",
     "Pace",
     "Page",
     "Rate",

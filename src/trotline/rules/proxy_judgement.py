@@ -4,8 +4,8 @@ import random
 
 import msgspec
 
-from trotline.model.outcome import Bury, Outcome, Snooze
-from trotline.model.proxy_pool import MemberResult
+from trotline.model.outcome import Bury, Outcome, Retry, Snooze
+from trotline.model.proxy_pool import MemberResult, is_account_pool
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
@@ -44,12 +44,22 @@ def member_result(verdict: Verdict) -> MemberResult:
 
 def blocked(task: Task, member: int, why: str, chance: random.Random, *, site_blocked: bool) -> BlockedPage:
     """No attempt is counted: the next visit goes through another member. While the site blocks all members, nothing is
-    counted for the page either."""
+    counted for the page either. Blocked again through a member that has blocked it before: that costs an attempt, as a
+    pool may have fewer members than it takes to bury the page."""
     why = f"{Kind.BLOCKED}: {why}" if why else str(Kind.BLOCKED)
     wait = AGAIN * (1.0 + chance.random())
     if site_blocked:
         return BlockedPage(Snooze(wait=wait, why=why))
+    again = member in task.blocked_by
     members = (*(each for each in task.blocked_by if each != member), member)
     if len(members) >= BLOCKED_THROUGH:
-        return BlockedPage(Bury(why=why, detail=f"through {len(members)} proxies"), members)
+        return BlockedPage(Bury(why=why, detail=f"through {len(members)} {_kind(task)}"), members)
+    if again and task.attempt >= task.retries:
+        return BlockedPage(Bury(why=why, detail=f"again and again, through {len(members)} {_kind(task)}"), members)
+    if again:
+        return BlockedPage(Retry(wait=wait, why=why))
     return BlockedPage(Snooze(wait=wait, why=why, task=msgspec.structs.replace(task, blocked_by=members)))
+
+
+def _kind(task: Task) -> str:
+    return "accounts" if is_account_pool(task.pool) else "proxies"

@@ -26,12 +26,12 @@ from trotline.ports import send_deadline
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import account_sessions, proxy_judgement
 from trotline.spider.harvest import HandlerFailed, is_interrupt
+from trotline.spider.login import LoginSession, LoginUnanswered, result_of
 from trotline.spider.page import Page
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 from trotline.worker.async_handlers import in_time
 from trotline.worker.finished_visit import FinishedVisit, failed_visit
-from trotline.worker.login import LoginSession, LoginUnanswered, result_of
 from trotline.worker.parts import WorkerParts
 
 log = logging.getLogger("trotline.accounts")
@@ -105,6 +105,9 @@ class Accounts:
 
     async def log_in(self, visit: AccountVisit, begin: Step, end: Step) -> FinishedVisit:
         """Run the spider's login handler. Its task is given back: the next visit of the account finds it logged in."""
+        return await self.close(visit, await self._logged_in(visit, begin, end))
+
+    async def _logged_in(self, visit: AccountVisit, begin: Step, end: Step) -> FinishedVisit:
         lease, handler = visit.lease, self._spider.logins[visit.account.pool]
         login = LoginSession(
             visit.account,
@@ -117,19 +120,19 @@ class Accounts:
         try:
             why = await in_time(result_of(handler, login), self._limits.handler, begin, end)
         except LoginUnanswered as unanswered:
-            return await self._unanswered(visit, unanswered.verdict)
+            return self._unanswered(visit, unanswered.verdict)
         except _LeaseLost:
             return _given_back(lease, LOST)
         except (Exception, SystemExit, KeyboardInterrupt) as error:
             if is_interrupt(error):
                 raise
             failed = error if isinstance(error, HandlerFailed) else HandlerFailed.of(error, handler)
-            return await self._rejected(visit, f"login failed: {failed.group}", failed.traceback_text or str(failed))
+            return self._rejected(visit, f"login failed: {failed.group}", failed.traceback_text or str(failed))
         if why:
-            return await self._rejected(visit, f"login rejected: {why}")
+            return self._rejected(visit, f"login rejected: {why}")
         visit.new_session = account_sessions.logged_in(visit.session, self._parts.fetcher.cookies(visit.jar))
         log.info("account.logged-in %s", visit.jar)
-        return await self.close(visit, _given_back(lease, "logged in"))
+        return _given_back(lease, "logged in")
 
     async def fetch(self, visit: AccountVisit, task: Task) -> Answer | Failure:
         """With the account's cookies, through its proxy; not sent if another worker may have the account by now."""
@@ -148,13 +151,13 @@ class Accounts:
             return "redirected to a login page" if to_login else ""
         return self._spider.says_logged_out(Page(visit.lease.task, answer, route))
 
-    async def ended(self, visit: AccountVisit, why: str) -> FinishedVisit:
+    def ended(self, visit: AccountVisit, why: str) -> FinishedVisit:
         """The session has ended: the next visit logs in again. Without a page since the login, the account rests."""
         visit.new_session = account_sessions.logged_out(visit.session)
         if visit.session.logged_in and not visit.session.proved:
-            return await self._rejected(visit, f"login does not last: {why}")
+            return self._rejected(visit, f"login does not last: {why}")
         log.info("account.logged-out %s: %s", visit.jar, why)
-        return await self.close(visit, _given_back(visit.lease, f"logged out: {why}"))
+        return _given_back(visit.lease, f"logged out: {why}")
 
     async def close(self, visit: AccountVisit, finished: FinishedVisit) -> FinishedVisit:
         """Save the session, before the settle frees the account."""
@@ -183,19 +186,19 @@ class Accounts:
             raise _LeaseLost
         visit.confirmed_at = now
 
-    async def _unanswered(self, visit: AccountVisit, verdict: Verdict) -> FinishedVisit:
+    def _unanswered(self, visit: AccountVisit, verdict: Verdict) -> FinishedVisit:
         finished = failed_visit(visit.lease, verdict, None, self._parts.chance)
         if finished.member is MemberResult.UNUSED:
             finished = msgspec.structs.replace(finished, member=proxy_judgement.member_result(verdict))
-        return await self.close(visit, finished)
+        return finished
 
-    async def _rejected(self, visit: AccountVisit, why: str, detail: str = "") -> FinishedVisit:
+    def _rejected(self, visit: AccountVisit, why: str, detail: str = "") -> FinishedVisit:
         """The account rests, as after a ban: sites lock accounts after a few wrong passwords."""
         log.warning("account.rejected %s: %s%s", visit.jar, why, f"\n{detail}" if detail else "")
         wait = proxy_judgement.AGAIN * (1.0 + self._parts.chance.random())
         finished = FinishedVisit(lease=visit.lease, outcome=Snooze(wait=wait, why=why), member=MemberResult.BLOCKED)
         visit.new_session = visit.new_session or account_sessions.logged_out(visit.session)
-        return await self.close(visit, finished)
+        return finished
 
 
 def _given_back(lease: Lease, why: str, wait: Seconds = 0.0) -> FinishedVisit:

@@ -169,7 +169,7 @@ class Visitor:
         feedback: LaneFeedback | None,
         account: AccountVisit | None,
     ) -> FinishedVisit:
-        if account is not None and (ended := await self._ended(account, route, answer, verdict, feedback)):
+        if account is not None and (ended := self._ended(account, route, answer, verdict, feedback)):
             return ended
         if verdict.kind is Kind.OK:
             return await self._read(lease, route, answer, feedback, account.account.name if account else "")
@@ -177,7 +177,7 @@ class Visitor:
             return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), feedback=feedback)
         return failed_visit(lease, verdict, feedback, self._parts.chance)
 
-    async def _ended(
+    def _ended(
         self,
         account: AccountVisit,
         route: Route | None,
@@ -192,15 +192,20 @@ class Visitor:
                 why = self._accounts.logged_out(account, route, answer, verdict)
         except harvest.HandlerFailed as failed:
             return _failed(lease, failed, feedback)
-        return await self._accounts.ended(account, why) if why else None
+        return self._accounts.ended(account, why) if why else None
 
     def _with_proxies(self, visit: FinishedVisit) -> FinishedVisit:
         """A page that is buried because it was blocked through several members of its pool: with their host:port."""
         if not visit.lift or not isinstance(visit.outcome, Bury) or self._parts.ways is None:
             return visit
-        ways = (self._parts.ways.way(visit.lease.task.lane, member) for member in visit.lift)
-        # Sessions of a gateway have one address.
-        names = dict.fromkeys(way.public for way in ways if way is not None)
+        lane = visit.lease.task.lane
+        if is_account_pool(visit.lease.task.pool):
+            accounts = (self._parts.ways.account(lane, member) for member in visit.lift)
+            names = dict.fromkeys(account.name for account in accounts if account is not None)
+        else:
+            ways = (self._parts.ways.way(lane, member) for member in visit.lift)
+            # Sessions of a gateway have one address.
+            names = dict.fromkeys(way.public for way in ways if way is not None)
         detail = f"{visit.outcome.detail}: {', '.join(names)}"
         return msgspec.structs.replace(visit, outcome=msgspec.structs.replace(visit.outcome, detail=detail))
 

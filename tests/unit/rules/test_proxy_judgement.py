@@ -2,11 +2,12 @@
 
 import random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.model.outcome import Bury, Snooze
+from trotline.model.outcome import Bury, Retry, Snooze
 from trotline.model.proxy_pool import MemberResult
 from trotline.model.task import Task
 from trotline.model.verdict import Kind, Verdict
@@ -60,15 +61,33 @@ def test_while_the_site_blocks_all_members_nothing_is_counted() -> None:
     assert page.lift == ()
 
 
+def test_a_page_that_a_small_pool_blocks_again_and_again_is_buried_when_its_attempts_are_spent() -> None:
+    task, outcomes = PAGE, []
+    for member in (1, 2, 1, 2, 1, 2):
+        page = proxy_judgement.blocked(task, member, "403", CHANCE, site_blocked=False)
+        outcomes.append(type(page.outcome))
+        if isinstance(page.outcome, Snooze) and page.outcome.task:
+            task = page.outcome.task
+        elif isinstance(page.outcome, Retry):
+            task = msgspec.structs.replace(task, attempt=task.attempt + 1)
+
+    assert outcomes == [Snooze, Snooze, Retry, Retry, Retry, Bury]
+    assert set(page.lift) == {1, 2}
+
+
 @given(st.lists(st.integers(1, 6), max_size=30))
 def test_the_same_member_twice_counts_once(members: list[int]) -> None:
     task = PAGE
     for member in members:
         page = proxy_judgement.blocked(task, member, "", CHANCE, site_blocked=False)
         if isinstance(page.outcome, Bury):
-            assert len(set(page.lift)) == len(page.lift) == proxy_judgement.BLOCKED_THROUGH
+            assert len(set(page.lift)) == len(page.lift) <= proxy_judgement.BLOCKED_THROUGH
             return
-        assert isinstance(page.outcome, Snooze)
-        assert page.outcome.task is not None
-        task = page.outcome.task
+        if isinstance(page.outcome, Snooze):
+            assert page.outcome.task is not None
+            task = page.outcome.task
+            assert member in task.blocked_by
+        else:
+            # Without attempts to spend, other members come first.
+            assert isinstance(page.outcome, Retry)
     assert len(set(members)) < proxy_judgement.BLOCKED_THROUGH

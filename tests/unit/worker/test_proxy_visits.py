@@ -26,6 +26,16 @@ class Home:
     """The ways out of a worker with one proxy."""
 
     pools = ("", "default")
+    proxied = True
+
+    def account(self, lane: str, member: int) -> None:
+        return None
+
+    def proxy_of(self, account: object, moves: int) -> None:
+        return None
+
+    def size(self, lane: str) -> int:
+        return 1
 
     def way(self, lane: str, member: int) -> Way | None:
         return Proxy(host="proxy.example", port=3128) if lane.endswith(" via default") and member == 7 else None

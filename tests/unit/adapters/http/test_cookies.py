@@ -4,6 +4,7 @@ import pytest
 from yarl import URL
 
 from trotline.adapters.http.cookies import MOST, Jar
+from trotline.model.account import StoredCookie
 
 SHOP = URL("https://shop.example/")
 
@@ -44,3 +45,56 @@ async def test_they_go_where_they_belong_and_nowhere_else(jar: Jar):
     assert sent(jar, URL("http://shop.example/")) == {}
     assert sent(jar, URL("https://www.shop.example/a")) == {"session": "mine"}
     assert len(jar) == 1, "a jar with cookies is not an empty one"
+
+
+async def test_a_restored_jar_sends_the_same_cookies_as_the_one_they_came_from():
+    first, second = Jar(), Jar()
+    first.restore((), now=1000.0)
+    first.update_cookies_from_headers(["sid=1; Path=/; HttpOnly", "deep=2; Path=/shop", "host=3"], SHOP)
+    first.update_cookies_from_headers(["wide=4; Domain=shop.example; Path=/"], URL("https://www.shop.example/"))
+
+    second.restore(first.stored(), now=1000.0)
+
+    for url in (SHOP, URL("https://shop.example/shop/a"), URL("https://www.shop.example/"), URL("https://b.example/")):
+        assert sent(second, url) == sent(first, url)
+    assert sent(second) == {"sid": "1", "host": "3", "wide": "4"}
+
+
+async def test_a_cookie_that_is_deleted_or_replaced_is_not_restored():
+    jar = Jar()
+    jar.restore((), now=1000.0)
+    jar.update_cookies_from_headers(["sid=1; Path=/", "gone=1; Path=/"], SHOP)
+    jar.update_cookies_from_headers(["sid=2; Path=/", "gone=; Path=/; Max-Age=0"], SHOP)
+
+    assert [cookie.header for cookie in jar.stored()] == ["sid=2; Path=/"]
+
+
+async def test_the_age_of_a_cookie_counts_while_it_is_stored():
+    jar = Jar()
+    cookies = [
+        StoredCookie(str(SHOP), "short=1; Max-Age=60", 1000.0),
+        StoredCookie(str(SHOP), "long=1; Max-Age=600", 1000.0),
+    ]
+
+    jar.restore(cookies, now=1100.0)
+
+    assert sent(jar) == {"long": "1"}
+
+
+async def test_restoring_replaces_what_the_jar_had_and_keeps_the_authors_cookies(jar: Jar):
+    jar.update_cookies_from_headers(["of=another; Path=/"], SHOP)
+
+    jar.restore([StoredCookie(str(SHOP), "sid=1; Path=/", 1.0)], now=1000.0)
+
+    assert sent(jar) == {"session": "mine", "sid": "1"}
+
+
+async def test_a_stored_cookie_that_its_host_must_not_set_is_not_restored():
+    jar = Jar()
+
+    jar.restore(
+        [StoredCookie(str(SHOP), "sid=1; Domain=example", 1.0), StoredCookie("http://x/", "a=\x00b", 1.0)], now=9.0
+    )
+
+    assert sent(jar) == {}
+    assert jar.stored() == ()
