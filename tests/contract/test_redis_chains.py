@@ -15,7 +15,7 @@ from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import SHOP, end, finish, lease_all, lease_one, task, urls
-from trotline.testing.frontier_contract.chaining import counts, run_all, step, steps, url_of
+from trotline.testing.frontier_contract.chain_bench import counts, run_all, step, steps, url_of
 
 pytestmark = pytest.mark.xdist_group("redis")
 
