@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.contract.redis_servers import RedisBench
+from tests.contract.redis_servers import RedisBench, ShardedBench
 from tests.contract.test_redis_damage import own, write
 
 from trotline.adapters.redis.batch_codec import encode
@@ -21,10 +21,6 @@ pytestmark = pytest.mark.xdist_group("redis")
 
 CALL = 500
 """Steps that one call buries or revives."""
-
-
-class ShardedBench(RedisBench):
-    shards = 4
 
 
 @pytest.fixture
