@@ -22,7 +22,7 @@ def _take_off() -> None:
     from aiohttp.client_proto import ResponseHandler
 
     from trotline.adapters.http import fetcher, response_reader
-    from trotline.adapters.http.protocol import Watch, WatchedProtocol
+    from trotline.adapters.http.watched_connection import Watchdog, WatchedConnection
     from trotline.config import components
     from trotline.rules import redaction, verdicts
     from trotline.rules.traps import TrapDetector, TrapRules
@@ -32,7 +32,7 @@ def _take_off() -> None:
         found = await response.content.read()
         return found, len(found), ()
 
-    class Unwatched(WatchedProtocol):
+    class Unwatched(WatchedConnection):
         """A connection as aiohttp makes it; the short way is no guard, and stays."""
 
         connection_made = ResponseHandler.connection_made
@@ -43,7 +43,7 @@ def _take_off() -> None:
 
     def connector(limits: Any, *_: Any, **__: Any) -> aiohttp.TCPConnector:
         made = aiohttp.TCPConnector(limit=0)
-        made._factory = partial(Unwatched, asyncio.get_running_loop(), limits, Watch(limits))
+        made._factory = partial(Unwatched, asyncio.get_running_loop(), limits, Watchdog(limits))
         return made
 
     def judged(_: Any, text: str) -> tuple[str, str]:

@@ -24,11 +24,34 @@ from trotline.testing.leadership_contract import RULES, LeadershipContract, lead
 from trotline.testing.redis_server import BUILDS
 
 
-class SqliteBench:
-    def __init__(self, folder: Path) -> None:
-        self.path = str(folder / "frontier.db")
+class Opened:
+    """What both benches have: a clock that can jump, and all that was opened, to close it."""
+
+    def __init__(self) -> None:
         self.clock = ServerClock()
         self._opened: list[Any] = []
+
+    async def frontier(self, job: Job) -> Client:
+        raise NotImplementedError
+
+    async def end(self, job: Job) -> None:
+        await (await self.frontier(job)).seal()
+
+    def jump(self, seconds: Seconds) -> None:
+        self.clock.jump(seconds)
+
+    def now(self) -> Moment:
+        return self.clock()
+
+    async def close(self) -> None:
+        for opened in self._opened:
+            await opened.close()
+
+
+class SqliteBench(Opened):
+    def __init__(self, folder: Path) -> None:
+        super().__init__()
+        self.path = str(folder / "frontier.db")
 
     async def open(self) -> SqliteLeadership:
         self._opened.append(SqliteLeadership(self.path, now=self.clock))
@@ -42,28 +65,14 @@ class SqliteBench:
         self._opened.append(sqlite_client(self.path, job, now=self.clock))
         return self._opened[-1]
 
-    async def end(self, job: Job) -> None:
-        await (await self.frontier(job)).seal()
 
-    def jump(self, seconds: Seconds) -> None:
-        self.clock.jump(seconds)
-
-    def now(self) -> Moment:
-        return self.clock()
-
-    async def close(self) -> None:
-        for opened in self._opened:
-            await opened.close()
-
-
-class RedisBench:
+class RedisBench(Opened):
     """One server for all tests; each begins with it empty."""
 
     def __init__(self, build: str) -> None:
+        super().__init__()
         self.server = server(build)
         self.server.command("FLUSHALL")
-        self.clock = ServerClock()
-        self._opened: list[Any] = []
 
     async def open(self) -> RedisLeadership:
         self._opened.append(RedisLeadership(connect(self.server.url), now=self.clock))
@@ -76,19 +85,6 @@ class RedisBench:
     async def frontier(self, job: Job) -> Client:
         self._opened.append(redis_client(connect(self.server.url), job, now=self.clock))
         return self._opened[-1]
-
-    async def end(self, job: Job) -> None:
-        await (await self.frontier(job)).seal()
-
-    def jump(self, seconds: Seconds) -> None:
-        self.clock.jump(seconds)
-
-    def now(self) -> Moment:
-        return self.clock()
-
-    async def close(self) -> None:
-        for opened in self._opened:
-            await opened.close()
 
 
 @pytest.fixture

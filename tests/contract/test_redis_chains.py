@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from tests.contract.redis_servers import RedisBench
+from tests.contract.redis_servers import RedisBench, ShardedBench
 from tests.contract.test_redis_damage import own, write
 
 from trotline.adapters.redis.batch_codec import encode
@@ -15,16 +15,12 @@ from trotline.model.lease import Admission, Settlement
 from trotline.model.outcome import Bury, Done, Snooze
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.bench import SHOP, end, finish, lease_all, lease_one, task, urls
-from trotline.testing.frontier_contract.chaining import counts, run_all, step, steps, url_of
+from trotline.testing.frontier_contract.chain_bench import counts, run_all, step, steps, url_of
 
 pytestmark = pytest.mark.xdist_group("redis")
 
 CALL = 500
 """Steps that one call buries or revives."""
-
-
-class ShardedBench(RedisBench):
-    shards = 4
 
 
 @pytest.fixture

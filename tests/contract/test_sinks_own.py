@@ -96,7 +96,7 @@ async def test_sqlite_hostile_names_of_fields_and_kinds_break_nothing(tmp_path):
         await sink.write([product(f"K{name}", kind=name, n=1)])
     await sink.write([product("many", **{f"field{n}": n for n in range(3000)})])
     await sink.finish()
-    await sink.refresh_views()
+    await sink.finish()
     await sink.close()
 
     assert 2 + len(HOSTILE) + 3 + 1 == sum(count_records(tmp_path / "rows.db").values())

@@ -1,11 +1,12 @@
 """Real sites for end-to-end tests: the demo shop, and a documentation site behind nginx."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from tests.e2e.closure import closure as closure_of
+from tests.e2e.fleet import Fleet, Servers, servers
 from tests.e2e.running import end_all
 
 from trotline.testing.servers import Nginx, missing, nginx
@@ -43,3 +44,21 @@ def closure() -> Callable[[str], frozenset[str]]:
     Answers are kept for the session: the documentation takes a while, and does not change.
     """
     return cache(closure_of)
+
+
+@pytest.fixture(scope="module")
+def both() -> Iterator[Servers]:
+    """A Redis and a PostgreSQL of the module's own."""
+    with servers() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["files", "servers"])
+async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
+    if request.param == "files":
+        opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+    else:
+        frontier, sink = request.getfixturevalue("both").places()
+        opened = Fleet(tmp_path, frontier, sink)
+    yield opened
+    await opened.end()

@@ -5,8 +5,7 @@ from collections import Counter
 from typing import Self
 
 from aiohttp import web
-
-from trotline.testing.servers import listen
+from tests.e2e.small_site import serving
 
 SPIDER = """
 from trotline import Limits, Page, Sitemap, Spider
@@ -34,17 +33,12 @@ class HeldSite:
         self.robots = ""
 
     async def __aenter__(self) -> Self:
-        [socket] = listen(["127.0.0.1"])
-        application = web.Application()
-        application.router.add_get("/{path:.*}", self._answer)
-        self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-        await self._runner.setup()
-        await web.SockSite(self._runner, socket).start()
-        self.url = f"http://127.0.0.1:{socket.getsockname()[1]}"
+        self._serving = serving(self._answer)
+        self.url = await self._serving.__aenter__()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+        await self._serving.__aexit__(None, None, None)
 
     @property
     def names(self) -> set[str]:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.e2e.running import Ended, Running, call, progress_of, rows_of, start
+from tests.e2e.small_site import serving
 
-from trotline.testing.servers import listen
 from trotline.testing.torture import TortureServer
 from trotline.testing.torture.bombs import KINDS
 
@@ -56,14 +56,8 @@ async def site() -> AsyncIterator[str]:
         body = BOMBS.get(name) or (b"<h1>good</h1>" if name in GOOD else links)
         return web.Response(body=body, content_type="text/html")
 
-    [socket] = listen(["127.0.0.1"])
-    application = web.Application()
-    application.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.SockSite(runner, socket).start()
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    await runner.cleanup()
+    async with serving(answer) as url:
+        yield url
 
 
 async def crawl(site: str, folder: Path, more: str = "") -> Ended:

@@ -1,32 +1,15 @@
 """Limits of a job hold for everybody who works for it: on one machine, in a fleet, after a resume."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.fleet import Fleet, Servers, news, servers
+from tests.e2e.fleet import Fleet, news
 from tests.e2e.held_site import HeldSite
 from tests.e2e.running import call, progress_of
 
 PAGES = 60
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
-
-
-@pytest.fixture(params=["files", "servers"])
-async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
-    if request.param == "files":
-        opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
-    else:
-        frontier, sink = request.getfixturevalue("both").places()
-        opened = Fleet(tmp_path, frontier, sink)
-    yield opened
-    await opened.end()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ async def test_every_step_is_visited_in_its_order_and_stored_once_whoever_is_kil
 
     print(result)
     assert not result.trouble, result
-    assert result.account.kills == PROFILE.kills, result
+    assert result.killed.kills == PROFILE.kills, result
     assert result.site.failed, "some steps were retried"
     assert sum(map(len, result.site.log.values())) > PROFILE.chains * PROFILE.steps + sum(
         result.site.failed.values()

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.e2e.running import call, rows_of
-
-from trotline.testing.servers import listen
+from tests.e2e.small_site import serving
 
 PAGES = 60
 LINKS = {"/heavy": ["/large", "/away"], "/lists": [f"/list?page={number}" for number in range(60)]}
@@ -59,18 +58,14 @@ async def _long_robots(request: web.Request) -> web.Response:
 
 @pytest.fixture
 async def url() -> AsyncIterator[str]:
-    [socket] = listen(["127.0.0.1"])
     application = web.Application()
     for path in ("/long", "/large", "/away", "/list", *LINKS):
         application.router.add_get(path, _page)
     application.router.add_get("/sitemap.xml", _deep_sitemap)
     application.router.add_get("/robots.txt", _long_robots)
     application.router.add_get(r"/page/{number:\d+}", _page)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.SockSite(runner, socket).start()
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    await runner.cleanup()
+    async with serving(application) as url:
+        yield url
 
 
 async def test_next_links_are_followed_to_the_end_by_default(url: str, tmp_path: Path):

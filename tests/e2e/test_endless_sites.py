@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.e2e.running import call, progress_of, rows_of
+from tests.e2e.small_site import serving
 
 from trotline.rules.limit_cuts import cuts
-from trotline.testing.servers import listen
 from trotline.testing.shop import DemoShop
 
 SPIDER = """
@@ -55,14 +55,8 @@ async def forgetful() -> AsyncIterator[str]:
         text = f"<h1>Sorry</h1><p>The page {request.path} was not found. Perhaps it has moved. Try one of these:</p>"
         return web.Response(text=text + links, content_type="text/html")
 
-    [socket] = listen(["127.0.0.1"])
-    application = web.Application()
-    application.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(application, access_log=None)
-    await runner.setup()
-    await web.SockSite(runner, socket).start()
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    await runner.cleanup()
+    async with serving(answer) as url:
+        yield url
 
 
 async def test_a_site_of_soft_404s_is_left_after_a_few(forgetful: str, tmp_path: Path):

@@ -4,35 +4,18 @@ import asyncio
 import os
 import signal
 import sqlite3
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
-from tests.e2e.fleet import Fleet, Servers, news, servers, until
+from tests.e2e.fleet import Fleet, Servers, news, until
 from tests.e2e.held_site import HeldSite
 from tests.e2e.running import Running
 
 PAGES = 8
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
-
-
-@pytest.fixture(params=["files", "servers"])
-async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
-    if request.param == "files":
-        opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
-    else:
-        frontier, sink = request.getfixturevalue("both").places()
-        opened = Fleet(tmp_path, frontier, sink)
-    yield opened
-    await opened.end()
 
 
 @pytest.fixture

@@ -34,9 +34,9 @@ async def test_a_primary_is_killed_and_the_job_finishes_on_its_replica(tmp_path:
 
     unknown = books.progress.tallies.get("unknown to its worker", 0)
     print(
-        f"primary killed: 100 pages later after {took:.1f} s; lost {books.lost} of {len(books.wanted)},"
+        f"primary killed: 100 pages later after {took:.1f} s; lost {books.faults['lost']} of {len(books.wanted)},"
         f" fetched again {books.again}, settles that were forgotten {unknown}"
     )
     assert books.progress.finished_at is not None
-    assert books.lost <= MOST_LOST
-    assert (books.unexpected, books.duplicated, books.progress.dead) == (0, 0, 0)
+    assert books.faults["lost"] <= MOST_LOST
+    assert (books.faults["unexpected"], books.faults["duplicated"], books.progress.dead) == (0, 0, 0)

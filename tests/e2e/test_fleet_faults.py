@@ -8,14 +8,14 @@ import json
 import os
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
-from tests.e2e.fleet import Fleet, Servers, servers
-from tests.e2e.fleet_crawl import SPIDER, Crawl, Terms, crawl, eventually, newest
+from tests.e2e.fleet import Fleet, Servers
+from tests.e2e.fleet_crawl import SPIDER, Crawl, Terms, crawl
+from tests.e2e.fleet_job import eventually, newest
 from tests.e2e.held_site import HeldSite
 from tests.e2e.running import call
 
@@ -31,12 +31,6 @@ NOTICE_WITHIN = 15.0
 HAND_BACK_WITHIN = 2.0
 """Seconds after which others may have what a worker holds that was told to stop. A second is promised; another is for
 a machine that is busy with other tests."""
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
 
 
 async def resumed(job: Crawl) -> float:

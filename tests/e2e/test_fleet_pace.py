@@ -4,14 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from tests.e2e.fleet import Servers, servers
+from tests.e2e.fleet import Servers
 from tests.e2e.fleet_crawl import Terms, crawl
-from tests.e2e.fleet_soak import at_work
+from tests.e2e.fleet_kills import at_work
 
 from trotline.model.pace import START_SLACK
 from trotline.testing.servers import missing
@@ -19,12 +18,6 @@ from trotline.testing.servers import missing
 RATE = 50
 LATE = 0.25
 """Seconds. What is sent in time may be read late by a web server on a busy machine."""
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
 
 
 def clock(offset: str) -> dict[str, str]:

@@ -33,10 +33,10 @@ async def test_a_primary_is_killed_and_the_job_finishes_on_its_replica(tmp_path:
             await job.ended()
             books = await job.books()
 
-    print(f"primary killed: 40 pages later after {took:.1f} s; lost {books.lost} of {len(books.wanted)}")
+    print(f"primary killed: 40 pages later after {took:.1f} s; lost {books.faults['lost']} of {len(books.wanted)}")
     assert books.progress.finished_at is not None
-    assert books.lost <= MOST_LOST
-    assert (books.unexpected, books.duplicated, books.progress.dead) == (0, 0, 0)
+    assert books.faults["lost"] <= MOST_LOST
+    assert (books.faults["unexpected"], books.faults["duplicated"], books.progress.dead) == (0, 0, 0)
 
 
 async def test_sentinels_may_want_a_login_of_their_own(tmp_path: Path):

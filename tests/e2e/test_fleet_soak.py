@@ -1,20 +1,14 @@
 """Workers of a fleet are killed at random while they work: briefly here, for long by the command of the same name."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.fleet import Servers, servers
-from tests.e2e.fleet_soak import KINDS, Plan, part, soak
+from tests.e2e.fleet import Servers
+from tests.e2e.fleet_kills import KINDS
+from tests.e2e.fleet_soak import Plan, part, soak
 
 PROFILE = Plan(pages=900, hosts=60, kills=30, workers=3, pace="1/s", thinks=0.3, at="0.2-0.8", patience=170.0)
 """Slow pages, so that there is much in the hands of those who die."""
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
 
 
 @pytest.mark.timeout(200)
@@ -22,10 +16,10 @@ async def test_kill_9_of_workers_that_are_at_work_loses_nothing_and_doubles_noth
     account = await soak(PROFILE, both, tmp_path)
 
     print(account)
-    assert not account.found.trouble, account
-    assert account.kills == PROFILE.kills, account
-    assert set(account.kinds) == set(KINDS), "each kind of death was there"
-    assert sum(kind.held for kind in account.kinds.values()) >= PROFILE.kills, "they were at work"
+    assert not account.books.trouble, account
+    assert account.killed.kills == PROFILE.kills, account
+    assert set(account.killed.kinds) == set(KINDS), "each kind of death was there"
+    assert sum(kind.held for kind in account.killed.kinds.values()) >= PROFILE.kills, "they were at work"
     assert account.again, "somebody had something in hand"
-    assert part(account.back, 0.99) <= 20, account
+    assert part(account.killed.back, 0.99) <= 20, account
     assert account.busiest <= 3, "the pace holds through deaths: one a second, and what a late log line adds"

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.e2e.running import call, rows_of
+from tests.e2e.small_site import serving
 
 from trotline.testing.redis_server import redis
-from trotline.testing.servers import listen
 
 LINKS, DEPTH, MARK = 8, 3, 30
 PAGES = sum(LINKS**level for level in range(DEPTH + 1))
@@ -44,15 +44,9 @@ class Tree:
 
 @pytest.fixture
 async def tree() -> AsyncIterator[tuple[Tree, str]]:
-    [socket] = listen(["127.0.0.1"])
     made = Tree()
-    application = web.Application()
-    application.router.add_get("/{path:.*}", made.answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.SockSite(runner, socket).start()
-    yield made, f"http://127.0.0.1:{socket.getsockname()[1]}"
-    await runner.cleanup()
+    async with serving(made.answer) as url:
+        yield made, url
 
 
 async def test_start_gives_a_job_its_high_water_and_nothing_is_left_out(tmp_path: Path, tree: tuple[Tree, str]):

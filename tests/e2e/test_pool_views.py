@@ -4,12 +4,10 @@ import asyncio
 import json
 import re
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-from tests.e2e.fleet import Fleet, Servers, servers
+from tests.e2e.fleet import Fleet, Servers
 from tests.e2e.proxied import World, world
 from tests.e2e.running import Ended, Running, call, start
 
@@ -88,12 +86,6 @@ async def test_the_summary_names_proxies_that_are_down_by_host_and_port(tmp_path
     assert f"dc: down: {dead.url.removeprefix('http://')}" in ended.out, ended.out
     assert "proxy.failed" not in ended.err, "one of many that fails is no warning"
     assert json.loads(again.out)["pools"][0]["pages"] == 98
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
 
 
 async def test_a_pool_that_no_worker_serves_is_named(both: Servers, tmp_path: Path) -> None:

@@ -4,23 +4,16 @@ import asyncio
 import signal
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.e2e.fleet import Fleet, Servers, servers
+from tests.e2e.fleet import Fleet, Servers
 from tests.e2e.proxied import used_while_banned, world
 from tests.e2e.running import Ended, call, rows_of
 
 from trotline.testing.ban_site import BanRules
 
 GENEROUS = BanRules(rate=1000.0, burst=1000.0, ban_for=600.0)
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
 
 
 async def run(folder: Path, *words: str) -> Ended:

@@ -2,15 +2,14 @@
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from tests.e2e.fleet import Fleet, Servers, servers
+from tests.e2e.fleet import Fleet, Servers
 from tests.e2e.running import call, rows_of
-
-from trotline.testing.servers import listen
+from tests.e2e.small_site import serving
 
 PAGES = 24
 SPIDER = """
@@ -109,21 +108,9 @@ class Club:
 
 @pytest.fixture
 async def club() -> AsyncIterator[tuple[Club, str]]:
-    [socket] = listen(["127.0.0.1"])
     made = Club()
-    application = web.Application()
-    application.router.add_route("*", "/{path:.*}", made.answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.SockSite(runner, socket).start()
-    yield made, f"http://127.0.0.1:{socket.getsockname()[1]}"
-    await runner.cleanup()
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
+    async with serving(made.answer) as url:
+        yield made, url
 
 
 def written(folder: Path, url: str, *names: str) -> set[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench.hosts import ManyHosts, addresses, build
-from tests.e2e.fleet_crawl import eventually
+from tests.e2e.fleet_job import eventually
 from tests.e2e.running import Running, call, start
 
 from trotline.testing.redis_server import RedisServer, redis

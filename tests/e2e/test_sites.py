@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from tests.e2e.running import call
+from tests.e2e.small_site import serving
 
 from trotline.testing.redis_server import redis
-from trotline.testing.servers import listen
 
 SPIDER = """
 from trotline import Page, Spider
@@ -49,14 +49,8 @@ async def site() -> AsyncIterator[str]:
             return web.Response(status=404)
         return web.Response(text=PAGES[request.path], content_type="text/html")
 
-    [socket] = listen(["127.0.0.1"])
-    application = web.Application()
-    application.router.add_get("/{path:.*}", answer)
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.SockSite(runner, socket).start()
-    yield f"http://127.0.0.1:{socket.getsockname()[1]}"
-    await runner.cleanup()
+    async with serving(answer) as url:
+        yield url
 
 
 @pytest.fixture(params=["file", "redis"])

@@ -2,24 +2,18 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import asyncpg
 import pytest
-from tests.e2e.fleet import Fleet, Servers, news, servers, until
-from tests.e2e.fleet_crawl import eventually
+from tests.e2e.fleet import Fleet, Servers, news, until
+from tests.e2e.fleet_job import eventually
 from tests.e2e.held_site import HeldSite
 from tests.e2e.running import call, start
 
 PAGES = 30
-
-
-@pytest.fixture(scope="module")
-def both() -> Iterator[Servers]:
-    with servers() as opened:
-        yield opened
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ FILES = [
 @given(st.one_of(st.binary(max_size=300), mutated(FILES)))
 def test_any_bytes_are_a_sitemap(body: bytes) -> None:
     found = parse(body, LIMITS)
-    assert all(entry.url.lower().startswith(("http://", "https://")) for entry in found.entries)
+    assert all(url.lower().startswith(("http://", "https://")) for url in found.urls)
     assert len("".join(found.notes)) < 1_000
 
 
@@ -66,14 +66,14 @@ def test_b56_nothing_is_expanded_fetched_or_opened(text: str) -> None:
         with pytest.raises(BlockingIOError):
             listener.accept()
     assert peak < 10 * len(text) + 1_000_000
-    assert not any("root:" in entry.url or len(entry.url) > 100 for entry in found.entries)
-    assert [entry.url for entry in found.entries] in ([], ["https://a.example/1"])
+    assert not any("root:" in url or len(url) > 100 for url in found.urls)
+    assert found.urls in ([], ["https://a.example/1"])
 
 
 def test_b57_a_million_urls_are_cut_at_the_limit() -> None:
     body = b"<urlset>" + b"<url><loc>https://a.example/</loc></url>" * 1_000_000 + b"</urlset>"
     found = parse(body, LIMITS)
-    assert len(found.entries) == LIMITS.sitemap_urls
+    assert len(found.urls) == LIMITS.sitemap_urls
     assert [cut.count for cut in found.cuts.values()] == [950_000]
 
 
@@ -88,7 +88,7 @@ def test_b57_a_million_urls_are_cut_at_the_limit() -> None:
 )
 def test_b57_a_line_of_100_mb_is_no_url(body: bytes) -> None:
     found = parse(body, LIMITS)
-    assert found.entries == []
+    assert found.urls == []
     assert found.notes or found.cuts
 
 
@@ -104,7 +104,7 @@ def test_b57_a_file_made_to_fill_the_memory_does_not(body: bytes) -> None:
     limits = ["-c", "import resource, sys; resource.setrlimit(resource.RLIMIT_DATA, (400 << 20, 400 << 20));"]
     code = (
         "from trotline.model.limits import Limits; from trotline.rules.sitemaps import parse;"
-        "found = parse(sys.stdin.buffer.read(), Limits()); print(len(found.entries), *found.notes, *found.cuts)"
+        "found = parse(sys.stdin.buffer.read(), Limits()); print(len(found.urls), *found.notes, *found.cuts)"
     )
     done = subprocess.run([sys.executable, limits[0], limits[1] + code], input=body, capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -113,7 +113,7 @@ def test_b57_a_file_made_to_fill_the_memory_does_not(body: bytes) -> None:
 
 def test_all_members_of_a_gzip_file_are_read() -> None:
     body = b"".join(gzip.compress(f"https://a.example/{number}\n".encode()) for number in range(3))
-    assert [entry.url for entry in parse(body, LIMITS).entries] == [f"https://a.example/{n}" for n in range(3)]
+    assert parse(body, LIMITS).urls == [f"https://a.example/{n}" for n in range(3)]
 
 
 @pytest.mark.parametrize(

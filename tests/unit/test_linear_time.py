@@ -16,7 +16,7 @@ from yarl import URL
 
 from tests.unit.cost_growth import SOURCE, against, growth, patterns, pumps
 from trotline.adapters.http.cookies import Jar
-from trotline.adapters.http.protocol import Watch, WatchedProtocol
+from trotline.adapters.http.watched_connection import Watchdog, WatchedConnection
 from trotline.model.answer import Answer
 from trotline.model.limits import MIB, Limits
 from trotline.model.task import Task
@@ -220,11 +220,11 @@ def declared_attributes(size: int) -> bytes:
 
 def head_in_bytes(size: int) -> None:
     async def receive() -> None:
-        line = WatchedProtocol(asyncio.get_running_loop(), LIMITS, Watch(LIMITS))
-        line.set_response_params(max_line_size=HEADER, max_field_size=HEADER)
-        line.data_received(b"HTTP/1.1 200 OK\r\nX: ")
+        connection = WatchedConnection(asyncio.get_running_loop(), LIMITS, Watchdog(LIMITS))
+        connection.set_response_params(max_line_size=HEADER, max_field_size=HEADER)
+        connection.data_received(b"HTTP/1.1 200 OK\r\nX: ")
         for _ in range(size):
-            line.data_received(b"a")
+            connection.data_received(b"a")
 
     asyncio.run(receive())
 

@@ -66,7 +66,7 @@ def command(
 
 
 def _show_parked(place: str, as_json: bool) -> int:
-    from trotline.commands.outbox import parked
+    from trotline.commands.write import parked
 
     found = wait_for(parked(place))
     for one in found:
@@ -81,9 +81,9 @@ def _show_parked(place: str, as_json: bool) -> int:
 
 
 def _put_back(place: str) -> int:
-    from trotline.commands.outbox import again
+    from trotline.commands.write import put_back
 
-    number = wait_for(again(place))
+    number = wait_for(put_back(place))
     click.echo(f"{count(number, 'parcel')} put back; a writer takes them now")
     return FINISHED
 

@@ -11,7 +11,7 @@ import msgspec
 
 from trotline.config import backends
 from trotline.errors import SinkError, SinkGone, SinkRejects, SinkTooNew, SinkTooOld, SinkUnreachable
-from trotline.model.parcel import Taken
+from trotline.model.parcel import Parked, Taken
 from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.model.visit_row import VisitRow
@@ -257,3 +257,21 @@ def _by_job(taken: list[Taken]) -> dict[str, list[Taken]]:
     for one in taken:
         found.setdefault(one.job, []).append(one)
     return found
+
+
+async def parked(url: str) -> list[Parked]:
+    """The parcels that no writer could store."""
+    outbox = backends.open_outbox(url)
+    try:
+        return await outbox.parked()
+    finally:
+        await outbox.close()
+
+
+async def put_back(url: str) -> int:
+    """Give the parked parcels to writers again; how many there were."""
+    outbox = backends.open_outbox(url)
+    try:
+        return await outbox.again()
+    finally:
+        await outbox.close()

@@ -10,21 +10,17 @@ from typing import Any
 
 import msgspec
 
-from trotline.config import proxy_lines
+from trotline.config import proxy_lines, toml_values
 from trotline.config.proxy_lines import Login
 from trotline.errors import SettingsError
-from trotline.model.pace import Rate
 from trotline.model.proxy import GATEWAY_TOTAL, ApiGateway, Proxy, ProxyMode
 from trotline.model.proxy_pool import NO_PROXY, PoolRules
 from trotline.model.secret import Secret, SecretMissing, is_reference
-from trotline.model.time import Seconds, seconds
 from trotline.rules import proxy_logins
 from trotline.rules.pool_names import NAME
 
 MOST_SLOTS = 10_000
 MOST_AT_ONCE = 10_000
-LONGEST_TIME: Seconds = 366 * 86400.0
-LONGEST_TEXT = 4_096
 MOST_HOLD = 63
 """The ring of a lane counts the visits of a hold in 6 bits."""
 SOURCES = ("list", "proxies", "url", "endpoint")
@@ -112,23 +108,23 @@ class _Reader:
     def read(self) -> PoolTable:
         self._refuse_unknown()
         source = self._source()
-        kind = self._one("kind", _kind, Kind.GATEWAY if source == "endpoint" else Kind.DATACENTER)
+        kind = self._one("kind", toml_values.one_of(Kind), Kind.GATEWAY if source == "endpoint" else Kind.DATACENTER)
         gateway = self._gateway() if source == "endpoint" else None
         login = Login() if gateway is not None else self._login()
         return PoolTable(
             name=self._name,
             info=PoolInfo(
                 kind=kind,
-                provider=self._one("provider", _text, ""),
+                provider=self._one("provider", toml_values.text, ""),
                 region=self._one("region", proxy_lines.region, ""),
-                cost_per_gb=self._one("cost_per_gb", _cost, 0.0),
-                cost_per_request=self._one("cost_per_request", _cost, 0.0),
+                cost_per_gb=self._one("cost_per_gb", toml_values.cost, 0.0),
+                cost_per_request=self._one("cost_per_request", toml_values.cost, 0.0),
             ),
             rules=self._rules(kind),
             weight=self._one("weight", proxy_lines.weight, 1.0),
-            mode=self._one("mode", _mode, ProxyMode.ADDRESS),
+            mode=self._one("mode", toml_values.one_of(ProxyMode), ProxyMode.ADDRESS),
             login=login,
-            list=self._one("list", _text, ""),
+            list=self._one("list", toml_values.text, ""),
             proxies=self._one("proxies", self._proxies, ()),
             url=self._one("url", self._secret, ""),
             gateway=gateway,
@@ -168,17 +164,17 @@ class _Reader:
 
     def _rules(self, kind: Kind) -> PoolRules:
         usual = PoolRules()
-        rest = self._one("rest", _time, usual.rest)
-        longest = self._one("longest_rest", _time, max(usual.longest_rest, rest))
+        rest = self._one("rest", toml_values.time, usual.rest)
+        longest = self._one("longest_rest", toml_values.time, max(usual.longest_rest, rest))
         if longest < rest:
             raise self.refuse("longest_rest is shorter than rest", "Leave it out, or raise it.")
         return PoolRules(
             rest=rest,
             longest_rest=longest,
-            hold=self._one("hold", _whole(1, MOST_HOLD), HOLD[kind]),
-            interval=self._one("pace", _interval, 0.0),
-            member_interval=self._one("rate", _interval, 0.0),
-            member_concurrency=self._one("concurrency", _whole(1, MOST_AT_ONCE), 0),
+            hold=self._one("hold", toml_values.whole(1, MOST_HOLD), HOLD[kind]),
+            interval=self._one("pace", toml_values.interval, 0.0),
+            member_interval=self._one("rate", toml_values.interval, 0.0),
+            member_concurrency=self._one("concurrency", toml_values.whole(1, MOST_AT_ONCE), 0),
         )
 
     def _login(self) -> Login:
@@ -196,7 +192,7 @@ class _Reader:
 
     def _secret(self, value: Any) -> str:
         """The value, or what `env:NAME` or `file:PATH` refers to."""
-        text = _text(value)
+        text = toml_values.text(value)
         if not is_reference(text):
             self._has_logins = True
             return text
@@ -217,16 +213,16 @@ class _Reader:
         return text
 
     def _gateway(self) -> Gateway:
-        country = self._one("country", _word, self._one("region", proxy_lines.region, ""))
+        country = self._one("country", toml_values.word, self._one("region", proxy_lines.region, ""))
         if "key" in self._table or "parameter" in self._table:
-            return Gateway(way=self._api(), slots=self._one("slots", _whole(1, MOST_SLOTS), SLOTS))
+            return Gateway(way=self._api(), slots=self._one("slots", toml_values.whole(1, MOST_SLOTS), SLOTS))
         template = self._provider_template()
         gateway = Gateway(
             way=self._endpoint(country, template),
             template=template,
-            slots=self._one("slots", _whole(1, MOST_SLOTS), SLOTS),
+            slots=self._one("slots", toml_values.whole(1, MOST_SLOTS), SLOTS),
             country=country,
-            minutes=self._one("minutes", _whole(1, 7 * 1440), MINUTES),
+            minutes=self._one("minutes", toml_values.whole(1, 7 * 1440), MINUTES),
         )
         if template is not None and template.longest_minutes:
             gateway = msgspec.structs.replace(gateway, minutes=min(gateway.minutes, template.longest_minutes))
@@ -243,8 +239,8 @@ class _Reader:
         user = self._one("user", self._user, proxy.user)
         password = self._one("password", self._secret, proxy.password)
         if template is not None:
-            mode = self._one("mode", _mode, ProxyMode.ADDRESS)
-            total = self._one("timeout", _time, None)
+            mode = self._one("mode", toml_values.one_of(ProxyMode), ProxyMode.ADDRESS)
+            total = self._one("timeout", toml_values.time, None)
             return msgspec.structs.replace(proxy, user=user, password=password, mode=mode, total=total)
         try:
             places = proxy_logins.places(user) | proxy_logins.places(password)
@@ -258,13 +254,13 @@ class _Reader:
             proxy,
             user=user,
             password=password,
-            mode=self._one("mode", _mode, ProxyMode.ADDRESS),
+            mode=self._one("mode", toml_values.one_of(ProxyMode), ProxyMode.ADDRESS),
             one_request_per_tunnel="session" not in places,
-            total=self._one("timeout", _time, None),
+            total=self._one("timeout", toml_values.time, None),
         )
 
     def _endpoint_text(self, value: Any) -> str:
-        text = _text(value)
+        text = toml_values.text(value)
         self._has_logins = self._has_logins or "@" in text
         return text
 
@@ -273,11 +269,11 @@ class _Reader:
             if key in self._table:
                 raise self.refuse(f"{key} has no effect with an API gateway", "It takes endpoint, parameter and key.")
         return ApiGateway(
-            endpoint=self._one("endpoint", _api_endpoint, ""),
-            url_parameter=self._one("parameter", _word, "url"),
+            endpoint=self._one("endpoint", toml_values.api_endpoint, ""),
+            url_parameter=self._one("parameter", toml_values.word, "url"),
             key=Secret(self._one("key", self._secret, "")),
-            key_parameter=self._one("key_parameter", _word, "api_key"),
-            total=self._one("timeout", _time, GATEWAY_TOTAL),
+            key_parameter=self._one("key_parameter", toml_values.word, "api_key"),
+            total=self._one("timeout", toml_values.time, GATEWAY_TOTAL),
         )
 
 
@@ -288,80 +284,3 @@ KEYS = (
 )  # fmt: skip
 _ONLY = dict.fromkeys(("slots", "country", "minutes", "timeout", "parameter", "key", "key_parameter"), ("endpoint",))
 """Key -> the sources with which it has an effect."""
-
-
-def _kind(value: Any) -> Kind:
-    try:
-        return Kind(value)
-    except ValueError:
-        raise ValueError(f"must be one of {', '.join(Kind)}") from None
-
-
-def _mode(value: Any) -> ProxyMode:
-    try:
-        return ProxyMode(value)
-    except ValueError:
-        raise ValueError(f"must be one of {', '.join(ProxyMode)}") from None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_TEXT or not value.isprintable():
-        raise ValueError("must be text in one line")
-    return value
-
-
-def _word(value: Any) -> str:
-    text = _text(value)
-    if not text.isascii() or any(not (letter.isalnum() or letter in "_-.") for letter in text):
-        raise ValueError("must be a word of letters, digits, - _ and .")
-    return text
-
-
-def _cost(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        raise ValueError("must be a number >= 0, in your currency")
-    return float(value)
-
-
-def _time(value: Any) -> Seconds:
-    """Not quoted in messages, as nothing in this file is: it may be a misplaced password."""
-    try:
-        found = seconds(value) if isinstance(value, str) else 0.0
-    except ValueError:
-        found = 0.0
-    if not 0 < found <= LONGEST_TIME:
-        raise ValueError('must be text like "90s", "30m" or "2h", more than no time and at most a year')
-    return found
-
-
-def _interval(value: Any) -> Seconds:
-    try:
-        return Rate.parse(value).interval
-    except ValueError:
-        raise ValueError('must be a rate like "1/s" or "30/m", from "1/d" to "100000/s"') from None
-
-
-def _whole(least: int, most: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"must be an integer from {least:,} to {most:,}")
-        return value
-
-    return parse
-
-
-def _api_endpoint(value: Any) -> str:
-    from urllib.parse import urlsplit
-
-    text = _text(value)
-    try:
-        parts = urlsplit(text)
-        named = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        named = False
-        parts = urlsplit("")
-    if not named or parts.scheme not in ("https", "http") or parts.username or parts.query or parts.fragment:
-        raise ValueError("must be a URL without login and query, like https://api.example/v1/")
-    if parts.scheme == "http" and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
-        raise ValueError("must be https: the key is sent to it")
-    return text

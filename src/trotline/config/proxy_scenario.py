@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from trotline.config import pool_files
+from trotline.config import pool_files, toml_values
 from trotline.errors import SettingsError
 from trotline.model.pace import Rate
 from trotline.model.proxy_pool import PoolRules
@@ -46,25 +46,27 @@ class _Reader:
         rate = pool("pace", _rate)
         rest = pool("rest", _time, PoolRules().rest)
         scenario = Scenario(
-            seed=self._value("", self._whole, "seed", _whole(0, 2**63), 1),
-            minutes=self._value("", self._whole, "minutes", _whole(1, MOST_MINUTES), 60),
-            workers=fleet("workers", _whole(1, MOST_WORKERS)),
-            slots=fleet("slots", _whole(1, MOST_SLOTS), 16),
-            proxies=pool("proxies", _whole(1, MOST_PROXIES)),
+            seed=self._value("", self._whole, "seed", toml_values.whole(0, 2**63), 1),
+            minutes=self._value("", self._whole, "minutes", toml_values.whole(1, MOST_MINUTES), 60),
+            workers=fleet("workers", toml_values.whole(1, MOST_WORKERS)),
+            slots=fleet("slots", toml_values.whole(1, MOST_SLOTS), 16),
+            proxies=pool("proxies", toml_values.whole(1, MOST_PROXIES)),
             interval=rate.interval,
             dead=pool("dead", _share, 0.0),
             captive=pool("captive", _share, 0.0),
             rules=PoolRules(
-                rest=rest, longest_rest=max(rest, PoolRules().longest_rest), hold=pool("hold", _whole(1, 63), 1)
+                rest=rest,
+                longest_rest=max(rest, PoolRules().longest_rest),
+                hold=pool("hold", toml_values.whole(1, 63), 1),
             ),
-            page_bytes=pool("page_bytes", _whole(0, 10**9), 30_000),
-            refusal_bytes=pool("refusal_bytes", _whole(0, 10**9), 1_000),
+            page_bytes=pool("page_bytes", toml_values.whole(0, 10**9), 30_000),
+            refusal_bytes=pool("refusal_bytes", toml_values.whole(0, 10**9), 1_000),
             cost_per_gb=pool("cost_per_gb", _number(0, 1e6), 0.0),
             cost_per_request=pool("cost_per_request", _number(0, 1e6), 0.0),
             site=SiteModel(
                 limit=60 * site("limit", _rate).per_second,
                 burst=site("burst", _number(1, 1e6), 5.0),
-                ban_after=site("ban_after", _whole(1, 10**6), 3),
+                ban_after=site("ban_after", toml_values.whole(1, 10**6), 3),
                 ban=site("ban", _time, 600.0),
                 renewed=site("renewed", _flag, False),
                 latency=site("latency", _time, 0.3),
@@ -119,15 +121,6 @@ KEYS = {
     ),
     "site": ("limit", "burst", "ban_after", "ban", "renewed", "latency", "jitter"),
 }  # fmt: skip
-
-
-def _whole(least: int, most: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"must be an integer from {least:,} to {most:,}")
-        return value
-
-    return parse
 
 
 def _number(least: float, most: float) -> Callable[[Any], float]:

@@ -7,7 +7,6 @@ from trotline.config import backends
 from trotline.rules import redaction
 from trotline.rules.backend_urls import split
 
-MEMORY = "sqlite::memory:"
 _PASSWORD = re.compile(r"[?&](?:ssl)?(?:passw|passwd|password|secret|token)=[^&]", re.IGNORECASE)
 
 

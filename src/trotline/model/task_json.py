@@ -44,16 +44,21 @@ def decode(wire: bytes) -> Task:
     """The task in `wire`; raises `Undecodable` for anything else that a store may return, also a number."""
     if not isinstance(wire, bytes | bytearray | memoryview):
         raise Undecodable(f"not bytes but a {type(wire).__name__}")
-    if not wire:
-        raise Undecodable("no bytes")
-    if len(wire) > LARGEST:
-        raise Undecodable(f"larger than {LARGEST:,} bytes")
-    if wire[0] != VERSION:
-        raise UnknownVersion(f"task format {wire[0]} is not supported by this version of Trotline (only {VERSION})")
+    check_format(wire, VERSION)
     try:
         return _decoder.decode(memoryview(wire)[1:])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise Undecodable(f"not a task: {error}") from error
+
+
+def check_format(wire: bytes, version: int) -> None:
+    """Is it a task of that wire version, by its size and first byte? Raises `Undecodable`."""
+    if not wire:
+        raise Undecodable("no bytes")
+    if len(wire) > LARGEST:
+        raise Undecodable(f"larger than {LARGEST:,} bytes")
+    if wire[0] != version:
+        raise UnknownVersion(f"task format {wire[0]} is not supported by this version of Trotline (only {version})")
 
 
 _SEED_NAMES = {

@@ -13,7 +13,6 @@ import msgspec
 
 SMALL_LETTERS = string.ascii_lowercase + string.digits
 LETTERS = string.ascii_letters + string.digits
-DIGITS = string.digits
 
 _FIELD = re.compile(r"\{([^{}]*)\}")
 _FIELDS = frozenset({"user", "password", "session", "country", "minutes"})

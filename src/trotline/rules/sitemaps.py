@@ -10,7 +10,7 @@ What a limit drops is counted in `SitemapFile.cuts`.
 
 import re
 import zlib
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -21,11 +21,9 @@ from trotline.rules.urls import resolve
 if TYPE_CHECKING:
     from xml.parsers.expat import XMLParserType
 
-T = TypeVar("T")
 
 _LOC = re.compile(r"<loc>\s*+(?:<!\[CDATA\[)?([^<]++)</loc>", re.IGNORECASE)
 """Possessive quantifiers: no backtracking over a page of blanks after <loc>."""
-_LONGEST_DATE = 64
 NESTING = 32
 """Nesting of elements: a sitemap has four levels, with the extensions for images and news five."""
 NAMES = 100_000
@@ -45,12 +43,6 @@ _LONG_TAG = re.compile(rb"<[^<]{%d}" % LONGEST_TAG)
 _LINE = re.compile(r"[^\s][^\r\n]*+")
 
 
-class SitemapEntry(msgspec.Struct, frozen=True):
-    url: str
-    lastmod: str = ""
-    """As written: a date, or a date and time."""
-
-
 class SitemapCut(msgspec.Struct):
     """URLs dropped by one limit."""
 
@@ -60,7 +52,8 @@ class SitemapCut(msgspec.Struct):
 
 
 class SitemapFile(msgspec.Struct):
-    entries: list[SitemapEntry] = []
+    urls: list[str] = []
+    """The pages."""
     children: list[str] = []
     """The sitemaps in an index."""
     dropped: int = 0
@@ -112,7 +105,7 @@ def named_in_robots(body: bytes, url: str, limits: Limits) -> SitemapFile:
         name, _, value = line.partition(":")
         value = value.partition("#")[0].strip()
         if name.strip(" \t\ufeff").lower() == "sitemap" and value and (place := resolve(url, value)):
-            _keep_child(found, place, limits)
+            _keep(found, place, limits, index=True)
     return found
 
 
@@ -143,7 +136,7 @@ class _Stop(Exception):
 
 
 class _Reader:
-    """Collects <loc> and <lastmod> of <url> and <sitemap>; elements of other vocabularies are ignored."""
+    """Collects <loc> of <url> and <sitemap>; elements of other vocabularies are ignored."""
 
     def __init__(self, parser: "XMLParserType", body: bytes, found: SitemapFile, limits: Limits) -> None:
         self.parser = parser
@@ -153,7 +146,7 @@ class _Reader:
         self.complete = 0
         """Bytes up to the end of the last complete entry."""
         self.path: list[str] = []
-        self.values: dict[str, str] = {}
+        self.url: str | None = None
         self.text: list[str] = []
         self.room = 0
         self.names: set[str] = set()
@@ -169,10 +162,10 @@ class _Reader:
         name = name.rpartition(":")[2]
         self.path.append(name)
         if name in ("url", "sitemap"):
-            self.values = {}
+            self.url = None
         # Only direct children: <image:loc> sits inside <image:image>.
-        wanted = name in ("loc", "lastmod") and len(self.path) > 1 and self.path[-2] in ("url", "sitemap")
-        self.room = (self.limits.seed_url + 1 if name == "loc" else _LONGEST_DATE) if wanted else 0
+        wanted = name == "loc" and len(self.path) > 1 and self.path[-2] in ("url", "sitemap")
+        self.room = self.limits.seed_url + 1 if wanted else 0
         self.text = []
 
     def data(self, text: str) -> None:
@@ -182,21 +175,16 @@ class _Reader:
 
     def end(self, name: str) -> None:
         name = self.path.pop()
-        if name in ("loc", "lastmod") and self.text:
-            self.values.setdefault(name, "".join(self.text).strip())
+        if name == "loc" and self.text:
+            if self.url is None:
+                self.url = "".join(self.text).strip()
             self.text = []
         elif name in ("url", "sitemap"):
-            kept = self._keep(name)
+            kept = _keep(self.found, self.url or "", self.limits, index=name == "sitemap")
             self.complete = self.parser.CurrentByteIndex
             if not kept:
                 self._count_the_rest(name)
         self.room = 0
-
-    def _keep(self, name: str) -> bool:
-        url = self.values.get("loc", "")
-        if name == "sitemap":
-            return _keep_child(self.found, url, self.limits)
-        return _keep(self.found, url, self.values.get("lastmod", ""), self.limits)
 
     def _count_the_rest(self, name: str) -> None:
         """Count without parsing: cheaper than the entries that were kept."""
@@ -252,7 +240,7 @@ def _search(body: bytes, found: SitemapFile, limits: Limits) -> None:
     index = bool(found.children) or "<sitemapindex" in text[:2000].lower()
     for match in _LOC.finditer(text):
         url = html.unescape(match[1].strip().removesuffix("]]>").strip())
-        if not (_keep_child(found, url, limits) if index else _keep(found, url, "", limits)):
+        if not _keep(found, url, limits, index=index):
             found.cut_more(text.count("<loc>", match.end()))
             return
 
@@ -261,28 +249,21 @@ def _parse_lines(body: bytes, found: SitemapFile, limits: Limits) -> None:
     """Line by line: all lines of 50 MiB at once would take a gigabyte."""
     text = decode(body, None)[0]
     for match in _LINE.finditer(text):
-        if not _keep(found, match[0].rstrip(), "", limits):
+        if not _keep(found, match[0].rstrip(), limits):
             found.cut_more(text.count("\nhttp", match.end()))
             return
 
 
-def _keep(found: SitemapFile, url: str, lastmod: str, limits: Limits) -> bool:
-    return _add(found, url, found.entries, SitemapEntry(url, lastmod), URLS, limits)
-
-
-def _keep_child(found: SitemapFile, url: str, limits: Limits) -> bool:
-    return _add(found, url, found.children, url, INDEX, limits)
-
-
-def _add(found: SitemapFile, url: str, kept: list[T], item: T, limit: str, limits: Limits) -> bool:
-    """False: the limit is reached."""
+def _keep(found: SitemapFile, url: str, limits: Limits, *, index: bool = False) -> bool:
+    """Add a page, or the sitemap in an index. False: the limit is reached."""
+    kept = found.children if index else found.urls
     if not url[:8].lower().startswith(("http://", "https://")):
         found.dropped += 1
     elif len(url) > limits.seed_url:
         found.cut(LONG, url[: limits.seed_url])
     elif len(kept) >= limits.sitemap_urls:
-        found.cut(limit, url)
+        found.cut(INDEX if index else URLS, url)
         return False
     else:
-        kept.append(item)
+        kept.append(url)
     return True

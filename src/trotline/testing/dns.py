@@ -18,13 +18,12 @@ import asyncio
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import IPv6Address, ip_address
-from threading import Thread
 from typing import NamedTuple, Self, cast
 
+from trotline.testing.server_thread import in_thread
 from trotline.testing.servers import listen
 
 TYPE_A, TYPE_CNAME, TYPE_AAAA = 1, 5, 28
@@ -34,7 +33,6 @@ _UDP_ROOM = 512
 """A longer answer is cut, and the asker comes again over TCP, as resolvers do."""
 _LONGEST = 65_535
 _CHAIN = 64
-_START_WITHIN = 30
 
 
 @dataclass(frozen=True)
@@ -124,16 +122,8 @@ class DnsServer:
     @classmethod
     @contextmanager
     def in_thread(cls, zone: Mapping[str, Answer], host: str = "127.0.0.1", port: int = 0) -> Iterator[Self]:
-        server = cls(zone, host, port)
-        ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        thread = Thread(target=lambda: asyncio.run(server._live(ready)), name="dns server", daemon=True)
-        thread.start()
-        loop, closing = ready.result(_START_WITHIN)
-        try:
+        with in_thread(cls(zone, host, port), "dns server") as server:
             yield server
-        finally:
-            loop.call_soon_threadsafe(closing.set)
-            thread.join()
 
     async def __aenter__(self) -> Self:
         [listening] = listen([self.host], self.port)
@@ -151,15 +141,6 @@ class DnsServer:
             task.cancel()
         await asyncio.gather(*self._waiting, return_exceptions=True)
         await self._tcp.wait_closed()
-
-    async def _live(self, ready: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
-        closing = asyncio.Event()
-        try:
-            async with self:
-                ready.set_result((asyncio.get_running_loop(), closing))
-                await closing.wait()
-        except OSError as error:
-            ready.set_exception(error)
 
     async def _serve_tcp(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -111,10 +111,10 @@ class SitemapVisitor:
         await pages.filter(found, seed.host, lease, links, self._marked)
         # A sitemap may be on a host that is out of scope.
         links.add(self._parts.gate.seeds(children, lease.leased_at, scoped=False))
-        if not found.entries and not found.children and (seed.robots or found.notes or found.cuts):
+        if not found.urls and not found.children and (seed.robots or found.notes or found.cuts):
             nothing = "robots.txt lists none" if seed.robots else "nothing could be read from it"
             return Bury(why=f"sitemap: {nothing}", detail="; ".join([*found.notes, *found.cuts])[:500]), links
-        return Done(why="" if found.entries or found.children else EMPTY), links
+        return Done(why="" if found.urls or found.children else EMPTY), links
 
     def _children(self, seed: SitemapSeed, found: SitemapFile, parent: Task) -> list[Task]:
         """Tasks for the files that this one lists, each with its share of the limit on files."""
@@ -152,7 +152,7 @@ class _Pages:
     async def filter(self, found: SitemapFile, host: str, lease: Lease, links: GateResult, marked: Marked) -> None:
         """In slices: 50,000 URLs take a second, which would block other visits."""
         seen: set[int] = set()
-        urls = (entry.url for entry in found.entries)
+        urls = iter(found.urls)
         while some := list(islice(urls, _SLICE)):
             # The author's own pattern may backtrack without end.
             with marked(lease):

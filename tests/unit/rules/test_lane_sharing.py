@@ -1,8 +1,11 @@
-"""A lane that several jobs use: whose bounds hold, and whose turn it is."""
+"""A lane that several jobs use: whose bounds hold, whose turn it is, and what a new pace changes."""
 
+import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.rules.pace_lanes import EXACT, NOW, lane
 from trotline.model.lease import LaneFeedback
 from trotline.model.verdict import Kind
 from trotline.ports.frontier import HORIZON
@@ -10,11 +13,10 @@ from trotline.rules import adaptive_pace, lane_sharing, pace
 from trotline.rules.lane_sharing import FORGETS, IN_FORCE, YIELD
 from trotline.rules.pace import NEVER, Bounds, Lane
 
-NOW = 1_750_000_000.0
 QUICK, SLOW = Bounds(0.1, 60.0, 8), Bounds(2.0, 120.0, 2)
 
 
-def lane() -> Lane:
+def quick_lane() -> Lane:
     return pace.open_lane(QUICK, NOW)
 
 
@@ -29,7 +31,7 @@ def in_force(known: Lane) -> Bounds:
 
 
 def test_the_slowest_of_the_paces_in_force_wins():
-    _, known = start(lane(), "a", QUICK, NOW)
+    _, known = start(quick_lane(), "a", QUICK, NOW)
     _, known = start(known, "b", SLOW, NOW)
 
     assert in_force(known) == SLOW
@@ -37,14 +39,14 @@ def test_the_slowest_of_the_paces_in_force_wins():
 
 
 def test_bounds_are_mixed_of_the_slowest_of_each():
-    _, known = start(lane(), "a", Bounds(1.0, 10.0, 1), NOW)
+    _, known = start(quick_lane(), "a", Bounds(1.0, 10.0, 1), NOW)
     _, known = start(known, "b", Bounds(0.5, 60.0, 4), NOW)
 
     assert in_force(known) == Bounds(1.0, 60.0, 1)
 
 
 def test_the_next_start_keeps_the_new_interval_to_the_last_one():
-    [first], known = start(lane(), "a", QUICK, NOW)
+    [first], known = start(quick_lane(), "a", QUICK, NOW)
 
     known = lane_sharing.claimed(known, "b", SLOW, NOW, HORIZON)
 
@@ -52,7 +54,7 @@ def test_the_next_start_keeps_the_new_interval_to_the_last_one():
 
 
 def test_a_pace_is_in_force_until_its_job_has_had_no_start_for_a_while():
-    _, known = start(lane(), "b", SLOW, NOW)
+    _, known = start(quick_lane(), "b", SLOW, NOW)
 
     assert in_force(lane_sharing.claimed(known, "a", QUICK, NOW + IN_FORCE - 1, HORIZON)) == SLOW
     assert in_force(lane_sharing.claimed(known, "a", QUICK, NOW + IN_FORCE + 1, HORIZON)) == QUICK
@@ -60,7 +62,7 @@ def test_a_pace_is_in_force_until_its_job_has_had_no_start_for_a_while():
 
 def test_a_slow_pace_is_in_force_for_two_of_its_intervals():
     hourly = Bounds(3600.0, 3600.0, 1)
-    _, known = start(lane(), "b", hourly, NOW)
+    _, known = start(quick_lane(), "b", hourly, NOW)
 
     later = lane_sharing.claimed(known, "a", QUICK, NOW + 7100, HORIZON)
     assert in_force(later) == hourly
@@ -70,7 +72,7 @@ def test_a_slow_pace_is_in_force_for_two_of_its_intervals():
 
 
 def test_the_pace_of_a_job_that_ended_is_in_force_no_more():
-    _, known = start(lane(), "b", SLOW, NOW)
+    _, known = start(quick_lane(), "b", SLOW, NOW)
 
     known = lane_sharing.claimed(known, "a", QUICK, NOW + 1, HORIZON, frozenset({"a"}))
 
@@ -80,7 +82,7 @@ def test_the_pace_of_a_job_that_ended_is_in_force_no_more():
 
 
 def test_what_a_lane_has_learnt_outlives_another_pace():
-    _, known = start(lane(), "a", QUICK, NOW)
+    _, known = start(quick_lane(), "a", QUICK, NOW)
     known = adaptive_pace.learn(known, LaneFeedback(Kind.BROKEN), NOW, 0.0)
     slowed = known.interval
 
@@ -88,7 +90,7 @@ def test_what_a_lane_has_learnt_outlives_another_pace():
 
 
 def test_the_operators_word_beats_all_until_it_is_taken_back():
-    _, known = start(lane(), "b", SLOW, NOW)
+    _, known = start(quick_lane(), "b", SLOW, NOW)
     word = Bounds(0.5, 0.5, 3)
 
     known = lane_sharing.ordered(known, word, NOW, HORIZON)
@@ -99,13 +101,13 @@ def test_the_operators_word_beats_all_until_it_is_taken_back():
 
 
 def test_a_crawl_delay_holds_whatever_the_operator_says():
-    known = adaptive_pace.learn(lane(), LaneFeedback(Kind.OK, interval=5.0), NOW, 0.0)
+    known = adaptive_pace.learn(quick_lane(), LaneFeedback(Kind.OK, interval=5.0), NOW, 0.0)
 
     assert lane_sharing.ordered(known, QUICK, NOW, HORIZON).interval == 5.0
 
 
 def test_a_lane_that_nobody_used_for_long_forgets_what_it_learnt_but_not_what_it_was_told():
-    _, known = start(lane(), "a", QUICK, NOW)
+    _, known = start(quick_lane(), "a", QUICK, NOW)
     known = adaptive_pace.learn(known, LaneFeedback(Kind.BROKEN, interval=3.0), NOW, 0.0)
     known = lane_sharing.ordered(known, SLOW, NOW, HORIZON)
 
@@ -115,7 +117,7 @@ def test_a_lane_that_nobody_used_for_long_forgets_what_it_learnt_but_not_what_it
 
 
 def test_who_had_the_last_turn_lets_another_go_first_for_a_moment():
-    _, known = start(lane(), "a", QUICK, NOW - 1)
+    _, known = start(quick_lane(), "a", QUICK, NOW - 1)
     known = lane_sharing.claimed(known, "b", QUICK, NOW - 0.9, HORIZON)
     _, known = start(known, "a", QUICK, NOW - 0.5)
     known = lane_sharing.waits(known, "b", QUICK, NOW)
@@ -128,7 +130,7 @@ def test_who_had_the_last_turn_lets_another_go_first_for_a_moment():
 
 
 def test_who_waits_for_a_place_may_have_it_when_one_is_given_back():
-    known = lane_sharing.waits(start(lane(), "a", QUICK, NOW)[1], "b", QUICK, NEVER)
+    known = lane_sharing.waits(start(quick_lane(), "a", QUICK, NOW)[1], "b", QUICK, NEVER)
 
     assert lane_sharing.freed(known, "b", NOW + 9) is known, "its own places are no news to it"
     known = lane_sharing.freed(known, "a", NOW + 9)
@@ -138,7 +140,7 @@ def test_who_waits_for_a_place_may_have_it_when_one_is_given_back():
 
 
 def test_a_job_that_is_alone_takes_all_it_wants_and_leaves_no_trace_of_waiting():
-    _, known = start(lane(), "a", QUICK, NOW)
+    _, known = start(quick_lane(), "a", QUICK, NOW)
 
     assert lane_sharing.portion(known, "a", 64) == 64
     assert lane_sharing.waits(known, "a", QUICK, NOW + 5) is known
@@ -158,11 +160,41 @@ many_bounds = st.builds(
 @given(st.fixed_dictionaries({"a": many_bounds, "b": many_bounds, "c": many_bounds}), asks)
 def test_starts_of_all_jobs_keep_the_floor_of_whoever_is_in_force(bounds, asks):
     """F13's arithmetic over jobs: no start is closer to the one before than the floor of its own job."""
-    known, now, last = lane(), NOW, None
+    known, now, last = quick_lane(), NOW, None
     for job, later in asks:
         now += later
         starts, known = start(known, job, bounds[job], now)
         for moment in starts:
             if last is not None:
-                assert moment - last >= bounds[job].floor - 1e-6
+                assert moment - last >= bounds[job].floor - EXACT
             last = moment
+
+
+# A new pace
+
+
+@given(
+    old=st.floats(1e-4, 100.0),
+    new=st.floats(1e-4, 100.0),
+    slowed=st.floats(1.0, 50.0),
+    wanted=st.integers(1, 30),
+    later=st.floats(0.0, 5.0),
+)
+def test_a_new_pace_keeps_its_interval_to_what_is_reserved_and_waits_no_longer(old, new, slowed, wanted, later):
+    before, reserved = pace.reserve(lane("1/s", concurrency=10**6, interval=old), NOW, wanted, 0, HORIZON)
+    grown = msgspec.structs.replace(reserved, interval=old * slowed)
+
+    repaced = lane_sharing.ordered(grown, Bounds(new, new, 10**6), NOW + later, HORIZON)
+    first = max(NOW + later, repaced.next_start)
+
+    assert first >= before[-1] + min(old, new) - EXACT
+    assert first <= NOW + later + HORIZON + new + EXACT
+    assert (repaced.interval, repaced.floor, repaced.ceiling) == pytest.approx((new, new, new))
+
+
+def test_a_new_pace_does_not_end_a_rest_that_a_site_asked_for():
+    resting = adaptive_pace.learn(lane(), LaneFeedback(Kind.THROTTLED, rest=30.0), NOW, 0.0)
+
+    repaced = lane_sharing.ordered(resting, Bounds(0.01, 60.0, 8), NOW, HORIZON)
+
+    assert pace.free_at(repaced, NOW, 0, HORIZON) == NOW + 30.0

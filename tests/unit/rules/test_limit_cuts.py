@@ -157,7 +157,7 @@ def test_every_bound_of_a_sitemap_is_a_cut_that_says_what_was_not_read(body: byt
     found: SitemapFile = parse(body, Limits(sitemap_urls=10))
 
     [name] = found.cuts
-    assert found.entries, "what came before the bound counts"
+    assert found.urls, "what came before the bound counts"
     cut = cut_by(name, own)
     assert cut is not None and told in cut.what, cut
     assert is_cut(f"links refused: {name}")
@@ -169,4 +169,4 @@ def test_attributes_that_all_have_other_names_are_read_to_the_end():
     entries = (f'<url><loc a{n}="" xmlns:x{n}="y">https://a.example/{n}</loc></url>' for n in range(3_000))
     found = parse(f"<urlset>{''.join(entries)}</urlset>".encode(), Limits())
 
-    assert (len(found.entries), found.cuts) == (3_000, {})
+    assert (len(found.urls), found.cuts) == (3_000, {})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trotline.model.limits import Limits
-from trotline.rules.sitemaps import SitemapEntry, SitemapFile, named_in_robots, parse
+from trotline.rules.sitemaps import SitemapFile, named_in_robots, parse
 
 SPACE = (
     'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9" xmlns:image="http://www.google.com/schemas/sitemap-image/1.1"'
@@ -18,11 +18,7 @@ def read(text: str | bytes, **limits: int) -> SitemapFile:
     return parse(text.encode() if isinstance(text, str) else text, Limits(**limits))
 
 
-def urls(found: SitemapFile) -> list[str]:
-    return [entry.url for entry in found.entries]
-
-
-def test_pages_and_their_dates() -> None:
+def test_pages_without_what_else_is_said_of_them() -> None:
     found = read(
         f"""<?xml version="1.0" encoding="UTF-8"?>
         <urlset {SPACE}>
@@ -32,38 +28,35 @@ def test_pages_and_their_dates() -> None:
                <image:image><image:loc>https://a.example/picture.png</image:loc></image:image></url>
         </urlset>"""
     )
-    assert [
-        SitemapEntry("https://a.example/1?x=1&y=2", "2026-01-02"),
-        SitemapEntry("https://a.example/2", "2026-01-03T00:00:00Z"),
-    ] == found.entries
+    assert found.urls == ["https://a.example/1?x=1&y=2", "https://a.example/2"]
     assert (found.children, found.dropped, found.notes) == ([], 0, [])
 
 
 def test_an_index_lists_children() -> None:
     found = read(f"<sitemapindex {SPACE}><sitemap><loc>https://a.example/1.xml</loc></sitemap></sitemapindex>")
     assert found.children == ["https://a.example/1.xml"]
-    assert found.entries == []
+    assert found.urls == []
 
 
 def test_a_prefix_does_not_matter() -> None:
     found = read("<s:urlset xmlns:s='x'><s:url><s:loc>https://a.example/1</s:loc></s:url></s:urlset>")
-    assert urls(found) == ["https://a.example/1"]
+    assert found.urls == ["https://a.example/1"]
 
 
 def test_plain_lines_are_a_sitemap_too() -> None:
     found = read("\ufeffhttps://a.example/1\r\n\r\n  https://a.example/2  \nnot a url\n")
-    assert urls(found) == ["https://a.example/1", "https://a.example/2"]
+    assert found.urls == ["https://a.example/1", "https://a.example/2"]
     assert found.dropped == 1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "iso-8859-1"])
 def test_encodings_are_understood(encoding: str) -> None:
     text = f'<?xml version="1.0" encoding="{encoding}"?><urlset><url><loc>https://a.example/ä</loc></url></urlset>'
-    assert urls(read(text.encode(encoding))) == ["https://a.example/ä"]
+    assert read(text.encode(encoding)).urls == ["https://a.example/ä"]
 
 
 def test_gzip_is_known_by_its_first_bytes() -> None:
-    assert urls(read(gzip.compress(b"https://a.example/1\n"))) == ["https://a.example/1"]
+    assert read(gzip.compress(b"https://a.example/1\n")).urls == ["https://a.example/1"]
 
 
 def test_a_gzip_bomb_stops_at_the_limit() -> None:
@@ -73,7 +66,7 @@ def test_a_gzip_bomb_stops_at_the_limit() -> None:
 
 def test_broken_gzip_is_an_empty_sitemap() -> None:
     found = read(b"\x1f\x8b" + b"junk" * 10)
-    assert found.entries == []
+    assert found.urls == []
     assert "broken gzip" in found.notes[0]
 
 
@@ -82,7 +75,7 @@ def test_what_comes_after_broken_xml_is_found_all_the_same() -> None:
         "<urlset><url><loc>https://a.example/1</loc></url><url><loc>https://a.example/2?a=1&b=2</loc></url>"
         "<url><loc>https://a.example/3</loc></url>"
     )
-    assert urls(found) == ["https://a.example/1", "https://a.example/2?a=1&b=2", "https://a.example/3"]
+    assert found.urls == ["https://a.example/1", "https://a.example/2?a=1&b=2", "https://a.example/3"]
     assert "broken XML" in found.notes[0]
 
 
@@ -95,26 +88,26 @@ EXTERNAL = """<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]>
 @pytest.mark.parametrize("text", [BILLION, EXTERNAL])
 def test_entities_are_never_expanded(text: str) -> None:
     found = read(text)
-    assert found.entries == []
+    assert found.urls == []
     assert found.notes == ["entity declarations are refused"]
 
 
 def test_attributes_that_a_document_type_declares_are_never_added() -> None:
     found = read('<!DOCTYPE x [<!ATTLIST url a CDATA "x">]><urlset><url><loc>https://a.example/1</loc></url></urlset>')
-    assert found.entries == []
+    assert found.urls == []
     assert found.notes == ["attribute declarations are refused"]
 
 
 def test_a_document_type_alone_does_no_harm() -> None:
     text = '<!DOCTYPE urlset SYSTEM "http://127.0.0.1/x.dtd"><urlset><url><loc>https://a.example/1</loc></url></urlset>'
-    assert urls(read(text)) == ["https://a.example/1"]
+    assert read(text).urls == ["https://a.example/1"]
 
 
 @pytest.mark.parametrize("form", ["<url><loc>https://a.example/{}</loc></url>", "https://a.example/{}\n"])
 def test_only_so_many_are_read(form: str) -> None:
     text = "".join(form.format(number) for number in range(20))
     found = read(f"<urlset>{text}</urlset>" if form.startswith("<") else text, sitemap_urls=5)
-    assert len(found.entries) == 5
+    assert len(found.urls) == 5
     [(what, cut)] = found.cuts.items()
     assert (what, cut.count) == ("sitemap: URLs", 15)
     assert cut.example == "https://a.example/5"
@@ -122,7 +115,7 @@ def test_only_so_many_are_read(form: str) -> None:
 
 def test_what_is_no_web_address_is_dropped_and_counted() -> None:
     found = read("".join(f"<url><loc>{url}</loc></url>" for url in ("ftp://a/", "/relative", "")).join(("<x>", "</x>")))
-    assert (found.entries, found.dropped) == ([], 3)
+    assert (found.urls, found.dropped) == ([], 3)
 
 
 @given(st.one_of(st.binary(max_size=400), st.text(max_size=200).map(lambda text: f"<urlset>{text}".encode())))

@@ -12,9 +12,9 @@ from yarl import URL
 
 from trotline.adapters.http.failures import TunnelFailed, not_resolved
 from trotline.adapters.http.guard import BoundedConnector, Guard
-from trotline.adapters.http.protocol import Watch, WatchedProtocol
-from trotline.adapters.http.proxy import ProxyConnector, ProxyDialer
+from trotline.adapters.http.proxy_dialer import ProxyConnector, ProxyDialer
 from trotline.adapters.http.resolver import GuardedResolver
+from trotline.adapters.http.watched_connection import Watchdog, WatchedConnection
 from trotline.model.limits import Limits
 from trotline.model.time import Seconds
 from trotline.rules.addresses import is_number
@@ -75,6 +75,6 @@ def connector(
         else ProxyConnector(dialer, names.guard, **options)
     )
     made._cached_hosts = names.cache
-    protocol: Callable[..., ResponseHandler] = WatchedProtocol
-    made._factory = partial(protocol, asyncio.get_running_loop(), limits, Watch(limits))
+    protocol: Callable[..., ResponseHandler] = WatchedConnection
+    made._factory = partial(protocol, asyncio.get_running_loop(), limits, Watchdog(limits))
     return made

@@ -14,7 +14,7 @@ from aiohttp.connector import BaseConnector, Connection
 from aiohttp.http import RawResponseMessage
 from yarl import URL
 
-from trotline.adapters.http.protocol import WatchedProtocol
+from trotline.adapters.http.watched_connection import WatchedConnection
 
 _KNOWN = 10_000
 _NOT_PLAIN = re.compile(r"(?i)host|cookie|connection|content-length|transfer-encoding|expect")
@@ -26,14 +26,14 @@ _Place = tuple[ConnectionKey, bytes]
 class Reply:
     """The part of aiohttp's response that the fetcher uses."""
 
-    __slots__ = ("_connection", "content", "dialled", "headers", "status", "version")
+    __slots__ = ("_connection", "content", "headers", "status", "target_address", "version")
     method = "GET"
 
     def __init__(
-        self, connection: Connection, dialled: str, message: RawResponseMessage, content: StreamReader
+        self, connection: Connection, target_address: str, message: RawResponseMessage, content: StreamReader
     ) -> None:
         self._connection: Connection | None = connection
-        self.dialled = dialled
+        self.target_address = target_address
         self.status = message.code
         self.version = message.version
         self.headers = message.headers
@@ -88,10 +88,10 @@ class FastPath:
             return None
         protocol = connection.protocol
         try:
-            assert isinstance(protocol, WatchedProtocol)  # noqa: S101 - for the type checker: the connector makes no other
+            assert isinstance(protocol, WatchedConnection)  # noqa: S101 - for the type checker: the connector makes no other
             protocol.ask(b"GET " + target.encode("ascii") + place[1])
             message, content = await protocol.read()
         except BaseException:
             connection.close()
             raise
-        return Reply(connection, protocol.dialled, message, content)
+        return Reply(connection, protocol.target_address, message, content)

@@ -26,7 +26,7 @@ from trotline.adapters.http.cookies import Jar, Jars
 from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
 from trotline.adapters.http.fast_path import FastPath, Reply
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
-from trotline.adapters.http.proxy import ProxyDialer
+from trotline.adapters.http.proxy_dialer import ProxyDialer
 from trotline.adapters.http.proxy_faults import HOSTS, CaptiveRun
 from trotline.adapters.http.request_checks import checked, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
@@ -58,10 +58,10 @@ _NOT_NORMALISED = re.compile(r"[^\x21-\x7e]|\\")
 class _Response(aiohttp.ClientResponse):
     """Keeps the peer's address: the connection may be released before it is read."""
 
-    dialled = ""
+    target_address = ""
 
     def start(self, connection: Any) -> Coroutine[Any, Any, aiohttp.ClientResponse]:
-        self.dialled = connection.protocol.dialled
+        self.target_address = connection.protocol.target_address
         return super().start(connection)
 
 
@@ -235,7 +235,7 @@ class HttpFetcher:
             headers=headers,
             body=body,
             wire_bytes=wire_bytes,
-            address=response.dialled,
+            address=response.target_address,
             proxy=self._proxy,
             http="1.0" if response.version == aiohttp.HttpVersion10 else "1.1",
             timing=watch.timing() if watch else Timing(total=clock() - started),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from trotline.adapters.http.proxy_link import Link, Refused
+from trotline.adapters.http.proxy_stream import ProxyStream, Refused
 from trotline.model.answer import FailureKind
 from trotline.rules.proxy_errors import provider_error
 
@@ -19,14 +19,14 @@ _OF_THE_PROXY = {
 """Statuses of the proxy itself, not of the target."""
 
 
-async def open_tunnel(link: Link, target: str, login: Mapping[str, str]) -> None:
+async def open_tunnel(stream: ProxyStream, target: str, login: Mapping[str, str]) -> None:
     """Send CONNECT and check the reply; raises `Refused`."""
     lines = [f"CONNECT {target} HTTP/1.1", f"Host: {target}"]
     lines += [f"{name}: {value}" for name, value in login.items()]
-    await link.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
+    await stream.send("\r\n".join([*lines, "", ""]).encode("latin-1"))
     reply = b""
     while b"\r\n\r\n" not in reply:
-        more = await link.receive(4096)
+        more = await stream.receive(4096)
         if not more or len(reply) > _LONGEST_REPLY:
             raise Refused(FailureKind.PROXY, "closed the connection" if not more else "reply head too long")
         reply += more

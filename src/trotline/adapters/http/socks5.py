@@ -3,7 +3,7 @@
 import struct
 from ipaddress import ip_address
 
-from trotline.adapters.http.proxy_link import Link, Refused
+from trotline.adapters.http.proxy_stream import ProxyStream, Refused
 from trotline.model.answer import FailureKind
 
 _VERSION, _CONNECT = 5, 1
@@ -22,10 +22,10 @@ _REPLIES = {
 """1 is ambiguous, like 500 of an HTTP proxy: a failure of the target, so that no page is retried without end."""
 
 
-async def open_tunnel(link: Link, host: str, port: int) -> None:
+async def open_tunnel(stream: ProxyStream, host: str, port: int) -> None:
     """A tunnel to an address or a name, after `log_in`; raises `Refused`."""
-    await link.send(bytes([_VERSION, _CONNECT, 0]) + _address(host) + struct.pack("!H", port))
-    version, code, _, kind = await _receive(link, 4)
+    await stream.send(bytes([_VERSION, _CONNECT, 0]) + _address(host) + struct.pack("!H", port))
+    version, code, _, kind = await _receive(stream, 4)
     if version != _VERSION:
         raise Refused(FailureKind.PROXY, "reply is not SOCKS5")
     if code:
@@ -35,14 +35,14 @@ async def open_tunnel(link: Link, host: str, port: int) -> None:
     lengths = {_IPV4: 4, _IPV6: 16}
     if kind not in lengths and kind != _NAME:
         raise Refused(FailureKind.PROXY, "reply is not SOCKS5")
-    await _receive(link, (lengths[kind] if kind in lengths else (await _receive(link, 1))[0]) + 2)
+    await _receive(stream, (lengths[kind] if kind in lengths else (await _receive(stream, 1))[0]) + 2)
 
 
-async def log_in(link: Link, user: str, password: str) -> None:
+async def log_in(stream: ProxyStream, user: str, password: str) -> None:
     """The proxy's own part of the negotiation, before it knows a target; raises `Refused`."""
     methods = [_NO_LOGIN, _LOGIN] if user or password else [_NO_LOGIN]
-    await link.send(bytes([_VERSION, len(methods), *methods]))
-    version, method = await _receive(link, 2)
+    await stream.send(bytes([_VERSION, len(methods), *methods]))
+    version, method = await _receive(stream, 2)
     if version != _VERSION:
         raise Refused(FailureKind.PROXY, "reply is not SOCKS5")
     if method == _NO_LOGIN:
@@ -53,8 +53,8 @@ async def log_in(link: Link, user: str, password: str) -> None:
         )
         raise Refused(FailureKind.PROXY, needs if method == _NO_METHOD else f"unknown login method {method}")
     name, secret = user.encode(), password.encode()
-    await link.send(bytes([1, len(name)]) + name + bytes([len(secret)]) + secret)
-    _, status = await _receive(link, 2)
+    await stream.send(bytes([1, len(name)]) + name + bytes([len(secret)]) + secret)
+    _, status = await _receive(stream, 2)
     if status:
         raise Refused(FailureKind.PROXY, "authentication failed (SOCKS5 login)")
 
@@ -70,11 +70,11 @@ def _address(host: str) -> bytes:
     return bytes([_IPV4]) + address.packed if address.version == 4 else bytes([_IPV6]) + address.packed
 
 
-async def _receive(link: Link, count: int) -> bytes:
+async def _receive(stream: ProxyStream, count: int) -> bytes:
     """Exactly so many bytes: what follows belongs to the tunnel."""
     received = b""
     while len(received) < count:
-        more = await link.receive(count - len(received))
+        more = await stream.receive(count - len(received))
         if not more:
             raise Refused(FailureKind.PROXY, "closed the connection")
         received += more

@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 from trotline.adapters.http.failures import FETCH_ERRORS, explain, reason
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.adapters.http.proxy import AddrInfo, ProxyDialer
-from trotline.adapters.http.proxy_link import Link, SocketLink, TlsLink
+from trotline.adapters.http.proxy_dialer import AddrInfo, ProxyDialer
+from trotline.adapters.http.proxy_stream import ProxyStream, SocketStream, TlsStream
 from trotline.model.proxy import Proxy
 
 
@@ -30,18 +30,18 @@ class TunnelCheck:
         """Why there is no tunnel; empty: there was one, and it was closed again."""
         dialer = self._dialers.setdefault(proxy, ProxyDialer(proxy, self._limits))
         try:
-            link, _ = await dialer.tunnel(self._host, await self._addresses())
+            stream, _ = await dialer.tunnel(self._host, await self._addresses())
         except FETCH_ERRORS as error:
             return explain(error, "head", self._limits)[1]
         try:
             async with asyncio.timeout(self._limits.connect):
-                await self._shake_hands(link)
+                await self._tls_handshake(stream)
         except TimeoutError:
             return f"no TLS with {self._host} within {self._limits.connect:g} s"
         except (OSError, ssl.SSLError) as error:
             return f"no TLS with {self._host}: {reason(error)}"
         finally:
-            link.close()
+            stream.close()
         return ""
 
     async def _addresses(self) -> list[AddrInfo]:
@@ -51,15 +51,17 @@ class TunnelCheck:
             self._names.guard.look(one["host"], self._port)
         return [(one["family"], socket.SOCK_STREAM, 0, "", (one["host"], self._port)) for one in found]
 
-    async def _shake_hands(self, link: Link) -> None:
+    async def _tls_handshake(self, stream: ProxyStream) -> None:
         if self._context is None:
             return
         loop, protocol = asyncio.get_running_loop(), asyncio.Protocol()
         options: dict[str, Any] = {"server_hostname": self._host, "ssl_handshake_timeout": self._limits.connect}
-        if isinstance(link, TlsLink):
-            transport = await loop.start_tls(link.transport, protocol, self._context, **options)
+        if isinstance(stream, TlsStream):
+            transport = await loop.start_tls(stream.transport, protocol, self._context, **options)
         else:
-            assert isinstance(link, SocketLink)  # noqa: S101 - there is no other
-            transport, _ = await loop.create_connection(lambda: protocol, sock=link.sock, ssl=self._context, **options)
+            assert isinstance(stream, SocketStream)  # noqa: S101 - there is no other
+            transport, _ = await loop.create_connection(
+                lambda: protocol, sock=stream.sock, ssl=self._context, **options
+            )
         if transport is not None:
             transport.abort()

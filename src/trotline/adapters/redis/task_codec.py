@@ -24,7 +24,7 @@ import msgspec
 
 from trotline.model.proxy_pool import VIA
 from trotline.model.task import Task
-from trotline.model.task_json import LARGEST, Undecodable, UnknownVersion
+from trotline.model.task_json import LARGEST, Undecodable, check_format
 from trotline.model.time import Moment
 
 VERSION = 1
@@ -220,12 +220,7 @@ class TaskCodec:
             raise Undecodable(f"not a task: {str(error)[:200]}") from error
 
     def _unpack(self, wire: bytes, lane: str, template: Callable[[int], TaskTemplate]) -> tuple[Task, int]:
-        if not wire:
-            raise Undecodable("no bytes")
-        if len(wire) > LARGEST:
-            raise Undecodable(f"larger than {LARGEST:,} bytes")
-        if wire[0] != VERSION:
-            raise UnknownVersion(f"task format {wire[0]} is not supported by this version of Trotline (only {VERSION})")
+        check_format(wire, VERSION)
         _, fingerprint, attempt, _, kills, depth, number, created, flags = HEAD.unpack_from(wire)
         shared = template(number)
         start = _start(shared.scheme, lane)

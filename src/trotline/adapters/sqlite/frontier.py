@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from trotline.adapters import host_process
-from trotline.adapters.sqlite import budgets, lease_tasks, put_tasks, sessions, settle_leases, workers
+from trotline.adapters.sqlite import budgets, lease_tasks, put_tasks, settle_leases, workers
 from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
 from trotline.adapters.sqlite.schema import CANCELLED
@@ -82,9 +82,17 @@ class SqliteFrontier:
 
     async def session_home(self, session: str, home: str = "") -> str:
         if home:
-            await self._file.db.write(lambda db: sessions.write(db, self._number, session, home))
+            row = (self._number, session, home)
+            await self._file.db.write(
+                lambda db: db.execute("INSERT OR REPLACE INTO session (job, name, home) VALUES (?, ?, ?)", row)
+            )
             return home
-        return await self._file.read(lambda db: sessions.read(db, self._number, session))
+        found = await self._file.read(
+            lambda db: db.execute(
+                "SELECT home FROM session WHERE job = ? AND name = ?", (self._number, session)
+            ).fetchone()
+        )
+        return str(found[0]) if found else ""
 
     def proxy_pools(self) -> SqliteProxyPools:
         """The proxy pools of the file over this connection, which a frontier in memory has only one of."""

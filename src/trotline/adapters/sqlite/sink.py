@@ -93,10 +93,6 @@ class SqliteSink:
     async def maintain(self, now: Moment) -> None:
         """Nothing to do: a file of rows needs no housekeeping."""
 
-    async def refresh_views(self) -> None:
-        """One view per kind, its fields as columns."""
-        await self._do(lambda: _refresh_views(self._opened()))
-
     async def close(self) -> None:
         """Close without `finish`. May be repeated."""
         if self._closed:

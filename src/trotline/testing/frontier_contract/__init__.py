@@ -18,6 +18,9 @@ import pytest
 from trotline.testing.frontier_contract.accounts import AccountPromises
 from trotline.testing.frontier_contract.bench import BRISK, Bench, Client, client, steady, task, tasks
 from trotline.testing.frontier_contract.budgeting import BudgetPromises
+from trotline.testing.frontier_contract.chain_failing import ChainFailurePromises
+from trotline.testing.frontier_contract.chain_histories import ChainHistories
+from trotline.testing.frontier_contract.chain_watching import ChainWatchPromises
 from trotline.testing.frontier_contract.chaining import ChainPromises
 from trotline.testing.frontier_contract.counting import CountPromises
 from trotline.testing.frontier_contract.failing import FailPromises
@@ -63,6 +66,9 @@ class FrontierContract(
     RotationPromises,
     ProxyHistories,
     ChainPromises,
+    ChainFailurePromises,
+    ChainWatchPromises,
+    ChainHistories,
     AccountPromises,
 ):
     """F1 to F20, R1 to R11, C1 to C7 and A1 to A6, at least one test each. A subclass provides the fixture `bench`."""

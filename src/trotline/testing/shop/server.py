@@ -1,17 +1,15 @@
 """The demo shop itself: a real HTTP server, on a free port, that remembers every visit."""
 
-import asyncio
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import lru_cache
-from threading import Thread
 from typing import NamedTuple, Self
 
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from trotline.testing.server_thread import in_thread
 from trotline.testing.servers import listen
 from trotline.testing.shop.account import Account
 from trotline.testing.shop.answers import Packed, not_found, pack, send
@@ -28,7 +26,6 @@ from trotline.testing.shop.trouble import Manners, Trouble
 LOOPBACK = ("127.0.0.1",)
 _ABANDONED = 499
 _KEPT_PAGES = 4096
-_START_WITHIN = 30
 
 
 class Visit(NamedTuple):
@@ -84,16 +81,8 @@ class DemoShop:
         manners: Manners | None = None,
     ) -> Iterator[Self]:
         """The shop in a thread with its own event loop, for tests that are not async."""
-        shop = cls(products, seed, port, quotes=quotes, hosts=hosts, manners=manners)
-        ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        thread = Thread(target=lambda: asyncio.run(shop._live(ready)), name="demo shop", daemon=True)
-        thread.start()
-        loop, closing = ready.result(_START_WITHIN)
-        try:
-            yield shop
-        finally:
-            loop.call_soon_threadsafe(closing.set)
-            thread.join()
+        with in_thread(cls(products, seed, port, quotes=quotes, hosts=hosts, manners=manners), "demo shop") as server:
+            yield server
 
     async def __aenter__(self) -> Self:
         sockets = listen(self._hosts, self._port)
@@ -153,17 +142,6 @@ class DemoShop:
         self.visits.clear()
         self._trouble.forget()
         self._account.forget()
-
-    async def _live(self, ready: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
-        closing = asyncio.Event()
-        try:
-            await self.__aenter__()
-        except BaseException as refused:
-            ready.set_exception(refused)
-            return
-        ready.set_result((asyncio.get_running_loop(), closing))
-        await closing.wait()
-        await self.__aexit__()
 
     def _application(self) -> web.Application:
         rooms = (

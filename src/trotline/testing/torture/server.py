@@ -3,19 +3,17 @@
 import asyncio
 import ssl
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from html import escape
-from threading import Thread
 from typing import NamedTuple, Self
 from urllib.parse import parse_qsl, urlsplit
 
+from trotline.testing.server_thread import in_thread
 from trotline.testing.servers import listen
 from trotline.testing.torture import bodies, bombs, content, cookies, heads, redirects, robots, sitemaps
 from trotline.testing.torture.faults import Act, Call, Fault, Gone, answer
 
 LOOPBACK = ("127.0.0.1",)
-_START_WITHIN = 30
 _LARGEST_HEAD = 1024 * 1024
 _GROUPS = (
     heads.heads,
@@ -102,16 +100,8 @@ class TortureServer:
         cls, port: int = 0, *, hosts: Sequence[str] = LOOPBACK, tls: ssl.SSLContext | None = None
     ) -> Iterator[Self]:
         """The server in a thread with its own event loop, for tests that are not async."""
-        server = cls(port, hosts=hosts, tls=tls)
-        ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        thread = Thread(target=lambda: asyncio.run(server._live(ready)), name="torture server", daemon=True)
-        thread.start()
-        loop, closing = ready.result(_START_WITHIN)
-        try:
+        with in_thread(cls(port, hosts=hosts, tls=tls), "torture server") as server:
             yield server
-        finally:
-            loop.call_soon_threadsafe(closing.set)
-            thread.join()
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
@@ -168,17 +158,6 @@ class TortureServer:
     def asked(self, path: str) -> list[Asked]:
         """The requests for that path, with any query."""
         return [asked for asked in self.requests if asked.target.partition("?")[0] == path]
-
-    async def _live(self, ready: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]") -> None:
-        closing = asyncio.Event()
-        try:
-            await self.__aenter__()
-        except BaseException as refused:
-            ready.set_exception(refused)
-            return
-        ready.set_result((asyncio.get_running_loop(), closing))
-        await closing.wait()
-        await self.__aexit__()
 
     def _protocol(self) -> asyncio.StreamReaderProtocol:
         reader = _Reader()

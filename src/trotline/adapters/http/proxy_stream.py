@@ -28,7 +28,7 @@ class Refused(Exception):
         self.what = what
 
 
-class Link(Protocol):
+class ProxyStream(Protocol):
     """Bytes to and from the proxy. Errors are OSErrors."""
 
     async def send(self, data: bytes) -> None: ...
@@ -40,7 +40,7 @@ class Link(Protocol):
     def close(self) -> None: ...
 
 
-class SocketLink:
+class SocketStream:
     """Not a transport yet: nothing is read beyond the negotiation."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -57,7 +57,7 @@ class SocketLink:
         self.sock.close()
 
 
-class TlsLink:
+class TlsStream:
     """TLS to the proxy. The tunnel's own protocol takes over its transport afterwards."""
 
     def __init__(self, transport: asyncio.Transport, reader: asyncio.StreamReader) -> None:
@@ -83,14 +83,14 @@ async def open_tls(
     )
 
 
-async def tls_link(sock: socket.socket, host: str, ca_file: str) -> TlsLink:
+async def open_tls_stream(sock: socket.socket, host: str, ca_file: str) -> TlsStream:
     reader = asyncio.StreamReader()
     transport, _ = await open_tls(sock, host, ca_file, lambda: asyncio.StreamReaderProtocol(reader))
     if _ABORT_TAKES_NOTHING and isinstance(transport, sslproto._SSLProtocolTransport):
         # TLS in it ends with an error by this method, which is broken in these versions of Python: the TypeError would
         # hide that the target's certificate is refused.
         transport._force_close = lambda _: transport.abort()  # type: ignore[attr-defined]
-    return TlsLink(transport, reader)
+    return TlsStream(transport, reader)
 
 
 @lru_cache(maxsize=64)

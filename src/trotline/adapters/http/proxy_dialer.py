@@ -15,10 +15,19 @@ from typing import Any, NoReturn, TypeVar
 from trotline.adapters.http import http_tunnel, socks5
 from trotline.adapters.http.failures import TunnelFailed, reason
 from trotline.adapters.http.guard import BoundedConnector, Guard
-from trotline.adapters.http.protocol import WatchedProtocol
 from trotline.adapters.http.proxy_faults import FaultLog
-from trotline.adapters.http.proxy_link import Link, P, Refused, SocketLink, TlsLink, dial, open_tls, tls_link
+from trotline.adapters.http.proxy_stream import (
+    P,
+    ProxyStream,
+    Refused,
+    SocketStream,
+    TlsStream,
+    dial,
+    open_tls,
+    open_tls_stream,
+)
 from trotline.adapters.http.resolver import GuardedResolver
+from trotline.adapters.http.watched_connection import WatchedConnection
 from trotline.model.answer import FailureKind
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy, ProxyMode, ProxyScheme
@@ -52,7 +61,7 @@ class ProxyDialer:
         """Expiry and addresses of the proxy."""
         self._log = FaultLog(level)
 
-    async def tunnel(self, host: str, infos: Sequence[AddrInfo]) -> tuple[Link, str]:
+    async def tunnel(self, host: str, infos: Sequence[AddrInfo]) -> tuple[ProxyStream, str]:
         """A tunnel to one of these checked addresses of `host`, and that address; raises `TunnelFailed`."""
         try:
             async with asyncio.timeout(self._limits.connect * _FOR_ALL):
@@ -63,25 +72,25 @@ class ProxyDialer:
                 FailureKind.TIMEOUT, f"proxy {self.proxy.public} did not reach {host} {within}"
             ) from None
 
-    async def _tunnel(self, host: str, infos: Sequence[AddrInfo]) -> tuple[Link, str]:
+    async def _tunnel(self, host: str, infos: Sequence[AddrInfo]) -> tuple[ProxyStream, str]:
         refused: TunnelFailed | None = None
         # IPv4 first: nearly every proxy supports it.
         for *_, where in sorted(infos, key=lambda info: info[0] != socket.AF_INET)[:TRIES]:
             address, port = str(where[0]), int(where[1])
             target = host if self.proxy.mode is ProxyMode.NAME else address
-            link = await self._link()
+            stream = await self._open_stream()
             try:
-                await self._negotiate(link, target, port, host)
+                await self._negotiate(stream, target, port, host)
             except TunnelFailed as error:
-                link.close()
+                stream.close()
                 if error.trouble is FailureKind.PROXY or target == host:
                     raise
                 refused = error
             except BaseException:
-                link.close()
+                stream.close()
                 raise
             else:
-                return link, address if target == address else ""
+                return stream, address if target == address else ""
         assert refused is not None  # noqa: S101 - a name has at least one address
         raise refused
 
@@ -96,11 +105,11 @@ class ProxyDialer:
 
         return await self._reach(opened)
 
-    async def _link(self) -> Link:
-        async def opened(sock: socket.socket) -> Link:
+    async def _open_stream(self) -> ProxyStream:
+        async def opened(sock: socket.socket) -> ProxyStream:
             if self.proxy.scheme is ProxyScheme.HTTPS:
-                return await tls_link(sock, self.proxy.host, self.proxy.ca_file)
-            return SocketLink(sock)
+                return await open_tls_stream(sock, self.proxy.host, self.proxy.ca_file)
+            return SocketStream(sock)
 
         return await self._reach(opened)
 
@@ -140,13 +149,13 @@ class ProxyDialer:
         self._log.note(why)
         return TunnelFailed(FailureKind.PROXY, why)
 
-    async def _negotiate(self, link: Link, target: str, port: int, host: str) -> None:
+    async def _negotiate(self, stream: ProxyStream, target: str, port: int, host: str) -> None:
         try:
             if self.proxy.scheme is ProxyScheme.SOCKS5:
-                await self._log_in(link)
-                await socks5.open_tunnel(link, target, port)
+                await self._log_in(stream)
+                await socks5.open_tunnel(stream, target, port)
             else:
-                await http_tunnel.open_tunnel(link, _authority(target, port), self.login)
+                await http_tunnel.open_tunnel(stream, _authority(target, port), self.login)
         except OSError as error:
             if isinstance(error, TimeoutError):
                 raise
@@ -155,11 +164,11 @@ class ProxyDialer:
             shown = host if target == host else f"{host} ({_authority(target, port)})"
             self.refused(refusal.kind, refusal.what, shown)
 
-    async def _log_in(self, link: Link) -> None:
+    async def _log_in(self, stream: ProxyStream) -> None:
         within = self._limits.connect * _FOR_PROXY
         try:
             async with asyncio.timeout(within):
-                await socks5.log_in(link, self.proxy.user, self.proxy.password)
+                await socks5.log_in(stream, self.proxy.user, self.proxy.password)
         except TimeoutError:
             raise Refused(FailureKind.PROXY, f"no reply to the SOCKS5 greeting within {within:.2g} s") from None
 
@@ -205,34 +214,34 @@ class ProxyConnector(BoundedConnector):
         for *_, where in addr_infos:
             # An address literal in the URL does not pass the resolver: it is checked here.
             self._guard.look(str(where[0]), int(where[1]))
-        link, far_end = await self._dialer.tunnel(str(req.url.raw_host), addr_infos)
+        stream, proxied_address = await self._dialer.tunnel(str(req.url.raw_host), addr_infos)
         try:
-            transport, protocol = await self._taken_over(link, *args, req=req, **options)
+            transport, protocol = await self._taken_over(stream, *args, req=req, **options)
         except BaseException:
-            link.close()
+            stream.close()
             raise
-        return _behind(far_end, transport, protocol)
+        return _set_proxied_address(proxied_address, transport, protocol)
 
-    async def _taken_over(self, link: Link, *args: Any, req: Any, **options: Any) -> Any:
+    async def _taken_over(self, stream: ProxyStream, *args: Any, req: Any, **options: Any) -> Any:
         """The tunnel as a connection of the session, with the target's TLS in it."""
-        if isinstance(link, SocketLink):
-            return await self._wrap_existing_connection(*args, req=req, sock=link.sock, **options)
-        assert isinstance(link, TlsLink)  # noqa: S101 - there is no other
+        if isinstance(stream, SocketStream):
+            return await self._wrap_existing_connection(*args, req=req, sock=stream.sock, **options)
+        assert isinstance(stream, TlsStream)  # noqa: S101 - there is no other
         if req.is_ssl():
-            return await self._start_tls_connection(link.transport, req, options["timeout"])
+            return await self._start_tls_connection(stream.transport, req, options["timeout"])
         protocol = self._factory()
-        link.transport.set_protocol(protocol)
-        protocol.connection_made(link.transport)
-        return link.transport, protocol
+        stream.transport.set_protocol(protocol)
+        protocol.connection_made(stream.transport)
+        return stream.transport, protocol
 
     async def _create_proxy_connection(self, *_: Any) -> Any:
         """For plain-http requests in absolute form: a connection to the proxy."""
-        return _behind("", *await self._dialer.connect(self._factory))
+        return _set_proxied_address("", *await self._dialer.connect(self._factory))
 
 
-def _behind(far_end: str, transport: Any, protocol: Any) -> Any:
-    if isinstance(protocol, WatchedProtocol):
-        protocol.far_end = far_end
+def _set_proxied_address(address: str, transport: Any, protocol: Any) -> Any:
+    if isinstance(protocol, WatchedConnection):
+        protocol.proxied_address = address
     return transport, protocol
 
 

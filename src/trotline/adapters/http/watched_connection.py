@@ -29,16 +29,16 @@ _FRAMING = 8
 _NOTHING: BaseException = RuntimeError("no cause")
 
 
-class WatchedProtocol(ResponseHandler):
+class WatchedConnection(ResponseHandler):
     """A connection that closes itself when a limit is exceeded; its reader gets the `Cut`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits, watch: "Watch") -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, limits: Limits, watchdog: "Watchdog") -> None:
         super().__init__(loop)
-        self.far_end: str | None = None
+        self.proxied_address: str | None = None
         """The target's address behind a proxy; "": only the proxy knows it; None: no proxy, the peer is the target."""
         self._peer = ""
         self._limits = limits
-        self._watch = watch
+        self._watchdog = watchdog
         self._clock = loop.time
         self._params: dict[str, Any] = {}
         self._begun: list[bytes] | None = None
@@ -59,18 +59,18 @@ class WatchedProtocol(ResponseHandler):
         self._judge_beyond = 2 * limits.header_bytes
 
     @property
-    def dialled(self) -> str:
+    def target_address(self) -> str:
         """The address of the target; empty if only a proxy knows it."""
-        return self._peer if self.far_end is None else self.far_end
+        return self._peer if self.proxied_address is None else self.proxied_address
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         self._peer = peer[0] if peer else ""
-        self._watch.add(self)
+        self._watchdog.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        self._watch.remove(self)
+        self._watchdog.remove(self)
         super().connection_lost(exc)
 
     def set_response_params(self, **params: Any) -> None:
@@ -86,7 +86,7 @@ class WatchedProtocol(ResponseHandler):
         super().set_response_params(**params)
 
     def ask(self, request: bytes) -> None:
-        """Send another request with the parameters of the last one; `Watch` enforces its timeouts."""
+        """Send another request with the parameters of the last one; `Watchdog` enforces its timeouts."""
         self.set_response_params(**{**self._params, "timer": None, "skip_payload": False})
         assert self.transport is not None  # noqa: S101 - for the type checker: the connection is open
         self.transport.write(request)
@@ -235,23 +235,23 @@ def _first_answer(parser: HttpParser[Any], begun: bytes) -> tuple[RawResponseMes
     return None
 
 
-class Watch:
+class Watchdog:
     """Checks every connection of a fetcher about once a second, while there are any."""
 
     def __init__(self, limits: Limits) -> None:
         self._every = min(1.0, limits.slow_after / 4, limits.first_byte / 4, limits.total / 4)
-        self._lines: set[WatchedProtocol] = set()
+        self._connections: set[WatchedConnection] = set()
         self._next: asyncio.TimerHandle | None = None
         self._due: Seconds = 0.0
 
-    def add(self, line: WatchedProtocol) -> None:
-        self._lines.add(line)
+    def add(self, connection: WatchedConnection) -> None:
+        self._connections.add(connection)
         if self._next is None:
             self._plan()
 
-    def remove(self, line: WatchedProtocol) -> None:
-        self._lines.discard(line)
-        if not self._lines and self._next is not None:
+    def remove(self, connection: WatchedConnection) -> None:
+        self._connections.discard(connection)
+        if not self._connections and self._next is not None:
             self._next.cancel()
             self._next = None
 
@@ -263,8 +263,8 @@ class Watch:
     def _look(self) -> None:
         now = asyncio.get_running_loop().time()
         late = max(0.0, now - self._due - self._every)
-        for line in list(self._lines):
-            line.judge_rate(now, late)
+        for connection in list(self._connections):
+            connection.judge_rate(now, late)
         self._next = None
-        if self._lines:
+        if self._connections:
             self._plan()
