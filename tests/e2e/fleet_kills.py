@@ -165,9 +165,9 @@ def at_work(worker: Running) -> list[int]:
     return found
 
 
-async def strike(plan: KillPlan, job: FleetJob) -> Kills:
+async def strike(plan: KillPlan, job: FleetJob, kind: type[Fleet] = Fleet) -> Kills:
     """Kill workers until the job is finished, or patience is at its end: an unfinished job is in the books, too."""
-    fleet = Fleet(plan, job)
+    fleet = kind(plan, job)
     started = time.monotonic()
     with suppress(TimeoutError):
         async with asyncio.timeout(plan.patience), asyncio.TaskGroup() as group:

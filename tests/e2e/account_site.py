@@ -1,0 +1,115 @@
+"""A site with accounts: who logs in last has the only valid session of an account, and strangers get a page with 200."""
+
+import asyncio
+import re
+import secrets
+from collections import Counter, defaultdict
+from random import Random
+
+from aiohttp import web
+from tests.e2e.small_site import serving
+
+PASSWORD = "canary-{}"
+"""Of each account, by its name."""
+
+
+class AccountSite:
+    """`/login` and `/p/NUMBER`. Sessions end after a number of pages, and by a login from somewhere else."""
+
+    def __init__(self, *, pages_of_a_session: int = 60, slow: float = 0.05, seed: int = 1) -> None:
+        self._most = pages_of_a_session
+        self._slow = slow
+        self._chance = Random(seed)
+        self._sessions: dict[str, str] = {}
+        """Cookie -> account; of each account the last one is valid."""
+        self._last: dict[str, str] = {}
+        self._left: Counter[str] = Counter()
+        self._now: dict[str, int] = defaultdict(int)
+        """Requests of each account that are under way."""
+        self.overlaps: list[str] = []
+        """Accounts that were used by two requests at the same time."""
+        self.uses: Counter[str] = Counter()
+        self.logins: Counter[str] = Counter()
+        self.strangers = 0
+        """Pages that were shown to somebody who was not logged in."""
+
+    async def __aenter__(self) -> "AccountSite":
+        application = web.Application()
+        application.router.add_get("/login", self._form)
+        application.router.add_post("/login", self._log_in)
+        application.router.add_get("/p/{number:\\d+}", self._page)
+        self._serving = serving(application)
+        self.base = await self._serving.__aenter__()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._serving.__aexit__(None, None, None)
+
+    async def _form(self, request: web.Request) -> web.Response:
+        return web.Response(text='<form class="login"><input name="token" value="t1"></form>', content_type="text/html")
+
+    async def _log_in(self, request: web.Request) -> web.Response:
+        form = await request.post()
+        name = str(form.get("user", "")).partition("@")[0]
+        if form.get("token") != "t1" or form.get("password") != PASSWORD.format(name):
+            return web.Response(status=403, text='<form class="login">wrong</form>', content_type="text/html")
+        async with self._used(name):
+            cookie = secrets.token_hex(16)
+            self._sessions[cookie] = name
+            self._last[name] = cookie
+            self._left[cookie] = self._most
+            self.logins[name] += 1
+            answer = web.Response(status=302, headers={"location": "/p/0"})
+            answer.set_cookie("sid", cookie, path="/", httponly=True)
+            await asyncio.sleep(self._slow * self._chance.random())
+            return answer
+
+    async def _page(self, request: web.Request) -> web.Response:
+        cookie = request.cookies.get("sid", "")
+        name = self._sessions.get(cookie, "")
+        if not name or self._last[name] != cookie or self._left[cookie] <= 0:
+            self.strangers += 1
+            return web.Response(text='<h1>Prices for members</h1><form class="login"></form>', content_type="text/html")
+        async with self._used(name):
+            self.uses[name] += 1
+            self._left[cookie] -= 1
+            await asyncio.sleep(self._slow * (0.5 + self._chance.random()))
+            answer = web.Response(
+                text=f'<h1>{request.path}</h1><p class="who">{name}</p><a class="out">Log out</a>',
+                content_type="text/html",
+            )
+            if self._chance.random() < 0.1:
+                # The session is renewed: the old cookie is worth nothing.
+                fresh = secrets.token_hex(16)
+                self._sessions[fresh], self._left[fresh], self._last[name] = name, self._left[cookie], fresh
+                answer.set_cookie("sid", fresh, path="/", httponly=True)
+            return answer
+
+    def _used(self, name: str) -> "_Use":
+        return _Use(self, name)
+
+    def begin(self, name: str) -> None:
+        self._now[name] += 1
+        if self._now[name] > 1:
+            self.overlaps.append(name)
+
+    def end(self, name: str) -> None:
+        self._now[name] -= 1
+
+
+class _Use:
+    """An account is in use, until its request is answered or its client is gone."""
+
+    def __init__(self, site: AccountSite, name: str) -> None:
+        self._site, self._name = site, name
+
+    async def __aenter__(self) -> None:
+        self._site.begin(self._name)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._site.end(self._name)
+
+
+def secrets_in(text: str) -> list[str]:
+    """Passwords of accounts that stand in a text."""
+    return re.findall(r"canary-\w+", text)
