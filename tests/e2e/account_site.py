@@ -1,15 +1,17 @@
-"""A site with accounts: who logs in last has the only valid session of an account, and strangers get a page with 200."""
+"""A site with accounts: the last login of an account is its only valid session, and strangers get a page with 200."""
 
 import asyncio
 import re
 import secrets
 from collections import Counter, defaultdict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from random import Random
 
 from aiohttp import web
 from tests.e2e.small_site import serving
 
-PASSWORD = "canary-{}"
+PASSWORD = "canary-{}"  # noqa: S105 - of accounts that exist in this test only
 """Of each account, by its name."""
 
 
@@ -24,7 +26,7 @@ class AccountSite:
         """Cookie -> account; of each account the last one is valid."""
         self._last: dict[str, str] = {}
         self._left: Counter[str] = Counter()
-        self._now: dict[str, int] = defaultdict(int)
+        self._now: dict[str, list[web.Request]] = defaultdict(list)
         """Requests of each account that are under way."""
         self.overlaps: list[str] = []
         """Accounts that were used by two requests at the same time."""
@@ -53,7 +55,7 @@ class AccountSite:
         name = str(form.get("user", "")).partition("@")[0]
         if form.get("token") != "t1" or form.get("password") != PASSWORD.format(name):
             return web.Response(status=403, text='<form class="login">wrong</form>', content_type="text/html")
-        async with self._used(name):
+        async with self._used(name, request):
             cookie = secrets.token_hex(16)
             self._sessions[cookie] = name
             self._last[name] = cookie
@@ -70,7 +72,7 @@ class AccountSite:
         if not name or self._last[name] != cookie or self._left[cookie] <= 0:
             self.strangers += 1
             return web.Response(text='<h1>Prices for members</h1><form class="login"></form>', content_type="text/html")
-        async with self._used(name):
+        async with self._used(name, request):
             self.uses[name] += 1
             self._left[cookie] -= 1
             await asyncio.sleep(self._slow * (0.5 + self._chance.random()))
@@ -85,29 +87,20 @@ class AccountSite:
                 answer.set_cookie("sid", fresh, path="/", httponly=True)
             return answer
 
-    def _used(self, name: str) -> "_Use":
-        return _Use(self, name)
+    @asynccontextmanager
+    async def _used(self, name: str, request: web.Request) -> AsyncIterator[None]:
+        """An account is in use until its request is answered, or its client is gone."""
+        if any(_is_connected(other) for other in self._now[name]):
+            self.overlaps.append(f"{name}: {request.method} {request.path}")
+        self._now[name].append(request)
+        try:
+            yield
+        finally:
+            self._now[name].remove(request)
 
-    def begin(self, name: str) -> None:
-        self._now[name] += 1
-        if self._now[name] > 1:
-            self.overlaps.append(name)
 
-    def end(self, name: str) -> None:
-        self._now[name] -= 1
-
-
-class _Use:
-    """An account is in use, until its request is answered or its client is gone."""
-
-    def __init__(self, site: AccountSite, name: str) -> None:
-        self._site, self._name = site, name
-
-    async def __aenter__(self) -> None:
-        self._site.begin(self._name)
-
-    async def __aexit__(self, *_: object) -> None:
-        self._site.end(self._name)
+def _is_connected(request: web.Request) -> bool:
+    return request.transport is not None and not request.transport.is_closing()
 
 
 def secrets_in(text: str) -> list[str]:
