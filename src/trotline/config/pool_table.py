@@ -171,7 +171,7 @@ class _Reader:
         return PoolRules(
             rest=rest,
             longest_rest=longest,
-            hold=self._one("hold", toml_values.whole(1, MOST_HOLD), HOLD[kind]),
+            hold=self._one("hold", toml_values.whole(0, MOST_HOLD), HOLD[kind]),
             interval=self._one("pace", toml_values.interval, 0.0),
             member_interval=self._one("rate", toml_values.interval, 0.0),
             member_concurrency=self._one("concurrency", toml_values.whole(1, MOST_AT_ONCE), 0),

@@ -70,7 +70,7 @@ class PoolRules(msgspec.Struct, frozen=True, kw_only=True, array_like=True):
     """Quarantine of a member for a lane after its first ban there; each further ban doubles it."""
     longest_rest: Seconds = 24 * 3600.0
     hold: int = 1
-    """Visits of a lane through one member before the next member's turn."""
+    """Visits of a lane through one member before the next member's turn; 0: as long as it works."""
     interval: Seconds = 0.0
     """Between two visits of one lane through one member."""
     member_interval: Seconds = 0.0

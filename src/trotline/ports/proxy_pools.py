@@ -20,7 +20,7 @@ class ProxyPools(Protocol):
     R5   while no member is free, nothing of the lane is leased and no attempt is counted; it is served as soon as the
          first one is back
     R6   a member that fails by itself three times in a row rests for all lanes; one good visit clears it
-    R7   members with equal history get equal turns; `hold` visits in a row through one
+    R7   members with equal history get equal turns; `hold` visits in a row through one (0: as long as it works)
     R8   after `register`, a removed member gets no lease, and an added one gets its turns; an older version is ignored
     R9   over all lanes, a member's starts keep `member_interval` and its leases stay within `member_concurrency`
     R10  members blocked one after another without a good visit in between are a block by the site: the lane rests as

@@ -218,8 +218,9 @@ def returned(
 
 def _good(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules) -> Returned:
     good = min(CLEARED, identity.good + 1)
-    uses = identity.uses + 1
-    held = uses < rules.hold
+    always = rules.hold == 0
+    uses = 1 if always else identity.uses + 1
+    held = always or uses < rules.hold
     better = msgspec.structs.replace(
         identity,
         quality=identity.quality + -(-(BEST - identity.quality) // LEARN),

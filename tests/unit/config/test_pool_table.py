@@ -144,7 +144,7 @@ def test_a_known_provider_has_its_own_form_of_login() -> None:
         (LIST | {"rest": 1800}, 'like "90s"'),
         (LIST | {"rest": "0s"}, "more than no time"),
         (LIST | {"rest": "2h", "longest_rest": "1h"}, "shorter than rest"),
-        (LIST | {"hold": 64}, "from 1 to 63"),
+        (LIST | {"hold": 64}, "from 0 to 63"),
         (LIST | {"cost_per_gb": -1}, ">= 0"),
         (LIST | {"cost_per_gb": float("nan")}, ">= 0"),
         (LIST | {"region": "not a word"}, "region must be"),

@@ -49,6 +49,19 @@ class RotationPromises:
         assert all(len(set(run)) == 1 for run in runs), came
         assert Counter(run[0] for run in runs) == {1: 2, 2: 2, 3: 2}
 
+    async def test_r7_a_member_is_kept_as_long_as_it_works(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await register(bench, pool_with(1, 2, 3, hold=0))
+        await frontier.put(through(200) + through(200, host="other.example"))
+
+        first = [await visit(frontier) for _ in range(70)]
+        banned = await visit(frontier, BLOCKED)
+        then = [await visit(frontier) for _ in range(10)]
+
+        assert set(first) == {banned}
+        assert len(set(then)) == 1
+        assert banned not in then
+
     async def test_r8_a_removed_member_gets_no_lease_and_an_added_one_gets_turns(self, bench: Bench) -> None:
         frontier, pools = await bench.open(), await bench.proxy_pools()
         await pools.register(pool_with(1, 2, 3, version=10.0))

@@ -193,7 +193,7 @@ local function make()
     local key, found = S .. "ring:" .. name, {}
     push_tail(name)
     if ring[RING_DEALT] < pool.last then
-      local head = pool.rules[RULE_HOLD] > 1 and call("LINDEX", key, 0)
+      local head = pool.rules[RULE_HOLD] ~= 1 and call("LINDEX", key, 0)
       if head and ring_rules.unpack(head)[MEMBER_USES] > 0 then
         count = 1
       else

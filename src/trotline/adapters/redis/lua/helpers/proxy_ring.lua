@@ -109,8 +109,9 @@ local function make()
     if lift == LIFT_ONE then
       ring[RING_TESTED_SINCE], ring[RING_TESTED_BLOCKED_AT] = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT]
     end
-    local uses = member[MEMBER_USES] + 1
-    local held = uses < rules[RULE_HOLD]
+    local always = rules[RULE_HOLD] == 0
+    local uses = always and 1 or member[MEMBER_USES] + 1
+    local held = always or uses < rules[RULE_HOLD]
     member[MEMBER_GOOD] = min(CLEARED, member[MEMBER_GOOD] + 1)
     member[MEMBER_QUALITY] = member[MEMBER_QUALITY] + ceil((BEST - member[MEMBER_QUALITY]) / LEARN)
     member[MEMBER_USES] = held and uses or 0
