@@ -52,7 +52,7 @@ class RotationPromises:
     async def test_r7_a_member_is_kept_as_long_as_it_works(self, bench: Bench) -> None:
         frontier = await bench.open()
         await register(bench, pool_with(1, 2, 3, hold=0))
-        await frontier.put(through(200) + through(200, host="other.example"))
+        await frontier.put(through(200))
 
         first = [await visit(frontier) for _ in range(70)]
         banned = await visit(frontier, BLOCKED)
