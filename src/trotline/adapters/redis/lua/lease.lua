@@ -16,6 +16,7 @@
 -- uses worker_leases: HELD give_back rescue_leases
 -- uses promote: promote
 -- uses chains: chains
+-- uses account_locks: stuck
 -- uses serve: limit shards shard served reply held out high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
@@ -56,8 +57,6 @@ local function take_back_lost()
 end
 
 -- Places held by dead workers of other jobs. Their own job may have no other worker to rescue them.
-local stuck = {}
-
 local function note_stuck(lane)
   local claims = lane[CLAIMS]
   for at = 1, #claims, CLAIM_SIZE do
