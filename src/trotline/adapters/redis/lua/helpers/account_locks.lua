@@ -9,20 +9,18 @@
 --
 -- uses clock: call now
 -- uses job_books: max min pack_ unpack_ P S
--- exports: stuck account_locks
+-- exports: account_locks
 
 -- A lane looks again for an account in use after this; after more if many lanes do, so that they are no burden together.
 local LOOK_AFTER, LANES_LOOKING, LOOK_AT_LATEST, LOOKED_WITHIN = 0.2, 20, 10, 30
 -- The lane that had an account last waits for others so much longer than they rest.
 local GRACE, OTHERS_FIRST = 0.3, 1
 
--- Prefixes of jobs whose dead workers have what we wait for.
-stuck = {}
-
 local made
 
 local function make()
-  local locks, given, looks, noted = {}, {}, {}, {}
+  -- stuck: prefixes of jobs whose dead workers have what we wait for.
+  local locks, given, looks, noted = {stuck = {}}, {}, {}, {}
   local worker = ARGV[2]
 
   local function look_again_at(pool, name)
@@ -43,7 +41,7 @@ local function make()
     local seen = tonumber(call("ZSCORE", prefix .. "workers", holder))
     if seen and seen < now - DEAD_AFTER then
       noted[prefix] = true
-      stuck[#stuck + 1] = prefix
+      locks.stuck[#locks.stuck + 1] = prefix
     end
   end
 
@@ -73,8 +71,8 @@ local function make()
   return locks
 end
 
--- Made when they are needed: most calls have nothing to do with accounts.
-function account_locks()
-  made = made or make()
+-- Made when they are needed: most calls have nothing to do with accounts. only_made: nil if they were not.
+function account_locks(only_made)
+  if not made and not only_made then made = make() end
   return made
 end

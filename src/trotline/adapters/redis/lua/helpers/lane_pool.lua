@@ -1,10 +1,11 @@
 -- What the name of a lane says of its pool: `shop.example via residential`, `shop.example via @buyers/anna`.
 -- model/proxy_pool.py has the same rules.
 --
--- exports: pool_of host_of account_of
+-- exports: pool_of pool_parts
 
 local find, sub = string.find, string.sub
-local pools, hosts, whole, ids = {}, {}, {}, {}
+local HEX_DIGITS = 12
+local pools, hosts, named = {}, {}, {}
 
 -- The pool in the name of a lane, without an account; false: direct connections.
 function pool_of(name)
@@ -17,7 +18,7 @@ function pool_of(name)
     end
     if pool and sub(pool, 1, 1) == ACCOUNTS then
       local cut = find(pool, ACCOUNT, 1, true)
-      if cut then whole[name], pool = pool, sub(pool, 1, cut - 1) end
+      if cut then named[name], pool = pool, sub(pool, 1, cut - 1) end
     end
     pool = pool or false
     pools[name] = pool
@@ -25,19 +26,14 @@ function pool_of(name)
   return pool
 end
 
--- The lane without its pool.
-function host_of(name)
-  return pool_of(name) and hosts[name] or name
+local function id_of(account)
+  local digits = sub(redis.sha1hex(account), 1, HEX_DIGITS)
+  local id = string.gsub(digits, "..", function(pair) return string.char(tonumber(pair, 16)) end)
+  return id ~= string.rep("\0", 6) and id or string.rep("\0", 5) .. "\1"
 end
 
--- The one member (6 bytes) that visits this lane, where its name has an account; nil: any member of its pool.
-function account_of(name)
-  if not pool_of(name) or not whole[name] then return nil end
-  local id = ids[name]
-  if not id then
-    id = string.gsub(sub(redis.sha1hex(whole[name]), 1, 12), "..", function(pair) return string.char(tonumber(pair, 16)) end)
-    if id == string.rep("\0", 6) then id = string.rep("\0", 5) .. "\1" end
-    ids[name] = id
-  end
-  return id
+-- The lane without its pool; and the one member (6 bytes) that visits it, where its name has an account.
+function pool_parts(name)
+  if not pool_of(name) then return name, nil end
+  return hosts[name], named[name] and id_of(named[name])
 end

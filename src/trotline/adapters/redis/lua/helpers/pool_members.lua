@@ -25,7 +25,7 @@
 --
 -- uses clock: call now
 -- uses job_books: sub max min pack_ unpack_ P S many
--- uses lane_pool: pool_of account_of
+-- uses lane_pool: pool_of pool_parts
 -- uses account_locks: account_locks
 -- uses proxy_ring: proxy_ring
 -- uses wake_lane: wake_lane
@@ -44,12 +44,6 @@ local made
 -- A value that an older version wrote is shorter: zeros stand for what it does not have.
 local function filled(packed, size)
   return #packed < size and packed .. string.rep("\0", size - #packed) or packed
-end
-
--- Do the limits need the load of each member?
-local function is_limited(rules)
-  return rules[RULE_MEMBER_INTERVAL] > 0 or rules[RULE_MEMBER_CONCURRENCY] > 0 or rules[RULE_MEMBER_USES] > 0
-    or rules[RULE_REST_OF_DEAD] > 0
 end
 
 local function make()
@@ -77,7 +71,9 @@ local function make()
       if pool then
         pool.faulty = call("EXISTS", S .. "faults:" .. name) == 1
         pool.accounts = sub(name, 1, 1) == ACCOUNTS
-        pool.limited = pool.accounts or is_limited(pool.rules)
+        -- None of these is negative. They need the load of each member.
+        pool.limited = pool.accounts or pool.rules[RULE_MEMBER_INTERVAL] + pool.rules[RULE_MEMBER_CONCURRENCY]
+          + pool.rules[RULE_MEMBER_USES] + pool.rules[RULE_REST_OF_DEAD] > 0
         pool.alike = alike == "1"
       end
       pools[name] = pool
@@ -176,19 +172,14 @@ local function make()
     look_for_first(name, ring)
   end
 
-  -- A lane of one account has only that one, in the pool or to come.
-  local function deal_account(pool, ring, account)
-    local number = tonumber(call("ZSCORE", S .. "added:" .. pool.name, account))
-    local is_new = number and number > ring[RING_DEALT]
-    ring[RING_DEALT] = pool.last
-    return is_new and {ring_rules.new_member(account, number)} or {}
-  end
-
   local function deal(name, pool, ring, count)
-    local key, account = S .. "added:" .. pool.name, account_of(name)
+    local key, _, account = S .. "added:" .. pool.name, pool_parts(name)
+    change(name)
     if account then
-      change(name)
-      return deal_account(pool, ring, account)
+      -- Only this one: in the pool, or to come.
+      local number, dealt_before = tonumber(call("ZSCORE", key, account)), ring[RING_DEALT]
+      ring[RING_DEALT] = pool.last
+      return number and number > dealt_before and {ring_rules.new_member(account, number)} or {}
     end
     local added = call("ZRANGEBYSCORE", key, "(" .. ring[RING_DEALT], "+inf", "WITHSCORES", "LIMIT", 0, count)
     local dealt = {}
@@ -197,7 +188,6 @@ local function make()
       ring[RING_DEALT] = tonumber(added[i + 1])
     end
     if #added == 0 then ring[RING_DEALT] = pool.last end
-    change(name)
     return dealt
   end
 
