@@ -65,8 +65,7 @@ async def _members(server: Server, prefix: str, held: str, out: str) -> None:
     for token, _ in pairs(await server.ask("HGETALL", out)):
         parcel = await server.ask("HGET", held, token)
         if parcel is not None:
-            ring = keys.ring_of(prefix, unwrap(parcel).lane)
-            await server.run_timeless(script("return_member"), out, token, ring)
+            await server.run(script("return_member"), out, token, unwrap(parcel).lane)
     await server.ask("UNLINK", out)
 
 

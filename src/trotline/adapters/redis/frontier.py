@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 from trotline.adapters.redis import keys
+from trotline.adapters.redis.account_sessions import read_session, save_session
 from trotline.adapters.redis.connect import listener
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lease_result import LeaseResult
@@ -115,6 +116,12 @@ class RedisFrontier:
             return home
         found = await self._server.ask("HGET", key, session)
         return found.decode() if found else ""
+
+    async def read_session(self, lease: Lease) -> bytes:
+        return await read_session(self._parts.home(lease.task.lane), lease)
+
+    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
+        return await save_session(self._parts.home(lease.task.lane), worker, lease, state)
 
     async def seal(self) -> None:
         await asyncio.gather(*(shard.seal() for shard in self._shards))

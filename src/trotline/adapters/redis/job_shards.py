@@ -10,7 +10,18 @@ from trotline.adapters.redis.server import Client, Server
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.sharding.finish import ended_with
 from trotline.model.job import Job
+from trotline.model.proxy_pool import is_account_pool, pool_of
 from trotline.model.time import Moment
+
+
+def shard_of(lane: str, shards: int) -> int:
+    """All lanes of an account pool are in one shard: there it is decided who has an account."""
+    pool = pool_of(lane)
+    return shard_of_name(pool if is_account_pool(pool) else lane, shards)
+
+
+def shard_of_name(name: str, shards: int) -> int:
+    return xxh3_64_intdigest(name.encode()) % shards
 
 
 class JobShards:
@@ -39,7 +50,7 @@ class JobShards:
         """The shard of this lane."""
         if not self.several:
             return self.shards[0]
-        return self.shards[xxh3_64_intdigest(lane.encode()) % len(self.shards)]
+        return self.shards[shard_of(lane, len(self.shards))]
 
     async def ended_at(self) -> Moment | None:
         """When a job with several shards ended; the first caller after that records it."""

@@ -90,17 +90,17 @@ def faults(shard: int, name: str) -> str:
     return f"{part(shard)}faults:{name}"
 
 
+def account_sessions(prefix: str, pool: str) -> str:
+    """What the holders of an account pool's members saved, in the shard of this job's prefix."""
+    return f"{prefix[: prefix.index('}') + 2]}sessions:{pool}"
+
+
 def rings(shard: int) -> str:
     return f"{part(shard)}rings"
 
 
 def ring(shard: int, lane: str) -> str:
     return f"{part(shard)}ring:{lane}"
-
-
-def ring_of(prefix: str, lane: str) -> str:
-    """The ring of a lane in the shard of this job's prefix."""
-    return f"{prefix[: prefix.index('}') + 2]}ring:{lane}"
 
 
 def resting(shard: int, lane: str) -> str:

@@ -272,8 +272,8 @@ them. TESTED: six bytes, zeros if no member is."""
 PACKED_RING = struct.Struct("<IdddddddIdd6s")
 SET_ASIDE = 255
 """In place of a member's uses: it rests because it was removed from the pool."""
-PACKED_RULES = struct.Struct("<ddIddI")
-"""PoolRules, in the order of its fields."""
+PACKED_RULES = struct.Struct("<ddIddIIdd")
+"""PoolRules, in the order of its fields. Older versions wrote the first six."""
 
 TEMPLATE_NUMBERS = 65_000
 """Range of template numbers: two bytes in a task."""

@@ -9,7 +9,7 @@ from math import isinf
 
 from trotline.adapters.redis import lane_view, layouts, task_codec
 from trotline.model.pace import FASTEST, Pace
-from trotline.model.proxy_pool import VIA, MemberResult, PoolRules
+from trotline.model.proxy_pool import ACCOUNT, ACCOUNTS, VIA, MemberResult, PoolRules
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, HIGH_WATER, HORIZON, KILLS
 from trotline.rules import adaptive_pace, bloom_filter, chains, counter_limits, lane_sharing, pace, proxy_ring
 from trotline.rules.retries import LATER_BY
@@ -71,6 +71,8 @@ _RULES: dict[str, Value] = {
     "MANY_VISITS": pace.MANY,
     "USUAL_CONCURRENCY": Pace().concurrency,
     "VIA": VIA,
+    "ACCOUNTS": ACCOUNTS,
+    "ACCOUNT": ACCOUNT,
     "STEP_WHY": chains.STEP,
     "STEP_FAILED": chains.FAILED,
     "STEP_TALLY": chains.TALLY,
@@ -121,9 +123,12 @@ _FORMS: dict[str, Value] = {
     "RING_FORM": _form(layouts.PACKED_RING).replace("6s", "c6"),
     "RING_BYTES": layouts.PACKED_RING.size,
     "RULES_FORM": _form(layouts.PACKED_RULES),
+    "RULES_BYTES": layouts.PACKED_RULES.size,
     "KNOWN_FORM": "<I4B",
     "FAULTS_FORM": "<I2d",
-    "LOAD_FORM": "<dI2",
+    "LOAD_FORM": "<dI2I4d",
+    "LOAD_BYTES": 22,
+    "LOCK_FORM": "<c6dI2c0I2c0I2c0",
     "TOKEN_FORM": ">I6",
     "TOKENS_FORM": ">I6I6",
     "COUNTS_FORM": task_codec.COUNTS_FORM,

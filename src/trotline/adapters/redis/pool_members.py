@@ -28,7 +28,11 @@ def pack_rules(rules: PoolRules) -> bytes:
 
 
 def unpack_rules(packed: bytes) -> PoolRules:
-    return PoolRules(**dict(zip(PoolRules.__struct_fields__, PACKED_RULES.unpack(packed), strict=True)))
+    return PoolRules(
+        **dict(
+            zip(PoolRules.__struct_fields__, PACKED_RULES.unpack(packed.ljust(PACKED_RULES.size, b"\0")), strict=True)
+        )
+    )
 
 
 def split_members(reply: list[Any], at: int) -> dict[int, tuple[int, bool]]:

@@ -4,8 +4,11 @@ import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.job_shards import shard_of_name
 from trotline.adapters.redis.pool_members import (
     member_field,
     member_of,
@@ -24,6 +27,8 @@ from trotline.model.proxy_pool import (
     PoolMember,
     PoolRules,
     RegisteredPool,
+    is_account_pool,
+    only_member,
     pool_of,
 )
 from trotline.model.time import Moment, Seconds
@@ -34,15 +39,19 @@ _STEP = 500
 
 
 class RedisProxyPools:
-    """Implements `ports.proxy_pools.ProxyPools`. Every shard has the pool: a lane's ring is where the lane is."""
+    """Implements `ports.proxy_pools.ProxyPools`. Every shard has the pool: a lane's ring is where the lane is. An
+    account pool and all its lanes are in one shard."""
 
     def __init__(self, server: Server, shards: int) -> None:
         self._server = server
         self._shards = shards
 
     async def register(self, pool: Pool) -> bool:
-        done = [await self._register(pool, shard) for shard in range(self._shards)]
+        done = [await self._register(pool, shard) for shard in self._shards_with(pool.name)]
         return all(done)
+
+    def _shards_with(self, pool: str) -> Sequence[int]:
+        return [shard_of_name(pool, self._shards)] if is_account_pool(pool) else range(self._shards)
 
     async def _register(self, pool: Pool, shard: int) -> bool:
         key = keys.pool(shard, pool.name)
@@ -55,7 +64,7 @@ class RedisProxyPools:
         }
         changes: list[Any] = [[field] for field in sorted(known - wanted.keys())]
         changes += [[field, weight] for field, weight in wanted.items()]
-        rules = pack_rules(self._part(pool.rules))
+        rules = pack_rules(pool.rules if is_account_pool(pool.name) else self._part(pool.rules))
         for start in range(0, max(1, len(changes)), _STEP):
             some = changes[start : start + _STEP]
             gone = [change[0] for change in some if len(change) == 1]
@@ -68,43 +77,47 @@ class RedisProxyPools:
 
     def _part(self, rules: PoolRules) -> PoolRules:
         """The part of its limits per member that one shard may use."""
-        most = rules.member_concurrency
-        return PoolRules(
-            rest=rules.rest,
-            longest_rest=rules.longest_rest,
-            hold=rules.hold,
-            interval=rules.interval,
+        most, uses = rules.member_concurrency, rules.member_uses
+        return msgspec.structs.replace(
+            rules,
             member_interval=rules.member_interval * self._shards,
             member_concurrency=max(1, most // self._shards) if most else 0,
+            member_uses=max(1, uses // self._shards) if uses else 0,
         )
 
     def _is_dealt(self, member: PoolMember, pool: Pool, shard: int) -> bool:
-        """A member that may have fewer visits at a time than there are shards is in as many shards as it may have."""
-        most = pool.rules.member_concurrency
-        return not most or most >= self._shards or (member.id + shard) % self._shards < most
+        """A member that may have fewer visits than there are shards is in as many shards as it may have."""
+        if is_account_pool(pool.name):
+            return True
+        limits = [most for most in (pool.rules.member_concurrency, pool.rules.member_uses) if most]
+        return not limits or (member.id + shard) % self._shards < min(limits)
 
     async def pools(self) -> list[RegisteredPool]:
-        found = []
-        # Every shard has every pool, but perhaps not all its members.
-        for field, version in sorted(pairs(await self._server.ask("HGETALL", keys.registered(0)))):
-            name = field.decode(errors="replace")
-            members: set[bytes] = set()
-            for shard in range(self._shards):
-                members.update(await self._server.ask("HKEYS", keys.pool_members(shard, name)))
-            found.append(RegisteredPool(name=name, version=float(version), members=len(members)))
-        return found
+        versions: dict[str, Moment] = {}
+        for shard in range(self._shards):
+            for field, version in pairs(await self._server.ask("HGETALL", keys.registered(shard))):
+                versions.setdefault(field.decode(errors="replace"), float(version))
+        return [await self._registered(name, versions[name]) for name in sorted(versions)]
+
+    async def _registered(self, name: str, version: Moment) -> RegisteredPool:
+        members: set[bytes] = set()
+        # Every shard has a pool of proxies, but perhaps not all its members.
+        for shard in self._shards_with(name):
+            members.update(await self._server.ask("HKEYS", keys.pool_members(shard, name)))
+        return RegisteredPool(name=name, version=version, members=len(members))
 
     async def lanes(self, pool: str, only: Sequence[str] = ()) -> list[LanePoolView]:
         now = await self._server.now()
         found = {}
-        most = 0
-        for shard in range(self._shards):
+        most: dict[int, int] = {}
+        for shard in self._shards_with(pool):
             numbers = await self._numbers(shard, pool)
-            most = max(most, len(numbers))
+            if len(numbers) > len(most):
+                most = numbers
             async for lane, packed in self._some_rings(shard, only) if only else self._rings(shard, pool):
                 found[lane] = await self._lane(shard, lane, packed, numbers, now)
         for lane in only:
-            found.setdefault(lane, LanePoolView(lane=lane, members=most))
+            found.setdefault(lane, LanePoolView(lane=lane, members=len(_of_lane(lane, most))))
         return sorted(found.values(), key=lambda view: (-view.resting, view.lane))
 
     async def _some_rings(self, shard: int, lanes: Sequence[str]) -> AsyncIterator[tuple[str, bytes]]:
@@ -127,6 +140,7 @@ class RedisProxyPools:
         self, shard: int, lane: str, packed: bytes, numbers: Mapping[int, int], now: Moment
     ) -> LanePoolView:
         ring = unpack_ring(packed)
+        numbers = _of_lane(lane, numbers)
         waiting = await self._identities(keys.ring(shard, lane), "LRANGE", numbers)
         resting = await self._identities(keys.resting(shard, lane), "ZRANGE", numbers)
         dealt = sum(1 for number in numbers.values() if number <= ring.dealt)
@@ -156,7 +170,7 @@ class RedisProxyPools:
     async def members(self, pool: str, lane: str) -> list[MemberView]:
         now = await self._server.now()
         views = []
-        for shard in range(self._shards):
+        for shard in self._shards_with(pool):
             numbers = await self._numbers(shard, pool)
             for key, command in ((keys.ring(shard, lane), "LRANGE"), (keys.resting(shard, lane), "ZRANGE")):
                 views += [
@@ -175,7 +189,7 @@ class RedisProxyPools:
     async def down(self, pool: str) -> list[DownMember]:
         now = await self._server.now()
         worst: dict[int, DownMember] = {}
-        for shard in range(self._shards):
+        for shard in self._shards_with(pool):
             for field, value in pairs(await self._server.ask("HGETALL", keys.faults(shard, pool))):
                 faults, until = int.from_bytes(value[:2], "little"), _double(value[2:])
                 member = member_of(field)
@@ -186,7 +200,7 @@ class RedisProxyPools:
     async def release(self, pool: str, lane: str, member: int | None = None) -> int:
         field = b"" if member is None else member_field(member)
         count = 0
-        for shard in range(self._shards):
+        for shard in self._shards_with(pool):
             wanted = await self._interval(shard, pool, lane)
             key = keys.resting(shard, lane)
             count += await self._server.run(script("release_members"), key, field, repr(wanted))
@@ -202,6 +216,12 @@ class RedisProxyPools:
 
     async def close(self) -> None:
         await self._server.close()
+
+
+def _of_lane(lane: str, numbers: Mapping[int, int]) -> Mapping[int, int]:
+    """The members that visit the lane, with their numbers."""
+    only = only_member(lane)
+    return {member: number for member, number in numbers.items() if member == only} if only else numbers
 
 
 def _weight(member: PoolMember) -> int:

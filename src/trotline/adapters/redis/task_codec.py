@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from trotline.model.proxy_pool import VIA
+from trotline.model.proxy_pool import ACCOUNTS, VIA, base_pool
 from trotline.model.task import Task
 from trotline.model.task_json import LARGEST, Undecodable, check_format
 from trotline.model.time import Moment
@@ -128,7 +128,18 @@ def template_of(task: Task) -> TaskTemplate:
     url = task.url
     scheme = "https" if url.startswith("https://") else "http" if url.startswith("http://") else ""
     priority = task.priority if task.priority in _SHARED_PRIORITIES else _ELSEWHERE
-    return TaskTemplate(task.route, task.site, task.pool, priority, task.retries, task.method, scheme)
+    return TaskTemplate(task.route, task.site, _shared_pool(task), priority, task.retries, task.method, scheme)
+
+
+def _shared_pool(task: Task) -> str:
+    """An account that the lane names is not part of the template, as the number of templates is limited."""
+    pool = task.pool
+    return base_pool(pool) if pool[:1] == ACCOUNTS and task.lane.endswith(f"{VIA}{pool}") else pool
+
+
+def _own_pool(pool: str, lane: str) -> str:
+    named = lane.rpartition(VIA)[2]
+    return named if base_pool(named) == pool else pool
 
 
 def level_of(task: Task) -> int:
@@ -253,7 +264,7 @@ class TaskCodec:
         task = Task(
             route=shared.route,
             site=shared.site,
-            pool=shared.pool,
+            pool=_own_pool(shared.pool, lane) if shared.pool[:1] == ACCOUNTS else shared.pool,
             retries=shared.retries,
             method=shared.method,
             lane=lane,

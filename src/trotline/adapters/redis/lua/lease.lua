@@ -16,6 +16,7 @@
 -- uses worker_leases: HELD give_back rescue_leases
 -- uses promote: promote
 -- uses chains: chains
+-- uses account_locks: account_locks
 -- uses serve: limit shards shard served reply held out high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
@@ -55,10 +56,8 @@ local function take_back_lost()
   give_back(worker, lost)
 end
 
--- Places held by dead workers of other jobs. Their own job may have no other worker to rescue them.
-local stuck = {}
-
-local function note_stuck(lane)
+-- Jobs of which dead workers hold places, or accounts. Such a job may have no other worker to rescue them.
+local function note_stuck(lane, stuck)
   local claims = lane[CLAIMS]
   for at = 1, #claims, CLAIM_SIZE do
     local owner = claims[at + CLAIM_OWNER]
@@ -137,8 +136,11 @@ if book.state == "running" or book.state == "draining" then
   end
   if shards > 1 then reply[REPLY_BEST], reply[REPLY_LINE] = best_left() end
 end
-for i = 1, #crowded do note_stuck(crowded[i]) end
-reply[REPLY_NOW], reply[REPLY_STUCK] = floor(now * 1e6 + 0.5), table.concat(stuck, " ")
+do
+  local stuck = account_locks(true) and account_locks().stuck or {}
+  for i = 1, #crowded do note_stuck(crowded[i], stuck) end
+  reply[REPLY_NOW], reply[REPLY_STUCK] = floor(now * 1e6 + 0.5), table.concat(stuck, " ")
+end
 reply[REPLY_TOKEN] = (book.leases + 1) * shards + shard
 local handed_out
 if served > 0 then

@@ -16,6 +16,7 @@ local version, last, alike = unpack(call("HMGET", KEYS[1], "version", "last", "a
 if version and tonumber(version) > tonumber(ARGV[2]) then return 0 end
 last = tonumber(last or 0)
 local removed = tonumber(ARGV[5])
+local has_sessions = string.sub(pool, 1, 1) == ACCOUNTS
 -- Once false it stays so: some ring may still have a member that was removed.
 local are_alike = removed == 0 and (alike == "1" or last == 0)
 for i = 6, 5 + removed do
@@ -23,6 +24,7 @@ for i = 6, 5 + removed do
   if known then call("HSET", S .. "removed:" .. pool, ARGV[i], known) end
   call("HDEL", S .. "pools:" .. pool, ARGV[i])
   call("HDEL", S .. "faults:" .. pool, ARGV[i])
+  if has_sessions then call("HDEL", S .. "sessions:" .. pool, ARGV[i]) end
 end
 for i = 6 + removed, #ARGV, 2 do
   local known = call("HGET", S .. "pools:" .. pool, ARGV[i]) or call("HGET", S .. "removed:" .. pool, ARGV[i])
@@ -47,6 +49,8 @@ if call("HLEN", S .. "removed:" .. pool) > MOST_REMOVED then
   for i = 1, math.min(#old, 2 * WOKEN), 2 do
     call("HDEL", S .. "removed:" .. pool, old[i])
     call("ZREM", S .. "added:" .. pool, old[i])
+    call("HDEL", S .. "load:" .. pool, old[i])
+    call("HDEL", S .. "locks:" .. pool, old[i])
   end
 end
 -- The lanes that wait for a member of this pool are looked at; those beyond the limit are by themselves, a little later.

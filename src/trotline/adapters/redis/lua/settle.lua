@@ -12,7 +12,8 @@
 -- uses pace: allowed
 -- uses lane_sharing: is_shared
 -- uses adaptive_pace: learn
--- uses pool_members: pool_of members
+-- uses lane_pool: pool_of
+-- uses pool_members: members
 -- uses shared_lanes: SHARED HEEDS run
 -- uses job_lanes: lanes half read_lane fetch load_lanes
 -- uses ready_lanes: write_lanes

@@ -10,7 +10,9 @@
 --   S resting:LANE  zset  members in quarantine, or due much later -> due
 --   S rings         hash  lane -> what is known of its ring (Ring in layouts.py)
 --   S faults:POOL   hash  member -> its own failures in a row, and until when it rests for all lanes
---   S load:POOL     hash  member -> its next start and its visits, in pools with limits per member
+--   S load:POOL     hash  member -> its next start, its visits, and its starts since a moment, in pools with limits per
+--                         member (LOAD_FORM)
+--   S sessions:POOL hash  account -> what its last holder saved (save_session.lua)
 --   S wanting:POOL  hash  lane -> prefixes of jobs that wait there for any member
 --   P out:W         hash  token -> the member that the lease goes out through
 --
@@ -22,10 +24,12 @@
 -- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read.
 --
 -- uses clock: call now
--- uses job_books: find sub max min pack_ unpack_ P S many
+-- uses job_books: sub max min pack_ unpack_ P S many
+-- uses lane_pool: pool_of pool_parts
+-- uses account_locks: account_locks
 -- uses proxy_ring: proxy_ring
 -- uses wake_lane: wake_lane
--- exports: pool_of members write_rings
+-- exports: members write_rings
 
 -- Of one call and lane: members looked at beyond those wanted, members whose rest has ended, quarantines lifted.
 local LOOKS, COME_BACK, LIFTED = 32, 200, 500
@@ -35,25 +39,15 @@ local FULL_FOR = 0.2
 local MULTIPLIER, INCREMENT, CHANCE = 16807, 0.123456789, 11
 -- A member that was removed from its pool rests for a day at a time.
 local DAY = 86400
-local pool_names, made = {}, nil
+local made
 
--- The pool in the name of a lane, or false.
-function pool_of(name)
-  local pool = pool_names[name]
-  if pool == nil then
-    local at = find(name, VIA, 1, true)
-    while at do
-      pool = sub(name, at + #VIA)
-      at = find(name, VIA, at + 1, true)
-    end
-    pool = pool or false
-    pool_names[name] = pool
-  end
-  return pool
+-- A value that an older version wrote is shorter: zeros stand for what it does not have.
+local function filled(packed, size)
+  return #packed < size and packed .. string.rep("\0", size - #packed) or packed
 end
 
 local function make()
-  local NO_MEMBER, NO_FAULTS, NO_LOAD = pack_(KNOWN_FORM, 0, 0), pack_(FAULTS_FORM, 0, 0), pack_(LOAD_FORM, 0, 0)
+  local NO_MEMBER, NO_FAULTS, NO_LOAD = pack_(KNOWN_FORM, 0, 0), pack_(FAULTS_FORM, 0, 0), pack_(LOAD_FORM, 0, 0, 0, 0)
 
   local ring_rules, members = proxy_ring(), {}
   local pools, rings, changed = {}, {}, {}
@@ -72,11 +66,14 @@ local function make()
     if pool == nil then
       local packed, last, changes, alike =
         unpack(call("HMGET", S .. "pool:" .. name, "rules", "last", "changes", "alike"), 1, 4)
-      pool = packed and {name = name, last = tonumber(last), rules = {unpack_(RULES_FORM, packed)}} or false
+      pool = packed and {name = name, last = tonumber(last), rules = {unpack_(RULES_FORM, filled(packed, RULES_BYTES))}} or false
       if pool then pool.changes = tonumber(changes) or 0 end
       if pool then
         pool.faulty = call("EXISTS", S .. "faults:" .. name) == 1
-        pool.limited = pool.rules[RULE_MEMBER_INTERVAL] > 0 or pool.rules[RULE_MEMBER_CONCURRENCY] > 0
+        pool.accounts = sub(name, 1, 1) == ACCOUNTS
+        -- None of these is negative. They need the load of each member.
+        pool.limited = pool.accounts or pool.rules[RULE_MEMBER_INTERVAL] + pool.rules[RULE_MEMBER_CONCURRENCY]
+          + pool.rules[RULE_MEMBER_USES] + pool.rules[RULE_REST_OF_DEAD] > 0
         pool.alike = alike == "1"
       end
       pools[name] = pool
@@ -176,7 +173,14 @@ local function make()
   end
 
   local function deal(name, pool, ring, count)
-    local key = S .. "added:" .. pool.name
+    local key, _, account = S .. "added:" .. pool.name, pool_parts(name)
+    change(name)
+    if account then
+      -- Only this one: in the pool, or to come.
+      local number, dealt_before = tonumber(call("ZSCORE", key, account)), ring[RING_DEALT]
+      ring[RING_DEALT] = pool.last
+      return number and number > dealt_before and {ring_rules.new_member(account, number)} or {}
+    end
     local added = call("ZRANGEBYSCORE", key, "(" .. ring[RING_DEALT], "+inf", "WITHSCORES", "LIMIT", 0, count)
     local dealt = {}
     for i = 1, #added, 2 do
@@ -184,7 +188,6 @@ local function make()
       ring[RING_DEALT] = tonumber(added[i + 1])
     end
     if #added == 0 then ring[RING_DEALT] = pool.last end
-    change(name)
     return dealt
   end
 
@@ -210,21 +213,38 @@ local function make()
     return found
   end
 
+  local function read_load(load)
+    return unpack_(LOAD_FORM, load and filled(load, LOAD_BYTES) or NO_LOAD)
+  end
+
+  -- Until when a member is at its limit over all lanes; nil: it is not.
+  local function loaded_until(name, pool, member, load, lock, latest)
+    local rules, busy = pool.rules, nil
+    local next_start, visits, uses, since = read_load(load)
+    local most, most_uses = rules[RULE_MEMBER_CONCURRENCY], rules[RULE_MEMBER_USES]
+    if most_uses > 0 and uses >= most_uses then next_start = max(next_start, since + rules[RULE_USES_WINDOW]) end
+    if next_start > latest then busy = next_start end
+    if pool.accounts then
+      -- One that is not due in this lane is not waited for.
+      if not busy and member[MEMBER_DUE] <= latest then
+        busy = account_locks().busy_until(pool.name, name, member[MEMBER_ID], lock)
+      end
+    elseif most > 0 and visits >= most then
+      busy = max(busy or 0, now + FULL_FOR)
+    end
+    member.next_start, member.visits, member.starts, member.since = next_start, visits, uses, since
+    return busy
+  end
+
   -- Until when a member rests for all lanes, or is at its limit over all lanes; nil: it may go out.
-  local function held_up(pool, member, faults, load, latest)
+  local function held_up(name, pool, member, faults, load, lock, latest)
     local busy
     if faults then
       local _, down_until = unpack_(FAULTS_FORM, faults)
       if down_until > now then busy = down_until end
     end
-    if pool.limited then
-      local next_start, visits = unpack_(LOAD_FORM, load or NO_LOAD)
-      local most = pool.rules[RULE_MEMBER_CONCURRENCY]
-      if next_start > latest then busy = max(busy or 0, next_start) end
-      if most > 0 and visits >= most then busy = max(busy or 0, now + FULL_FOR) end
-      member.next_start, member.visits = next_start, visits
-    end
-    return busy
+    local loaded = pool.limited and loaded_until(name, pool, member, load, lock, latest)
+    return loaded and max(busy or 0, loaded) or busy
   end
 
   -- It was removed from the pool.
@@ -256,25 +276,28 @@ local function make()
     if back > 0 then look_for_first(name, ring) end
   end
 
-  -- What the pool knows of these members: their numbers and weights, faults and loads; nil where that need not be known.
+  -- What the pool knows of these members: their numbers and weights, faults, loads and locks; nil where that need not be known.
   local function look_up(pool, some)
-    if pool.alike and not pool.faulty and not pool.limited then return nil, nil, nil end
+    if pool.alike and not pool.faulty and not pool.limited then return nil, nil, nil, nil end
     local ids = {}
     for i = 1, #some do ids[i] = some[i][MEMBER_ID] end
     local function asked(is_needed, key)
       return is_needed and call("HMGET", S .. key .. pool.name, unpack(ids, 1, #ids)) or nil
     end
-    return asked(not pool.alike, "pools:"), asked(pool.faulty, "faults:"), asked(pool.limited, "load:")
+    return asked(not pool.alike, "pools:"), asked(pool.faulty, "faults:"), asked(pool.limited, "load:"),
+      asked(pool.accounts, "locks:")
   end
 
   -- Take members of the ring, or put them where they belong. True if one is due too late, and so those behind it.
   local function choose(name, pool, ring, some, latest, taken, passed)
-    local known, faults, loads = look_up(pool, some)
+    local known, faults, loads, locks = look_up(pool, some)
     for i = 1, #some do
       local member, weight, busy = some[i], MOST_WEIGHT, nil
       local number = member[MEMBER_ADDED]
       if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
-      if faults or loads then busy = held_up(pool, member, faults and faults[i], loads and loads[i], latest) end
+      if faults or loads then
+        busy = held_up(name, pool, member, faults and faults[i], loads and loads[i], locks and locks[i], latest)
+      end
       if number ~= member[MEMBER_ADDED] then
         set_aside(name, pool, ring, member)
       elseif busy then
@@ -327,14 +350,27 @@ local function make()
     return ring_rules.wanted_interval(pool_named(pool_of(name)).rules, members.ring_of(name))
   end
 
-  -- The member goes out, at this moment or as soon as it is due: the start, and the member as it is kept until it is back.
-  function members.go_out(name, member, start, wanted)
+  local function count_start(pool, member, start)
+    local rules, starts, since = pool.rules, 0, 0
+    if rules[RULE_MEMBER_USES] > 0 then
+      starts, since = member.starts + 1, member.since
+      if since == 0 or start >= since + rules[RULE_USES_WINDOW] then starts, since = 1, start end
+    end
+    -- The visits of accounts are not counted: account_locks.lua.
+    local visits = pool.accounts and 0 or member.visits + 1
+    local load = pack_(LOAD_FORM, start + rules[RULE_MEMBER_INTERVAL], visits, starts, since)
+    call("HSET", S .. "load:" .. pool.name, member[MEMBER_ID], load)
+  end
+
+  -- The member goes out with this lease, at this moment or as soon as it is due: the start, and the member as it is kept
+  -- until it is back.
+  function members.go_out(name, member, start, wanted, token)
     start = max(start, member[MEMBER_DUE], member.next_start or 0)
     member[MEMBER_DUE] = ring_rules.ceil_unit(start + ring_rules.interval(member, wanted))
     if member.visits then
       local pool = pool_named(pool_of(name))
-      local load = pack_(LOAD_FORM, start + pool.rules[RULE_MEMBER_INTERVAL], member.visits + 1)
-      call("HSET", S .. "load:" .. pool.name, member[MEMBER_ID], load)
+      count_start(pool, member, start)
+      if pool.accounts then account_locks().lock(pool.name, name, member[MEMBER_ID], token) end
     end
     return start, ring_rules.pack(member)
   end
@@ -353,8 +389,18 @@ local function make()
 
   local function unload(pool, member)
     local key = S .. "load:" .. pool.name
-    local next_start, visits = unpack_(LOAD_FORM, call("HGET", key, member[MEMBER_ID]) or NO_LOAD)
-    call("HSET", key, member[MEMBER_ID], pack_(LOAD_FORM, next_start, max(0, visits - 1)))
+    local next_start, visits, starts, since = read_load(call("HGET", key, member[MEMBER_ID]))
+    call("HSET", key, member[MEMBER_ID], pack_(LOAD_FORM, next_start, max(0, visits - 1), starts, since))
+  end
+
+  -- Its worker was silent for too long, and may still send: it rests for all lanes.
+  function members.rest_of_dead(name, packed)
+    local pool, id = pool_named(pool_of(name)), ring_rules.unpack(packed)[MEMBER_ID]
+    local rest = pool and pool.rules[RULE_REST_OF_DEAD] or 0
+    if rest == 0 then return end
+    local key = S .. "load:" .. pool.name
+    local next_start, visits, starts, since = read_load(call("HGET", key, id))
+    call("HSET", key, id, pack_(LOAD_FORM, max(next_start, now + rest), visits, starts, since))
   end
 
   -- End the quarantines that are meant. How many.
@@ -426,7 +472,7 @@ local function make()
     local pool, ring, member = pool_named(pool_of(name)), members.ring_of(name), ring_rules.unpack(packed)
     if not pool then return end
     if pool.faulty or result == RESULT_FAULT then count_fault(pool, member, result) end
-    if pool.limited then unload(pool, member) end
+    if pool.limited and not pool.accounts then unload(pool, member) end
     local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring_rules.may_lift(ring)
     local evidence, share, tested = ring[RING_EVIDENCE], ring[RING_SHARE], ring[RING_TESTED]
     local place, lifts_bans = ring_rules.returned(member, ring, result, pool.rules, retry_after, luck)

@@ -6,7 +6,8 @@
 -- uses lane_sharing: FOREVER is_shared is_there claim wait_for yields_until
 -- uses wake_lane: LOOK
 -- uses shared_lanes: SHARED touched touches change HEEDS bounds_of pack_shared wake_others
--- uses pool_members: pool_of members write_rings
+-- uses lane_pool: pool_of
+-- uses pool_members: members write_rings
 -- uses job_lanes: LANES LINE not_before repaired pack_lane touch
 -- exports: line_key levels_key join_line popped popped_at crowded line_up line_up_touched write_lines write_lanes
 
@@ -86,7 +87,7 @@ local function any_left(lane)
   return false
 end
 
--- Lanes whose places are taken by others.
+-- Lanes whose places, or all members of whose pool, may be taken by others.
 crowded = {}
 
 -- The same, but not before a member of its proxy pool is free. While all are out, the visit that ends first wakes the lane.
@@ -95,7 +96,10 @@ local function with_members(lane, free)
   if not free or free > now or not pool_of(lane[NAME]) then return free end
   local due = members().free_at(lane[NAME])
   if not due or due > now + LOOK_AGAIN or (due > now and is_shared(lane)) then members().want(lane[NAME]) end
-  if not due then look_later(lane, now + LOOK_AGAIN) end
+  if not due then
+    crowded[#crowded + 1] = lane
+    look_later(lane, now + LOOK_AGAIN)
+  end
   return due and max(free, due)
 end
 

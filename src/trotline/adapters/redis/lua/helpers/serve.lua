@@ -7,7 +7,8 @@
 -- uses shared_lanes: SHARED change HEEDS bounds_of run postpone
 -- uses job_lanes: LANES lanes not_before read_lane fetch touch
 -- uses priority_levels: find_level close_level queue has_waiting
--- uses pool_members: pool_of members
+-- uses lane_pool: pool_of
+-- uses pool_members: members
 -- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
 -- uses graves: wrap
 -- uses graveyard: bury_waiting
@@ -50,7 +51,7 @@ local function hand_out(lane, level, blobs, start, taken)
     if taken then
       -- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
       local member, packed = taken[i], nil
-      start, packed = group.go_out(name, member, start, wanted)
+      start, packed = group.go_out(name, member, start, wanted, field)
       given = member[MEMBER_ID] .. blocked .. blob
       out[#out + 1], out[#out + 2] = field, packed
     end

@@ -10,7 +10,7 @@
 -- uses job_books: sub byte max pack_ unpack_ P S book job_pace tally
 -- uses other_jobs: job_of
 -- uses wake_lane: wake_lane
--- uses pool_members: pool_of
+-- uses lane_pool: pool_of pool_parts
 -- uses pace: open_pace free_at
 -- uses lane_sharing: FOREVER own_claim
 -- exports: SHARED touched touches remember change HEEDS bounds_of read_shared pack_shared run postpone
@@ -46,7 +46,7 @@ HEEDS = flags >= 2
 local function own_pace(name)
   local packed = call("HGET", P .. "paces", name)
   if packed or not pool_of(name) then return packed end
-  return call("HGET", P .. "paces", string.sub(name, 1, -#pool_of(name) - #VIA - 1))
+  return call("HGET", P .. "paces", (pool_parts(name)))
 end
 
 -- A rate that each member of a proxy pool keeps: the lane itself has none, and no limit of visits unless one was set.

@@ -9,7 +9,8 @@
 -- uses clock: call now
 -- uses job_books: sub pack_ unpack_ P book many tally
 -- uses shared_lanes: run
--- uses pool_members: pool_of members
+-- uses lane_pool: pool_of
+-- uses pool_members: members
 -- uses job_lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
 -- uses graves: counts_of with_counts
@@ -24,18 +25,19 @@ function latest_first(held)
   table.sort(held, function(one, other) return one.token > other.token end)
 end
 
--- The member that a lease was to go out through, as it was.
-local function return_unused(worker, token, name)
+-- The member that a lease was to go out through, as it was. is_silent: its worker may still send.
+local function return_unused(worker, token, name, is_silent)
   local field = pack_(TOKEN_FORM, token)
   local packed = call("HGET", P .. "out:" .. worker, field)
   if not packed then return end
   call("HDEL", P .. "out:" .. worker, field)
   members().come_back(name, packed, RESULT_UNUSED, 0, 0)
+  if is_silent then members().rest_of_dead(name, packed) end
 end
 
 -- Tasks go back to the head of their queues, those that were handed out first before the others.
--- changed(token, blob) may give another blob, or nil if it has buried the task.
-function give_back(worker, held, changed)
+-- changed(token, blob) may give another blob, or nil if it has buried the task. is_silent: the worker was, for too long.
+function give_back(worker, held, changed, is_silent)
   latest_first(held)
   local names, starts, levels = {}, {}, {}
   for i = 1, #held do levels[i], names[i], starts[i] = unpack_(PARCEL_FORM, held[i].parcel) end
@@ -46,7 +48,7 @@ function give_back(worker, held, changed)
     touch(lane)
     run(lane, -1)
     book.leased = book.leased - 1
-    if pool_of(name) then return_unused(worker, held[i].token, name) end
+    if pool_of(name) then return_unused(worker, held[i].token, name, is_silent) end
     if changed then blob = changed(held[i].token, name, level, blob) end
     if blob then
       call("LPUSH", queue(lane, level), blob)
@@ -103,7 +105,7 @@ local function rescue(worker)
     rescued = rescued + 1
     if attempt then return with_counts(blob, attempt + 1, deaths + 1, kills) end
     return blob
-  end)
+  end, true)
   if rescued > 0 then tally("rescued", rescued) end
   if not more then forget_worker(worker) end
   return #held

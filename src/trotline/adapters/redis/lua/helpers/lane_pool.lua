@@ -1,0 +1,39 @@
+-- What the name of a lane says of its pool: `shop.example via residential`, `shop.example via @buyers/anna`.
+-- model/proxy_pool.py has the same rules.
+--
+-- exports: pool_of pool_parts
+
+local find, sub = string.find, string.sub
+local HEX_DIGITS = 12
+local pools, hosts, named = {}, {}, {}
+
+-- The pool in the name of a lane, without an account; false: direct connections.
+function pool_of(name)
+  local pool = pools[name]
+  if pool == nil then
+    local at = find(name, VIA, 1, true)
+    while at do
+      pool, hosts[name] = sub(name, at + #VIA), sub(name, 1, at - 1)
+      at = find(name, VIA, at + 1, true)
+    end
+    if pool and sub(pool, 1, 1) == ACCOUNTS then
+      local cut = find(pool, ACCOUNT, 1, true)
+      if cut then named[name], pool = pool, sub(pool, 1, cut - 1) end
+    end
+    pool = pool or false
+    pools[name] = pool
+  end
+  return pool
+end
+
+local function id_of(account)
+  local digits = sub(redis.sha1hex(account), 1, HEX_DIGITS)
+  local id = string.gsub(digits, "..", function(pair) return string.char(tonumber(pair, 16)) end)
+  return id ~= string.rep("\0", 6) and id or string.rep("\0", 5) .. "\1"
+end
+
+-- The lane without its pool; and the one member (6 bytes) that visits it, where its name has an account.
+function pool_parts(name)
+  if not pool_of(name) then return name, nil end
+  return hosts[name], named[name] and id_of(named[name])
+end
