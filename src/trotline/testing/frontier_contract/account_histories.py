@@ -65,8 +65,8 @@ class AccountHistory:
         await register(self.bench, pool)
         for job in self.jobs:
             for host, name in LANES:
-                await job.put(as_buyer(self.urls + 10, host, name)[self.urls :])
-        self.urls += 10
+                await job.put(as_buyer(self.urls + 4, host, name)[self.urls :])
+        self.urls += 4
 
     async def lease(self) -> None:
         job, worker = self.chance.choice(self.workers)
@@ -147,12 +147,14 @@ class AccountHistory:
         self.workers[number] = (job, f"{name}.{int(generation) + 1}")
 
     async def reload(self) -> None:
-        gone = set(self.chance.sample(sorted(self.members), self.chance.randint(0, 1)))
-        added = set(self.chance.sample((ANNA, BERT, CLEO), 1)) - gone
-        self.members = (self.members - gone) | added
+        """Accounts are removed, and some come back at once, while they are out."""
+        gone = set(self.chance.sample((ANNA, BERT, CLEO), self.chance.randint(0, 2)))
+        self.members = {ANNA, BERT, CLEO} - gone
         self.removed |= gone
         for member in gone:
             self.sessions.pop(member, None)
+        await self.register()
+        self.members |= {member for member in gone if self.chance.random() < 0.7}
         await self.register()
 
     async def pass_time(self) -> None:
