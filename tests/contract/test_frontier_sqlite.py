@@ -53,6 +53,8 @@ class TestSqliteMemory(FrontierContract):
         "f12_a_lane_paused_in_one_job_slows_no_other": "a memory has one job",
         "f12_a_paused_job_slows_no_other": "a memory has one job",
         "f18_robots_txt_of_one_job_holds_for_another": "a memory has one job",
+        "a1_one_lease_at_a_time_over_all_lanes_jobs_and_workers": "a memory has one job",
+        "a5_the_next_holder_reads_what_the_last_one_saved": "a memory has one job",
         "r2_a_job_that_waits_for_a_ban_to_end_gets_the_member_that_another_returns": "a memory has one job",
         "r2_jobs_share_the_members_of_a_lane": "a memory has one job",
         "r3_of_several_jobs_the_longest_interval_per_member_holds": "a memory has one job",

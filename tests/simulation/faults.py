@@ -108,6 +108,13 @@ class CutFrontier:
     async def session_home(self, session: str, home: str = "") -> str:
         return await self._node.call("session", lambda: self._frontier.session_home(session, home), _frontier_away)
 
+    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
+        return await self._node.call("read session", lambda: self._frontier.read_session(worker, lease), _frontier_away)
+
+    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
+        save = lambda: self._frontier.save_session(worker, lease, state)  # noqa: E731 - one call, as above
+        return await self._node.call("save session", save, _frontier_away)
+
     async def finished(self) -> bool:
         await self._node.alive()
         return bool(await self._frontier.finished())

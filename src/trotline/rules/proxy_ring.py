@@ -346,3 +346,17 @@ def down_for(faults: int, chance: float) -> Seconds:
     if faults < FAULTS:
         return 0.0
     return float(min(LONGEST_DOWN, FIRST_DOWN * 2.0 ** min(faults - FAULTS, DOWN_DOUBLINGS)) * (1 + JITTER * chance))
+
+
+def uses_after(began: Moment, uses: int, start: Moment, rules: PoolRules) -> tuple[Moment, int]:
+    """A member's window and the starts in it, over all lanes, after one more start."""
+    if uses == 0 or start >= began + rules.uses_window:
+        return start, 1
+    return began, uses + 1
+
+
+def uses_left_at(began: Moment, uses: int, rules: PoolRules) -> Moment:
+    """From when on the member may start once more, by `member_uses`; 0: at any time."""
+    if rules.member_uses == 0 or uses < rules.member_uses:
+        return 0.0
+    return began + rules.uses_window

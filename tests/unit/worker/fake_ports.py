@@ -100,6 +100,7 @@ class DiaryFrontier:
         self.beats: list[str] = []
         self.abouts: dict[str, WorkerInfo] = {}
         self.homes: dict[str, str] = {}
+        self.sessions: dict[int, bytes] = {}
         self.endless = False
         """Never finished: more could come."""
 
@@ -159,6 +160,14 @@ class DiaryFrontier:
         if home:
             self.homes[session] = home
         return self.homes.get(session, "")
+
+    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
+        return self.sessions.get(lease.member, b"")
+
+    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
+        if lease.token in self.held:
+            self.sessions[lease.member] = state
+        return lease.token in self.held
 
     async def finished(self) -> bool:
         return not self.endless and not self._leases and not self.held

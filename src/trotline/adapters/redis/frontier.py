@@ -117,8 +117,8 @@ class RedisFrontier:
         found = await self._server.ask("HGET", key, session)
         return found.decode() if found else ""
 
-    async def read_session(self, lease: Lease) -> bytes:
-        return await read_session(self._parts.home(lease.task.lane), lease)
+    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
+        return await read_session(self._parts.home(lease.task.lane), worker, lease)
 
     async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
         return await save_session(self._parts.home(lease.task.lane), worker, lease, state)

@@ -172,6 +172,8 @@ class Database:
             db.execute(statement)
         for table, name, form in _missing_columns(db):
             db.execute(f"ALTER TABLE {table} ADD COLUMN {name} {form}")
+        for statement in schema.ADDED_INDEXES:
+            db.execute(statement)
 
     def _anchor(self, db: sqlite3.Connection) -> None:
         boot = host_process.boot()

@@ -47,7 +47,8 @@ def _give_back(db: sqlite3.Connection, number: int, now: Moment) -> None:
     if held:
         name, rules = db.execute("SELECT name, rules FROM job WHERE id = ?", (number,)).fetchone()
         turn = Turn(db, number, name, msgspec.json.decode(rules, type=LaneRules), now)
-        turn.give_back(held, attempts=0)
+        # Their workers notice it at the next settle: their requests may be under way.
+        turn.give_back(held, attempts=0, may_send=True)
         turn.flush()
 
 

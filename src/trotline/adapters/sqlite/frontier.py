@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from functools import partial
 
 from trotline.adapters import host_process
-from trotline.adapters.sqlite import budgets, lease_tasks, put_tasks, settle_leases, workers
+from trotline.adapters.sqlite import accounts, budgets, lease_tasks, put_tasks, settle_leases, workers
 from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
 from trotline.adapters.sqlite.schema import CANCELLED
@@ -93,6 +93,15 @@ class SqliteFrontier:
             ).fetchone()
         )
         return str(found[0]) if found else ""
+
+    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
+        return await self._file.read(lambda db: accounts.read_session(db, self._number, worker, lease))
+
+    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
+        # Not durable: the settle that follows is.
+        return await self._file.db.write(
+            lambda db: accounts.save_session(db, self._number, worker, lease, state), durable=False
+        )
 
     def proxy_pools(self) -> SqliteProxyPools:
         """The proxy pools of the file over this connection, which a frontier in memory has only one of."""

@@ -6,7 +6,7 @@ import msgspec
 
 from trotline.adapters.sqlite.schema import FULL, IDLE, PAUSED, READY, RESTING
 from trotline.model.job import LaneRules
-from trotline.model.proxy_pool import pool_of
+from trotline.model.proxy_pool import only_member, pool_of
 from trotline.model.time import Moment
 from trotline.ports.frontier import HORIZON
 from trotline.rules import lane_sharing, pace
@@ -14,10 +14,13 @@ from trotline.rules import lane_sharing, pace
 encode_pace = msgspec.msgpack.Encoder().encode
 decode_pace = msgspec.msgpack.Decoder(pace.Lane).decode
 
-_COLUMNS = "l.id, l.name, l.pool, l.best, l.turn, l.waiting, l.paused, l.state, l.wake, p.id, p.running, p.lane"
+_COLUMNS = (
+    "l.id, l.name, l.pool, l.best, l.turn, l.waiting, l.paused, l.state, l.wake, l.member, l.waits,"
+    " p.id, p.running, p.lane"
+)
 SELECT = f"SELECT {_COLUMNS} FROM lane l JOIN pace p ON p.id = l.pace"
 
-Columns = tuple[int, str, str, int | None, int, int, int, int, float, int, int, bytes]
+Columns = tuple[int, str, str, int | None, int, int, int, int, float, int, int, int, int, bytes]
 
 
 class LaneRow:
@@ -28,6 +31,7 @@ class LaneRow:
         "_written",
         "best",
         "id",
+        "member",
         "name",
         "pace",
         "pace_id",
@@ -37,16 +41,17 @@ class LaneRow:
         "running",
         "turn",
         "waiting",
+        "waits",
     )
 
     def __init__(self, row: Columns) -> None:
         self.id, self.name, self.pool, self.best, self.turn, self.waiting, self.paused = row[:7]
-        state, wake, self.pace_id, self.running, packed = row[7:]
+        state, wake, self.member, self.waits, self.pace_id, self.running, packed = row[7:]
         self.pace = decode_pace(packed)
         self.retry_at = 0.0
         """Not to be served before: only retries without credit are left, it is another job's turn, or no member of its
         proxy pool is free."""
-        self._written = (state, wake, self.best, self.turn, self.waiting)
+        self._written: tuple[int | Moment | None, ...] = (state, wake, self.best, self.turn, self.waiting, self.waits)
         self._kept = (self.running, self.pace)
         """As stored: an unchanged lane is not written, and costs no fsync."""
 
@@ -55,11 +60,11 @@ class LaneRow:
         self._wait(state, job, rules)
         if self.running < self._kept[0]:
             self._wake_others(db, job, now)
-        line = (*state, self.best, self.turn, self.waiting)
+        line = (*state, self.best, self.turn, self.waiting, self.waits)
         if line != self._written:
             self._written = line
             db.execute(
-                "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ? WHERE id = ?",
+                "UPDATE lane SET state = ?, wake = ?, best = ?, turn = ?, waiting = ?, waits = ? WHERE id = ?",
                 (*line, self.id),
             )
         if self.running != self._kept[0] or (self.pace is not self._kept[1] and self.pace != self._kept[1]):
@@ -68,6 +73,10 @@ class LaneRow:
                 "UPDATE pace SET running = ?, lane = ? WHERE id = ?",
                 (self.running, encode_pace(self.pace), self.pace_id),
             )
+
+    def changed_elsewhere(self) -> None:
+        """Its row was written by another statement of the transaction: the next `write` writes it in any case."""
+        self._written = ()
 
     def _wait(self, state: tuple[int, Moment], job: str, rules: LaneRules) -> None:
         """If the job cannot start now, register it for a turn and for free places."""
@@ -117,7 +126,9 @@ def open_lane(db: sqlite3.Connection, job: int, name: str, bounds: pace.Bounds, 
         packed = encode_pace(pace.open_lane(bounds, now))
         cursor = db.execute("INSERT INTO pace (name, lane) VALUES (?, ?)", (name, packed))
         found = (cursor.lastrowid, 0, packed)
-    pool = pool_of(name)
-    cursor = db.execute("INSERT INTO lane (job, name, pace, pool) VALUES (?, ?, ?, ?)", (job, name, found[0], pool))
+    pool, member = pool_of(name), only_member(name)
+    cursor = db.execute(
+        "INSERT INTO lane (job, name, pace, pool, member) VALUES (?, ?, ?, ?, ?)", (job, name, found[0], pool, member)
+    )
     assert cursor.lastrowid is not None  # noqa: S101 - an INSERT always has one
-    return (cursor.lastrowid, name, pool, None, 0, 0, 0, IDLE, 0.0, *found)
+    return (cursor.lastrowid, name, pool, None, 0, 0, 0, IDLE, 0.0, member, 0, *found)

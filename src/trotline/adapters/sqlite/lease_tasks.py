@@ -8,7 +8,7 @@ import msgspec
 from trotline.adapters.sqlite import chains
 from trotline.adapters.sqlite.lane_row import LaneRow
 from trotline.adapters.sqlite.pool_ring import Sent
-from trotline.adapters.sqlite.schema import CANCELLED, DEAD, LEASED, PAUSED, WAITING
+from trotline.adapters.sqlite.schema import CANCELLED, DEAD, LEASED, PAUSED, TOKEN_BITS, WAITING
 from trotline.adapters.sqlite.transaction import Turn, living
 from trotline.model import task_json
 from trotline.model.lease import Lease
@@ -16,9 +16,6 @@ from trotline.model.pace import START_SLACK
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import HORIZON
 from trotline.rules import lane_sharing, pace
-
-TOKEN_BITS = 24
-"""A token is the task's row id, followed by the low bits of a counter that only grows."""
 
 _Row = tuple[int, int, int, bytes, int, int]
 """id, priority, attempt, body, kills, and whether it is a retry: a retry after a worker's death needs no credit"""
@@ -103,8 +100,10 @@ def _send_members(turn: Turn, lane: LaneRow, starts: list[Moment], request: Requ
     ring, own = turn.ring(lane), turn.rules.pace(lane.name)
     ring.want_gap(own.rate.interval if own.per_proxy else 0.0)
     sent = ring.send(starts, lane.pace.interval, request.chance)
+    lane.waits = 0
     if not sent:
         lane.retry_at = max(lane.retry_at, ring.free_at())
+        lane.waits = int(ring.waits)
     return sent
 
 
@@ -153,6 +152,7 @@ def _hand_out(
         except task_json.Undecodable as error:
             _park(turn, lane, task_id, error)
             turn.member_unused(lane.id, members[number] if members else None)
+            turn.wake_waiting()
             continue
         if attempt != task.attempt:
             task = msgspec.structs.replace(task, attempt=attempt)

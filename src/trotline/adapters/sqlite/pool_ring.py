@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import msgspec
 
+from trotline.adapters.sqlite import identity_row, member_limits
+from trotline.adapters.sqlite.member_limits import Limits
 from trotline.adapters.sqlite.schema import AT_HEAD, IN_RING, OUT
-from trotline.model.proxy_pool import MemberResult, PoolRules
+from trotline.model.proxy_pool import MemberResult, PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import HORIZON
 from trotline.rules import pace, proxy_ring
@@ -22,17 +24,14 @@ LOOK_FURTHER = 16
 ROUNDS = 4
 """How often more of them are read in one lease call."""
 POLL: Seconds = 0.1
-"""A lane whose due members are all at their limit over all lanes is tried again after this."""
+"""A lane whose due members are all at their limit over all lanes is tried again after this. Not with accounts: their
+return wakes it."""
 SOON: Seconds = 0.001
 UNLIMITED = 1 << 60
 
 encode_ring = msgspec.msgpack.Encoder().encode
 decode_ring = msgspec.msgpack.Decoder(LaneRing).decode
 decode_rules = msgspec.msgpack.Decoder(PoolRules).decode
-
-_IDENTITY = "i.member, i.due, i.banned_at, i.quality, i.uses, i.good, i.strikes, i.slow"
-_LIMITS = "m.weight, m.down_until, m.next_start, m.running"
-_Row = tuple[int, Moment, Moment, int, int, int, int, int]
 
 
 class Sent(NamedTuple):
@@ -44,8 +43,7 @@ class Sent(NamedTuple):
 
 class _Candidate(NamedTuple):
     identity: Identity
-    free_at: Moment
-    """Over all lanes."""
+    limits: Limits
     places: bool
     """Is it below its concurrency over all lanes?"""
     place: int
@@ -54,19 +52,26 @@ class _Candidate(NamedTuple):
 class PoolRing:
     """The ring of one lane."""
 
-    def __init__(self, db: sqlite3.Connection, pace_id: int, pool: str, now: Moment) -> None:
+    def __init__(self, db: sqlite3.Connection, pace_id: int, pool: str, now: Moment, only: int = 0) -> None:
         self._db = db
         self._pace = pace_id
         self._pool = pool
         self._now = now
+        self._only = only
+        """The one member that visits this lane; 0: any."""
         found = db.execute("SELECT rules FROM pool WHERE name = ?", (pool,)).fetchone()
         self.rules = decode_rules(found[0]) if found else PoolRules()
+        self._most = self.rules.member_concurrency or UNLIMITED
         kept = db.execute("SELECT state, position FROM ring WHERE pace = ?", (pace_id,)).fetchone()
         self.state: LaneRing = decode_ring(kept[0]) if kept else LaneRing()
         self._position: int = kept[1] if kept else 0
         self._kept = (self.state, self._position) if kept else None
         self.returned = False
         """A member came back: other jobs may wait for one."""
+        self.freed: list[int] = []
+        """Accounts that came back: other lanes may wait for them."""
+        self.waits = False
+        """Does the lane wait for an account that another lane has? Known after `free_at`."""
 
     def want_gap(self, gap: Seconds) -> None:
         """The interval per member that the job wants."""
@@ -81,12 +86,12 @@ class PoolRing:
         wanted = proxy_ring.wanted_interval(self.rules, self.state)
         latest = self._now + HORIZON
         for candidate in self._candidates(lambda: len(starts) - len(sent)):
-            identity = candidate.identity
-            begin = max(starts[len(sent)], sent[-1].start + interval if sent else 0.0, identity.due, candidate.free_at)
+            identity, free_at = candidate.identity, candidate.limits.free_at(self.rules)
+            begin = max(starts[len(sent)], sent[-1].start + interval if sent else 0.0, identity.due, free_at)
             if not candidate.places:
                 self._write(identity, candidate.place)
-            elif candidate.free_at > latest:
-                self._write(proxy_ring.postponed(identity, candidate.free_at), IN_RING)
+            elif free_at > latest:
+                self._write(proxy_ring.postponed(identity, free_at), IN_RING)
             elif proxy_ring.loses_turn(identity, chance()):
                 self._write(proxy_ring.passed_over(identity, self._now, wanted), IN_RING)
             elif begin > latest:
@@ -94,26 +99,31 @@ class PoolRing:
                 break
             else:
                 self._write(proxy_ring.taken(proxy_ring.back(identity), begin, wanted), OUT)
-                self._count_out(identity.member, begin)
+                member_limits.count_out(self._db, self._pool, identity.member, candidate.limits, begin, self.rules)
                 sent.append(Sent(identity.member, begin))
         return sent
 
     def free_at(self) -> Moment:
         """When the next member can go out, after `send` found none; NEVER: when one comes back."""
-        fresh = self._db.execute(
-            "SELECT 1 FROM pool_member WHERE pool = ? AND seq > ? LIMIT 1", (self._pool, self.state.dealt)
-        ).fetchone()
-        if fresh:
+        if self._unseen("1", 1).fetchone():
             return self._now + SOON
-        first = pace.NEVER
-        for place in (IN_RING, AT_HEAD):
-            row = self._db.execute(
-                "SELECT due, banned_at FROM identity WHERE pace = ? AND place = ? ORDER BY due, position LIMIT 1",
-                (self._pace, place),
-            ).fetchone()
-            if row is not None:
-                first = min(first, row[0] if row[1] else row[0] - HORIZON)
+        first = min(self._due_at(IN_RING), self._due_at(AT_HEAD))
         return max(first, self._now + POLL) if first <= self._now else first
+
+    def _due_at(self, place: int) -> Moment:
+        """When the first of these members is due. Accounts that are due and busy are waited for, without a time."""
+        rows = self._db.execute(
+            "SELECT i.due, i.banned_at, coalesce(m.running, 0) >= ?, iif(m.last_pace = i.pace, m.yield_until, 0)"
+            " FROM identity i LEFT JOIN pool_member m ON m.pool = ? AND m.member = i.member"
+            " WHERE i.pace = ? AND i.place = ? ORDER BY i.due, i.position",
+            (self._most, self._pool, self._pace, place),
+        )
+        for due, banned_at, busy, yield_until in rows:
+            ready = due if banned_at else due - HORIZON
+            if not (busy and ready <= self._now and is_account_pool(self._pool)):
+                return float(max(ready, yield_until))
+            self.waits = True
+        return pace.NEVER
 
     def _candidates(self, missing: Callable[[], int]) -> Iterator[_Candidate]:
         """Members that are due, in the order of choice; each must be written before the next one is asked for."""
@@ -139,32 +149,26 @@ class PoolRing:
         return self._due(IN_RING, limit)
 
     def _due(self, place: int, limit: int) -> Iterable[_Candidate | None]:
-        most = self.rules.member_concurrency or UNLIMITED
         rows = self._db.execute(
-            f"SELECT {_IDENTITY}, {_LIMITS} FROM identity i"
+            f"SELECT {identity_row.COLUMNS}, {member_limits.COLUMNS} FROM identity i"
             " LEFT JOIN pool_member m ON m.pool = ? AND m.member = i.member"
             " WHERE i.pace = ? AND i.place = ? AND i.due <= ? AND (i.banned_at = 0 OR i.due <= ?)"
-            " AND (m.running IS NULL OR m.running < ?) ORDER BY i.due, i.position LIMIT ?",
-            (self._pool, self._pace, place, self._now + HORIZON, self._now, most, limit),
+            " AND (m.running IS NULL OR (m.running < ? AND (m.last_pace <> i.pace OR m.yield_until <= ?)))"
+            " ORDER BY i.due, i.position LIMIT ?",
+            (self._pool, self._pace, place, self._now + HORIZON, self._now, self._most, self._now, limit),
         ).fetchall()
         for row in rows:
-            weight, down_until, next_start, _ = row[8:]
-            if weight is None:
+            if row[8] is None:
                 # No longer in the pool.
                 self._drop(row[0])
                 yield None
             else:
-                yield _Candidate(_identity(row[:8], weight), max(down_until, next_start), True, place)
+                yield _Candidate(identity_row.read(row[:8], row[8]), Limits(*row[8:]), True, place)
 
     def _fresh(self, limit: int) -> Iterable[_Candidate | None]:
         """Members that have not been in this ring."""
-        most = self.rules.member_concurrency or UNLIMITED
-        rows = self._db.execute(
-            f"SELECT m.seq, m.member, {_LIMITS} FROM pool_member m WHERE m.pool = ? AND m.seq > ?"
-            " ORDER BY m.seq LIMIT ?",
-            (self._pool, self.state.dealt, limit),
-        ).fetchall()
-        for seq, member, weight, down_until, next_start, running in rows:
+        rows = self._unseen(f"m.seq, m.member, {member_limits.COLUMNS}", limit).fetchall()
+        for seq, member, *columns in rows:
             self.state = msgspec.structs.replace(self.state, dealt=seq)
             known = self._db.execute(
                 "SELECT 1 FROM identity WHERE pace = ? AND member = ?", (self._pace, member)
@@ -173,15 +177,23 @@ class PoolRing:
                 # It was removed from the pool and added again: its history holds.
                 yield None
             else:
-                identity = Identity(member=member, weight=weight)
-                yield _Candidate(identity, max(down_until, next_start), running < most, IN_RING)
+                limits = Limits(*columns)
+                identity = Identity(member=member, weight=limits.weight)
+                yield _Candidate(identity, limits, limits.running < self._most, IN_RING)
+
+    def _unseen(self, columns: str, limit: int) -> sqlite3.Cursor:
+        only = (" AND m.member = ?", (self._only,)) if self._only else ("", ())
+        return self._db.execute(
+            f"SELECT {columns} FROM pool_member m WHERE m.pool = ? AND m.seq > ?{only[0]} ORDER BY m.seq LIMIT ?",
+            (self._pool, self.state.dealt, *only[1], limit),
+        )
 
     # Back
 
     def give_back(self, member: int, result: MemberResult, *, retry_after: Seconds = 0.0, chance: float = 0.0) -> None:
         """The member's visit is over."""
         row = self._db.execute(
-            f"SELECT {_IDENTITY}, m.weight, m.faults FROM identity i"
+            f"SELECT {identity_row.COLUMNS}, m.weight, m.faults FROM identity i"
             " LEFT JOIN pool_member m ON m.pool = ? AND m.member = i.member"
             f" WHERE i.pace = ? AND i.member = ? AND i.place = {OUT}",
             (self._pool, self._pace, member),
@@ -191,7 +203,7 @@ class PoolRing:
         self.returned = True
         old = self.state
         back = proxy_ring.returned(
-            _identity(row[:8], 0 if row[8] is None else row[8]),
+            identity_row.read(row[:8], 0 if row[8] is None else row[8]),
             old,
             result,
             self._now,
@@ -202,11 +214,19 @@ class PoolRing:
         self.state = back.ring
         # Also if it is no longer in the pool: it may be in the next version again, and a ban holds.
         self._write(back.identity, AT_HEAD if back.place is Place.HEAD else IN_RING)
-        self._count_back(member, result, row[9] or 0, chance)
+        member_limits.count_back(self._db, self._pool, member, self.rules)
+        member_limits.count_fault(self._db, self._pool, member, result, row[9] or 0, self._now, chance)
+        if is_account_pool(self._pool):
+            self.freed.append(member)
         if back.lift is Lift.ONE:
             self._test_a_ban(old)
         elif back.lift is Lift.ALL:
             self._lift("i.banned_at > 0 AND i.banned_at >= ?", (old.tested_since,), old.tested_blocked_at)
+
+    def rest(self, member: int) -> None:
+        """Its worker may still send."""
+        if self.rules.rest_of_dead > 0:
+            member_limits.rest(self._db, self._pool, member, self._now + self.rules.rest_of_dead)
 
     def lift(self, members: Iterable[int]) -> None:
         """End these quarantines: the bans were the fault of a page."""
@@ -231,13 +251,13 @@ class PoolRing:
 
     def _lift(self, condition: str, values: tuple[Moment, ...], blocked_at: Moment) -> int:
         rows = self._db.execute(
-            f"SELECT {_IDENTITY} FROM identity i WHERE i.pace = ? AND i.place = {IN_RING} AND {condition}"
+            f"SELECT {identity_row.COLUMNS} FROM identity i WHERE i.pace = ? AND i.place = {IN_RING} AND {condition}"
             " ORDER BY i.due, i.position",
             (self._pace, *values),
         ).fetchall()
         wanted = proxy_ring.wanted_interval(self.rules, self.state)
         for row in rows:
-            self._write(proxy_ring.lifted(_identity(row, 255), self._now, wanted, blocked_at), IN_RING)
+            self._write(proxy_ring.lifted(identity_row.read(row, 255), self._now, wanted, blocked_at), IN_RING)
         self.returned = True
         return len(rows)
 
@@ -254,74 +274,7 @@ class PoolRing:
 
     def _write(self, identity: Identity, place: int) -> None:
         self._position += 1
-        write_identity(self._db, self._pace, identity, place, self._position)
+        identity_row.write(self._db, self._pace, identity, place, self._position)
 
     def _drop(self, member: int) -> None:
         self._db.execute("DELETE FROM identity WHERE pace = ? AND member = ?", (self._pace, member))
-
-    def _count_out(self, member: int, start: Moment) -> None:
-        """Only where the pool has limits over all lanes: most have none, and a visit costs two writes less."""
-        if limited(self.rules):
-            self._db.execute(
-                "UPDATE pool_member SET running = running + 1, next_start = ? WHERE pool = ? AND member = ?",
-                (start + self.rules.member_interval, self._pool, member),
-            )
-
-    def _count_back(self, member: int, result: MemberResult, faults: int, chance: float) -> None:
-        where = (self._pool, member)
-        if limited(self.rules):
-            self._db.execute(
-                "UPDATE pool_member SET running = max(0, running - 1) WHERE pool = ? AND member = ?", where
-            )
-        if result is MemberResult.FAULT:
-            down = proxy_ring.down_for(faults + 1, chance)
-            until = self._now + down if down else 0.0
-        elif result is MemberResult.GOOD and faults:
-            faults, until = -1, 0.0
-        else:
-            return
-        self._db.execute(
-            "UPDATE pool_member SET faults = ?, down_until = ? WHERE pool = ? AND member = ?",
-            (faults + 1, until, *where),
-        )
-
-
-def limited(rules: PoolRules) -> bool:
-    """Has a member limits over all lanes?"""
-    return rules.member_interval > 0 or rules.member_concurrency > 0
-
-
-def write_identity(db: sqlite3.Connection, pace_id: int, identity: Identity, place: int, position: int) -> None:
-    db.execute(
-        "INSERT OR REPLACE INTO identity"
-        " (pace, member, place, due, position, banned_at, quality, uses, good, strikes, slow)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            pace_id,
-            identity.member,
-            place,
-            identity.due,
-            position,
-            identity.banned_at,
-            identity.quality,
-            identity.uses,
-            identity.good,
-            identity.strikes,
-            identity.slow,
-        ),
-    )
-
-
-def _identity(row: _Row, weight: int) -> Identity:
-    member, due, banned_at, quality, uses, good, strikes, slow = row
-    return Identity(
-        member=member,
-        due=due,
-        banned_at=banned_at,
-        quality=quality,
-        uses=uses,
-        good=good,
-        strikes=strikes,
-        slow=slow,
-        weight=weight,
-    )

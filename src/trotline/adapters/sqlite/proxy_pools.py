@@ -6,9 +6,18 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring, limited
+from trotline.adapters.sqlite.member_limits import limited
+from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring
 from trotline.adapters.sqlite.schema import FULL, OUT, PAUSED, READY, RESTING
-from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, Pool, PoolMember, RegisteredPool
+from trotline.model.proxy_pool import (
+    DownMember,
+    LanePoolView,
+    MemberView,
+    Pool,
+    PoolMember,
+    RegisteredPool,
+    only_member,
+)
 from trotline.model.time import Moment
 from trotline.rules.proxy_ring import BEST, PARKED
 
@@ -139,20 +148,33 @@ def _pools(db: sqlite3.Connection) -> list[RegisteredPool]:
 
 
 def _lanes(db: sqlite3.Connection, pool: str, only: Sequence[str], now: Moment) -> list[LanePoolView]:
-    [members, last] = db.execute("SELECT count(*), max(seq) FROM pool_member WHERE pool = ?", (pool,)).fetchone()
     some = f" AND p.name IN ({', '.join('?' * len(only))})" if only else ""
     rings = db.execute(
         f"SELECT p.id, p.name, r.state FROM ring r JOIN pace p ON p.id = r.pace WHERE r.pool = ?{some}", (pool, *only)
     ).fetchall()
-    views = [_lane(db, pool, now, ring, members, last or 0) for ring in rings]
+    all_members = _dealable(db, pool, 0)
+    views = [_lane(db, pool, now, ring, all_members) for ring in rings]
     known = {view.lane for view in views}
-    return views + [LanePoolView(lane=lane, members=members) for lane in only if lane not in known]
+    return views + [
+        LanePoolView(lane=lane, members=_dealable(db, pool, only_member(lane))[0]) for lane in only if lane not in known
+    ]
+
+
+def _dealable(db: sqlite3.Connection, pool: str, only: int) -> tuple[int, int]:
+    """How many members a lane can have, and the number of the last one. `only`: the lane's one account."""
+    chosen: tuple[str, tuple[int, ...]] = (" AND member = ?", (only,)) if only else ("", ())
+    [members, last] = db.execute(
+        f"SELECT count(*), coalesce(max(seq), 0) FROM pool_member WHERE pool = ?{chosen[0]}", (pool, *chosen[1])
+    ).fetchone()
+    return members, last
 
 
 def _lane(
-    db: sqlite3.Connection, pool: str, now: Moment, row: tuple[int, str, bytes], members: int, last: int
+    db: sqlite3.Connection, pool: str, now: Moment, row: tuple[int, str, bytes], all_members: tuple[int, int]
 ) -> LanePoolView:
     pace_id, name, packed = row
+    account = only_member(name)
+    members, last = _dealable(db, pool, account) if account else all_members
     ring = decode_ring(packed)
     out, resting, banned, first, free = db.execute(
         f"SELECT count(*) FILTER (WHERE place = {OUT}), count(*) FILTER (WHERE place <> {OUT} AND (due > ? OR banned)),"

@@ -34,6 +34,9 @@ IDLE, READY, RESTING, FULL = 0, 1, 2, 3
 IN_RING, AT_HEAD, OUT = 0, 1, 2
 """Where a member of a proxy pool stands in a lane."""
 
+TOKEN_BITS = 24
+"""A token is the task's row id, followed by the low bits of a counter that only grows."""
+
 TABLES = """
 CREATE TABLE job (
     id INTEGER PRIMARY KEY,
@@ -217,5 +220,22 @@ ADDED_COLUMNS = {
         "about": "BLOB",
     },
     "reject": {"body": "BLOB"},
+    "lane": {"member": "INTEGER NOT NULL DEFAULT 0", "waits": "INTEGER NOT NULL DEFAULT 0"},
+    "pool_member": {
+        "uses": "INTEGER NOT NULL DEFAULT 0",
+        "window_began": "REAL NOT NULL DEFAULT 0",
+        "state": "BLOB",
+        "last_pace": "INTEGER NOT NULL DEFAULT 0",
+        "yield_until": "REAL NOT NULL DEFAULT 0",
+    },
 }
-"""Added columns, created where a file lacks them. Older versions of this format do not need them."""
+"""Added columns, created where a file lacks them. Older versions of this format do not need them.
+
+lane.member: the one account that visits it, 0 if any does; lane.waits: for an account that another lane has
+pool_member.uses, window_began: starts within the window of `PoolRules.uses_window`
+pool_member.state: the session of an account
+pool_member.last_pace, yield_until: the lane that returned an account lets others have it until then
+"""
+
+ADDED_INDEXES = ("CREATE INDEX IF NOT EXISTS lane_waits ON lane (pool, member) WHERE waits = 1",)
+"""Indexes over added columns, created with them."""

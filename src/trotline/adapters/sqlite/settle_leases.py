@@ -8,9 +8,8 @@ import msgspec
 
 from trotline.adapters.sqlite import chains
 from trotline.adapters.sqlite.lane_row import LaneRow
-from trotline.adapters.sqlite.lease_tasks import TOKEN_BITS
 from trotline.adapters.sqlite.put_tasks import admit
-from trotline.adapters.sqlite.schema import DELAYED, LEASED, WAITING
+from trotline.adapters.sqlite.schema import DELAYED, LEASED, TOKEN_BITS, WAITING
 from trotline.adapters.sqlite.transaction import LONGEST_TALLY, Turn
 from trotline.model import task_json
 from trotline.model.lease import LaneFeedback, Settled, Settlement

@@ -5,7 +5,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable
 
-from trotline.adapters.sqlite import chains
+from trotline.adapters.sqlite import accounts, chains
 from trotline.adapters.sqlite.lane_row import SELECT, LaneRow, open_lane
 from trotline.adapters.sqlite.pool_ring import PoolRing
 from trotline.adapters.sqlite.schema import CANCELLED, DEAD, DELAYED, LEASED, PAUSED, READY, RESTING, WAITING
@@ -83,7 +83,8 @@ class Turn:
         """The members of the lane's proxy pool."""
         known = self._rings.get(lane.pace_id)
         if known is None:
-            known = self._rings[lane.pace_id] = (PoolRing(self.db, lane.pace_id, lane.pool, self.now), lane)
+            ring = PoolRing(self.db, lane.pace_id, lane.pool, self.now, lane.member)
+            known = self._rings[lane.pace_id] = (ring, lane)
         return known[0]
 
     def _keep(self, row: LaneRow) -> LaneRow:
@@ -113,12 +114,12 @@ class Turn:
         """There is work again: the job is no longer finished."""
         self._reopened = True
 
-    def give_back(self, rows: Iterable[Held], *, attempts: int) -> int:
-        """Return leased tasks to their queues, and their members to their rings."""
+    def give_back(self, rows: Iterable[Held], *, attempts: int, may_send: bool = False) -> int:
+        """Return leased tasks to their queues, and their members to their rings. `may_send`: see `member_unused`."""
         updates = []
         for task_id, lane_id, priority, attempt, member in rows:
             lane = self.lane(lane_id)
-            self.member_unused(lane_id, member)
+            self.member_unused(lane_id, member, may_send=may_send)
             lane.running -= 1
             lane.waiting += 1
             self.has_waiting(lane, priority)
@@ -132,10 +133,26 @@ class Turn:
         self.waiting += len(updates)
         return len(updates)
 
-    def member_unused(self, lane_id: int, member: int | None) -> None:
-        """The visit through this member, if the lane has a proxy pool, has no result: its due time stays."""
+    def member_unused(self, lane_id: int, member: int | None, *, may_send: bool = False) -> None:
+        """The visit through this member, if the lane has a proxy pool, has no result: its due time stays. `may_send`:
+        the worker that had it may still use it, so it rests (A3)."""
         if member is not None:
-            self.ring(self.lane(lane_id)).give_back(member, MemberResult.UNUSED)
+            ring = self.ring(self.lane(lane_id))
+            ring.give_back(member, MemberResult.UNUSED)
+            if may_send:
+                ring.rest(member)
+
+    def wake_waiting(self) -> None:
+        """Lanes that wait for a member that came back are tried again."""
+        for ring, lane in self._rings.values():
+            if ring.returned:
+                ring.returned = False
+                lane.member_is_back(self.db)
+            for member in ring.freed:
+                if accounts.wake(self.db, lane.pool, member, lane.pace_id, self.now):
+                    for each in self._lanes.values():
+                        each.changed_elsewhere()
+            ring.freed.clear()
 
     def bury_leased(self, task_id: int, lane_id: int, why: str, detail: str = "") -> None:
         """Move a leased task to the graveyard."""
@@ -214,10 +231,9 @@ class Turn:
         """Write lanes, counters and tallies."""
         for lane in self._lanes.values():
             self.write_lane(lane)
-        for ring, lane in self._rings.values():
+        for ring, _ in self._rings.values():
             ring.flush()
-            if ring.returned:
-                lane.member_is_back(self.db)
+        self.wake_waiting()
         for name, count in self.tallies.items():
             self._count(name[:LONGEST_TALLY], count)
         if self._reopened:

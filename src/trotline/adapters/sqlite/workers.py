@@ -6,8 +6,7 @@ from collections.abc import Collection
 import msgspec
 
 from trotline.adapters import host_process
-from trotline.adapters.sqlite.lease_tasks import TOKEN_BITS
-from trotline.adapters.sqlite.schema import LEASED
+from trotline.adapters.sqlite.schema import LEASED, TOKEN_BITS
 from trotline.adapters.sqlite.transaction import Held, Turn
 from trotline.model.job import LaneRules, WorkerInfo, WorkerView
 from trotline.model.time import Moment
@@ -60,9 +59,13 @@ def rescue_leases(turn: Turn, own_process: str) -> None:
     """Return the leases of dead workers: no heartbeat for too long, or a process of this host that ended."""
     known = turn.db.execute("SELECT id, seen_at, process FROM worker WHERE job = ?", (turn.job,)).fetchall()
     for worker, seen_at, process in known:
-        silent = turn.now - seen_at > DEAD_AFTER
-        if silent or (process and process != own_process and _gone(process)):
+        if process and process != own_process and _gone(process):
             _rescue(turn, worker)
+        elif turn.now - seen_at > DEAD_AFTER:
+            # It may hang, with a request under way.
+            _rescue(turn, worker, may_send=True)
+    # Now: this call may lease what waited for the members.
+    turn.wake_waiting()
 
 
 def rescue_elsewhere(turn: Turn, own_process: str) -> None:
@@ -100,7 +103,7 @@ def holds(turn: Turn, worker: str, tokens: Collection[int]) -> int:
     return len(unknown)
 
 
-def _rescue(turn: Turn, worker: str) -> None:
+def _rescue(turn: Turn, worker: str, *, may_send: bool = False) -> None:
     held = turn.leased_by(worker)
     unlucky = {
         task_id
@@ -110,9 +113,10 @@ def _rescue(turn: Turn, worker: str) -> None:
         )
     }
     for task_id, lane_id, _, _, member in (row for row in held if row[0] in unlucky):
-        turn.member_unused(lane_id, member)
+        turn.member_unused(lane_id, member, may_send=may_send)
         turn.bury_leased(task_id, lane_id, f"killed: {DEATHS} workers died while they held it")
-    turn.tallies["rescued"] += turn.give_back([row for row in held if row[0] not in unlucky], attempts=1)
+    others = [row for row in held if row[0] not in unlucky]
+    turn.tallies["rescued"] += turn.give_back(others, attempts=1, may_send=may_send)
     for lane_id in {row[1] for row in held}:
         # Now, not at the end: this call may lease the rescued tasks.
         turn.write_lane(turn.lane(lane_id))

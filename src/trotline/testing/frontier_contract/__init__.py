@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import pytest
 
+from trotline.testing.frontier_contract.account_histories import AccountHistories
 from trotline.testing.frontier_contract.accounts import AccountPromises
 from trotline.testing.frontier_contract.bench import BRISK, Bench, Client, client, steady, task, tasks
 from trotline.testing.frontier_contract.budgeting import BudgetPromises
@@ -70,6 +71,7 @@ class FrontierContract(
     ChainWatchPromises,
     ChainHistories,
     AccountPromises,
+    AccountHistories,
 ):
     """F1 to F20, R1 to R11, C1 to C7 and A1 to A6, at least one test each. A subclass provides the fixture `bench`."""
 

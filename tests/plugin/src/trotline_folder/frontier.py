@@ -56,6 +56,12 @@ class JournalFrontier:
     async def session_home(self, session: str, home: str = "") -> str:
         return await self._real.session_home(session, home)
 
+    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
+        return await self._real.read_session(worker, lease)
+
+    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
+        return await self._real.save_session(worker, lease, state)
+
     async def seal(self) -> None:
         self._note("seal")
         await self._real.seal()
