@@ -128,7 +128,7 @@ async def test_an_account_that_is_removed_and_added_again_is_not_lent_twice(benc
 
 
 async def test_what_the_holder_of_a_removed_account_saves_is_not_stored(bench: RedisBench) -> None:
-    frontier, other, lease = await held_by_another_job(bench)
+    _, other, lease = await held_by_another_job(bench)
     await register(bench, accounts(BERT, version=2.0))
 
     assert await other.save_session("other", lease, b"old")
