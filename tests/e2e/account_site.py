@@ -32,6 +32,8 @@ class AccountSite:
         """Accounts that were used by two requests at the same time."""
         self.uses: Counter[str] = Counter()
         self.logins: Counter[str] = Counter()
+        self.addresses: dict[str, set[str]] = defaultdict(set)
+        """Of the clients of each account."""
         self.strangers = 0
         """Pages that were shown to somebody who was not logged in."""
 
@@ -93,6 +95,7 @@ class AccountSite:
         if any(_is_connected(other) for other in self._now[name]):
             self.overlaps.append(f"{name}: {request.method} {request.path}")
         self._now[name].append(request)
+        self.addresses[name].add(request.remote or "")
         try:
             yield
         finally:
