@@ -11,6 +11,7 @@ from tests.e2e.running import Ended, call, rows_of
 from trotline.testing.proxy import ForwardProxy
 
 ACCOUNTS = ("a0", "a1", "a2")
+SETTINGS = {"TROTLINE_PROXIES": "proxies.toml", "TROTLINE_ALLOW_PRIVATE": "yes"}
 
 
 def pools(folder: Path, *accounts: str, proxies: str = '"direct"', more: str = "") -> None:
@@ -87,7 +88,7 @@ async def test_an_account_that_is_named_visits_its_pages(tmp_path: Path) -> None
     spider = SPIDER.replace('pool="@members", limits', 'pool="@members/a2", limits')
     async with AccountSite(slow=0.0) as site:
         (tmp_path / "one.py").write_text(spider)
-        env = {"MEMBERS": site.base, "PAGES": "10", "TROTLINE_PROXIES": "proxies.toml", "TROTLINE_ALLOW_PRIVATE": "yes"}
+        env = {"MEMBERS": site.base, "PAGES": "10", **SETTINGS}
         env |= {f"P_{name}": PASSWORD.format(name) for name in ACCOUNTS}
         ended = await call(tmp_path, "run", "one.py", "--sink", "rows.jsonl", env=env)
 
@@ -117,6 +118,6 @@ async def test_passwords_are_nowhere_but_at_the_site(tmp_path: Path, frontier: s
         ended = await run(tmp_path, site, "--frontier", frontier, "-v", P_a1="canary-wrong")
 
     assert secrets_in(ended.out + ended.err) == []
-    for file in tmp_path.rglob("*"):
+    for file in list(tmp_path.rglob("*")):  # noqa: ASYNC240 - the commands have ended
         if file.is_file():
             assert secrets_in(file.read_bytes().decode("latin-1")) == [], file
