@@ -12,19 +12,19 @@ import msgspec
 
 from trotline.config import proxy_lines
 from trotline.config.proxy_lines import Login
+from trotline.config.table_values import interval as _interval
+from trotline.config.table_values import text as _text
+from trotline.config.table_values import time as _time
+from trotline.config.table_values import whole as _whole
 from trotline.errors import SettingsError
-from trotline.model.pace import Rate
 from trotline.model.proxy import GATEWAY_TOTAL, ApiGateway, Proxy, ProxyMode
 from trotline.model.proxy_pool import NO_PROXY, PoolRules
 from trotline.model.secret import Secret, SecretMissing, is_reference
-from trotline.model.time import Seconds, seconds
 from trotline.rules import proxy_logins
 from trotline.rules.pool_names import NAME
 
 MOST_SLOTS = 10_000
 MOST_AT_ONCE = 10_000
-LONGEST_TIME: Seconds = 366 * 86400.0
-LONGEST_TEXT = 4_096
 MOST_HOLD = 63
 """The ring of a lane counts the visits of a hold in 6 bits."""
 SOURCES = ("list", "proxies", "url", "endpoint")
@@ -304,12 +304,6 @@ def _mode(value: Any) -> ProxyMode:
         raise ValueError(f"must be one of {', '.join(ProxyMode)}") from None
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or not value.strip() or len(value) > LONGEST_TEXT or not value.isprintable():
-        raise ValueError("must be text in one line")
-    return value
-
-
 def _word(value: Any) -> str:
     text = _text(value)
     if not text.isascii() or any(not (letter.isalnum() or letter in "_-.") for letter in text):
@@ -321,33 +315,6 @@ def _cost(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
         raise ValueError("must be a number >= 0, in your currency")
     return float(value)
-
-
-def _time(value: Any) -> Seconds:
-    """Not quoted in messages, as nothing in this file is: it may be a misplaced password."""
-    try:
-        found = seconds(value) if isinstance(value, str) else 0.0
-    except ValueError:
-        found = 0.0
-    if not 0 < found <= LONGEST_TIME:
-        raise ValueError('must be text like "90s", "30m" or "2h", more than no time and at most a year')
-    return found
-
-
-def _interval(value: Any) -> Seconds:
-    try:
-        return Rate.parse(value).interval
-    except ValueError:
-        raise ValueError('must be a rate like "1/s" or "30/m", from "1/d" to "100000/s"') from None
-
-
-def _whole(least: int, most: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ValueError(f"must be an integer from {least:,} to {most:,}")
-        return value
-
-    return parse
 
 
 def _api_endpoint(value: Any) -> str:

@@ -1,7 +1,10 @@
 """Accounts of a site, and their sessions."""
 
+from hashlib import blake2b
+
 import msgspec
 
+from trotline.model.proxy_pool import ACCOUNT
 from trotline.model.secret import Secret
 from trotline.model.time import Moment
 
@@ -23,8 +26,22 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     proxies: str
     """The proxy pool that it goes out through; `direct`: none."""
 
+    @property
+    def full_name(self) -> str:
+        """`@buyers/anna`"""
+        return f"{self.pool}{ACCOUNT}{self.name}"
+
+    @property
+    def fingerprint(self) -> str:
+        """Changes with user and password: a session of another login must not be used. 16 hexadecimal digits."""
+        parts = (self.pool, self.name, self.user, self.password.reveal())
+        return blake2b(
+            b"".join(len(raw).to_bytes(4) + raw for raw in (part.encode("utf-8", "surrogatepass") for part in parts)),
+            digest_size=8,
+        ).hexdigest()
+
     def __repr__(self) -> str:
-        return f"Account({self.pool}/{self.name})"
+        return f"Account({self.full_name})"
 
 
 class StoredCookie(msgspec.Struct, frozen=True, array_like=True):
