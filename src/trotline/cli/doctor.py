@@ -25,7 +25,9 @@ from trotline.cli.text import count, json_line, safe, size
 from trotline.config import backends
 from trotline.config.urls import public
 from trotline.errors import TrotlineError
+from trotline.model.proxy_pool import NO_PROXY
 from trotline.rules import redaction
+from trotline.rules.known_pools import KnownPools
 
 if TYPE_CHECKING:
     from trotline.config.settings import Settings
@@ -102,7 +104,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     yield _space(Path.cwd())
     yield _files(settings)
     yield _folder(Path.cwd())
-    pools: list[str] = []
+    pools: list[KnownPools] = []
     if settings is not None:
         yield from _pools(settings, pools)
     if ref is None or settings is None:
@@ -110,7 +112,7 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     try:
         from trotline.config.spider_loader import load
 
-        spider = load(ref, pools)
+        spider = load(ref, pools[0] if pools else KnownPools())
     except TrotlineError as error:
         yield _failed("spider", error)
         return
@@ -168,8 +170,8 @@ def _settings_text(settings: "Settings") -> str:
     return ", ".join(f"{name}={public(str(value))}" for name, value in given.items())
 
 
-def _pools(settings: "Settings", names: list[str]) -> Iterator[Check]:
-    """One line for each proxy pool; their names are added to `names`."""
+def _pools(settings: "Settings", known: list[KnownPools]) -> Iterator[Check]:
+    """One line for each pool of proxies or of accounts; the names are added to `known`."""
     if not settings.proxies:
         return
     from trotline.config.proxy_pools import load
@@ -179,8 +181,13 @@ def _pools(settings: "Settings", names: list[str]) -> Iterator[Check]:
     except TrotlineError as error:
         yield _failed("proxies", error)
         return
-    names += book.names
+    known.append(book.listed)
     for pool in book.lines():
+        if pool.proxies:
+            way = "direct connections" if pool.proxies == NO_PROXY else f"proxies of {pool.proxies}"
+            found = f"pool {pool.name}: {count(pool.size, 'account')} ({way}) from {pool.where}"
+            yield Check(what="accounts", state="ok", found=found)
+            continue
         about = ", ".join(text for text in (pool.info.kind, pool.info.provider, pool.info.region) if text)
         # "proxie" + s
         size = count(pool.size, "slot" if pool.gateway else "proxy" if pool.size == 1 else "proxie")

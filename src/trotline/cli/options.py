@@ -1,7 +1,7 @@
 """Options that several commands share, and the settings made of them."""
 
 import os
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,6 +15,7 @@ from trotline.rules.pool_names import of_unnamed
 
 if TYPE_CHECKING:
     from trotline.config.proxy_pools import PoolBook
+    from trotline.rules.known_pools import KnownPools
     from trotline.spider.spider import Spider
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -65,10 +66,12 @@ def proxies_option(command: F) -> F:
 
 
 def share_options(command: F) -> F:
-    """The part of a fleet's proxy pools that a worker serves."""
+    """The part of a fleet's pools that a worker serves."""
     for option in (
         click.option("--region", "regions", multiple=True, metavar="R", help="Serve the pools of this region."),
-        click.option("--pool", "pools", multiple=True, metavar="NAME", help="Serve this proxy pool.  [default: all]"),
+        click.option(
+            "--pool", "pools", multiple=True, metavar="NAME", help="Serve this pool: NAME, or @NAME.  [default: all]"
+        ),
     ):
         command = option(command)
     return command
@@ -85,19 +88,19 @@ def pool_book(settings: Settings, *, quiet: bool = False) -> "PoolBook":
     return book
 
 
-def known_pools(settings: Settings, *, quiet: bool = False) -> tuple[str, ...] | None:
+def known_pools(settings: Settings, *, quiet: bool = False) -> "KnownPools | None":
     """For commands that fetch nothing, and may run where the file is not: None if it is not set here."""
-    return pool_book(settings, quiet=quiet).names if settings.proxies else None
+    return pool_book(settings, quiet=quiet).listed if settings.proxies else None
 
 
-def note_pools(spider: "Spider", pools: Sequence[str] | None, *, quiet: bool = False) -> None:
+def note_pools(spider: "Spider", pools: "KnownPools | None", *, quiet: bool = False) -> None:
     """What the author may have meant otherwise, as it cannot be refused."""
     if quiet:
         return
     if pools is None and spider.pools:
         names = ", ".join(spider.pools)
         click.echo(f"note: pool names are not checked here ({names}); to check them: --proxies FILE", err=True)
-    elif pools and not spider.pools:
+    elif pools is not None and pools.proxies and not spider.pools:
         if (pool := of_unnamed(spider.pool, pools)) == NO_PROXY:
             click.echo(f"note: spider {spider.name!r} has pool={NO_PROXY!r}: no proxy is used", err=True)
         else:

@@ -16,6 +16,7 @@ from trotline.model.job import State
 from trotline.model.time import Seconds
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.limit_cuts import cuts
+from trotline.rules.pool_names import account_of, members, titled
 from trotline.rules.pool_tallies import uses
 from trotline.rules.pool_troubles import Trouble
 
@@ -28,10 +29,10 @@ MOST_DEATHS = 10
 _DEAD = "dead: "
 _TROUBLES = {
     Trouble.NOT_SERVED: "no worker serves the pool {0.pool}",
-    Trouble.EMPTY: "pool {0.pool} has no proxies",
-    Trouble.SITE_BLOCKED: "{0.host} blocks all proxies of pool {0.pool}",
-    Trouble.DOWN: "all proxies of pool {0.pool} fail",
-    Trouble.RESTING: "all proxies of pool {0.pool} rest for {0.host}",
+    Trouble.EMPTY: "{1} has no {2}",
+    Trouble.SITE_BLOCKED: "{0.host} blocks all {2} of {1}",
+    Trouble.DOWN: "all {2} of {1} fail",
+    Trouble.RESTING: "all {2} of {1} rest for {0.host}",
 }
 """The name of a state: without numbers, which change."""
 _OVER = {"held back": "no longer held back"}
@@ -144,7 +145,10 @@ def _state(report: "Report") -> dict[str, str]:
         elif lane.rests_for > 0:
             found[f"{name} rests"] = f"{name} rests for {rest(lane)}"
     for trouble in report.troubles:
-        found[_TROUBLES[trouble.trouble].format(trouble)] = trouble_line(trouble)
+        pool = trouble.pool
+        name = _TROUBLES[trouble.trouble].format(trouble, titled(pool), members(pool, 0))
+        account = account_of(trouble.lane)
+        found[f"{name} ({account})" if account else name] = trouble_line(trouble)
     return found
 
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from trotline.cli.text import count, length, safe
-from trotline.model.proxy_pool import DownMember
+from trotline.model.proxy_pool import DownMember, is_account_pool
+from trotline.rules.pool_names import account_of, members, titled
 from trotline.rules.pool_tallies import PoolUse
 from trotline.rules.pool_troubles import PoolTrouble, Trouble
 
@@ -22,13 +23,13 @@ def trouble_line(found: PoolTrouble) -> str:
         case Trouble.NOT_SERVED:
             return f"no worker serves the pool {pool}: tasks of {host} wait"
         case Trouble.EMPTY:
-            return f"pool {pool} has no proxies: tasks of {host} wait"
+            return f"{titled(pool)} has no {members(pool, 0)}: tasks of {host} wait"
         case Trouble.SITE_BLOCKED:
-            return f"{host} blocks all proxies of pool {pool}: probing{_in(', next in', found.back_in)}"
+            return f"{host} blocks all {members(pool, 0)} of {titled(pool)}: probing{_in(', next in', found.back_in)}"
         case Trouble.DOWN:
-            return f"{_all(found.members, pool, 'fail')}{_in(', next try in', found.back_in)}"
+            return f"{_all(found, 'fail')}{_in(', next try in', found.back_in)}"
         case _:
-            return f"{_all(found.members, pool, 'rest')} for {host}{_in(', first back in', found.back_in)}"
+            return f"{_all(found, 'rest')} for {host}{_in(', first back in', found.back_in)}"
 
 
 def trouble_lines(found: Sequence[PoolTrouble], most: int = 3) -> list[str]:
@@ -41,23 +42,27 @@ def _in(what: str, seconds: float) -> str:
     return f"{what} {length(seconds)}" if seconds > 0 else ""
 
 
-def _all(number: int, pool: str, verb: str) -> str:
+def _all(found: PoolTrouble, verb: str) -> str:
+    pool, number = safe(found.pool, 65), found.members
+    if account := account_of(found.lane):
+        return f"account {safe(account, 130)} {verb}s"
     if number == 1:
-        return f"the only proxy of pool {pool} {verb}s"
-    return f"all {count(number)} proxies of pool {pool} {verb}"
+        return f"the only {members(pool, 1)} of {titled(pool)} {verb}s"
+    return f"all {count(number)} {members(pool, number)} of {titled(pool)} {verb}"
 
 
 def use_line(use: PoolUse) -> str:
     """What was done through a pool."""
     parts = [count(use.pages, "page")]
-    for number, noun in ((use.bans, "ban"), (use.throttled, "429 answer"), (use.faults, "proxy fault")):
+    fault = "fault" if is_account_pool(use.pool) else "proxy fault"
+    for number, noun in ((use.bans, "ban"), (use.throttled, "429 answer"), (use.faults, fault)):
         if number:
             parts.append(count(number, noun))
     return f"{safe(use.pool, 64)}: {', '.join(parts)}"
 
 
 ProxyName = Callable[[str, int], str]
-"""host:port of a member (pool, id), as this machine's file has it."""
+"""host:port or account of a member (pool, id), as this machine's file has it."""
 
 
 def str_of_member(pool: str, member: int) -> str:
@@ -67,8 +72,7 @@ def str_of_member(pool: str, member: int) -> str:
 
 def names_in(book: "PoolBook") -> ProxyName:
     def name(pool: str, member: int) -> str:
-        way = book.way(pool, member, "")
-        return way.public if way is not None else str_of_member(pool, member)
+        return book.public(pool, member) or str_of_member(pool, member)
 
     return name
 

@@ -20,10 +20,13 @@ from trotline.cli.options import (
 )
 from trotline.cli.text import columns, count, json_line, length, safe, safe_text
 from trotline.errors import SettingsError
+from trotline.model.proxy_pool import NO_PROXY, is_account_pool
 from trotline.rules import redaction
+from trotline.rules.pool_names import listed
 
 if TYPE_CHECKING:
     from trotline.commands.proxies_check import Checked
+    from trotline.config.proxy_pools import PoolBook
 
 _NAMED = 20
 """Failed proxies that are named with their reason; --json names all."""
@@ -92,10 +95,8 @@ def check(
     if not settings.proxies:
         raise SettingsError("no proxies are set", hint="Give the file with them: --proxies proxies.toml")
     book = pool_book(settings, quiet=as_json)
-    if pool is not None:
-        book.pool(pool)
     plan = CheckPlan(
-        pools=(pool,) if pool is not None else book.names,
+        pools=_pools_to_check(book, pool, quiet=as_json),
         echo=echo or "",
         target=target or "",
         direct=direct,
@@ -117,6 +118,24 @@ def check(
         return INTERRUPTED
     _print(results, number(book, plan), as_json)
     return FINISHED_WITH_DEAD if any(each.why for each in results) else FINISHED
+
+
+def _pools_to_check(book: "PoolBook", pool: str | None, *, quiet: bool) -> tuple[str, ...]:
+    """Accounts are not tried: that would be a login. Of an account pool that is named, its proxies are."""
+    if pool is not None:
+        book.pool(pool)
+        proxies = book.proxies_of(pool)
+        if proxies == NO_PROXY:
+            raise SettingsError(f"{pool} goes out directly: it has no proxies to try", hint="Name a pool of proxies.")
+        if proxies and not quiet:
+            click.echo(f"note: accounts are not tried; these are the proxies of {pool}: pool {proxies}", err=True)
+        return (proxies or pool,)
+    accounts = [name for name in book.names if is_account_pool(name)]
+    if not book.proxy_names:
+        raise SettingsError("the file has accounts, and no proxies to try", hint="Give a file with [pools.NAME].")
+    if accounts and not quiet:
+        click.echo(f"note: accounts are not tried, only proxies: without {listed(accounts)}", err=True)
+    return book.proxy_names
 
 
 def _time(text: str) -> float:

@@ -10,7 +10,8 @@ from trotline.cli.options import examples, json_option, pool_book, proxies_optio
 from trotline.cli.text import columns, count, json_line, length, safe
 from trotline.config.urls import public
 from trotline.errors import SettingsError
-from trotline.model.proxy_pool import without_pool
+from trotline.model.proxy_pool import ACCOUNT, NO_PROXY, is_account_pool, without_pool
+from trotline.rules.pool_names import account_of
 
 if TYPE_CHECKING:
     from trotline.commands.proxies_list import MemberNames, PoolState
@@ -28,13 +29,14 @@ _SITE_BLOCKS = "the site blocks us: it is probed"
         "trotline proxies list --proxies proxies.toml    with host:port and region",
         "trotline proxies list --pool home --lane shop.example",
         "trotline proxies list --pool home --lane shop.example --release",
+        "trotline proxies list --pool @buyers --lane shop.example --release --member anna --proxies proxies.toml",
     ),
     short_help="Show which proxies are free, banned or down.",
 )
 @click.option("--pool", metavar="NAME", help="Only this pool.")
 @click.option("--lane", metavar="HOST", help="The members in one lane: HOST with --pool, or 'HOST via POOL'.")
 @click.option("--release", "to_release", is_flag=True, help="End the quarantines of the lane.")
-@click.option("--member", metavar="PROXY", help="Only of this one: host:port, or its id. With --release.")
+@click.option("--member", metavar="PROXY", help="Only of this one: host:port, account, or its id. With --release.")
 @click.option("--limit", default=50, show_default=True, type=click.IntRange(1), help="How many lanes or members.")
 @proxies_option
 @place_option
@@ -49,10 +51,11 @@ def show(
     frontier: str | None,
     as_json: bool,
 ) -> None:
-    """Show the proxy pools of a fleet: for each host how many proxies are free, in use, resting or banned.
+    """Show the pools of a fleet: for each host how many proxies or accounts are free, in use, resting or banned.
 
     What is shown is kept in the frontier, so it is the same from every machine. The frontier knows ids only: with
-    --proxies FILE (the workers' file) they are shown as host:port.
+    --proxies FILE (the workers' file) they are shown as host:port, and accounts by their name. End the rest of an
+    account after its password was corrected with --release.
     """
     from trotline.commands.proxies_list import MemberNames, place_of, refuse_unknown
 
@@ -92,14 +95,14 @@ async def _survey(places: list[str], pool: str | None) -> "list[tuple[str, list[
 
 def _print(state: "PoolState", names: "MemberNames", book: "PoolBook", limit: int) -> None:
     name = state.pool.name
-    click.echo(f"{safe(name, 64)}: {count(state.pool.members, 'member')}{_about(name, book)}")
+    click.echo(f"{safe(name, 65)}: {count(state.pool.members, _noun(name))}{_about(name, book)}")
     if state.lanes:
         rows: list[tuple[str, ...]] = [("  host", "members", "free", "in use", "resting", "banned", "first back")]
         for lane in state.lanes[:limit]:
             free = max(0, lane.members - lane.in_flight - lane.resting)
             note = _SITE_BLOCKS if lane.site_blocked else length(lane.first_back) if lane.first_back > 0 else ""
             numbers = (lane.members, free, lane.in_flight, lane.resting, lane.banned)
-            rows.append((f"  {safe(without_pool(lane.lane), 30)}", *map(count, numbers), note))
+            rows.append((f"  {safe(_host(lane.lane), 30)}", *map(count, numbers), note))
         click.echo("\n".join(columns(rows, right=(1, 2, 3, 4, 5))))
         if len(state.lanes) > limit:
             click.echo(f"  and {count(len(state.lanes) - limit, 'host')} more (--limit N)")
@@ -112,10 +115,27 @@ def _print(state: "PoolState", names: "MemberNames", book: "PoolBook", limit: in
         click.echo(f"  down for all hosts: {len(state.down) - _NAMED:,} more")
 
 
+def _host(lane: str) -> str:
+    """`shop.example`; `shop.example as anna` if only this account visits it."""
+    account = account_of(lane).rpartition(ACCOUNT)[2]
+    return f"{without_pool(lane)} as {account}" if account else without_pool(lane)
+
+
+def _noun(pool: str) -> str:
+    return "account" if is_account_pool(pool) else "member"
+
+
+def _key(pool: str) -> str:
+    return "account" if is_account_pool(pool) else "proxy"
+
+
 def _about(name: str, book: "PoolBook") -> str:
     if name not in book.names:
         return ""
     info = book.info(name)
+    if info is None:
+        proxies = book.proxies_of(name)
+        return " (direct)" if proxies == NO_PROXY else f" (proxies of {safe(proxies, 64)})"
     words = [str(info.kind), *(f"{key} {value}" for key, value in _details(info) if value)]
     return f" ({safe(', '.join(words), 100)})"
 
@@ -128,7 +148,7 @@ def _print_unregistered(states: "list[tuple[str, list[PoolState]]]", book: "Pool
     known = {state.pool.name for _, found in states for state in found}
     missing = [name for name in book.names if name not in known and pool in (None, name)]
     for name in missing:
-        size = count(len(book.pool(name).members), "member")
+        size = count(len(book.pool(name).members), _noun(name))
         click.echo(f"{name}: {size}{_about(name, book)}; no worker uses it yet")
     if not known and not missing:
         click.echo("No worker of this frontier uses proxy pools. Set some:  trotline work SPIDER --proxies FILE")
@@ -140,13 +160,15 @@ def _print_json(place: str, state: "PoolState", names: "MemberNames", book: "Poo
     name = state.pool.name
     info = book.info(name) if name in book.names else None
     about = {"kind": str(info.kind), **dict(_details(info))} if info is not None else {}
+    if is_account_pool(name):
+        about = {"kind": "accounts", **({"proxies": proxies} if (proxies := book.proxies_of(name)) else {})}
     head = {"event": "pool", "frontier": public(place), "pool": name, "members": state.pool.members}
     click.echo(json_line({**head, "version": state.pool.version, **about}))
     for lane in state.lanes:
         facts = {key: getattr(lane, key) for key in lane.__struct_fields__}
         click.echo(json_line({"event": "lane", "pool": name, **facts}))
     for each in state.down:
-        who = {"member": hex_id(each.member), "proxy": names.public(name, each.member) or None}
+        who = {"member": hex_id(each.member), _key(name): names.public(name, each.member) or None}
         click.echo(json_line({"event": "down", "pool": name, **who, "faults": each.faults, "back_in": each.until}))
 
 
@@ -176,16 +198,16 @@ def _lane(
         for each in known:
             click.echo(json_line(_member_facts(pool, each, names)))
         return
-    click.echo(f"{safe(lane, 100)}: {count(len(known))} of {count(state.pool.members, 'member')} were used here")
+    click.echo(f"{safe(lane, 100)}: {count(len(known))} of {count(state.pool.members, _noun(pool))} were used here")
     if known:
-        rows = [("  proxy", "quality", "strikes", "state")]
+        rows = [(f"  {_key(pool)}", "quality", "strikes", "state")]
         rows += [
             (f"  {safe(names.name(pool, one.member), 60)}", f"{one.quality:.2f}", count(one.strikes), _state(one))
             for one in known[:limit]
         ]
         click.echo("\n".join(columns(rows, right=(1, 2))))
     if len(known) > limit:
-        click.echo(f"  and {count(len(known) - limit, 'member')} more (--limit N)")
+        click.echo(f"  and {count(len(known) - limit, _noun(pool))} more (--limit N)")
 
 
 def _state(member: "MemberView") -> str:
@@ -201,4 +223,4 @@ def _member_facts(pool: str, one: "MemberView", names: "MemberNames") -> dict[st
 
     facts = {key: getattr(one, key) for key in one.__struct_fields__}
     facts["member"] = hex_id(one.member)
-    return {"event": "member", "pool": pool, **facts, "proxy": names.public(pool, one.member) or None}
+    return {"event": "member", "pool": pool, **facts, _key(pool): names.public(pool, one.member) or None}

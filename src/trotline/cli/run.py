@@ -1,6 +1,5 @@
 """`trotline run`: run a spider until nothing is left, or resume it."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from trotline.cli.plain_views import View
     from trotline.commands.run import Report, RunPlan
     from trotline.config.proxy_pools import PoolBook
+    from trotline.rules.known_pools import KnownPools
     from trotline.spider.spider import Spider
 
 CODES = {
@@ -99,7 +99,7 @@ def command(
         from trotline.commands.run import RunPlan
 
         book = pool_book(settings, quiet=quiet)
-        pools = book.names
+        pools = book.listed
         found = _load(spider, pools)
         note_pools(found, pools, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
@@ -111,7 +111,7 @@ def command(
             child.abandon()
 
 
-def _load(ref: str, pools: Sequence[str]) -> "Spider":
+def _load(ref: str, pools: "KnownPools") -> "Spider":
     from trotline.config.spider_loader import load
 
     return load(ref, pools)

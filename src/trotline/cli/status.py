@@ -173,7 +173,7 @@ def portrait(look: Look) -> list[str]:
     if twins := alike(p.tallies, p.examples):
         lines += ["", "pages that are alike", *(f"{'':>4}{text}" for text in twins)]
     if used := uses(p.tallies):
-        lines += ["", "proxy pools", *(f"{'':>4}{use_line(use)}" for use in used[:_MOST])]
+        lines += ["", "pools", *(f"{'':>4}{use_line(use)}" for use in used[:_MOST])]
     if look.lanes:
         lines += ["", "lanes", *map(lane_line, look.lanes[:_MOST])]
     if look.reasons:

@@ -15,6 +15,7 @@ from trotline.commands.dead_reasons import REJECTED, Burial
 from trotline.config.backends import look_command
 from trotline.config.urls import public
 from trotline.model.job import LaneView, State
+from trotline.model.proxy_pool import is_account_pool
 from trotline.model.row_counts import Stored
 from trotline.model.time import Seconds
 from trotline.rules.limit_cuts import Cut, cuts, is_cut
@@ -92,7 +93,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     numbers: dict[str, int] = {}
     """How many there were of each of those."""
     pools: list[PoolUse] = []
-    """What was done through proxy pools."""
+    """What was done through pools of proxies or of accounts."""
     down: dict[str, list[str]] = {}
     """Proxies that failed in the end, by pool: host:port where the file of the pools is here, else their number."""
 
@@ -128,7 +129,8 @@ def lines(summary: Summary) -> list[str]:
         *_titled("warning", [safe(warning, LONGEST) for warning in summary.warnings]),
         _row("pages", f"{count(summary.pages)} in {length(summary.seconds)}" + (f", {speed}" if speed else "")),
         *_records(summary),
-        *_titled("proxies", _pools(summary)),
+        *_titled("proxies", _pools(summary, accounts=False)),
+        *_titled("accounts", _pools(summary, accounts=True)),
         *_reasons("skipped", summary.dropped),
         *_alike(summary),
         *_titled("rejected", dead_reasons_view.lines([one for one in summary.burials if one.of_record])),
@@ -170,11 +172,13 @@ def _for_a_retry(summary: Summary) -> str:
     return ", for a retry" if summary.delayed == summary.waiting else f", {count(summary.delayed)} of them for a retry"
 
 
-def _pools(summary: Summary) -> list[str]:
-    used = [use_line(use) for use in summary.pools[:_MOST]]
-    if len(summary.pools) > _MOST:
-        used.append(f"and {count(len(summary.pools) - _MOST, 'other pool')}")
-    return [*used, *(down_line(pool, names) for pool, names in sorted(summary.down.items())[:_MOST])]
+def _pools(summary: Summary, *, accounts: bool) -> list[str]:
+    pools = [use for use in summary.pools if is_account_pool(use.pool) == accounts]
+    used = [use_line(use) for use in pools[:_MOST]]
+    if len(pools) > _MOST:
+        used.append(f"and {count(len(pools) - _MOST, 'other pool')}")
+    down = sorted(item for item in summary.down.items() if is_account_pool(item[0]) == accounts)
+    return [*used, *(down_line(pool, names) for pool, names in down[:_MOST])]
 
 
 def _kinds(stored: Stored | None) -> dict[str, int]:

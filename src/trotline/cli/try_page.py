@@ -30,7 +30,7 @@ from trotline.config.spider_loader import load
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
 from trotline.model.proxy import Way
-from trotline.model.proxy_pool import NO_PROXY, lane_of
+from trotline.model.proxy_pool import NO_PROXY, base_pool, is_account_pool, lane_of
 from trotline.model.task import Task
 from trotline.processes import memory_limits
 from trotline.rules import pool_names, redaction
@@ -85,11 +85,12 @@ def command(
     if guard is not None:
         memory_limits.cap(settings.memory)
     book = pool_book(settings, quiet=as_json)
-    if pool and (why := pool_names.refusal(pool, book.names)):
+    if pool and (why := pool_names.refusal(pool, book.listed)):
         raise SettingsError(why)
-    found = load(spider, None if pool else book.names)
+    found = load(spider, None if pool else book.listed)
     route, task = choose(found, route_and_url)
     task = msgspec.structs.replace(task, pool=pool) if pool else task
+    _refuse_account(task.pool or route.pool or found.pool, book)
     with contextlib.redirect_stdout(Aside()):
         trial = wait_for(_attempt(found, route, task, settings, book, guard))
     if as_json:
@@ -100,6 +101,16 @@ def command(
         _save(trial, route.name, Path(save), quiet=as_json)
     good = trial.harvest is not None and not trial.harvest.rejects
     return FINISHED if good else FINISHED_WITH_DEAD
+
+
+def _refuse_account(pool: str, book: "PoolBook") -> None:
+    """Accounts are lent by the frontier, one visit at a time; no frontier is asked here."""
+    if is_account_pool(pool):
+        proxies = book.proxies_of(base_pool(pool)) or NO_PROXY
+        raise SettingsError(
+            f"pages of {pool} are visited with an account, and accounts are for runs only: a worker may be using it",
+            hint=f"Try the page without an account: --pool {proxies}",
+        )
 
 
 class Aside(io.TextIOBase):
@@ -193,7 +204,7 @@ async def _attempt(
     from trotline.commands.try_page import Trier
     from trotline.config import components
 
-    if why := pool_names.refusal(task.pool, book.names):
+    if why := pool_names.refusal(task.pool, book.listed):
         raise SettingsError(why)
 
     members = RandomMembers(book)
@@ -207,7 +218,7 @@ async def _attempt(
     )
     try:
         robots = components.open_robots(fetcher, spider) if spider.robots else None
-        gate = components.open_gate(spider, book.names)
+        gate = components.open_gate(spider, book.listed)
         return await Trier(spider, fetcher, gate, robots, guard, members.way).attempt(route, task)
     finally:
         await fetcher.close()

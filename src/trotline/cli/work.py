@@ -93,11 +93,11 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
         book = pool_book(settings, quiet=quiet)
         if not book.serves(settings.pools, settings.regions) and (settings.pools or settings.regions):
             raise SettingsError(
-                "--pool and --region leave no proxy pool",
+                "--pool and --region leave no pool",
                 hint="None of these pools has one of these regions: leave --pool or --region out.",
             )
-        found = load(spider, book.names)
-        note_pools(found, book.names, quiet=quiet)
+        found = load(spider, book.listed)
+        note_pools(found, book.listed, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
         printer = _Printer(spider, found, settings, names_in(book), quiet=quiet, json=as_json)
         own = settings.of(found.name)

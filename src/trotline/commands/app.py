@@ -67,7 +67,7 @@ class App:
         self._proxy = proxy
         self._proxies = proxies
         book = self._book()
-        self._pools = book.names
+        self._pools = book.listed
         """Of the file; without one there are none."""
         for note in book.notes:
             log.warning("proxies.note %s", note)

@@ -24,6 +24,7 @@ from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import HIGH_WATER
 from trotline.ports.sink import Sink
 from trotline.processes.signals import obeyed
+from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
 
 REPORT_EVERY = 50_000
@@ -54,8 +55,8 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     """A command that has started a job itself: no schedule then."""
     keep: Seconds = CoordinatorPolicy().keep
     """Jobs that ended longer ago are forgotten."""
-    pools: tuple[str, ...] | None = None
-    """The proxy pools that exist; None: not known here."""
+    pools: KnownPools | None = None
+    """The pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
 
 

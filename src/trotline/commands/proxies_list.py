@@ -8,7 +8,7 @@ import msgspec
 from trotline.config.backends import open_proxy_pools
 from trotline.config.proxy_pools import PoolBook
 from trotline.errors import SettingsError
-from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, RegisteredPool, lane_of, pool_of
+from trotline.model.proxy_pool import DownMember, LanePoolView, MemberView, RegisteredPool, base_pool, lane_of, pool_of
 from trotline.rules import pool_names
 
 HEX = 12
@@ -22,7 +22,7 @@ class PoolState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MemberNames:
-    """Members as people know them: host:port from the file, or the id. Never a login."""
+    """Members as people know them: host:port or account from the file, or the id. Never a login."""
 
     def __init__(self, book: PoolBook) -> None:
         self._book = book
@@ -36,12 +36,11 @@ class MemberNames:
         return f"{public} {hex_id(member)}" if self._count(pool)[public] > 1 else public
 
     def public(self, pool: str, member: int) -> str:
-        """`host:port`; empty if the file does not have it."""
-        way = self._book.way(pool, member, "")
-        return "" if way is None else way.public
+        """`host:port`, or the name of the account; empty if the file does not have it."""
+        return self._book.public(pool, member)
 
     def member(self, pool: str, typed: str, known: Sequence[int]) -> int:
-        """The member that was typed as host:port or as id; `known`: those that the frontier has."""
+        """The member that was typed as host:port, as account or as id; `known`: those that the frontier has."""
         found = [each for each in known if typed.lower() in (hex_id(each), self.public(pool, each).lower())]
         if len(found) == 1:
             return found[0]
@@ -52,7 +51,7 @@ class MemberNames:
             )
         raise SettingsError(
             f"no member {typed!r} of pool {pool!r} has a history in this lane",
-            hint="Give host:port (with --proxies FILE) or the id, as the list shows it.",
+            hint="Give host:port or the account (with --proxies FILE), or the id, as the list shows it.",
         )
 
     def _count(self, pool: str) -> Counter[str]:
@@ -70,12 +69,13 @@ def place_of(pool: str | None, lane: str | None) -> tuple[str | None, str | None
     """Pool and whole lane, however they were typed: `--pool home --lane shop.example`, or `shop.example via home`."""
     if lane is None:
         return pool, None
-    pool = pool or pool_of(lane)
+    typed, pool = pool, base_pool(pool or "") or pool_of(lane)
     if not pool:
         raise SettingsError(
             f"{lane}: through which pool?", hint=f"Give --pool NAME --lane {lane}, or --lane '{lane} via NAME'."
         )
-    return pool, lane_of(lane, pool)
+    # `shop.example via @buyers/anna` is a lane of @buyers.
+    return pool, lane if pool_of(lane) == pool else lane_of(lane, typed or pool)
 
 
 async def survey(frontier: str, pool: str | None = None) -> list[PoolState]:

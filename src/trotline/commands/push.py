@@ -17,6 +17,7 @@ from trotline.model.task import Task
 from trotline.model.task_json import seed_names
 from trotline.model.time import Moment
 from trotline.ports.backend import OpenJob
+from trotline.rules.known_pools import KnownPools
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
 
@@ -35,8 +36,8 @@ class PushPlan(msgspec.Struct, frozen=True, kw_only=True):
     """Of lines that name none; None: the spider's first."""
     priority: int | None = None
     """Of lines that name none; None: the route's."""
-    pools: tuple[str, ...] | None = None
-    """The proxy pools that exist; None: not known here."""
+    pools: KnownPools | None = None
+    """The pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
 
 

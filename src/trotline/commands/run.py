@@ -22,6 +22,7 @@ from trotline.ports.backend import OpenJob
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
+from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
@@ -34,8 +35,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     fresh: bool = False
     """Start a new job even if an unfinished one could be resumed."""
     seeds_file: str | None = None
-    pools: tuple[str, ...] | None = None
-    """The proxy pools that exist; None: not checked."""
+    pools: KnownPools | None = None
+    """The pools that exist; None: not checked."""
 
 
 async def run(

@@ -25,6 +25,7 @@ from trotline.errors import SettingsError, TrotlineError
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.processes.signals import obeyed
+from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
 
 ALONE: Seconds = 3.0
@@ -40,8 +41,8 @@ class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
     detach: bool = False
     """Seed it and leave."""
     seeds_file: str | None = None
-    pools: tuple[str, ...] | None = None
-    """The proxy pools that exist; None: not known here."""
+    pools: KnownPools | None = None
+    """The pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
 
 

@@ -39,6 +39,11 @@ class Members(msgspec.Struct, frozen=True, kw_only=True):
         found = self.ways.get(member)
         return found.way(lane) if isinstance(found, Slot) else found
 
+    def way_of(self, member: int, owner: str) -> Way | None:
+        """For one owner only: a slot has a session for each."""
+        found = self.ways.get(member)
+        return found.way_of(owner) if isinstance(found, Slot) else found
+
     def __repr__(self) -> str:
         return f"Members({len(self.members)})"
 
@@ -50,22 +55,25 @@ class Slot(msgspec.Struct, frozen=True):
     member: int
 
     def way(self, lane: str) -> Way:
+        return self.way_of(str(_group(lane)))
+
+    def way_of(self, owner: str) -> Way:
         way = self.gateway.way
         if isinstance(way, ApiGateway) or way.one_request_per_tunnel:
             return way
         if (template := self.gateway.template) is not None:
-            return self._provided(way, template, lane)
+            return self._provided(way, template, owner)
         values = {
-            "session": session_of(self.member, lane),
+            "session": _session(self.member, owner),
             "country": self.gateway.country,
             "minutes": self.gateway.minutes,
         }
         user, password = (proxy_logins.filled(text, **values) for text in (way.user, way.password))  # type: ignore[arg-type]
         return msgspec.structs.replace(way, user=user, password=password, secret=way.secret or way.password)
 
-    def _provided(self, way: Proxy, template: proxy_logins.LoginTemplate, lane: str) -> Proxy:
+    def _provided(self, way: Proxy, template: proxy_logins.LoginTemplate, owner: str) -> Proxy:
         gateway = self.gateway
-        session = proxy_logins.session_id(template, salt=str(self.member), slot=0, lane=str(_group(lane)))
+        session = proxy_logins.session_id(template, salt=str(self.member), slot=0, lane=owner)
         minutes = gateway.minutes if template.longest_minutes else 0
         login = proxy_logins.login(
             template, way.user, way.password, session=session, country=gateway.country, minutes=minutes
@@ -112,7 +120,11 @@ def of_gateway(gateway: Gateway, weight: float, region: str, digest: Digest = di
 
 def session_of(member: int, lane: str) -> str:
     """The session of a slot for a lane: the same in every worker."""
-    number = _number(f"{member} {_group(lane)}".encode())
+    return _session(member, str(_group(lane)))
+
+
+def _session(member: int, owner: str) -> str:
+    number = _number(f"{member} {owner}".encode())
     letters = []
     for _ in range(_LENGTH):
         number, place = divmod(number, len(_ALPHABET))

@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from trotline.config import pool_files, pool_table, proxy_lines
+from trotline.config import account_table, pool_files, pool_table, proxy_lines
+from trotline.config.account_table import AccountTable
 from trotline.config.pool_files import FILE_HINT, ReadFile
 from trotline.config.pool_table import PoolTable
 from trotline.config.proxy_lines import ProxyLines
@@ -20,7 +21,8 @@ from trotline.model.time import Moment
 from trotline.rules.pool_names import DEFAULT
 
 MOST_POOLS = 200
-_TABLE_HINT = "Write one table for each pool: [pools.datacenter]"
+_KINDS = ("pools", "accounts")
+_TABLE_HINT = "Write one table for each pool: [pools.datacenter], or [accounts.buyers]"
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +42,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 class Sources(msgspec.Struct, kw_only=True):
     pools: list[Source] = []
+    accounts: list[AccountTable] = []
     files: list[ReadFile] = []
     notes: list[str] = []
 
@@ -80,9 +83,17 @@ class Files:
         return file
 
     def _tables(self, main: ReadFile, found: Sources) -> None:
-        tables = [pool_table.read(main.path.name, name, table) for name, table in _pools(main).items()]
-        if main.for_all_users and any(table.has_logins for table in tables):
+        pools, accounts = _written(main)
+        tables = [pool_table.read(main.path.name, name, table) for name, table in pools.items()]
+        # Before their secrets are read: one that changes meanwhile is read again.
+        self.signatures |= {path: pool_files.signature(path) for path in account_table.secret_files(accounts)}
+        by_name = {table.name: table for table in tables}
+        found.accounts = account_table.read_all(main.path.name, accounts, by_name, main.changed_at)
+        if main.for_all_users and any(
+            [table.has_logins for table in tables] + [each.has_logins for each in found.accounts]
+        ):
             found.notes.append(_readable(main.path))
+        found.notes += [note for table in found.accounts for note in table.notes]
         for table in tables:
             if table.list:
                 file = self._read(main.path.parent / table.list, found)
@@ -141,7 +152,8 @@ def _of_proxies(table: PoolTable, main: ReadFile) -> Source:
     return Source(table=table, lines=lines, where=main.path.name, changed_at=main.changed_at)
 
 
-def _pools(main: ReadFile) -> dict[str, Any]:
+def _written(main: ReadFile) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The tables of proxy pools and of account pools."""
     place = main.path.name
     try:
         whole = tomllib.loads(main.text)
@@ -150,14 +162,16 @@ def _pools(main: ReadFile) -> dict[str, Any]:
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         # Not "from": the cause holds the text of the file.
         raise SettingsError(f"{place} cannot be read: {what}", hint="Correct it (TOML).") from None
-    if odd := [key for key in whole if key != "pools"]:
+    if odd := [key for key in whole if key not in _KINDS]:
         raise SettingsError(f"{place}: unknown key {odd[0][:80]!r}", hint=_TABLE_HINT)
-    pools = whole.get("pools")
-    if not isinstance(pools, dict) or not pools:
+    pools, accounts = (whole.get(kind, {}) for kind in _KINDS)
+    if not isinstance(pools, dict) or not (pools or accounts):
         raise SettingsError(f"{place} has no pools", hint=_TABLE_HINT)
-    if len(pools) > MOST_POOLS:
-        raise SettingsError(f"{place} has {len(pools):,} pools", hint=f"At most {MOST_POOLS} are possible.")
-    return pools
+    if not isinstance(accounts, dict):
+        raise SettingsError(f"{place}: accounts is not a table", hint="Write one for each pool: [accounts.buyers]")
+    if (number := len(pools) + len(accounts)) > MOST_POOLS:
+        raise SettingsError(f"{place} has {number:,} pools", hint=f"At most {MOST_POOLS} are possible.")
+    return pools, accounts
 
 
 def _readable(path: Path) -> str:

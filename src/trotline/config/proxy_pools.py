@@ -1,4 +1,4 @@
-"""The proxy pools of a process: read from a file, reloaded when it changes.
+"""The pools of a process, of proxies and of accounts: read from a file, reloaded when it changes.
 
 `load` refuses what it cannot read. `reload` is cheap (stat first) and never raises: a new file that cannot be read
 leaves the pools as they are, and is reported once.
@@ -6,20 +6,25 @@ leaves the pools as they are, and is reported once.
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import msgspec
 
 from trotline.config import pool_members, proxy_lines
+from trotline.config.account_pools import AccountPool, AccountPools
+from trotline.config.account_table import AccountTable
 from trotline.config.list_feed import EVERY, ListFeed
 from trotline.config.pool_members import Digest, Members, digest
 from trotline.config.pool_sources import Files, Source
 from trotline.config.pool_table import PoolInfo, PoolTable
+from trotline.config.pool_versions import versioned
 from trotline.errors import SettingsError
+from trotline.model.account import Account
 from trotline.model.proxy import Way
 from trotline.model.proxy_pool import Pool
 from trotline.model.time import Moment, Seconds
 from trotline.rules import pool_names
+from trotline.rules.known_pools import KnownPools
 
 log = logging.getLogger("trotline.proxies")
 
@@ -31,10 +36,12 @@ class PoolLine(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     size: int
-    """Proxies, or slots of a gateway."""
-    gateway: bool
+    """Proxies, slots of a gateway, or accounts."""
+    gateway: bool = False
     where: str
-    info: PoolInfo
+    info: PoolInfo = PoolInfo()
+    proxies: str = ""
+    """Of an account pool: the proxy pool that its accounts go out through, or `direct`."""
 
 
 class _Loaded(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +76,9 @@ class PoolBook:
         self._every = every
         self._digest = digest
         self._pools: dict[str, _Loaded] = {}
+        self._accounts = AccountPools(clock)
+        self.listed = KnownPools()
+        """The pools that tasks can name, as far as the file could be read."""
         self._said: dict[str, str] = {}
         """Complaints that still hold: about -> what."""
         self._raises = False
@@ -80,19 +90,60 @@ class PoolBook:
 
     @property
     def names(self) -> tuple[str, ...]:
+        """All pools: of proxies, then of accounts."""
+        return *self._pools, *self._accounts.names
+
+    @property
+    def proxy_names(self) -> tuple[str, ...]:
         return tuple(self._pools)
 
     @property
-    def known(self) -> tuple[str, ...] | None:
-        """The names; None while the file could not be read at all."""
-        return None if self._unreadable else self.names
+    def proxied(self) -> bool:
+        """Are there proxy pools? A file that could not be read may have some."""
+        return self._unreadable or bool(self._pools)
+
+    @property
+    def known(self) -> KnownPools | None:
+        """The pools that tasks can name, also single accounts; None while the file could not be read at all."""
+        return None if self._unreadable else self.listed
 
     def pool(self, name: str) -> Pool:
         """As the frontier gets it; SettingsError if there is none of that name."""
         return self._found(name).pool
 
-    def info(self, name: str) -> PoolInfo:
-        return self._found(name).source.table.info
+    def info(self, name: str) -> PoolInfo | None:
+        """None: an account pool."""
+        found = self._found(name)
+        return found.source.table.info if isinstance(found, _Loaded) else None
+
+    def proxies_of(self, name: str) -> str:
+        """The proxy pool of an account pool, or `direct`; empty: it is not one."""
+        found = self._accounts.get(name)
+        return "" if found is None else found.table.proxies
+
+    def size(self, name: str) -> int:
+        """Its members; 0 if there is none of that name."""
+        if (accounts := self._accounts.get(name)) is not None:
+            return len(accounts.accounts)
+        found = self._pools.get(name)
+        return 0 if found is None else len(found.members.members)
+
+    def account(self, pool: str, member: int) -> Account | None:
+        return self._accounts.account(pool, member)
+
+    def proxy_of(self, account: Account, moves: int) -> Way | None:
+        """The way out of an account, after `moves` to other proxies."""
+        return self._accounts.proxy_of(account, moves, self._members)
+
+    def _members(self, pool: str) -> Members | None:
+        found = self._pools.get(pool)
+        return None if found is None else found.members
+
+    def public(self, pool: str, member: int) -> str:
+        """A member as people know it: host:port, or the name of the account. Empty: this file does not have it."""
+        account = self.account(pool, member)
+        way = self.way(pool, member, "")
+        return account.name if account is not None else way.public if way is not None else ""
 
     def way(self, pool: str, member: int, lane: str) -> Way | None:
         """The way out through a member for a lane; None if this file does not have it."""
@@ -101,7 +152,8 @@ class PoolBook:
 
     def pools(self) -> list[Pool]:
         """All that can be registered."""
-        return [each.pool for each in self._pools.values() if not each.pending]
+        proxies = [each.pool for each in self._pools.values() if not each.pending]
+        return [*proxies, *(each.pool for each in self._accounts.all())]
 
     def serves(self, pools: Collection[str] = (), regions: Collection[str] = ()) -> tuple[str, ...]:
         """The pools of a worker with these `--pool` and `--region`; none given: all. A pool without a region is served
@@ -111,21 +163,20 @@ class PoolBook:
         for name in pools:
             self._found(name)
         wanted = {region.lower() for region in regions}
-        known = {region for each in self._pools.values() for region in each.members.regions}
+        of_pool = {name: each.members.regions for name, each in self._pools.items()}
+        known = {region for found in of_pool.values() for region in found}
+        # Accounts are where their proxies are.
+        of_pool |= {each.pool.name: of_pool.get(each.table.proxies, frozenset()) for each in self._accounts.all()}
         if odd := sorted(wanted - known):
-            none = (
-                "No pool of the file has one." if self._pools else "No proxies are set: give a file (--proxies FILE)."
-            )
+            none = "No pool of the file has one." if self.names else "No proxies are set: give a file (--proxies FILE)."
             hint = f"Regions: {', '.join(sorted(known))}." if known else none
             raise SettingsError(f"no proxy pool has the region {odd[0][:80]!r}", hint=hint)
         return tuple(
-            name
-            for name, each in self._pools.items()
-            if (not pools or name in pools) and (not wanted or each.members.regions <= wanted)
+            name for name, found in of_pool.items() if (not pools or name in pools) and (not wanted or found <= wanted)
         )
 
     def lines(self) -> list[PoolLine]:
-        return [
+        proxies = [
             PoolLine(
                 name=name,
                 size=len(each.members.members),
@@ -135,6 +186,11 @@ class PoolBook:
             )
             for name, each in self._pools.items()
         ]
+        accounts = [
+            PoolLine(name=each.pool.name, size=len(each.accounts), where=each.table.where, proxies=each.table.proxies)
+            for each in self._accounts.all()
+        ]
+        return [*proxies, *accounts]
 
     def read(self, *, patient: bool = False) -> None:
         """For the first time. SettingsError if it cannot be used; `patient`: then it is read by a later `reload`."""
@@ -162,21 +218,20 @@ class PoolBook:
                     + self._said.get(each.pool.name, "it was not read"),
                     hint="Is the server reachable from here? A list has one proxy a line.",
                 )
-        self._pools, self.notes = loaded, (*sources.notes, *notes)
+        self._use(loaded, sources.accounts)
+        self.notes = (*sources.notes, *notes)
 
     def reload(self) -> list[Pool]:
         """The pools that have changed since the last call. Never waits and never raises."""
         if self._files is None:
             return []
-        before = {name: each.pool for name, each in self._pools.items()}
+        before = {each.name: each for each in self.pools()}
         if self._files.changed():
             self._reread(self._files)
         for name, each in self._pools.items():
             if each.feed is not None and (result := each.feed.take()) is not None:
                 self._pools[name] = self._from_feed(each.source, each.feed, result.text, result.failure, each)
-        return [
-            each.pool for name, each in self._pools.items() if not each.pending and each.pool is not before.get(name)
-        ]
+        return [each for each in self.pools() if each is not before.get(each.name)]
 
     def _reread(self, files: Files) -> None:
         try:
@@ -186,12 +241,18 @@ class PoolBook:
             self._complain("", f"{error.what}; the pools stay as they were")
             return
         self._calm("")
-        self._pools, self._unreadable = loaded, False
+        self._use(loaded, sources.accounts)
+        self._unreadable = False
         notes = [*sources.notes, *notes]
         for note in notes:
             if note not in self.notes:
                 log.warning("proxies.note %s", note)
         self.notes = tuple(notes)
+
+    def _use(self, loaded: dict[str, _Loaded], accounts: Sequence[AccountTable]) -> None:
+        self._pools = loaded
+        self._accounts.set(accounts)
+        self.listed = KnownPools(tuple(loaded), {each.name: [one.name for one in each.accounts] for each in accounts})
 
     def _loaded(self, sources: Iterable[Source], *, first: bool) -> tuple[dict[str, _Loaded], list[str]]:
         found: dict[str, _Loaded] = {}
@@ -266,16 +327,10 @@ class PoolBook:
         """With the old Pool if nothing of it has changed, so that it is not registered again."""
         table = source.table
         known = self._pools.get(table.name)
-        now = self._clock()
-        # A time stamp from the future would keep all later versions out.
-        version = min(changed_at, now) if changed_at else now
-        if known is not None and not known.pending:
-            if known.pool.rules == table.rules and known.pool.members == members.members:
-                return _Loaded(source=source, pool=known.pool, members=members)
-            # A file that was restored is older than the one before it.
-            version = version if version > known.pool.version else max(now, known.pool.version + 0.001)
-        pool = Pool(name=table.name, version=version, rules=table.rules, members=members.members)
-        return _Loaded(source=source, pool=pool, members=members)
+        before = known.pool if known is not None and not known.pending else None
+        pool = versioned(table.name, table.rules, members.members, before, changed_at, self._clock())
+        # The same tuple while they are the same: accounts keep their proxies by it.
+        return _Loaded(source=source, pool=pool, members=msgspec.structs.replace(members, members=pool.members))
 
     def _complain(self, about: str, why: str, then: str = "", host: str = "") -> None:
         """Logged once, until it changes or is over."""
@@ -290,10 +345,10 @@ class PoolBook:
         if self._said.pop(about, ""):
             log.warning("proxies.readable %s again", f"the list of pool {about!r} is" if about else "the file is")
 
-    def _found(self, name: str) -> _Loaded:
-        found = self._pools.get(name)
+    def _found(self, name: str) -> _Loaded | AccountPool:
+        found = self._pools.get(name) or self._accounts.get(name)
         if found is None:
-            raise SettingsError(pool_names.missing(name), hint=pool_names.hint(name, self._pools))
+            raise SettingsError(pool_names.missing(name), hint=pool_names.hint(name, self.names))
         return found
 
 

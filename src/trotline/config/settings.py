@@ -362,6 +362,6 @@ _TYPES: dict[str, Any] = {
     "proxy": _proxy,
     "proxy_mode": _proxy_mode,
     "proxies": _proxies,
-    "pools": _names(pool_names.NAME, "proxy pools"),
+    "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
 }

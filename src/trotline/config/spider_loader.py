@@ -20,6 +20,7 @@ import msgspec
 
 from trotline.errors import SpiderBroken, SpiderError, SpiderNotFound, SpiderRefused, TrotlineError
 from trotline.rules import pool_names, redaction
+from trotline.rules.known_pools import proxied
 from trotline.spider.spider import Spider
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -72,8 +73,8 @@ def load(ref: str, pools: Collection[str] | None = None) -> Spider:
 
 
 def check_pools(spider: Spider, pools: Collection[str] | None) -> None:
-    """SpiderRefused if the spider, or one of its routes, names a proxy pool that does not exist; or none, where proxies
-    are set: no page is fetched directly by mistake."""
+    """SpiderRefused if the spider, or one of its routes, names a pool that does not exist; or none, where proxies are
+    set: no page is fetched directly by mistake."""
     for pool in spider.pools:
         if pools is not None and pool not in pools:
             where = [f"route {route.name!r}" for route in spider.routes.values() if route.pool == pool][:1]
@@ -81,7 +82,7 @@ def check_pools(spider: Spider, pools: Collection[str] | None) -> None:
             raise SpiderRefused(
                 f"spider {spider.name!r}{whose}: {pool_names.missing(pool)}", hint=pool_names.hint(pool, pools)
             )
-    if not pools or pool_names.of_unnamed(spider.pool, pools):
+    if pools is None or not proxied(pools) or pool_names.of_unnamed(spider.pool, pools):
         return
     for route in spider.routes.values():
         if not route.pool:

@@ -4,6 +4,7 @@ from hashlib import blake2b
 
 import msgspec
 
+from trotline.model.proxy_pool import ACCOUNT
 from trotline.model.secret import Secret
 from trotline.model.time import Moment
 
@@ -26,13 +27,21 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The proxy pool that it goes out through; `direct`: none."""
 
     @property
+    def full_name(self) -> str:
+        """`@buyers/anna`"""
+        return f"{self.pool}{ACCOUNT}{self.name}"
+
+    @property
     def fingerprint(self) -> str:
-        """Another one if user or password change: a session of the old login is not used."""
-        login = "\0".join((self.pool, self.name, self.user, self.password.reveal()))
-        return blake2b(login.encode(), digest_size=8).hexdigest()
+        """Changes with user and password: a session of another login must not be used. 16 hexadecimal digits."""
+        parts = (self.pool, self.name, self.user, self.password.reveal())
+        return blake2b(
+            b"".join(len(raw).to_bytes(4) + raw for raw in (part.encode("utf-8", "surrogatepass") for part in parts)),
+            digest_size=8,
+        ).hexdigest()
 
     def __repr__(self) -> str:
-        return f"Account({self.pool}/{self.name})"
+        return f"Account({self.full_name})"
 
 
 class StoredCookie(msgspec.Struct, frozen=True, array_like=True):

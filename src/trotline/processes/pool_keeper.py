@@ -1,4 +1,4 @@
-"""Proxy pools of one process: registered at the frontier, and read again when their file changes."""
+"""Pools of one process, of proxies and accounts: registered at the frontier, and read again when their file changes."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ from trotline.config.proxy_pools import PoolBook
 from trotline.errors import FrontierError, SettingsError
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
+from trotline.model.account import Account
 from trotline.model.proxy import Way
 from trotline.model.proxy_pool import Pool, pool_of
 from trotline.model.time import Seconds
@@ -54,6 +55,19 @@ class PoolKeeper:
 
     def way(self, lane: str, member: int) -> Way | None:
         return self._book.way(pool_of(lane), member, lane)
+
+    def account(self, lane: str, member: int) -> Account | None:
+        return self._book.account(pool_of(lane), member)
+
+    def proxy_of(self, account: Account, moves: int) -> Way | None:
+        return self._book.proxy_of(account, moves)
+
+    @property
+    def proxied(self) -> bool:
+        return self._book.proxied
+
+    def size(self, lane: str) -> int:
+        return self._book.size(pool_of(lane))
 
     async def register(self) -> None:
         """All pools of the file, before the first lease."""

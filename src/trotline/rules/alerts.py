@@ -6,7 +6,9 @@ from typing import NamedTuple
 import msgspec
 
 from trotline.model.job import Progress, State
+from trotline.model.proxy_pool import is_account_pool
 from trotline.model.time import Moment, Seconds
+from trotline.rules.pool_names import members, titled
 from trotline.rules.pool_troubles import PoolTrouble
 
 _ERRORS = ("retry: ", "dead: ")
@@ -31,9 +33,9 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     barren: int = 200
     """Pages without a single record."""
     no_proxy: Seconds = 300.0
-    """A lane had no free proxy for this long, although tasks wait."""
+    """A lane had no free proxy or account for this long, although tasks wait."""
     down: float = 0.5
-    """More than this share of a pool's proxies is down."""
+    """More than this share of a pool's members is down."""
 
 
 class DownShare(NamedTuple):
@@ -56,20 +58,25 @@ def pool_alerts(history: Sequence[PoolSample], rules: AlertRules | None = None) 
     if not history:
         return {}
     rules = rules or AlertRules()
-    found = {"no proxy free": _no_proxy(history, rules), "proxies down": _down(history[-1], rules)}
+    found = {}
+    for one, all_, accounts in (("proxy", "proxies", False), ("account", "accounts", True)):
+        found[f"no {one} free"] = _none_free(history, rules, accounts)
+        found[f"{all_} down"] = _down(history[-1], rules, accounts)
     return {name: text for name, text in found.items() if text}
 
 
-def _no_proxy(history: Sequence[PoolSample], rules: AlertRules) -> str:
+def _none_free(history: Sequence[PoolSample], rules: AlertRules, accounts: bool) -> str:
     now = history[-1]
-    ages = {trouble.lane: now.now - _since(history, trouble.lane) for trouble in now.troubles}
-    lasting = [trouble for trouble in now.troubles if ages[trouble.lane] >= rules.no_proxy]
+    troubles = [trouble for trouble in now.troubles if is_account_pool(trouble.pool) == accounts]
+    ages = {trouble.lane: now.now - _since(history, trouble.lane) for trouble in troubles}
+    lasting = [trouble for trouble in troubles if ages[trouble.lane] >= rules.no_proxy]
     if not lasting:
         return ""
     first = max(lasting, key=lambda trouble: ages[trouble.lane])
     more = f", and {len(lasting) - 1:,} more" if len(lasting) > 1 else ""
     time = _minutes(ages[first.lane])
-    return f"pool {first.pool} has had no free proxy for {first.host} for {time} ({first.trouble}){more}"
+    who = f"{titled(first.pool)} has had no free {members(first.pool, 1)}"
+    return f"{who} for {first.host} for {time} ({first.trouble}){more}"
 
 
 def _since(history: Sequence[PoolSample], lane: str) -> Moment:
@@ -82,9 +89,13 @@ def _since(history: Sequence[PoolSample], lane: str) -> Moment:
     return since
 
 
-def _down(now: PoolSample, rules: AlertRules) -> str:
-    bad = [(pool, share) for pool, share in now.down.items() if share.down > rules.down * share.members]
-    return "; ".join(f"{share.down:,} of {share.members:,} proxies of pool {pool} are down" for pool, share in bad[:5])
+def _down(now: PoolSample, rules: AlertRules, accounts: bool) -> str:
+    shares = [(pool, share) for pool, share in now.down.items() if is_account_pool(pool) == accounts]
+    bad = [(pool, share) for pool, share in shares if share.down > rules.down * share.members]
+    return "; ".join(
+        f"{share.down:,} of {share.members:,} {members(pool, share.members)} of {titled(pool)} are down"
+        for pool, share in bad[:5]
+    )
 
 
 def alerts(history: Sequence[Progress], rules: AlertRules | None = None) -> dict[str, str]:

@@ -64,7 +64,7 @@ class AccountVisit:
     @property
     def jar(self) -> str:
         """The cookie jar of the account in this process."""
-        return f"{self.account.pool}/{self.account.name}"
+        return self.account.full_name
 
 
 class Accounts:

@@ -336,5 +336,5 @@ def test_a_worker_that_starts_while_the_file_is_broken_waits_for_it(
     assert (book.names, book.known, book.serves(["home"]), book.reload()) == ((), None, (), [])
     write('[pools.home]\nproxies = ["http://10.1.1.1:80"]\n')
     assert [pool.name for pool in book.reload()] == ["home"]
-    assert book.known == ("home",)
+    assert tuple(book.known or ()) == ("home",)
     assert load("").known == ()

@@ -228,7 +228,7 @@ def test_proxies_that_are_no_path_are_refused_without_quoting_them(given: str, t
 def test_pools_and_regions_are_names_each_once(tmp_path: Path):
     settings = read({"pools": ("home", "dc", "home")}, {"TROTLINE_REGIONS": "eu, us-east"}, tmp_path)
     assert (settings.pools, settings.regions) == (("home", "dc"), ("eu", "us-east"))
-    with pytest.raises(SettingsError, match="--pool: 'a b' is not a name of proxy pools"):
+    with pytest.raises(SettingsError, match="--pool: 'a b' is not a name of pools"):
         read({"pools": ("a b",)}, {}, tmp_path)
     with pytest.raises(SettingsError, match="--region: "):
         read({"regions": ("a/b",)}, {}, tmp_path)
