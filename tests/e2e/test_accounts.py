@@ -121,3 +121,20 @@ async def test_passwords_are_nowhere_but_at_the_site(tmp_path: Path, frontier: s
     for file in list(tmp_path.rglob("*")):  # noqa: ASYNC240 - the commands have ended
         if file.is_file():
             assert secrets_in(file.read_bytes().decode("latin-1")) == [], file
+
+
+async def test_try_logs_in_with_a_named_account(tmp_path: Path) -> None:
+    pools(tmp_path, *ACCOUNTS)
+    (tmp_path / "members.py").write_text(SPIDER)
+    async with AccountSite(slow=0.0) as site:
+        env = {"MEMBERS": site.base, "PAGES": "10", **SETTINGS}
+        env |= {f"P_{name}": PASSWORD.format(name) for name in ACCOUNTS} | {"P_a1": "canary-wrong"}
+        read = await call(tmp_path, "try", "members.py", "--pool", "@members/a2", env=env)
+        rejected = await call(tmp_path, "try", "members.py", "--pool", "@members/a1", env=env)
+        unnamed = await call(tmp_path, "try", "members.py", env=env)
+
+    assert read.code == 0, read
+    assert '"who": "a2"' in read.out or "a2" in read.out
+    assert (rejected.code, "the login of @members/a1 was not accepted" in rejected.err) == (2, True), rejected
+    assert (unnamed.code, "Name one that no job uses: --pool @members/NAME" in unnamed.err) == (2, True), unnamed
+    assert secrets_in(read.out + read.err + rejected.out + rejected.err) == []

@@ -5,6 +5,8 @@ import io
 import re
 import secrets
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -30,7 +32,7 @@ from trotline.config.spider_loader import load
 from trotline.errors import SettingsError
 from trotline.model.answer import Answer
 from trotline.model.proxy import Way
-from trotline.model.proxy_pool import NO_PROXY, base_pool, is_account_pool, lane_of
+from trotline.model.proxy_pool import NO_PROXY, is_account_pool, lane_of, names_account
 from trotline.model.task import Task
 from trotline.processes import memory_limits
 from trotline.rules import pool_names, redaction
@@ -38,6 +40,7 @@ from trotline.rules import pool_names, redaction
 if TYPE_CHECKING:
     from trotline.commands.try_page import Trial
     from trotline.config.proxy_pools import PoolBook
+    from trotline.ports.fetcher import Fetcher
     from trotline.processes.watchdog import Guard
     from trotline.spider.route import Route
     from trotline.spider.spider import Spider
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
 @allow_option
 @proxy_option
 @proxies_option
-@click.option("--pool", metavar="NAME", help="Go out through this proxy pool; direct: without a proxy.")
+@click.option("--pool", metavar="NAME", help="Go out through this pool; direct: without a proxy; @POOL/NAME: log in.")
 @click.option("--all", "everything", is_flag=True, help="Every record, link and header, not only the first ones.")
 @click.option("--save", metavar="FILE", help="Keep the page's body, for testing.visit().")
 @json_option
@@ -105,11 +108,10 @@ def command(
 
 def _refuse_account(pool: str, book: "PoolBook") -> None:
     """Accounts are lent by the frontier, one visit at a time; no frontier is asked here."""
-    if is_account_pool(pool):
-        proxies = book.proxies_of(base_pool(pool)) or NO_PROXY
+    if is_account_pool(pool) and not names_account(pool):
         raise SettingsError(
-            f"pages of {pool} are visited with an account, and accounts are for runs only: a worker may be using it",
-            hint=f"Try the page without an account: --pool {proxies}",
+            f"pages of {pool} are visited with an account, and a worker may be using any of them",
+            hint=f"Name one that no job uses: --pool {pool}/NAME. Without an account: --pool {book.proxies_of(pool)}",
         )
 
 
@@ -198,9 +200,14 @@ class RandomMembers:
         return self._book.way(pool, self._chosen[pool], lane_of(task.lane or urlsplit(task.url).netloc, pool))
 
 
+def _always(way: Way | None, task: Task) -> Way | None:
+    return way
+
+
 async def _attempt(
     spider: "Spider", route: "Route", task: Task, settings: Settings, book: "PoolBook", guard: "Guard | None"
 ) -> "Trial":
+    from trotline.commands import try_account
     from trotline.commands.try_page import Trier
     from trotline.config import components
 
@@ -218,8 +225,15 @@ async def _attempt(
     )
     try:
         robots = components.open_robots(fetcher, spider) if spider.robots else None
+        way: Callable[[Task], Way | None] = members.way
+        used: Fetcher = fetcher
+        if account := book.named_account(task.pool):
+            proxy = None if account.proxies == NO_PROXY else book.proxy_of(account, 0)
+            way = partial(_always, proxy)
+            used = logged_in = try_account.AccountFetcher(fetcher, account, proxy)
+            await try_account.log_in(spider, account, logged_in)
         gate = components.open_gate(spider, book.listed)
-        return await Trier(spider, fetcher, gate, robots, guard, members.way).attempt(route, task)
+        return await Trier(spider, used, gate, robots, guard, way).attempt(route, task)
     finally:
         await fetcher.close()
 

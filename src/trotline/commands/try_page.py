@@ -10,6 +10,7 @@ from trotline.model.answer import Answer, Failure
 from trotline.model.harvest import Harvest
 from trotline.model.limits import Limits
 from trotline.model.proxy import Way
+from trotline.model.proxy_pool import account_of
 from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.model.verdict import Kind, Verdict
@@ -139,13 +140,15 @@ class Trier:
         return Hop(url=task.url, permission=permission, answer=answer, verdict=verdict, pool=task.pool)
 
     async def _read(self, route: Route, task: Task, answer: Answer, hops: list[Hop], now: Moment) -> Trial:
-        page = Page(task, answer, route)
+        page = Page(task, answer, route, account_of(task.pool))
         try:
             facts = self._facts(page, hops)
         except MemoryError as error:
             return Trial(hops=hops, failed=f"MemoryError: {error}")
         site = task.site or self._spider.name
         try:
+            if page.account and (why := self._spider.says_logged_out(page)):
+                return msgspec.structs.replace(facts, failed=f"logged out: {why}")
             if route.is_async:
                 reading = harvest.read_async(self._spider, route, page, site=site, seen_at=now)
                 got = await in_time(reading, self._limits.handler, self._reading.begin, self._reading.end)

@@ -21,7 +21,7 @@ from trotline.config.pool_versions import versioned
 from trotline.errors import SettingsError
 from trotline.model.account import Account
 from trotline.model.proxy import Way
-from trotline.model.proxy_pool import Pool
+from trotline.model.proxy_pool import Pool, account_id, base_pool, names_account
 from trotline.model.time import Moment, Seconds
 from trotline.rules import pool_names
 from trotline.rules.known_pools import KnownPools
@@ -130,6 +130,10 @@ class PoolBook:
 
     def account(self, pool: str, member: int) -> Account | None:
         return self._accounts.account(pool, member)
+
+    def named_account(self, pool: str) -> Account | None:
+        """Of `@buyers/anna`; None: it is not an account of this file."""
+        return self.account(base_pool(pool), account_id(pool)) if names_account(pool) else None
 
     def proxy_of(self, account: Account, moves: int) -> Way | None:
         """The way out of an account, after `moves` to other proxies."""

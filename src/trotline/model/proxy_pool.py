@@ -47,6 +47,11 @@ def names_account(pool: str) -> bool:
     return pool[:1] == ACCOUNTS and ACCOUNT in pool
 
 
+def account_of(pool: str) -> str:
+    """`anna` of `@buyers/anna`; empty: it names none."""
+    return pool.partition(ACCOUNT)[2] if names_account(pool) else ""
+
+
 def only_member(lane: str) -> int:
     """The one member that visits this lane, where its name has an account; 0: any member of its pool."""
     pool = lane.rpartition(VIA)[2] if VIA in lane else ""
