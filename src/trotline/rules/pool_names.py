@@ -1,4 +1,4 @@
-"""Names of proxy pools: what is said about one that does not exist."""
+"""Names of proxy pools: and the message about one that does not exist."""
 
 import difflib
 import re
@@ -36,7 +36,7 @@ def of_unnamed(own: str, known: Collection[str] | None) -> str:
 
 
 def unnamed(whose: str, known: Collection[str]) -> tuple[str, str]:
-    """What is said where proxies are set, and a page would go out without one: what, and the hint."""
+    """The error and its hint where proxies are set, and a page would be fetched without one."""
     first = sorted(known)[0]
     return (
         f"{whose} names no proxy pool, and proxies are set: its pages would be fetched directly",
