@@ -76,8 +76,8 @@ def check(
                   the whole answer.
 
     There is no default page: Trotline sends requests only to servers that you name. Anonymity needs --direct and a page
-    that shows the headers: transparent (the site sees your own address), anonymous (it sees that there is a proxy), elite
-    (neither). Through an https page a proxy cannot add headers.
+    that shows the headers: transparent (the site sees your own address), anonymous (it sees that there is a proxy),
+    elite (neither). Through an https page a proxy cannot add headers.
 
     The exit code is 3 if a proxy failed.
     """
