@@ -41,6 +41,17 @@ def test_every_file_of_a_usual_change_exists(change: str) -> None:
     assert missing(CHANGES[change]) == []
 
 
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_name_in_a_usual_change_is_in_one_of_its_files(change: str) -> None:
+    """`PLAIN`, `_filled`, `LaneRules`: constants, classes and private functions."""
+    cell = CHANGES[change]
+    places = [place for path in files(cell) for place in (SOURCE / path, ROOT / path) if place.is_file()]
+    known = {word for place in places for word in re.findall(r"\w+", place.read_text())}
+    named = re.findall(r"`([A-Z]\w+|_\w+)`", cell)
+
+    assert [name for name in named if name not in known] == []
+
+
 def test_the_picture_shows_every_room() -> None:
     picture = section(ARCHITECTURE, "Processes and rooms")
     assert [room for room in ROOMS if f"{room}/" not in picture] == []

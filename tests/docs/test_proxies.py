@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.pages import ROOT, Block, all_blocks
+from tests.docs.pages import REFERENCE, ROOT, Block, all_blocks
 from trotline.config import pool_table
 from trotline.config.proxy_pools import load
+from trotline.rules.proxy_logins import PROVIDERS
 
 BLOCKS = [block for block in all_blocks("toml") if "[pools." in block.text]
 
@@ -41,6 +42,11 @@ def test_every_row_of_provider_styles_is_accepted() -> None:
         table = {"endpoint": "http://gate.example:7777", "user": "anna", "country": "us"}
         table |= tomllib.loads(row.split("`")[1])
         assert pool_table.read("proxies.toml", "home", table).gateway is not None
+
+
+def test_every_provider_whose_login_is_known_is_named() -> None:
+    page = (REFERENCE / "proxies.md").read_text()
+    assert [name for name in PROVIDERS if f"`{name}`" not in page] == []
 
 
 def test_the_example_has_the_pools_of_its_file(monkeypatch: pytest.MonkeyPatch) -> None:

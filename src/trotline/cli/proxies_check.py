@@ -78,9 +78,9 @@ def check(
                   one, and how anonymous the proxy is. Latency is the time of
                   the whole answer.
 
-    There is no default page: Trotline asks no server that you have not named. Anonymity needs --direct and a page that
-    shows the headers: transparent (the site sees your own address), anonymous (it sees that there is a proxy), elite
-    (neither). Through an https page a proxy cannot add headers.
+    There is no default page: Trotline sends requests only to servers that you name. Anonymity needs --direct and a page
+    that shows the headers: transparent (the site sees your own address), anonymous (it sees that there is a proxy),
+    elite (neither). Through an https page a proxy cannot add headers.
 
     The exit code is 3 if a proxy failed.
     """
@@ -90,7 +90,7 @@ def check(
     for option, url in (("--target", target), ("--echo", echo)):
         _refuse_url(option, url)
     if (target is None) == (echo is None):
-        raise SettingsError("what shall the proxies be tried with?", hint="Give one of --target URL and --echo URL.")
+        raise SettingsError("no page to try the proxies with", hint="Give one of --target URL and --echo URL.")
     settings = settings_of(proxies=proxies, allow=allow, allow_private=allow_private)
     if not settings.proxies:
         raise SettingsError("no proxies are set", hint="Give the file with them: --proxies proxies.toml")
@@ -226,5 +226,5 @@ def _row(each: "Checked") -> tuple[str, ...]:
 
 
 def _why(each: "Checked") -> str:
-    """The messages of the fetcher name the proxy; here it stands in front of them."""
+    """The messages of the fetcher name the proxy; here the line begins with it."""
     return each.why.removeprefix(f"proxy {each.proxy}: ")

@@ -142,7 +142,7 @@ async def _own_address(plan: CheckPlan, direct: HttpFetcher) -> str:
     if isinstance(echo, str):
         raise SettingsError(
             f"the echo page cannot be used, without a proxy: {echo}",
-            hint="Is the URL right? It must answer with the client's address. Leave out --direct if it is meant so.",
+            hint="Is the URL right? It must answer with the client's address. Or leave out --direct.",
         )
     return echo.address
 

@@ -1,4 +1,4 @@
-"""How the proxies of a fleet are: the view that all its workers share, from the frontier."""
+"""The state of a fleet's proxies, which all its workers share, from the frontier."""
 
 from collections import Counter
 from collections.abc import Sequence

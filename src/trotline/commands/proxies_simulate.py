@@ -1,4 +1,4 @@
-"""Policies for proxies against a described site, and what they give, as a picture."""
+"""Compares proxy policies against a described site, and draws the result."""
 
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
@@ -74,7 +74,7 @@ def _summed(value: Callable[[Course, Minute], float]) -> Callable[[Course], list
 
 
 def _per_good(value: Callable[[Course, Minute], float]) -> Callable[[Course], list[float]]:
-    """Sum by sum of good pages, from the start to each minute."""
+    """Cumulative sum per good page, from the start to each minute."""
 
     def values(course: Course) -> list[float]:
         sums, good = _summed(value)(course), _summed(lambda _, minute: minute.good)(course)

@@ -75,7 +75,7 @@ class ListFeed:
         try:
             self._result = asyncio.run(self._fetch())
         except Exception as error:
-            # What a server does is never an error here, so this is a defect: it must not end reloading in silence.
+            # What a server does is never an error here, so this is a defect: reported, and reloading goes on.
             self._result = FeedResult(failure=without_secrets(f"{type(error).__name__}: {error}"))
 
     async def _fetch(self) -> FeedResult:
@@ -127,7 +127,7 @@ def _checked(url: str) -> str:
     if parts.scheme == "http" and host not in _LOOPBACK:
         raise ValueError("must be https: a list has logins (http only from this machine: http://127.0.0.1:8000/...)")
     for secret in (parts.query, parts.path.rpartition("/")[2]):
-        # A token is in the query or at the end of the path. Messages name the host alone; this is the second net.
+        # A token is in the query or at the end of the path. Messages name the host alone; this is a second safeguard.
         if len(secret) > 15:
             Secret(secret)
     return url.strip()

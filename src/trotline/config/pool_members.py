@@ -149,7 +149,7 @@ def _identity(way: Way, slot: int) -> tuple[str | int, ...]:
 def _duplicates(twice: list[tuple[int, int]]) -> tuple[str, ...]:
     if not twice:
         return ()
-    named = ", ".join(f"line {line} is line {first} again" for line, first in twice[:NAMED])
+    named = ", ".join(f"line {line} repeats line {first}" for line, first in twice[:NAMED])
     more = f", and {len(twice) - NAMED:,} more" if len(twice) > NAMED else ""
     count = "1 duplicate is" if len(twice) == 1 else f"{len(twice):,} duplicates are"
     return (f"{count} used once: {named}{more}",)

@@ -62,7 +62,7 @@ class Files:
         return any(pool_files.signature(path) != known for path, known in self.signatures.items())
 
     def read(self) -> Sources:
-        """SettingsError if a file cannot be read, or is no file of proxies."""
+        """SettingsError if a file cannot be read, or is not a file of proxies."""
         if self._variable:
             return self._from_variable()
         self.signatures = {self._path: pool_files.signature(self._path)}

@@ -122,7 +122,7 @@ def weight(value: object) -> float:
     except ValueError:
         number = 0.0
     if not 0.0 < number <= 1.0:
-        raise ValueError("weight must be a number above 0, at most 1; to use a proxy not at all, remove it")
+        raise ValueError("weight must be a number above 0, at most 1; to stop using a proxy, remove its line")
     return number
 
 

@@ -76,7 +76,7 @@ class _Reader:
         if scenario.site.jitter >= scenario.site.latency:
             raise self._refused("site.jitter", "must be shorter than latency")
         if scenario.dead + scenario.captive > 1:
-            raise self._refused("pool.dead", "and captive are more than all proxies")
+            raise self._refused("pool.dead + pool.captive", "must be at most 1")
         return scenario
 
     def _part(self, name: str) -> Callable[..., Any]:
@@ -152,7 +152,7 @@ def _time_or_none(value: Any) -> Seconds:
 
 def _time(value: Any) -> Seconds:
     if (found := _time_or_none(value)) <= 0:
-        raise ValueError("must be more than no time")
+        raise ValueError("must be above 0 s")
     return found
 
 

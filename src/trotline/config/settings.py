@@ -256,7 +256,7 @@ def _whole(most: int) -> Any:
 def _length(value: Any) -> Seconds:
     found = float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else seconds(str(value))
     if not 0 < found < float("inf"):
-        raise ValueError(f"{value!r} must be more than no time at all")
+        raise ValueError(f"{value!r} must be above 0 s")
     return found
 
 

@@ -49,7 +49,7 @@ def time(value: Any) -> Seconds:
     except ValueError:
         found = 0.0
     if not 0 < found <= LONGEST_TIME:
-        raise ValueError('must be text like "90s", "30m" or "2h", more than no time and at most a year')
+        raise ValueError('must be text like "90s", "30m" or "2h", above 0 s and at most 366 days')
     return found
 
 

@@ -1,4 +1,4 @@
-"""Names of pools of proxies and of accounts: what is said about one that does not exist."""
+"""Names of pools of proxies and of accounts, and the message about one that does not exist."""
 
 import difflib
 import re
@@ -63,7 +63,7 @@ def of_unnamed(own: str, known: Collection[str] | None) -> str:
 
 
 def unnamed(whose: str, known: Collection[str]) -> tuple[str, str]:
-    """What is said where proxies are set, and a page would go out without one: what, and the hint."""
+    """The error and its hint where proxies are set, and a page would be fetched without one."""
     pools = known.pools if isinstance(known, KnownPools) else known
     first = min(pools, key=lambda name: (is_account_pool(name), name))
     return (

@@ -1,4 +1,4 @@
-"""Who is charged for a visit through a proxy: the member of the pool, the page, or the site."""
+"""What a blocked or failed visit through a proxy counts against: the member of the pool, the page, or the site."""
 
 import random
 
@@ -18,7 +18,7 @@ AGAIN: Seconds = 1.0
 _RESULTS = {
     Kind.BLOCKED: MemberResult.BLOCKED,
     Kind.THROTTLED: MemberResult.THROTTLED,
-    # By the site's fault, or by that of the proxy's exit.
+    # A failure of the site, or of the proxy's exit.
     Kind.UNREACHABLE: MemberResult.UNCLEAR,
     Kind.REFUSED: MemberResult.UNUSED,
 }

@@ -260,7 +260,7 @@ def _blocked(identity: Identity, ring: LaneRing, now: Moment, rules: PoolRules, 
 
 
 def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:
-    """Wald's test: does the site block everybody, or single members?"""
+    """Wald's sequential test: does the site block all members, or single ones?"""
     usual = min(MOST_SHARE, max(USUAL_SHARE, USUAL_MARGIN * ring.share))
     share = ring.share + SHARE_WEIGHT * ((1.0 if blocked else 0.0) - ring.share)
     if not blocked:
@@ -314,7 +314,7 @@ def lifted(identity: Identity, now: Moment, wanted: Seconds, blocked_at: Moment 
 
 
 def may_lift(ring: LaneRing) -> bool:
-    """Can bans be the fault of a page (`Settlement.lift`)? Only if others are answered. `ring`: before the visit."""
+    """Can a page be the cause of bans (`Settlement.lift`)? Only if others are answered. `ring`: before the visit."""
     return ring.evidence <= 0 and not ring.site_blocked
 
 
@@ -328,16 +328,16 @@ def wanted_gap(ring: LaneRing, own: Seconds, now: Moment) -> LaneRing:
     return msgspec.structs.replace(ring, gap=own, gap_at=now if own > 0 else 0.0)
 
 
-def lane_feedback(result: MemberResult, news: LaneFeedback | None, ring: LaneRing) -> LaneFeedback | None:
+def lane_feedback(result: MemberResult, feedback: LaneFeedback | None, ring: LaneRing) -> LaneFeedback | None:
     """What the lane's own pace learns of a visit through a member. `ring`: after the visit. A ban, a 429 or a failure
     of the proxy is the member's, unless the site blocks us; then it is the lane's failure."""
     if result in (MemberResult.GOOD, MemberResult.UNCLEAR, MemberResult.UNUSED):
-        return news
+        return feedback
     if ring.site_blocked and result is not MemberResult.FAULT:
-        return msgspec.structs.replace(news or LaneFeedback(Kind.BLOCKED), kind=Kind.BLOCKED)
-    if news is not None and (news.robots or news.interval > 0):
+        return msgspec.structs.replace(feedback or LaneFeedback(Kind.BLOCKED), kind=Kind.BLOCKED)
+    if feedback is not None and (feedback.robots or feedback.interval > 0):
         # Kind.REFUSED changes nothing but what is known of robots.txt.
-        return LaneFeedback(Kind.REFUSED, interval=news.interval, robots=news.robots)
+        return LaneFeedback(Kind.REFUSED, interval=feedback.interval, robots=feedback.robots)
     return None
 
 

@@ -32,7 +32,7 @@ _RESULTS = {
     # Seen in the tunnel's reply, by its certificate, or as one page of many hosts (adapters/http/proxy_faults.py).
     Answered.CAPTIVE: MemberResult.FAULT,
 }
-_NEWS = {
+_FEEDBACK = {
     MemberResult.GOOD: LaneFeedback(Kind.OK),
     MemberResult.THROTTLED: LaneFeedback(Kind.THROTTLED),
     MemberResult.BLOCKED: LaneFeedback(Kind.BLOCKED),
@@ -131,9 +131,9 @@ class SharedRing:
             self._lift(before.tested_since, before.tested_blocked_at, now)
         if back.ring.site_blocked and not before.site_blocked:
             self._lane = pace.suspected(self._lane)
-        news = proxy_ring.lane_feedback(result, _NEWS[result], back.ring)
-        if news is not None:
-            self._lane = adaptive_pace.learn(self._lane, news, now, self._chance.random())
+        feedback = proxy_ring.lane_feedback(result, _FEEDBACK[result], back.ring)
+        if feedback is not None:
+            self._lane = adaptive_pace.learn(self._lane, feedback, now, self._chance.random())
 
     def _wait(self, identity: Identity) -> None:
         self._places += 1

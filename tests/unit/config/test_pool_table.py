@@ -142,7 +142,7 @@ def test_a_known_provider_has_its_own_form_of_login() -> None:
         (LIST | {"rate": "1/s per proxy"}, "must be a rate"),
         (LIST | {"concurrency": 0}, "from 1 to"),
         (LIST | {"rest": 1800}, 'like "90s"'),
-        (LIST | {"rest": "0s"}, "more than no time"),
+        (LIST | {"rest": "0s"}, "above 0 s"),
         (LIST | {"rest": "2h", "longest_rest": "1h"}, "shorter than rest"),
         (LIST | {"hold": 64}, "from 0 to 63"),
         (LIST | {"cost_per_gb": -1}, ">= 0"),

@@ -91,7 +91,7 @@ def test_an_id_has_48_bits_and_tells_users_apart_but_not_passwords(write: Write)
 def test_a_duplicate_is_used_once_and_named(write: Write) -> None:
     book = load(write("http://10.1.1.1:80\nhttp://10.1.1.2:80\nhttp://10.1.1.1:80\n", "list.txt"))
     assert len(book.pool("default").members) == 2
-    assert book.notes == ("pool 'default': 1 duplicate is used once: line 3 is line 1 again",)
+    assert book.notes == ("pool 'default': 1 duplicate is used once: line 3 repeats line 1",)
 
 
 def test_two_proxies_with_one_id_are_refused_by_name(write: Write) -> None:
