@@ -158,10 +158,10 @@ class AccountHistory:
         await self.register()
 
     async def pass_time(self) -> None:
-        seconds: Seconds = self.chance.choice((0.1, 0.5, 5.0, 30.0, 90.0))
+        seconds: Seconds = self.chance.choice((0.1, 0.5, 5.0, 20.0, 60.0))
         while seconds > 0:
             await self.beat()
-            step = min(5.0, seconds)
+            step = min(7.0, seconds)
             self.bench.jump(step)
             seconds -= step
         await self.beat()
@@ -193,7 +193,7 @@ class AccountHistory:
 
 class AccountHistories:
     async def test_a1_no_account_is_doubled_or_locked_whatever_workers_do(self, bench: Bench) -> None:
-        for seed in range(3):
+        for seed in range(2):
             jobs = [await bench.open()]
             if bench.durable:
                 jobs.append(await bench.another_job())
