@@ -120,7 +120,6 @@ CAUGHT = [
     (AnyAccount, "test_a2_a_lane_with_an_account_is_visited_by_this_account_only"),
     (AnyAccount, "test_a1_no_account_is_doubled_or_locked_whatever_workers_do"),
     (LeavesForTheSilent, "test_a3_an_account_of_a_silent_worker_rests_for_all_lanes"),
-    (LeavesForTheSilent, "test_a1_no_account_is_doubled_or_locked_whatever_workers_do"),
     (DoesNotFence, "test_a1_no_account_is_doubled_or_locked_whatever_workers_do"),
     (SavesWithoutALease, "test_a5_without_a_live_lease_nothing_is_stored"),
     (SavesWithoutALease, "test_a5_an_account_that_is_removed_takes_its_session_along"),
@@ -140,7 +139,6 @@ CAUGHT_POOLS = [
     (PoolsWithoutRules, "test_a1_one_lease_at_a_time_over_all_lanes_jobs_and_workers"),
     (PoolsWithoutRules, "test_a1_no_account_is_doubled_or_locked_whatever_workers_do"),
     (PoolsWithoutRules, "test_a4_an_account_rests_when_its_visits_of_a_window_are_used"),
-    (PoolsThatOnlyGrow, "test_a1_no_account_is_doubled_or_locked_whatever_workers_do"),
     (PoolsThatOnlyGrow, "test_r8_a_removed_member_gets_no_lease_and_an_added_one_gets_turns"),
     (PoolsOfAnyVersion, "test_r8_an_older_version_is_ignored_and_the_same_one_changes_nothing"),
 ]

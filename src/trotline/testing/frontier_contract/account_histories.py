@@ -6,7 +6,7 @@ from typing import Any
 
 from trotline.model.lease import Lease, Settled
 from trotline.model.outcome import Done, Outcome, Retry, Snooze
-from trotline.model.proxy_pool import MemberResult, only_member
+from trotline.model.proxy_pool import MemberResult, lane_of, only_member
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.testing.frontier_contract.accounts import ANNA, API, BERT, BUYERS, CLEO, accounts, as_buyer
@@ -78,7 +78,8 @@ class AccountHistory:
     def check(self, lease: Lease) -> None:
         member, now = lease.member, self.bench.now()
         assert member in self.members, f"{member} is not in the pool"
-        assert only_member(lease.task.lane) in (0, member), f"{member} visits {lease.task.lane}"
+        pool = lease.task.pool
+        assert only_member(lane_of(SHOP, pool)) in (0, member), f"{member} makes a visit of {pool}"
         if member in self.live:
             job, holder, _ = self.live[member]
             died = self.died.get((job, holder), now)
