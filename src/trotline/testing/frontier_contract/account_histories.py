@@ -18,7 +18,7 @@ RESULTS = (*[GOOD] * 12, BLOCKED, THROTTLED, FAULT, UNUSED, UNUSED)
 OUTCOMES: tuple[Outcome, ...] = (Done(), Done(), Retry(0, "503"), Snooze(0, "later"))
 WORKERS = 3
 """Of each job."""
-STEPS = 300
+STEPS = 200
 REST_OF_DEAD: Seconds = 40.0
 GRAIN: Seconds = 1.5
 """Heartbeats are recorded once a second."""
@@ -65,8 +65,8 @@ class AccountHistory:
         await register(self.bench, pool)
         for job in self.jobs:
             for host, name in LANES:
-                await job.put(as_buyer(self.urls + 4, host, name)[self.urls :])
-        self.urls += 4
+                await job.put(as_buyer(self.urls + 2, host, name)[self.urls :])
+        self.urls += 2
 
     async def lease(self) -> None:
         job, worker = self.chance.choice(self.workers)
