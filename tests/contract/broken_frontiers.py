@@ -17,7 +17,7 @@ from trotline.model.proxy_pool import MemberResult, Pool, PoolRules
 from trotline.model.task import Task
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
-from trotline.ports.frontier import DIRECT
+from trotline.ports.frontier import DEAD_AFTER, DIRECT
 from trotline.ports.proxy_pools import ProxyPools
 from trotline.testing.frontier_contract import BRISK, Client
 
@@ -284,6 +284,34 @@ class ServesEveryPool(Broken):
 
     async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
         return await self.healthy.lease(worker, limit, wait, ("", "datacenter", "isp"))
+
+
+class AnyAccount(Broken):
+    """A2: the account in the name of a lane is not read."""
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        return await self.healthy.put([replace(task, lane=task.lane.partition("/")[0]) for task in tasks])
+
+
+class LeavesForTheSilent(Broken):
+    """A3: what a silent worker held comes back as if the worker had left."""
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        for each in await self.healthy.workers():
+            if each.silent_for > DEAD_AFTER:
+                await self.healthy.leave(each.name)
+        return await self.healthy.lease(worker, limit, wait, pools)
+
+
+class SavesWithoutALease(Broken):
+    """A5: sessions are kept by the client, and nobody asks for the lease."""
+
+    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
+        self.common[lease.member] = state
+        return True
+
+    async def read_session(self, lease: Lease) -> bytes:
+        return bytes(self.common.get(lease.member, b""))
 
 
 class Mistakes(Broken):

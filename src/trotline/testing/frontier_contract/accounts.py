@@ -27,6 +27,12 @@ async def hold(client: Client, worker: str = "w", limit: int = 100) -> list[Leas
     return await take(client, worker, limit, pools=(BUYERS,))
 
 
+async def hold_one(client: Client) -> Lease:
+    held = await hold(client)
+    assert len(held) == 1, f"{len(held)} leases, through {members_of(held)}"
+    return held[0]
+
+
 class AccountPromises:
     async def test_a1_one_lease_at_a_time_over_all_lanes_jobs_and_workers(self, bench: Bench) -> None:
         frontier = await bench.open()
@@ -62,7 +68,7 @@ class AccountPromises:
         await register(bench, accounts(ANNA, BERT, CLEO))
         await frontier.put(as_buyer(3, pool=f"{BUYERS}/bert"))
         for _ in range(3):
-            [lease] = await hold(frontier)
+            lease = await hold_one(frontier)
             assert (lease.member, lease.task.pool) == (BERT, f"{BUYERS}/bert")
             assert await hold(frontier) == []
             await give(frontier, lease)
@@ -120,8 +126,7 @@ class AccountPromises:
         await register(bench, accounts(ANNA, member_uses=3, uses_window=3600.0))
         await frontier.put(as_buyer(4) + as_buyer(4, API))
         for _ in range(3):
-            [lease] = await hold(frontier)
-            await give(frontier, lease)
+            await give(frontier, await hold_one(frontier))
             await live_on(bench, frontier, 1.0, "w")
 
         assert await hold(frontier) == []
