@@ -71,6 +71,18 @@ async def test_a_job_that_is_deleted_frees_its_accounts_after_their_rest(bench: 
     assert members_of(await hold(frontier)) == [ANNA]
 
 
+async def test_a_job_with_damaged_keys_that_is_deleted_frees_its_accounts(bench: RedisBench) -> None:
+    frontier, other, _ = await held_by_another_job(bench, SHOP)
+    for shard in other._shards:
+        await shard.server.ask("DEL", f"{shard.prefix}lanes")
+        await shard.server.ask("SET", f"{shard.prefix}lanes", b"junk")
+
+    await forget(bench, other)
+
+    await live_on(bench, frontier, 80.0, "w")
+    assert members_of(await hold(frontier)) == [ANNA]
+
+
 async def test_a_job_that_is_deleted_gives_back_the_places_of_proxies(bench: RedisBench) -> None:
     frontier, other = await bench.open(), await bench.another_job()
     await register(bench, pool_with(7, member_concurrency=1))
