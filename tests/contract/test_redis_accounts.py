@@ -71,6 +71,18 @@ async def test_a_job_that_is_deleted_frees_its_accounts_after_their_rest(bench: 
     assert members_of(await hold(frontier)) == [ANNA]
 
 
+async def test_a_job_with_damaged_keys_that_is_deleted_frees_its_accounts(bench: RedisBench) -> None:
+    frontier, other, _ = await held_by_another_job(bench, SHOP)
+    for shard in other._shards:
+        await shard.server.ask("DEL", f"{shard.prefix}lanes")
+        await shard.server.ask("SET", f"{shard.prefix}lanes", b"junk")
+
+    await forget(bench, other)
+
+    await live_on(bench, frontier, 80.0, "w")
+    assert members_of(await hold(frontier)) == [ANNA]
+
+
 async def test_a_job_that_is_deleted_gives_back_the_places_of_proxies(bench: RedisBench) -> None:
     frontier, other = await bench.open(), await bench.another_job()
     await register(bench, pool_with(7, member_concurrency=1))
@@ -156,21 +168,36 @@ async def test_lanes_that_share_an_account_take_turns(bench: RedisBench) -> None
     """Also if the one that had it asks again at once."""
     frontier = await bench.open()
     await register(bench, accounts(ANNA))
-    await frontier.put(as_buyer(40) + as_buyer(5, API) + as_buyer(5, pool=AS_ANNA))
+    await frontier.put(as_buyer(100) + as_buyer(100, API) + as_buyer(100, pool=AS_ANNA))
     visited = []
-    for _ in range(30):
-        for lease in await hold(frontier):
+    for _ in range(60):
+        while held := await hold(frontier):
             bench.jump(0.3)
             # The other lanes look for it while it is out.
             assert await hold(frontier) == []
-            await give(frontier, lease)
-            visited.append(lease.task.lane)
+            await give(frontier, held[0])
+            visited.append(held[0].task.lane)
+            if len(visited) >= 60:
+                break
+        await live_on(bench, frontier, 0.1, "w")
+    counts = {lane: visited.count(lane) for lane in visited}
+    assert (len(counts), len(visited) >= 15) == (3, True), counts
+    assert min(counts.values()) >= len(visited) / 4, counts
+
+
+async def test_each_window_of_an_account_has_its_visits(bench: RedisBench) -> None:
+    frontier = await bench.open()
+    await register(bench, accounts(ANNA, member_uses=2, uses_window=100.0))
+    await frontier.put(as_buyer(10))
+    starts = []
+    for _ in range(160):
         for lease in await hold(frontier):
+            starts.append(bench.now() + lease.start_in)
             await give(frontier, lease)
-            visited.append(lease.task.lane)
-        await live_on(bench, frontier, 0.25, "w")
-    counts = {lane: visited.count(lane) for lane in set(visited)}
-    assert counts.get(lane_of(API, BUYERS)) == counts.get(lane_of(SHOP, AS_ANNA)) == 5, counts
+        await live_on(bench, frontier, 2.0, "w")
+    assert len(starts) in (7, 8)
+    # A window begins with its first start.
+    assert all(later - first >= 99.9 for first, later in zip(starts[::2], starts[2::2], strict=False))
 
 
 async def test_a_lane_that_waits_for_an_account_is_looked_at_some_times_a_second(bench: RedisBench) -> None:
@@ -190,13 +217,12 @@ async def test_many_lanes_that_wait_for_an_account_look_less_often(bench: RedisB
     await register(bench, accounts(ANNA))
     await frontier.put([each for n in range(200) for each in as_buyer(1, f"shop{n}.example")])
     [lease] = await hold(frontier)
-    looks = []
-    for _ in range(20):
+    shard = frontier._parts.home(lease.task.lane)
+    for _ in range(10):
         bench.jump(0.5)
         assert await hold(frontier) == []
-        shard = frontier._parts.home(lease.task.lane)
-        looks.append(int(await shard.server.ask("ZCARD", f"{shard.prefix}rest")))
-    assert min(looks[5:]) > 100, "lanes that rest"
+    soon = 1000 * (bench.now() + 0.5)
+    assert int(await shard.server.ask("ZCOUNT", f"{shard.prefix}rest", soon, "+inf")) > 100
     await give(frontier, lease)
     for _ in range(10):
         if leases := await hold(frontier):

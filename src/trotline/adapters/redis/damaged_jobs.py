@@ -1,5 +1,6 @@
 """Jobs whose entry or keys were changed by another program: detected, and deleted by the names of their keys."""
 
+import contextlib
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.delete_job import forget
+from trotline.adapters.redis.delete_job import forget, return_members
 from trotline.adapters.redis.server import Server
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job
@@ -83,6 +84,14 @@ async def forget_keys(server: Server, job_id: str) -> None:
         await _sweep(server, job_id)
 
 
+async def _return_members(server: Server, job_id: str, key: bytes) -> None:
+    """Of proxy pools and accounts, as far as the job's data can be read: they are missed in lanes of other jobs."""
+    prefix, is_out, worker = key.decode("latin-1").partition(f":{job_id}:out:")
+    if is_out:
+        with contextlib.suppress(FrontierError, *_MISREAD):
+            await return_members(server, f"{prefix}:{job_id}:", worker)
+
+
 async def _sweep(server: Server, job_id: str) -> None:
     """Scans the whole server, as the job's own data cannot be trusted."""
 
@@ -90,6 +99,9 @@ async def _sweep(server: Server, job_id: str) -> None:
         return [key async for key in server.client.scan_iter(match=f"trotline:{{*}}:{job_id}:*", count=_STEP)]
 
     number = job_id.rpartition("-")[2]
-    for key in await server.plain(scan):
+    found = await server.plain(scan)
+    for key in found:
+        await _return_members(server, job_id, key)
+    for key in found:
         await server.ask("UNLINK", key)
         await server.ask("HDEL", f"{key.decode('latin-1').partition('}')[0]}}}:jobs", number)

@@ -30,9 +30,8 @@ async def _forget(server: Server, prefix: str) -> None:
             await server.ask("UNLINK", keys.line(prefix, int(level), pool))
         await server.ask("UNLINK", keys.levels(prefix, pool))
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
-        held = keys.held(prefix, worker.decode())
-        await _members(server, prefix, held, keys.out(prefix, worker.decode()))
-        await _held(server, prefix, held)
+        await return_members(server, prefix, worker.decode())
+        await _held(server, prefix, keys.held(prefix, worker.decode()))
     books = await server.ask("HGET", keys.job(prefix), "books")
     buckets = int(read_books(books).buckets) if books else 0
     for start in range(buckets, 2 * buckets, _STEP):
@@ -60,8 +59,9 @@ async def _held(server: Server, prefix: str, held: str) -> None:
     await server.ask("UNLINK", held)
 
 
-async def _members(server: Server, prefix: str, held: str, out: str) -> None:
+async def return_members(server: Server, prefix: str, worker: str) -> None:
     """Members of proxy pools that its leases went out through go back to their rings."""
+    held, out = keys.held(prefix, worker), keys.out(prefix, worker)
     for token, _ in pairs(await server.ask("HGETALL", out)):
         parcel = await server.ask("HGET", held, token)
         if parcel is not None:

@@ -128,7 +128,6 @@ _FORMS: dict[str, Value] = {
     "FAULTS_FORM": "<I2d",
     "LOAD_FORM": "<dI2I4d",
     "LOAD_BYTES": 22,
-    "LOCK_FORM": "<c6dI2c0I2c0I2c0",
     "TOKEN_FORM": ">I6",
     "TOKENS_FORM": ">I6I6",
     "COUNTS_FORM": task_codec.COUNTS_FORM,

@@ -56,18 +56,22 @@ local function take_back_lost()
   give_back(worker, lost)
 end
 
--- Jobs of which dead workers hold places, or accounts. Such a job may have no other worker to rescue them.
-local function note_stuck(lane, stuck)
-  local claims = lane[CLAIMS]
-  for at = 1, #claims, CLAIM_SIZE do
-    local owner = claims[at + CLAIM_OWNER]
-    local job = owner ~= book.number and claims[at + CLAIM_RUNS] > 0 and job_of(owner)
-    if job and not job.noted then
-      job.noted = true
-      local dead = call("ZCOUNT", job.prefix .. "workers", "-inf", string.format("(%.17g", now - DEAD_AFTER))
-      if dead > 0 then stuck[#stuck + 1] = job.prefix end
+-- The prefixes of jobs of which dead workers hold places, or accounts: such a job may have no other worker to rescue them.
+local function stuck_jobs()
+  local stuck = account_locks(true) and account_locks().stuck or {}
+  for i = 1, #crowded do
+    local claims = crowded[i][CLAIMS]
+    for at = 1, #claims, CLAIM_SIZE do
+      local owner = claims[at + CLAIM_OWNER]
+      local job = owner ~= book.number and claims[at + CLAIM_RUNS] > 0 and job_of(owner)
+      if job and not job.gone and not job.noted then
+        job.noted = true
+        local dead = call("ZCOUNT", job.prefix .. "workers", "-inf", string.format("(%.17g", now - DEAD_AFTER))
+        if dead > 0 then stuck[#stuck + 1] = job.prefix end
+      end
     end
   end
+  return table.concat(stuck, " ")
 end
 
 -- The pools that the worker serves; false: direct connections.
@@ -136,11 +140,7 @@ if book.state == "running" or book.state == "draining" then
   end
   if shards > 1 then reply[REPLY_BEST], reply[REPLY_LINE] = best_left() end
 end
-do
-  local stuck = account_locks(true) and account_locks().stuck or {}
-  for i = 1, #crowded do note_stuck(crowded[i], stuck) end
-  reply[REPLY_NOW], reply[REPLY_STUCK] = floor(now * 1e6 + 0.5), table.concat(stuck, " ")
-end
+reply[REPLY_NOW], reply[REPLY_STUCK] = floor(now * 1e6 + 0.5), stuck_jobs()
 reply[REPLY_TOKEN] = (book.leases + 1) * shards + shard
 local handed_out
 if served > 0 then

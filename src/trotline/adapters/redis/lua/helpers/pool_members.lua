@@ -434,6 +434,27 @@ local function make()
     change(name)
   end
 
+  -- The account is free: the first lane that waits for it need not wait for its next look. Where visits through one
+  -- account have an interval, it is not known how much of that is left.
+  local function hand_over(pool, id)
+    local name, prefix = account_locks().next_in_turn(pool.name, id)
+    if not name or call("EXISTS", prefix .. "job") == 0 then return end
+    local key, ring = S .. "resting:" .. name, members.ring_of(name)
+    local wanted = ring_rules.wanted_interval(pool.rules, ring)
+    for _, packed in ipairs(call("ZRANGEBYSCORE", key, now, "+inf", "LIMIT", 0, COME_BACK)) do
+      local member = ring_rules.unpack(packed)
+      if member[MEMBER_ID] == id and member[MEMBER_BANNED_AT] == 0 and member[MEMBER_USES] ~= SET_ASIDE
+        and ring_rules.interval(member, wanted) == 0 then
+        call("ZREM", key, packed)
+        member[MEMBER_DUE] = ring_rules.ceil_unit(now)
+        put(name, ring, member, PLACE_HEAD)
+        look_for_first(name, ring)
+        wake_lane(prefix, name)
+        return
+      end
+    end
+  end
+
   -- All members are out, or there are none: the job is woken when one comes.
   function members.want(name)
     local key = S .. "wanting:" .. pool_of(name)
@@ -482,6 +503,7 @@ local function make()
     end
     put(name, ring, member, place)
     returned[name] = true
+    if pool.accounts then hand_over(pool, member[MEMBER_ID]) end
     if lifts_bans == LIFT_ONE then
       test_a_ban(name, ring, suspected_at, blocked_at)
     elseif lifts_bans == LIFT_ALL then
