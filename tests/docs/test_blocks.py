@@ -286,6 +286,13 @@ def a_pool(reader: Reader, text: str) -> None:
     assert (shop.pools, shop.rules.default.per_proxy) == (("default",), True)
 
 
+@runner("docs/how-to/accounts.md 1")
+def accounts(reader: Reader, text: str) -> None:
+    shop = reader.execute(text)["shop"]
+    assert isinstance(shop, Spider)
+    assert shop.pools == ("@buyers",)
+
+
 @runner("docs/how-to/proxies.md 2")
 def two_pools(reader: Reader, text: str) -> None:
     shop = reader.execute(text)["shop"]

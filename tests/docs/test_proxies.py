@@ -6,16 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import REFERENCE, ROOT, Block, all_blocks
-from trotline.config import pool_table
+from trotline.config import account_table, pool_table
 from trotline.config.proxy_pools import load
 from trotline.rules.proxy_logins import PROVIDERS
 
 BLOCKS = [block for block in all_blocks("toml") if "[pools." in block.text]
+ACCOUNTS = [block for block in BLOCKS if "[accounts." in block.text]
 
 
 @pytest.fixture(autouse=True)
 def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("ISP_USER", "ISP_PASSWORD", "GATE_PASSWORD", "API_KEY"):
+    for name in ("ISP_USER", "ISP_PASSWORD", "GATE_PASSWORD", "API_KEY", "ANNA_PASSWORD", "BERT_TOTP"):
         monkeypatch.setenv(name, "s3cret-77")
     for number in (1, 2, 3):
         monkeypatch.setenv(f"PROXY_{number}", f"http://anna:s3cret-77@127.0.0.1:{number}")
@@ -27,8 +28,20 @@ def test_a_table_in_the_docs_is_accepted(block: Block) -> None:
     assert [pool_table.read("proxies.toml", name, table).name for name, table in pools.items()] == list(pools)
 
 
+@pytest.mark.parametrize("block", ACCOUNTS, ids=lambda block: block.page.name)
+def test_accounts_in_the_docs_are_accepted(block: Block, tmp_path: Path) -> None:
+    secret = tmp_path / "bert"
+    secret.write_text("s3cret-77")
+    secret.chmod(0o600)
+    whole = tomllib.loads(block.text.replace("/run/secrets/bert", str(secret)))
+    pools = {name: pool_table.read("proxies.toml", name, table) for name, table in whole["pools"].items()}
+    found = account_table.read_all("proxies.toml", whole["accounts"], pools, 0.0)
+    assert [table.name for table in found] == [f"@{name}" for name in whole["accounts"]]
+
+
 def test_tables_are_found_at_all() -> None:
-    assert {block.page.name for block in BLOCKS} == {"README.md", "proxies.md"}
+    assert {block.page.name for block in BLOCKS} == {"README.md", "proxies.md", "accounts.md"}
+    assert len(ACCOUNTS) == 2
     assert len(BLOCKS) >= 4
 
 

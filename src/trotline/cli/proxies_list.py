@@ -29,7 +29,8 @@ _SITE_BLOCKS = "the site blocks us: it is probed"
         "trotline proxies list --proxies proxies.toml    with host:port and region",
         "trotline proxies list --pool home --lane shop.example",
         "trotline proxies list --pool home --lane shop.example --release",
-        "trotline proxies list --pool @buyers --lane shop.example --release --member anna --proxies proxies.toml",
+        "trotline proxies list --pool @buyers --lane shop.example --proxies FILE \\",
+        "                      --release --member cleo",
     ),
     short_help="Show which proxies are free, banned or down.",
 )

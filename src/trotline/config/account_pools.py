@@ -1,11 +1,10 @@
 """The account pools of a process, and the proxy that each account goes out through."""
 
 from collections.abc import Callable, Collection, Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from trotline.config.account_table import AccountTable
 from trotline.config.pool_members import Members
 from trotline.config.pool_versions import versioned
 from trotline.model.account import Account
@@ -14,12 +13,15 @@ from trotline.model.proxy_pool import NO_PROXY, Pool, PoolMember, account_id
 from trotline.model.time import Moment
 from trotline.rules import account_proxies
 
+if TYPE_CHECKING:
+    from trotline.config.account_table import AccountTable
+
 ProxyMembers = Callable[[str], Members | None]
 """The members of a proxy pool; None: there is none of that name."""
 
 
 class AccountPool(msgspec.Struct, frozen=True, kw_only=True):
-    table: AccountTable
+    table: "AccountTable"
     pool: Pool
     accounts: dict[int, Account]
     """By member id."""
@@ -42,7 +44,7 @@ class AccountPools:
         self._pools: dict[str, AccountPool] = {}
         self._kept: dict[int, _Kept] = {}
 
-    def set(self, tables: Iterable[AccountTable]) -> None:
+    def set(self, tables: "Iterable[AccountTable]") -> None:
         """The tables of the file. Accounts are those of the new file, also where only a password has changed."""
         found = {}
         for table in tables:

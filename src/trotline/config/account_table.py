@@ -21,7 +21,7 @@ from trotline.model.secret import Secret, SecretMissing, is_reference
 from trotline.model.time import Moment, Seconds
 from trotline.rules.pool_names import ACCOUNT_NAME, NAME, listed
 
-MOST_ACCOUNTS = 10_000
+MOST_ACCOUNTS = 100_000
 """Of one pool. The text of every password is kept in all its forms, to redact output."""
 MOST_USES = 10**9
 TIMEOUT: Seconds = 60.0

@@ -5,13 +5,13 @@ The value is a path; `file:PATH` if only its owner may have access; `env:NAME` i
 
 import os
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trotline.config import account_table, pool_files, pool_table, proxy_lines
-from trotline.config.account_table import AccountTable
+from trotline.config import pool_files, pool_table, proxy_lines
 from trotline.config.pool_files import FILE_HINT, ReadFile
 from trotline.config.pool_table import PoolTable
 from trotline.config.proxy_lines import ProxyLines
@@ -19,6 +19,9 @@ from trotline.errors import SettingsError
 from trotline.model.secret import is_reference
 from trotline.model.time import Moment
 from trotline.rules.pool_names import DEFAULT
+
+if TYPE_CHECKING:
+    from trotline.config.account_table import AccountTable
 
 MOST_POOLS = 200
 _KINDS = ("pools", "accounts")
@@ -42,7 +45,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
 
 class Sources(msgspec.Struct, kw_only=True):
     pools: list[Source] = []
-    accounts: list[AccountTable] = []
+    accounts: list["AccountTable"] = []
     files: list[ReadFile] = []
     notes: list[str] = []
 
@@ -85,15 +88,12 @@ class Files:
     def _tables(self, main: ReadFile, found: Sources) -> None:
         pools, accounts = _written(main)
         tables = [pool_table.read(main.path.name, name, table) for name, table in pools.items()]
-        # Before their secrets are read: one that changes meanwhile is read again.
-        self.signatures |= {path: pool_files.signature(path) for path in account_table.secret_files(accounts)}
-        by_name = {table.name: table for table in tables}
-        found.accounts = account_table.read_all(main.path.name, accounts, by_name, main.changed_at)
+        if accounts:
+            self._accounts(main, accounts, tables, found)
         if main.for_all_users and any(
             [table.has_logins for table in tables] + [each.has_logins for each in found.accounts]
         ):
             found.notes.append(_readable(main.path))
-        found.notes += [note for table in found.accounts for note in table.notes]
         for table in tables:
             if table.list:
                 file = self._read(main.path.parent / table.list, found)
@@ -102,6 +102,15 @@ class Files:
                 found.pools.append(_of_proxies(table, main))
             else:
                 found.pools.append(Source(table=table, where=main.path.name, changed_at=main.changed_at))
+
+    def _accounts(self, main: ReadFile, accounts: dict[str, Any], tables: Sequence[PoolTable], found: Sources) -> None:
+        from trotline.config import account_table
+
+        # Before their secrets are read: one that changes meanwhile is read again.
+        self.signatures |= {path: pool_files.signature(path) for path in account_table.secret_files(accounts)}
+        by_name = {table.name: table for table in tables}
+        found.accounts = account_table.read_all(main.path.name, accounts, by_name, main.changed_at)
+        found.notes += [note for table in found.accounts for note in table.notes]
 
     def _of_list(self, table: PoolTable, file: ReadFile, found: Sources, changed_at: Moment = 0.0) -> Source:
         lines = proxy_lines.read(file.text, table.mode, table.login)

@@ -7,12 +7,12 @@ leaves the pools as they are, and is reported once.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from trotline.config import pool_members, proxy_lines
 from trotline.config.account_pools import AccountPool, AccountPools
-from trotline.config.account_table import AccountTable
 from trotline.config.list_feed import EVERY, ListFeed
 from trotline.config.pool_members import Digest, Members, digest
 from trotline.config.pool_sources import Files, Source
@@ -25,6 +25,9 @@ from trotline.model.proxy_pool import Pool, account_id, base_pool, names_account
 from trotline.model.time import Moment, Seconds
 from trotline.rules import pool_names
 from trotline.rules.known_pools import KnownPools
+
+if TYPE_CHECKING:
+    from trotline.config.account_table import AccountTable
 
 log = logging.getLogger("trotline.proxies")
 
@@ -253,7 +256,7 @@ class PoolBook:
                 log.warning("proxies.note %s", note)
         self.notes = tuple(notes)
 
-    def _use(self, loaded: dict[str, _Loaded], accounts: Sequence[AccountTable]) -> None:
+    def _use(self, loaded: dict[str, _Loaded], accounts: "Sequence[AccountTable]") -> None:
         self._pools = loaded
         self._accounts.set(accounts)
         self.listed = KnownPools(tuple(loaded), {each.name: [one.name for one in each.accounts] for each in accounts})

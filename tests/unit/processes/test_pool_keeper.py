@@ -7,6 +7,8 @@ import pytest
 
 from trotline.config import backends
 from trotline.config.proxy_pools import load
+from trotline.model.proxy_pool import account_id
+from trotline.ports.ways import Ways
 from trotline.processes import pool_keeper
 from trotline.processes.pool_keeper import PoolKeeper
 
@@ -45,4 +47,53 @@ async def test_a_pool_that_is_added_to_the_file_is_served(tmp_path: Path, monkey
         for task in keeping:
             task.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
+        await frontier.close()
+
+
+ACCOUNTS = '[accounts.buyers]\nproxies = "home"\n[accounts.buyers.logins]\nanna = { password = "first-one" }\n'
+GUESTS = '[accounts.guests]\nproxies = "direct"\nslots = 2\n'
+
+
+async def test_accounts_are_registered_and_a_new_password_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_keeper, "LOOK", 0.01)
+    file = tmp_path / "proxies.toml"
+    file.write_text(HOME + ACCOUNTS)
+    file.chmod(0o600)
+    frontier = await backends.open_proxy_pools(f"sqlite:{tmp_path}/frontier.db")
+    keeper: Ways = PoolKeeper(load(str(file)), frontier)
+    assert isinstance(keeper, PoolKeeper)
+    await keeper.register()
+    keeping = asyncio.create_task(keeper.keep())
+    try:
+        assert keeper.pools == ("", "home", "@buyers")
+        assert [(pool.name, pool.members) for pool in await frontier.pools()] == [("@buyers", 1), ("home", 1)]
+        assert (keeper.proxied, keeper.size("x via home"), keeper.size("x via none"), keeper.size("x")) == (
+            True,
+            1,
+            0,
+            0,
+        )
+        member = account_id("@buyers/anna")
+        for lane in ("shop.example via @buyers", "shop.example via @buyers/anna"):
+            anna = keeper.account(lane, member)
+            assert anna is not None
+            assert (anna.password.reveal(), keeper.size(lane)) == ("first-one", 1)
+            assert keeper.way(lane, member) is None
+        assert keeper.account("shop.example via home", member) is None
+        way = keeper.proxy_of(anna, 0)
+        assert way is not None
+        assert way.public == "127.0.0.1:9"
+        replace(file, HOME + ACCOUNTS.replace("first-one", "second-one") + GUESTS)
+        await served(keeper, ("", "home", "@buyers", "@guests"))
+        changed = keeper.account("shop.example via @buyers", member)
+        assert changed is not None
+        assert changed.password.reveal() == "second-one"
+        replace(file, GUESTS)
+        await served(keeper, ("", "@guests"))
+        assert not keeper.proxied
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
         await frontier.close()
