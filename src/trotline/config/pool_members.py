@@ -1,6 +1,6 @@
 """The members of a pool: their ids, and the way out through each."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 
 import msgspec
@@ -108,6 +108,21 @@ def of_gateway(gateway: Gateway, weight: float, region: str, digest: Digest = di
         ways={number: Slot(gateway, number) for number in ids},
         regions=frozenset({region} - {""}),
     )
+
+
+def weighted(members: Members, weights: Mapping[int, float]) -> Members:
+    """With measured weights, which multiply those of the file. Unknown members are named in its notes."""
+    if not weights:
+        return members
+    made = tuple(PoolMember(each.id, each.weight * weights.get(each.id, 1.0)) for each in members.members)
+    unknown = [f"{member:012x}" for member in sorted(set(weights) - set(members.ways))]
+    if not unknown:
+        return msgspec.structs.replace(members, members=made)
+    named = ", ".join(unknown[:NAMED]) + (f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else "")
+    count = (
+        "1 weight is for a proxy that is" if len(unknown) == 1 else f"{len(unknown):,} weights are for proxies that are"
+    )
+    return msgspec.structs.replace(members, members=made, notes=(*members.notes, f"{count} not in it: {named}"))
 
 
 def session_of(member: int, lane: str) -> str:

@@ -5,12 +5,13 @@ The value is a path; `file:PATH` if only its owner may have access; `env:NAME` i
 
 import os
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from trotline.config import pool_files, pool_table, proxy_lines
+from trotline.config import pool_files, pool_table, pool_weights, proxy_lines
 from trotline.config.pool_files import FILE_HINT, ReadFile
 from trotline.config.pool_table import PoolTable
 from trotline.config.proxy_lines import ProxyLines
@@ -31,6 +32,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """None: a gateway, or a list over HTTP."""
     where: str = ""
     """The file of its members."""
+    weights: Mapping[int, float] = {}
+    """Measured, by member."""
     changed_at: Moment = 0.0
     """Of the files; 0 if there is none."""
 
@@ -80,7 +83,8 @@ class Files:
         return file
 
     def _tables(self, main: ReadFile, found: Sources) -> None:
-        tables = [pool_table.read(main.path.name, name, table) for name, table in _pools(main).items()]
+        pools, weights_name = _pools(main)
+        tables = [pool_table.read(main.path.name, name, table) for name, table in pools.items()]
         if main.for_all_users and any(table.has_logins for table in tables):
             found.notes.append(_readable(main.path))
         for table in tables:
@@ -91,6 +95,22 @@ class Files:
                 found.pools.append(_of_proxies(table, main))
             else:
                 found.pools.append(Source(table=table, where=main.path.name, changed_at=main.changed_at))
+        if weights_name:
+            self._weigh(self._read(main.path.parent / weights_name, found), found)
+
+    def _weigh(self, file: ReadFile, found: Sources) -> None:
+        weights = pool_weights.parse(file.path.name, file.text)
+        if unknown := sorted(set(weights) - {source.table.name for source in found.pools}):
+            named = ", ".join(map(repr, unknown[: proxy_lines.NAMED]))
+            more = f" and {len(unknown) - proxy_lines.NAMED:,} more" if len(unknown) > proxy_lines.NAMED else ""
+            found.notes.append(f"{file.path.name} has weights for unknown pools: {named}{more}")
+        found.pools = [
+            msgspec.structs.replace(
+                source, weights=own, changed_at=max(source.changed_at, file.changed_at) if own else source.changed_at
+            )
+            for source in found.pools
+            for own in (weights.get(source.table.name, {}),)
+        ]
 
     def _of_list(self, table: PoolTable, file: ReadFile, found: Sources, changed_at: Moment = 0.0) -> Source:
         lines = proxy_lines.read(file.text, table.mode, table.login)
@@ -141,7 +161,8 @@ def _of_proxies(table: PoolTable, main: ReadFile) -> Source:
     return Source(table=table, lines=lines, where=main.path.name, changed_at=main.changed_at)
 
 
-def _pools(main: ReadFile) -> dict[str, Any]:
+def _pools(main: ReadFile) -> tuple[dict[str, Any], str]:
+    """And the name of the file with weights, if there is one."""
     place = main.path.name
     try:
         whole = tomllib.loads(main.text)
@@ -150,14 +171,17 @@ def _pools(main: ReadFile) -> dict[str, Any]:
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         # Not "from": the cause holds the text of the file.
         raise SettingsError(f"{place} cannot be read: {what}", hint="Correct it (TOML).") from None
-    if odd := [key for key in whole if key != "pools"]:
+    if odd := [key for key in whole if key not in ("pools", "weights")]:
         raise SettingsError(f"{place}: unknown key {odd[0][:80]!r}", hint=_TABLE_HINT)
     pools = whole.get("pools")
     if not isinstance(pools, dict) or not pools:
         raise SettingsError(f"{place} has no pools", hint=_TABLE_HINT)
     if len(pools) > MOST_POOLS:
         raise SettingsError(f"{place} has {len(pools):,} pools", hint=f"At most {MOST_POOLS} are possible.")
-    return pools
+    weights = whole.get("weights", "")
+    if "weights" in whole and (not isinstance(weights, str) or not weights.strip() or not weights.isprintable()):
+        raise SettingsError(f"{place}: weights must be the name of a file", hint='weights = "weights.toml"')
+    return pools, weights
 
 
 def _readable(path: Path) -> str:

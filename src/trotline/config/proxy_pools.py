@@ -213,7 +213,7 @@ class PoolBook:
                 members = pool_members.of_list(entries, table.weight, table.info.region, self._digest)
         except SettingsError as error:
             raise SettingsError(f"pool {table.name!r}: {error.what}", hint=error.hint) from None
-        return self._versioned(source, members, source.changed_at)
+        return self._versioned(source, pool_members.weighted(members, source.weights), source.changed_at)
 
     def _of_feed(self, source: Source, first: bool) -> _Loaded:
         known = self._pools.get(source.table.name)
@@ -222,7 +222,9 @@ class PoolBook:
             # Other keys of the table may have changed; the list is the one that was read last.
             entries = known.source.lines.entries if known.source.lines is not None else []
             kept = msgspec.structs.replace(source, lines=proxy_lines.ProxyLines(entries=entries))
-            return msgspec.structs.replace(self._of_file(kept), feed=feed) if entries else known
+            if entries:
+                return msgspec.structs.replace(self._of_file(kept), feed=feed)
+            return _Loaded(source=source, pool=_pending(source.table), members=NOTHING, feed=feed)
         feed = self._feed(source.table)
         if not first:
             return _Loaded(source=source, pool=_pending(source.table), members=NOTHING, feed=feed)
