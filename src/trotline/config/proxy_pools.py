@@ -7,6 +7,7 @@ leaves the pools as they are, and is reported once.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
 
 import msgspec
 
@@ -86,6 +87,11 @@ class PoolBook:
     def known(self) -> tuple[str, ...] | None:
         """The names; None while the file could not be read at all."""
         return None if self._unreadable else self.names
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are watched: the .toml, its lists, its weights."""
+        return () if self._files is None else tuple(path.absolute() for path in self._files.signatures)
 
     def pool(self, name: str) -> Pool:
         """As the frontier gets it; SettingsError if there is none of that name."""
