@@ -21,6 +21,7 @@ from trotline.model.time import Moment
 from trotline.rules.pool_names import DEFAULT
 
 MOST_POOLS = 200
+_CA_HINT = "Give the PEM file of the authority that has signed the proxies' certificates, or leave it out."
 _TABLE_HINT = "Write one table for each pool: [pools.datacenter]"
 
 
@@ -32,6 +33,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """None: a gateway, or a list over HTTP."""
     where: str = ""
     """The file of its members."""
+    ca_file: str = ""
+    """The path of the table's `ca`."""
     weights: Mapping[int, float] = {}
     """Measured, by member."""
     changed_at: Moment = 0.0
@@ -95,8 +98,27 @@ class Files:
                 found.pools.append(_of_proxies(table, main))
             else:
                 found.pools.append(Source(table=table, where=main.path.name, changed_at=main.changed_at))
+        found.pools = [self._trusting(source, main.path, found) for source in found.pools]
         if weights_name:
             self._weigh(self._read(main.path.parent / weights_name, found), found)
+
+    def _trusting(self, source: Source, main: Path, found: Sources) -> Source:
+        """With the path of its CA file. That is watched too: a worker must not run with one that was removed."""
+        if not source.table.ca:
+            return source
+        path = main.parent / source.table.ca
+        place = f"{main.name}: pools.{source.table.name}: ca"
+        try:
+            self._read(path, found)
+        except SettingsError as error:
+            raise SettingsError(f"{place}: {error.what}", hint=_CA_HINT) from error
+        import ssl
+
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+        except (ssl.SSLError, OSError) as error:
+            raise SettingsError(f"{place}: {path} has no certificate in PEM format", hint=_CA_HINT) from error
+        return msgspec.structs.replace(source, ca_file=str(path.absolute()))
 
     def _weigh(self, file: ReadFile, found: Sources) -> None:
         weights = pool_weights.parse(file.path.name, file.text)

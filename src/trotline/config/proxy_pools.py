@@ -217,6 +217,7 @@ class PoolBook:
             else:
                 entries = source.lines.entries if source.lines is not None else ()
                 members = pool_members.of_list(entries, table.weight, table.info.region, self._digest)
+            members = pool_members.trusting(members, source.ca_file)
         except SettingsError as error:
             raise SettingsError(f"pool {table.name!r}: {error.what}", hint=error.hint) from None
         return self._versioned(source, pool_members.weighted(members, source.weights), source.changed_at)
