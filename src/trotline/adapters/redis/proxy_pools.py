@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.pool_members import (
     member_field,
     member_of,
