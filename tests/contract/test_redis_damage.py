@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from tests.contract.redis_servers import RedisBench
 
-from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.flat_pairs import pairs
 from trotline.errors import FrontierError
 from trotline.model.task import SOON
 from trotline.model.verdict import Kind

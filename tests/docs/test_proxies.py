@@ -6,12 +6,13 @@ from pathlib import Path
 import pytest
 
 from tests.docs.pages import REFERENCE, ROOT, Block, all_blocks
-from trotline.config import account_table, pool_table
+from trotline.config import account_table, pool_table, pool_weights
 from trotline.config.proxy_pools import load
 from trotline.rules.proxy_logins import PROVIDERS
 
 BLOCKS = [block for block in all_blocks("toml") if "[pools." in block.text]
 ACCOUNTS = [block for block in BLOCKS if "[accounts." in block.text]
+WEIGHTS = [block for block in BLOCKS if "a1b2c3d4e5f6 = " in block.text]
 
 
 @pytest.fixture(autouse=True)
@@ -25,6 +26,9 @@ def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: f"{block.page.name}-{block.text[:30]}")
 def test_a_table_in_the_docs_is_accepted(block: Block) -> None:
     pools = tomllib.loads(block.text)["pools"]
+    if block in WEIGHTS:
+        assert pool_weights.parse("weights.toml", block.text).keys() == pools.keys()
+        return
     assert [pool_table.read("proxies.toml", name, table).name for name, table in pools.items()] == list(pools)
 
 
@@ -43,6 +47,7 @@ def test_tables_are_found_at_all() -> None:
     assert {block.page.name for block in BLOCKS} == {"README.md", "proxies.md", "accounts.md"}
     assert len(ACCOUNTS) == 2
     assert len(BLOCKS) >= 4
+    assert len(WEIGHTS) == 1
 
 
 def test_every_row_of_provider_styles_is_accepted() -> None:

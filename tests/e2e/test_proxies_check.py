@@ -186,3 +186,30 @@ async def test_a_check_that_cannot_start_says_why(tmp_path: Path, words: tuple[s
 
     assert (ended.code, ended.out) == (2, "")
     assert part in ended.err
+
+
+async def test_the_authority_of_a_pool_is_for_its_proxies_alone(
+    tmp_path: Path, running: ExitStack, authority: Authority
+) -> None:
+    """An https proxy with a certificate of its own authority, which is not to be trusted for sites."""
+    authority.server()
+    files = (authority.path("good.pem"), authority.path("good.key"))
+    proxy = running.enter_context(real_proxies.squid(leaves_from="127.0.0.47", tls=files))
+    own, plain = (
+        f'[pools.own]\nca = "{authority.path("ca.pem")}"\nproxies = ["{proxy.url}"]',
+        f'[pools.plain]\nproxies = ["{proxy.url}"]',
+    )
+    (tmp_path / "proxies.toml").write_text(f"{own}\n{plain}\n")
+    words = ("--proxies", "proxies.toml", "--json", "--allow", "localhost")
+    async with EchoServer() as target, EchoServer(tls=authority.server()) as secure:
+        http = await check(tmp_path, *words, "--target", target.url)
+        https = await check(tmp_path, "own", *words, "--target", secure.url)
+        both = await check(tmp_path, "own", *words, "--target", secure.url, trust=authority)
+
+    why = {event["pool"]: event["why"] for event in http.events}
+    assert why["own"] == "", http
+    assert "certificate" in why["plain"].lower()
+    # Through the proxy, to a site whose authority the system does not know.
+    [event] = https.events
+    assert not event["ok"] and "certificate" in event["why"].lower() and "proxy" not in event["why"].lower(), event
+    assert both.code == 0, both

@@ -89,7 +89,7 @@ async def check(book: PoolBook, plan: CheckPlan, emit: Callable[[Checked], None]
             async with room:
                 emit(await checker.check(pool, member, way))
 
-        with _quiet():
+        with quiet():
             async with asyncio.TaskGroup() as group:
                 for pool, member, way in _ways(book, plan):
                     group.create_task(one(pool, member, way))
@@ -98,7 +98,7 @@ async def check(book: PoolBook, plan: CheckPlan, emit: Callable[[Checked], None]
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """A failure is a result here, not a warning about pages that wait."""
     log = logging.getLogger("trotline.proxy")
     before = log.level

@@ -1,6 +1,6 @@
 """The members of a pool: their ids, and the way out through each."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from hashlib import blake2b
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from trotline.config.pool_table import Gateway
 from trotline.config.proxy_lines import NAMED, Entry
 from trotline.errors import SettingsError
-from trotline.model.proxy import ApiGateway, Proxy, Way
+from trotline.model.proxy import ApiGateway, Proxy, ProxyScheme, Way
 from trotline.model.proxy_pool import PoolMember
 from trotline.rules import proxy_logins
 
@@ -116,6 +116,41 @@ def of_gateway(gateway: Gateway, weight: float, region: str, digest: Digest = di
         ways={number: Slot(gateway, number) for number in ids},
         regions=frozenset({region} - {""}),
     )
+
+
+def trusting(members: Members, ca_file: str) -> Members:
+    """https proxies with this authority. SettingsError if there is none, so that the file has no effect."""
+    if not ca_file:
+        return members
+    ways = {member: _trusting(way, ca_file) for member, way in members.ways.items()}
+    if ways == members.ways:
+        raise SettingsError("ca has no effect: the pool has no https:// proxy", hint="Leave it out.")
+    return msgspec.structs.replace(members, ways=ways)
+
+
+def _trusting(way: Proxy | Slot, ca_file: str) -> Proxy | Slot:
+    if isinstance(way, Slot):
+        made = way.gateway.way
+        if isinstance(made, ApiGateway) or made.scheme is not ProxyScheme.HTTPS:
+            return way
+        trusting = msgspec.structs.replace(made, ca_file=ca_file)
+        return Slot(msgspec.structs.replace(way.gateway, way=trusting), way.member)
+    return msgspec.structs.replace(way, ca_file=ca_file) if way.scheme is ProxyScheme.HTTPS else way
+
+
+def weighted(members: Members, weights: Mapping[int, float]) -> Members:
+    """With measured weights, which multiply those of the file. Unknown members are named in its notes."""
+    if not weights:
+        return members
+    made = tuple(PoolMember(each.id, each.weight * weights.get(each.id, 1.0)) for each in members.members)
+    unknown = [f"{member:012x}" for member in sorted(set(weights) - set(members.ways))]
+    if not unknown:
+        return msgspec.structs.replace(members, members=made)
+    named = ", ".join(unknown[:NAMED]) + (f" and {len(unknown) - NAMED:,} more" if len(unknown) > NAMED else "")
+    count = (
+        "1 weight is for a proxy that is" if len(unknown) == 1 else f"{len(unknown):,} weights are for proxies that are"
+    )
+    return msgspec.structs.replace(members, members=made, notes=(*members.notes, f"{count} not in it: {named}"))
 
 
 def session_of(member: int, lane: str) -> str:

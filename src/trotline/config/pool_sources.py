@@ -5,13 +5,13 @@ The value is a path; `file:PATH` if only its owner may have access; `env:NAME` i
 
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from trotline.config import pool_files, pool_table, proxy_lines
+from trotline.config import pool_files, pool_table, pool_weights, proxy_lines
 from trotline.config.pool_files import FILE_HINT, ReadFile
 from trotline.config.pool_table import PoolTable
 from trotline.config.proxy_lines import ProxyLines
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_POOLS = 200
 _KINDS = ("pools", "accounts")
+_CA_HINT = "Give the PEM file of the authority that has signed the proxies' certificates, or leave it out."
 _TABLE_HINT = "Write one table for each pool: [pools.datacenter], or [accounts.buyers]"
 
 
@@ -36,6 +37,10 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     """None: a gateway, or a list over HTTP."""
     where: str = ""
     """The file of its members."""
+    ca_file: str = ""
+    """The path of the table's `ca`."""
+    weights: Mapping[int, float] = {}
+    """Measured, by member."""
     changed_at: Moment = 0.0
     """Of the files; 0 if there is none."""
 
@@ -86,7 +91,7 @@ class Files:
         return file
 
     def _tables(self, main: ReadFile, found: Sources) -> None:
-        pools, accounts = _written(main)
+        pools, accounts, weights_name = _written(main)
         tables = [pool_table.read(main.path.name, name, table) for name, table in pools.items()]
         if accounts:
             self._accounts(main, accounts, tables, found)
@@ -102,6 +107,41 @@ class Files:
                 found.pools.append(_of_proxies(table, main))
             else:
                 found.pools.append(Source(table=table, where=main.path.name, changed_at=main.changed_at))
+        found.pools = [self._trusting(source, main.path, found) for source in found.pools]
+        if weights_name:
+            self._weigh(self._read(main.path.parent / weights_name, found), found)
+
+    def _trusting(self, source: Source, main: Path, found: Sources) -> Source:
+        """With the path of its CA file. That is watched too: a worker must not run with one that was removed."""
+        if not source.table.ca:
+            return source
+        path = main.parent / source.table.ca
+        place = f"{main.name}: pools.{source.table.name}: ca"
+        try:
+            self._read(path, found)
+        except SettingsError as error:
+            raise SettingsError(f"{place}: {error.what}", hint=_CA_HINT) from error
+        import ssl
+
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+        except (ssl.SSLError, OSError) as error:
+            raise SettingsError(f"{place}: {path} has no certificate in PEM format", hint=_CA_HINT) from error
+        return msgspec.structs.replace(source, ca_file=str(path.absolute()))
+
+    def _weigh(self, file: ReadFile, found: Sources) -> None:
+        weights = pool_weights.parse(file.path.name, file.text)
+        if unknown := sorted(set(weights) - {source.table.name for source in found.pools}):
+            named = ", ".join(map(repr, unknown[: proxy_lines.NAMED]))
+            more = f" and {len(unknown) - proxy_lines.NAMED:,} more" if len(unknown) > proxy_lines.NAMED else ""
+            found.notes.append(f"{file.path.name} has weights for unknown pools: {named}{more}")
+        found.pools = [
+            msgspec.structs.replace(
+                source, weights=own, changed_at=max(source.changed_at, file.changed_at) if own else source.changed_at
+            )
+            for source in found.pools
+            for own in (weights.get(source.table.name, {}),)
+        ]
 
     def _accounts(self, main: ReadFile, accounts: dict[str, Any], tables: Sequence[PoolTable], found: Sources) -> None:
         from trotline.config import account_table
@@ -161,8 +201,8 @@ def _of_proxies(table: PoolTable, main: ReadFile) -> Source:
     return Source(table=table, lines=lines, where=main.path.name, changed_at=main.changed_at)
 
 
-def _written(main: ReadFile) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The tables of proxy pools and of account pools."""
+def _written(main: ReadFile) -> tuple[dict[str, Any], dict[str, Any], str]:
+    """The tables of proxy pools and of account pools, and the name of the file with weights, if there is one."""
     place = main.path.name
     try:
         whole = tomllib.loads(main.text)
@@ -171,7 +211,7 @@ def _written(main: ReadFile) -> tuple[dict[str, Any], dict[str, Any]]:
         what = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         # Not "from": the cause holds the text of the file.
         raise SettingsError(f"{place} cannot be read: {what}", hint="Correct it (TOML).") from None
-    if odd := [key for key in whole if key not in _KINDS]:
+    if odd := [key for key in whole if key not in (*_KINDS, "weights")]:
         raise SettingsError(f"{place}: unknown key {odd[0][:80]!r}", hint=_TABLE_HINT)
     pools, accounts = (whole.get(kind, {}) for kind in _KINDS)
     if not isinstance(pools, dict) or not (pools or accounts):
@@ -180,7 +220,10 @@ def _written(main: ReadFile) -> tuple[dict[str, Any], dict[str, Any]]:
         raise SettingsError(f"{place}: accounts is not a table", hint="Write one for each pool: [accounts.buyers]")
     if (number := len(pools) + len(accounts)) > MOST_POOLS:
         raise SettingsError(f"{place} has {number:,} pools", hint=f"At most {MOST_POOLS} are possible.")
-    return pools, accounts
+    weights = whole.get("weights", "")
+    if "weights" in whole and (not isinstance(weights, str) or not weights.strip() or not weights.isprintable()):
+        raise SettingsError(f"{place}: weights must be the name of a file", hint='weights = "weights.toml"')
+    return pools, accounts, weights
 
 
 def _readable(path: Path) -> str:

@@ -68,6 +68,8 @@ class PoolTable(msgspec.Struct, frozen=True, kw_only=True):
     rules: PoolRules = PoolRules()
     weight: float = 1.0
     mode: ProxyMode = ProxyMode.ADDRESS
+    ca: str = ""
+    """A PEM file, relative to the one that names it: the authority of https proxies."""
     login: Login = Login()
     list: str = ""
     """A file, relative to the one that names it."""
@@ -123,6 +125,7 @@ class _Reader:
             rules=self._rules(kind),
             weight=self._one("weight", proxy_lines.weight, 1.0),
             mode=self._one("mode", toml_values.one_of(ProxyMode), ProxyMode.ADDRESS),
+            ca=self._one("ca", toml_values.text, ""),
             login=login,
             list=self._one("list", toml_values.text, ""),
             proxies=self._one("proxies", self._proxies, ()),
@@ -265,7 +268,7 @@ class _Reader:
         return text
 
     def _api(self) -> ApiGateway:
-        for key in ("user", "password", "country", "minutes", "mode"):
+        for key in ("user", "password", "country", "minutes", "mode", "ca"):
             if key in self._table:
                 raise self.refuse(f"{key} has no effect with an API gateway", "It takes endpoint, parameter and key.")
         return ApiGateway(
@@ -279,7 +282,7 @@ class _Reader:
 
 KEYS = (
     "kind", "provider", "region", "weight", "cost_per_gb", "cost_per_request", "pace", "rate", "concurrency", "rest",
-    "longest_rest", "hold", "mode", "list", "proxies", "url", "user", "password", "endpoint", "slots", "country",
+    "longest_rest", "hold", "mode", "ca", "list", "proxies", "url", "user", "password", "endpoint", "slots", "country",
     "minutes", "timeout", "parameter", "key", "key_parameter",
 )  # fmt: skip
 _ONLY = dict.fromkeys(("slots", "country", "minutes", "timeout", "parameter", "key", "key_parameter"), ("endpoint",))

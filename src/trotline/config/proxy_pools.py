@@ -7,6 +7,7 @@ leaves the pools as they are, and is reported once.
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -109,6 +110,11 @@ class PoolBook:
     def known(self) -> KnownPools | None:
         """The pools that tasks can name, also single accounts; None while the file could not be read at all."""
         return None if self._unreadable else self.listed
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that are watched: the .toml, its lists, its weights."""
+        return () if self._files is None else tuple(path.absolute() for path in self._files.signatures)
 
     def pool(self, name: str) -> Pool:
         """As the frontier gets it; SettingsError if there is none of that name."""
@@ -279,9 +285,10 @@ class PoolBook:
             else:
                 entries = source.lines.entries if source.lines is not None else ()
                 members = pool_members.of_list(entries, table.weight, table.info.region, self._digest)
+            members = pool_members.trusting(members, source.ca_file)
         except SettingsError as error:
             raise SettingsError(f"pool {table.name!r}: {error.what}", hint=error.hint) from None
-        return self._versioned(source, members, source.changed_at)
+        return self._versioned(source, pool_members.weighted(members, source.weights), source.changed_at)
 
     def _of_feed(self, source: Source, first: bool) -> _Loaded:
         known = self._pools.get(source.table.name)
@@ -290,7 +297,9 @@ class PoolBook:
             # Other keys of the table may have changed; the list is the one that was read last.
             entries = known.source.lines.entries if known.source.lines is not None else []
             kept = msgspec.structs.replace(source, lines=proxy_lines.ProxyLines(entries=entries))
-            return msgspec.structs.replace(self._of_file(kept), feed=feed) if entries else known
+            if entries:
+                return msgspec.structs.replace(self._of_file(kept), feed=feed)
+            return _Loaded(source=source, pool=_pending(source.table), members=NOTHING, feed=feed)
         feed = self._feed(source.table)
         if not first:
             return _Loaded(source=source, pool=_pending(source.table), members=NOTHING, feed=feed)

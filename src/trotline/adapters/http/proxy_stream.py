@@ -6,6 +6,7 @@ import ssl
 from asyncio import sslproto
 from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from trotline.model.answer import FailureKind
@@ -93,14 +94,19 @@ async def open_tls_stream(sock: socket.socket, host: str, ca_file: str) -> TlsSt
     return TlsStream(transport, reader)
 
 
-@lru_cache(maxsize=64)
 def _context(ca_file: str) -> ssl.SSLContext:
-    """Shared by all proxies with this authority: loading the system's authorities takes 10 ms and memory."""
+    """A file that was replaced is read again: its authority may have a new key."""
     try:
-        return ssl.create_default_context(cafile=ca_file or None)
+        return _loaded(ca_file, Path(ca_file).stat().st_mtime_ns if ca_file else 0)
     except OSError as error:
         why = "it has no certificate in PEM format" if isinstance(error, ssl.SSLError) else error.strerror
         raise Refused(FailureKind.PROXY, f"its CA file {ca_file} cannot be read: {why}") from error
+
+
+@lru_cache(maxsize=64)
+def _loaded(ca_file: str, _: int) -> ssl.SSLContext:
+    """Shared by all proxies with this authority: loading the system's authorities takes 10 ms and memory."""
+    return ssl.create_default_context(cafile=ca_file or None)
 
 
 async def dial(family: int, address: str, port: int) -> socket.socket:

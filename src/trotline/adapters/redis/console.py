@@ -10,7 +10,7 @@ import msgspec
 
 from trotline.adapters.redis import seen_memory
 from trotline.adapters.redis.damaged_jobs import readable
-from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.graveyard import Graveyard
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lane_view import lane_pace, views

@@ -3,7 +3,8 @@
 import contextlib
 from typing import Any
 
-from trotline.adapters.redis import keys, seen_memory
+from trotline.adapters.redis import idle_rings, keys, seen_memory
+from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.layouts import read_books
 from trotline.adapters.redis.priority_levels import levels_of
@@ -32,6 +33,8 @@ async def _forget(server: Server, prefix: str) -> None:
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
         await return_members(server, prefix, worker.decode())
         await _held(server, prefix, keys.held(prefix, worker.decode()))
+    with contextlib.suppress(FrontierGone):
+        await idle_rings.drop(server, prefix)
     books = await server.ask("HGET", keys.job(prefix), "books")
     buckets = int(read_books(books).buckets) if books else 0
     for start in range(buckets, 2 * buckets, _STEP):
@@ -98,10 +101,3 @@ async def _chains(server: Server, prefix: str) -> None:
             )
         if int(cursor) == 0:
             return
-
-
-def pairs(flat: Any) -> list[tuple[bytes, bytes]]:
-    """The result of HSCAN or HGETALL, which depends on the protocol version."""
-    if isinstance(flat, dict):
-        return list(flat.items())
-    return list(zip(flat[::2], flat[1::2], strict=True))

@@ -5,7 +5,7 @@ from heapq import nsmallest
 
 import msgspec
 
-from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.task_codec import REJECT, level_of, open_grave, unwrap
 from trotline.model.job import Grave

@@ -17,8 +17,8 @@ import msgspec
 from trotline.adapters.redis import keys, seen_memory
 from trotline.adapters.redis.batch_codec import packed_bounds
 from trotline.adapters.redis.damaged_jobs import Unreadable, decode_job, forget_keys, id_text, is_escaped, named
-from trotline.adapters.redis.delete_job import pairs
 from trotline.adapters.redis.errors import WrongKind
+from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.layouts import Books
 from trotline.adapters.redis.proxy_pools import RedisProxyPools
 from trotline.adapters.redis.scripts import script

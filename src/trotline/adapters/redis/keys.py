@@ -99,6 +99,11 @@ def rings(shard: int) -> str:
     return f"{part(shard)}rings"
 
 
+def rings_of(prefix: str) -> str:
+    """The rings of all lanes in the shard of this job's prefix."""
+    return f"{prefix[: prefix.index('}') + 2]}rings"
+
+
 def ring(shard: int, lane: str) -> str:
     return f"{part(shard)}ring:{lane}"
 

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.job_shards import shard_of_name
 from trotline.adapters.redis.pool_members import (
     member_field,
@@ -19,6 +19,7 @@ from trotline.adapters.redis.pool_members import (
 )
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
+from trotline.adapters.redis.task_codec import unwrap
 from trotline.model.proxy_pool import (
     DownMember,
     LanePoolView,
@@ -169,22 +170,31 @@ class RedisProxyPools:
 
     async def members(self, pool: str, lane: str) -> list[MemberView]:
         now = await self._server.now()
-        views = []
+        views: dict[int, MemberView] = {}
         for shard in self._shards_with(pool):
             numbers = await self._numbers(shard, pool)
+            # Those that are out first: one that comes back meanwhile is then shown where it is.
+            for identity in await self._out(shard, lane, numbers):
+                views[identity.member] = _view(lane, identity, in_flight=True)
             for key, command in ((keys.ring(shard, lane), "LRANGE"), (keys.resting(shard, lane), "ZRANGE")):
-                views += [
-                    MemberView(
-                        member=identity.member,
-                        lane=lane,
-                        quality=identity.quality / BEST,
-                        strikes=identity.strikes,
-                        rests_for=max(0.0, identity.due - now),
-                        banned=identity.banned_at > 0,
-                    )
-                    for identity in await self._identities(key, command, numbers)
-                ]
-        return sorted(views, key=lambda view: (-view.rests_for, view.member))
+                for identity in await self._identities(key, command, numbers):
+                    views[identity.member] = _view(lane, identity, now)
+        return sorted(views.values(), key=lambda view: (-view.rests_for, view.member))
+
+    async def _out(self, shard: int, lane: str, numbers: Mapping[int, int]) -> list[Identity]:
+        """Members that leases of the lane go out through, of all jobs and workers."""
+        found = []
+        for raw in await self._server.ask("HVALS", keys.jobs(keys.part(shard))):
+            prefix = raw.decode()
+            for worker in await self._server.ask("ZRANGE", f"{prefix}workers", 0, -1):
+                name = worker.decode()
+                out = dict(pairs(await self._server.ask("HGETALL", keys.out(prefix, name))))
+                # A lease without one has ended meanwhile.
+                parcels = await self._server.ask("HMGET", keys.held(prefix, name), *out) if out else []
+                kept = [unpack_member(packed) for packed, parcel in zip(out.values(), parcels, strict=True)
+                        if parcel is not None and unwrap(parcel).lane == lane]  # fmt: skip
+                found += [each.identity for each in kept if numbers.get(each.identity.member) == each.added]
+        return found
 
     async def down(self, pool: str) -> list[DownMember]:
         now = await self._server.now()
@@ -222,6 +232,18 @@ def _of_lane(lane: str, numbers: Mapping[int, int]) -> Mapping[int, int]:
     """The members that visit the lane, with their numbers."""
     only = only_member(lane)
     return {member: number for member, number in numbers.items() if member == only} if only else numbers
+
+
+def _view(lane: str, identity: Identity, now: Moment = 0.0, *, in_flight: bool = False) -> MemberView:
+    return MemberView(
+        member=identity.member,
+        lane=lane,
+        quality=identity.quality / BEST,
+        strikes=identity.strikes,
+        in_flight=in_flight,
+        rests_for=0.0 if in_flight else max(0.0, identity.due - now),
+        banned=not in_flight and identity.banned_at > 0,
+    )
 
 
 def _weight(member: PoolMember) -> int:

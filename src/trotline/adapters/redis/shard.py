@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.redis import keys
+from trotline.adapters.redis import idle_rings, keys
 from trotline.adapters.redis.batch_codec import (
     Batch,
     LeaseName,
@@ -262,7 +262,9 @@ class Shard:
             raise
 
     async def tidy(self) -> None:
-        """After the job's end: delete lanes without learned state, in pages."""
+        """After the job's end: delete idle rings of proxies, and lanes without learned state, in pages."""
+        # First: a lane that is deleted counts no visits.
+        await idle_rings.drop(self.server, self.prefix)
         cursor = b""
         while cursor != b"0":
             cursor = await self.server.run(script("drop_idle_lanes"), self.key, cursor or b"0", _PAGE)

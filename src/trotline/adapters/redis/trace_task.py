@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from trotline.adapters.redis import keys
-from trotline.adapters.redis.delete_job import pairs
+from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.priority_levels import levels_of
 from trotline.adapters.redis.scripts import script
