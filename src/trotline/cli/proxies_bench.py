@@ -21,6 +21,7 @@ from trotline.cli.options import (
     time_of,
     wait_for,
 )
+from trotline.cli.proxies_check import pools_to_check
 from trotline.cli.text import count, json_line, length, safe
 from trotline.errors import SettingsError
 
@@ -96,7 +97,8 @@ def bench(
         raise SettingsError("no proxies are set", hint="Give the file with them: --proxies proxies.toml")
     weights = _weights_file(write_weights)
     book = pool_book(settings, quiet=as_json)
-    members = members_of(book, pools or book.names, limit, random.Random())  # noqa: S311 - which proxies are measured
+    named = dict.fromkeys(name for pool in pools or (None,) for name in pools_to_check(book, pool, quiet=as_json))
+    members = members_of(book, tuple(named), limit, random.Random())  # noqa: S311 - which proxies are measured
     plan = BenchPlan(
         targets=targets_of(urls),
         members={name: tuple(ids) for name, ids in members.items()},

@@ -96,7 +96,7 @@ def check(
         raise SettingsError("no proxies are set", hint="Give the file with them: --proxies proxies.toml")
     book = pool_book(settings, quiet=as_json)
     plan = CheckPlan(
-        pools=_pools_to_check(book, pool, quiet=as_json),
+        pools=pools_to_check(book, pool, quiet=as_json),
         echo=echo or "",
         target=target or "",
         direct=direct,
@@ -120,7 +120,7 @@ def check(
     return FINISHED_WITH_DEAD if any(each.why for each in results) else FINISHED
 
 
-def _pools_to_check(book: "PoolBook", pool: str | None, *, quiet: bool) -> tuple[str, ...]:
+def pools_to_check(book: "PoolBook", pool: str | None, *, quiet: bool) -> tuple[str, ...]:
     """Accounts are not tried: that would be a login. Of an account pool that is named, its proxies are."""
     if pool is not None:
         book.pool(pool)

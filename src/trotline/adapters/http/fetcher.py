@@ -27,7 +27,7 @@ from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
 from trotline.adapters.http.fast_path import FastPath, Reply
 from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
 from trotline.adapters.http.proxy_dialer import ProxyDialer
-from trotline.adapters.http.proxy_faults import HOSTS, CaptiveRun
+from trotline.adapters.http.proxy_faults import HOSTS, CaptiveRun, patience
 from trotline.adapters.http.request_checks import checked, places, why_not_origin
 from trotline.adapters.http.timings import Stopwatch, trace
 from trotline.errors import SettingsError
@@ -37,7 +37,7 @@ from trotline.model.limits import Limits
 from trotline.model.proxy import ApiGateway, Proxy, ProxyMode, ProxyScheme, Way
 from trotline.model.secret import Secret
 from trotline.model.task import Task
-from trotline.rules import content_types
+from trotline.rules import captive_pages, content_types
 from trotline.rules.proxy_errors import provider_error
 from trotline.rules.secret_scope import SecretScope
 from trotline.rules.session_pinning import name_of
@@ -119,6 +119,8 @@ class HttpFetcher:
         self._origins: dict[str, str] = {}
         """Origin -> why it is refused; empty if it is allowed."""
         self._fast_path = FastPath(self._headers)
+        self._site_pages = captive_pages.SitePages()
+        """Shared by all ways."""
         self._go_through(proxy)
 
     def _go_through(self, proxy: Proxy | None, level: int = logging.WARNING) -> None:
@@ -216,8 +218,8 @@ class HttpFetcher:
             if cut_at is None:
                 self.check_type(response.status, response.headers.get("Content-Type", ""))
             body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self._turn)
-            if self._dialer is not None and cut_at is None and response.status == 200 and task.url[:5] == "http:":
-                self._check_captive(task.url, body)
+            if self._dialer is not None and cut_at is None and task.url[:5] == "http:" and response.status < 400:
+                self._check_captive(task.url, response, body)
         except FETCH_ERRORS as error:
             if response is not None:
                 response.close()
@@ -291,11 +293,15 @@ class HttpFetcher:
             response.close()
             dialer.refused(said[0], f"{said[1]} ({response.status})", str(response.url.raw_host))
 
-    def _check_captive(self, url: str, body: bytes) -> None:
-        host = urlsplit(url).hostname or ""
-        trouble = self._captive.judge(host, body, asyncio.get_running_loop().time())
+    def _check_captive(self, url: str, response: _Response | Reply, body: bytes) -> None:
+        host, now = urlsplit(url).hostname or "", asyncio.get_running_loop().time()
+        page = captive_pages.page_of(host, response.status, response.headers.get("Location", ""), body)
+        trouble, what = self._captive.judge(host, page, now) if response.status == 200 else None, f"{HOSTS} hosts"
+        since = self._site_pages.captive_since(self._way, url, page, now)
+        if trouble is None and since is not None:
+            trouble, what = patience(now - since), f"{captive_pages.PATHS} paths of a host, and no other proxy does"
         if trouble is not None and self._dialer is not None:
-            self._dialer.refused(trouble, f"answers with the same page for {HOSTS} hosts (captive page)", host)
+            self._dialer.refused(trouble, f"answers with the same page for {what} (captive page)", host)
 
     def _explain(self, error: Exception, task: Task, phase: str) -> tuple[FailureKind, str]:
         if isinstance(error, HungUp):

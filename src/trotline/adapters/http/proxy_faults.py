@@ -1,7 +1,6 @@
 """Failures of proxies themselves: logged for the operator, and captive pages recognized."""
 
 import asyncio
-import hashlib
 import logging
 
 from trotline.model.answer import FailureKind
@@ -45,9 +44,8 @@ class CaptiveRun:
         self._hosts: set[str] = set()
         self._since: Seconds = 0.0
 
-    def judge(self, host: str, body: bytes, now: Seconds) -> FailureKind | None:
-        """Whose failure this page is; None: it is the site's."""
-        page = hashlib.blake2b(body, digest_size=16).digest() if body.lstrip()[:1] == b"<" else b""
+    def judge(self, host: str, page: bytes, now: Seconds) -> FailureKind | None:
+        """Whose failure this page (`captive_pages.page_of`) is; None: it is the site's."""
         if page != self._page or not page:
             self._page, self._hosts, self._since = page, {host}, now
             return None
@@ -55,4 +53,9 @@ class CaptiveRun:
             self._hosts.add(host)
         if len(self._hosts) < HOSTS:
             return None
-        return FailureKind.PROXY if now - self._since < PATIENCE else FailureKind.PROXY_REFUSED
+        return patience(now - self._since)
+
+
+def patience(waited: Seconds) -> FailureKind:
+    """Of a captive page: whether the page waits for free, or an attempt is counted."""
+    return FailureKind.PROXY if waited < PATIENCE else FailureKind.PROXY_REFUSED
