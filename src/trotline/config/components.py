@@ -100,7 +100,7 @@ def open_fetcher(
         spider=spider.name,
         timings=timings,
     )
-    return PooledFetcher(direct, most_idle=slots)
+    return PooledFetcher.over(direct, most_idle=slots)
 
 
 def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":
