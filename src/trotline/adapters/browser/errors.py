@@ -26,7 +26,7 @@ CLIENT_ERRORS: tuple[type[Exception], ...] = (
 _TLS_REASON = re.compile(r'reason: "([A-Z0-9_]{1,80})"')
 _PARSER_REASON = re.compile(r"Parse\(([A-Za-z()]{1,60}?)\)\)")
 _BODY_REASON = re.compile(r'error: "([A-Za-z ]{1,80})')
-_HTTP2_REASON = re.compile(r"\b((?:[A-Z]+_)+ERROR|REFUSED_STREAM|FRAME_SIZE_ERROR|ENHANCE_YOUR_CALM)\b")
+_HTTP2_REASON = re.compile(r"\b([A-Z]{3,20}(?:_SIZE|_CONTROL)?_ERROR|REFUSED_STREAM|ENHANCE_YOUR_CALM)\b")
 
 
 def of_head(error: Exception, limits: Limits) -> Cut:

@@ -17,7 +17,7 @@ from trotline.adapters.browser import errors
 from trotline.adapters.browser.profiles import profile_of
 from trotline.adapters.browser.relay import Relay, Target
 from trotline.adapters.browser.reply import Reply
-from trotline.adapters.browser.shared import Shared
+from trotline.adapters.browser.shared import Shared, runtime
 from trotline.adapters.browser.watchdog import Watchdog
 from trotline.adapters.http import response_reader
 from trotline.adapters.http.connections import IDLE
@@ -36,6 +36,8 @@ NO_GATEWAY = (
     'client="browser" does not work through an API gateway, which fetches the page itself: '
     'use client="plain" for the routes of this pool'
 )
+IDLE_PER_HOST = 8
+"""Over HTTP/2 a host has one connection."""
 _OF_THE_BROWSER = frozenset({"user-agent", "accept-encoding"})
 """Headers of the spider that are for the default client: the browser sends its own."""
 
@@ -104,15 +106,21 @@ class BrowserFetcher:
             self._visits -= 1
 
     async def _visit_https(self, task: Task, cut_at: int | None, http: HttpFetcher) -> Answer | Failure:
+        clock = asyncio.get_running_loop().time
+        started = clock()
+        try:
+            # Before the URL is parsed: it refuses what is not one.
+            given = await http.vet(task)
+        except FETCH_ERRORS as error:
+            return self._failure(task, *explain(error, "head", self.limits), clock() - started)
         url = URL(task.url, encoded=True)
         target = ((url.raw_host or "").lower(), url.port or 0)
-        watchdog = Watchdog(self.limits, lambda: self._asked(target, watchdog.started))
-        clock = asyncio.get_running_loop().time
+        watchdog = Watchdog(self.limits, started, lambda: self._asked(target, started))
         reply: Reply | None = None
         head_at = 0.0
         try:
             async with watchdog:
-                reply = await self._ask(task, url, target, http, watchdog)
+                reply = await self._ask(task, {**self._headers, **given}, url, target, http, watchdog)
                 head_at = clock()
                 headers, odd = response_reader.head(reply, self.limits)
                 if len(headers) > self.limits.header_fields:
@@ -124,8 +132,7 @@ class BrowserFetcher:
             if reply is not None:
                 reply.close()
             trouble, why = explain(watchdog.cut or error, "body" if reply else "head", self.limits)
-            took = Timing(total=clock() - watchdog.started)
-            return Failure(url=task.url, trouble=trouble, why=why, proxy=self._proxy, timing=took)
+            return self._failure(task, trouble, why, clock() - started)
         except BaseException:
             if reply is not None:
                 reply.close()
@@ -140,13 +147,23 @@ class BrowserFetcher:
             address=self._relay.address(target),
             proxy=self._proxy,
             http=reply.http,
-            timing=Timing(first_byte=head_at - watchdog.started, body=now - head_at, total=now - watchdog.started),
+            timing=Timing(first_byte=head_at - started, body=now - head_at, total=now - started),
             notes=odd + notes if odd else notes,
         )
 
-    async def _ask(self, task: Task, url: URL, target: Target, http: HttpFetcher, watchdog: Watchdog) -> Reply:
+    def _failure(self, task: Task, trouble: FailureKind, why: str, took: Seconds) -> Failure:
+        return Failure(url=task.url, trouble=trouble, why=why, proxy=self._proxy, timing=Timing(total=took))
+
+    async def _ask(
+        self,
+        task: Task,
+        headers: dict[str, str],
+        url: URL,
+        target: Target,
+        http: HttpFetcher,
+        watchdog: Watchdog,
+    ) -> Reply:
         """Send the request and wait for the head of the answer."""
-        headers = {**self._headers, **await http.vet(task)}
         method = METHODS.get(task.method)
         if method is None:
             raise Cut(FailureKind.GUARD, f'the browser-like client has no method {task.method}; use client="plain"')
@@ -196,7 +213,7 @@ class BrowserFetcher:
         limits, way = self.limits, self._plain.way
         alone = isinstance(way, Proxy) and way.one_request_per_tunnel
         return wreq.Client(
-            runtime=self._shared.runtime,
+            runtime=runtime(),
             emulation=self._profile.emulation(),
             proxies=[wreq.Proxy.unix(self._path)],
             tls_verify=self._shared.trusted if verify else False,
@@ -204,7 +221,8 @@ class BrowserFetcher:
             redirect=wreq.redirect.Policy.none(),
             connect_timeout=timedelta(seconds=limits.connect),
             pool_idle_timeout=timedelta(seconds=IDLE),
-            pool_max_idle_per_host=0 if alone else self._slots,
+            pool_max_idle_per_host=0 if alone else IDLE_PER_HOST,
+            # Hosts with idle connections; the least recently used is dropped.
             pool_max_size=self._slots,
             http1_options=Http1Options(max_headers=limits.header_fields, max_buf_size=max(8192, limits.header_bytes)),
             # The limits of expansion are ours.

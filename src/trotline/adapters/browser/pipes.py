@@ -65,6 +65,11 @@ class ClientEnd(Pipe):
         super().connection_lost(exc)
         self._closed(self)
 
+    def close(self) -> None:
+        """After what is still to be written."""
+        if self.transport is not None:
+            self.transport.close()
+
     def reply(self, status: str) -> None:
         if self.transport is not None:
             self.transport.write(f"HTTP/1.1 {status}\r\n\r\n".encode("ascii"))

@@ -100,6 +100,7 @@ class Relay:
         if match is None:
             self.on_plain_request(head)
             end.reply("204 No Content")
+            end.close()
             return
         target = (match[1] or match[2]).decode("latin-1").lower(), int(match[3])
         task = asyncio.ensure_future(self._connect(end, target))
@@ -115,8 +116,7 @@ class Relay:
                 self._failures.clear()
             self._failures[target] = (now(), error)
             end.reply("502 Bad Gateway")
-            if end.transport is not None:
-                end.transport.close()
+            end.close()
             return
         if len(self._opened) >= _TARGETS:
             self._opened.clear()

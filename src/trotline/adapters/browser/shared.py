@@ -1,9 +1,10 @@
-"""What all ways of the browser-like client share in a process: its thread, trusted certificates, the relay's folder."""
+"""What all ways of the browser-like client share: its thread, the trusted certificates, the relay's folder."""
 
 import re
 import ssl
 import tempfile
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import wreq
@@ -23,8 +24,6 @@ class Shared:
 
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         """`tls`: with the trusted certificates; None: the system's, as for the default client."""
-        # One thread: a worker process is meant for one core.
-        self.runtime = wreq.Runtime(workers=1, thread_name="trotline-browser")
         self.trusted = CertStore.from_der_certs(_certificates(tls))
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._sockets = 0
@@ -53,6 +52,12 @@ class Shared:
         if self._folder is not None:
             self._folder.cleanup()
             self._folder = None
+
+
+@cache
+def runtime() -> wreq.Runtime:
+    """The client's thread, one for the process: a worker is meant for one core."""
+    return wreq.Runtime(workers=1, thread_name="trotline-browser")
 
 
 def _over_http(head: bytes) -> dict[str, str]:

@@ -16,14 +16,14 @@ class Watchdog:
     `asked`: when the time for the answer started; None: a connection is being opened, which has a limit of its own.
     """
 
-    def __init__(self, limits: Limits, asked: Callable[[], Seconds | None]) -> None:
+    def __init__(self, limits: Limits, started: Seconds, asked: Callable[[], Seconds | None]) -> None:
         self.cut: Cut | None = None
         self.received = 0
         """Bytes of the body."""
         self._limits = limits
         self._asked = asked
         self._loop = asyncio.get_running_loop()
-        self.started = self._loop.time()
+        self.started = started
         self._late: Seconds = 0.0
         """How long the event loop was blocked, which does not count against the site."""
         self._answered = False
