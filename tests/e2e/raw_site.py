@@ -34,9 +34,8 @@ class Site:
         try:
             while not writer.is_closing():
                 head = await reader.readuntil(b"\r\n\r\n")
-                length = next(
-                    (int(line.split(b":")[1]) for line in head.split(b"\r\n") if b"ontent-Length:" in line), 0
-                )
+                lines = head.lower().split(b"\r\n")
+                length = next((int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length:")), 0)
                 request = head + await reader.readexactly(length)
                 self.requests.append(request)
                 if isinstance(self.reply, bytes):

@@ -144,7 +144,7 @@ async def test_direct_fetches_are_not_slower() -> None:
     """Within what two runs differ by; the pool adds one function call."""
     async with BanSite(FREELY) as shop:
         plain = HttpFetcher(Limits(), user_agent="t", spider="s", allow_private=True)
-        pool = PooledFetcher(HttpFetcher(Limits(), user_agent="t", spider="s", allow_private=True))
+        pool = PooledFetcher.over(HttpFetcher(Limits(), user_agent="t", spider="s", allow_private=True))
 
         async def cpu(fetch: HttpFetcher | PooledFetcher, count: int = 300) -> float:
             asked = task(shop.url())

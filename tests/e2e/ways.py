@@ -83,7 +83,7 @@ async def pooled(
     limits: Limits | None = None, most: int = 256, idle: int = 64, **options: object
 ) -> AsyncIterator[PooledFetcher]:
     own = {"user_agent": "test/1", "spider": "s", "allow_private": True, **options}
-    made = PooledFetcher(HttpFetcher(limits or Limits(), **own), most=most, most_idle=idle)
+    made = PooledFetcher.over(HttpFetcher(limits or Limits(), **own), most=most, most_idle=idle)
     try:
         yield made
     finally:

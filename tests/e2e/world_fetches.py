@@ -10,6 +10,7 @@ from typing import Any
 
 from tests.e2e.world_zone import PROXY
 
+from trotline.adapters.browser.fetcher import BrowserWays
 from trotline.adapters.http import connections, guard, proxy, resolver
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Failure
@@ -67,6 +68,7 @@ def _proxied_unvetted() -> None:
 
 
 def _socket_unwatched() -> None:
+    guard.Guard.look = lambda *_: None  # type: ignore[method-assign]
     guard.Guard.make_socket = lambda _, info: socket.socket(*info[:3])  # type: ignore[method-assign]
 
 
@@ -93,16 +95,19 @@ async def main(order: dict[str, Any]) -> None:
         allow_private=order.get("allow_private", False),
         proxy=Proxy.parse(PROXY, ProxyMode(order["proxy"])) if order.get("proxy") else None,
     )
+    browser = BrowserWays(fetcher, {}) if order.get("client") == "browser" else None
     told: dict[str, Any] = {}
 
     async def fetch(url: str) -> None:
-        outcome = await fetcher.fetch(Task(url=url, route="r"))
+        outcome = await (browser or fetcher).fetch(Task(url=url, route="r"))
         if isinstance(outcome, Failure):
             told[url] = {"trouble": outcome.trouble.value, "why": outcome.why}
         else:
             told[url] = {"status": outcome.status, "address": outcome.address, "body": outcome.body.decode()}
 
     await asyncio.gather(*map(fetch, order["urls"]))
+    if browser is not None:
+        await browser.close()
     await fetcher.close()
     sys.stdout.write(json.dumps(told))
 

@@ -20,6 +20,7 @@ IMPORT_BY_NAME = {
     "trotline/cli/doctor.py": "packages named in the code",
     "trotline/cli/main.py": "our own commands, from a table in the code",
     "trotline/config/code_version.py": "the author's spider on the command line, whose code version is asked for",
+    "trotline/spider/spider_checks.py": "packages of HTTP clients, from a table in the code",
     "trotline/testing/postgres_server.py": "the wheel with a PostgreSQL in it",
     "trotline/testing/redis_server.py": "the wheel with a Valkey in it",
     "trotline/testing/__init__.py": "our own names, from a table in the code",

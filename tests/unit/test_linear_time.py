@@ -38,6 +38,13 @@ AUTHOR = "author"
 PATTERNS = {
     "adapters/files/table_cells.py:_FORMULA": "match",
     "adapters/files/table_cells.py:_NUMBER": "fullmatch",
+    "adapters/browser/errors.py:_BODY_REASON": "search",
+    "adapters/browser/errors.py:_HTTP2_REASON": "search",
+    "adapters/browser/errors.py:_PARSER_REASON": "search",
+    "adapters/browser/errors.py:_TLS_REASON": "search",
+    "adapters/browser/relay.py:_CONNECT": AUTHOR,
+    "adapters/browser/shared.py:_HASHED": AUTHOR,
+    "adapters/browser/shared.py:_SECURE_ONLY": AUTHOR,
     "adapters/http/fast_path.py:_NOT_PLAIN": AUTHOR,
     "adapters/http/failures.py:_UNPRINTABLE": "sub",
     "adapters/http/fetcher.py:_NOT_NORMALISED": "search",

@@ -133,7 +133,7 @@ class Bench:
             allow_private=plan.allow_private,
             allow=plan.allow,
         )
-        fetcher = PooledFetcher(direct)
+        fetcher = PooledFetcher.over(direct)
         self._room = asyncio.Semaphore(plan.at_once)
         try:
             for target in plan.targets:

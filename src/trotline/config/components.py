@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trotline.config.backends import is_local, local_path
 from trotline.config.urls import public
+from trotline.model.client import Client
 from trotline.model.job import Job
 from trotline.model.limits import Limits
 from trotline.model.proxy import Proxy
@@ -15,7 +16,6 @@ from trotline.rules.backend_urls import scheme_of
 if TYPE_CHECKING:
     # Loaded when needed: `trotline --help` must not pay for an HTTP client.
     from trotline.adapters.files.evidence import EvidenceFolder
-    from trotline.adapters.http.pooled_fetcher import PooledFetcher
     from trotline.adapters.http.robots import RobotsTxt
     from trotline.adapters.sqlite.validators import SqliteValidators
     from trotline.frontier.gate import Gate
@@ -77,7 +77,7 @@ def open_fetcher(
     proxy: Proxy | None = None,
     slots: int = 16,
     timings: bool = False,
-) -> "PooledFetcher":
+) -> "Fetcher":
     """`proxy`: for all requests that are not sent through a member of a pool."""
     from trotline.adapters.http.fetcher import HttpFetcher
     from trotline.adapters.http.pooled_fetcher import PooledFetcher
@@ -100,7 +100,16 @@ def open_fetcher(
         spider=spider.name,
         timings=timings,
     )
-    return PooledFetcher(direct, most_idle=slots)
+    plain = PooledFetcher.over(direct, most_idle=slots)
+    if Client.BROWSER not in spider.clients:
+        return plain
+    from trotline.adapters.browser.by_client import FetcherByClient
+    from trotline.adapters.browser.fetcher import BrowserWays
+
+    browser = BrowserWays(direct, spider.headers, slots=slots, most_idle=slots)
+    return FetcherByClient(
+        plain, browser, spider.client, {route.name: route.client for route in spider.routes.values()}
+    )
 
 
 def open_robots(fetcher: "Fetcher", spider: "Spider", cache: "SharedCache | None" = None) -> "RobotsTxt":

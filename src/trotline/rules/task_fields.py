@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from trotline.model.client import Client
 from trotline.model.harvest import Follow
 from trotline.model.row import deeper_than
 from trotline.model.task import Task
@@ -188,6 +189,13 @@ def members(value: Any) -> tuple[int, ...]:
 
 _member = whole(1, 2**48 - 1)
 
+
+def client(value: Any) -> str:
+    if not isinstance(value, str) or value not in ("", *Client):
+        raise InvalidValue(f"one of {', '.join(Client)}, or empty")
+    return str.__str__(value)
+
+
 PLAIN: dict[str, Check] = {
     "priority": whole(LEAST_PRIORITY, MOST_PRIORITY),
     "key": key,
@@ -216,6 +224,7 @@ _TASK: dict[str, Check] = {
     "hops": whole(0, MOST_RETRIES),
     "throttled": whole(0, MOST_RETRIES),
     "blocked_by": members,
+    "client": client,
 }
 
 
@@ -270,5 +279,5 @@ def _plainly_right(given: Task) -> bool:
         and given.method == _EMPTY.method
         and 0 <= given.created_at <= LAST_MOMENT
         and not (given.meta or given.headers or given.body or given.not_before or given.attempt or given.hops)
-        and not (given.throttled or given.blocked_by)
+        and not (given.throttled or given.blocked_by or given.client)
     )

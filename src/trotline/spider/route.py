@@ -5,6 +5,7 @@ from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Unpack
 
 from trotline.errors import SpiderRefused
+from trotline.model.client import Client
 from trotline.model.task import NORMAL, Task
 from trotline.spider.page import Page
 from trotline.spider.seeds import Seeds
@@ -25,6 +26,7 @@ class Route:
 
     __slots__ = (
         "_given",
+        "client",
         "conditional",
         "handler",
         "is_async",
@@ -51,6 +53,7 @@ class Route:
         status: frozenset[int] = frozenset(),
         conditional: bool = False,
         pool: str = "",
+        client: Client = Client.PLAIN,
     ) -> None:
         self.spider = spider
         self.handler = handler
@@ -65,6 +68,8 @@ class Route:
         """Use conditional requests (ETag, Last-Modified)."""
         self.pool = pool or spider.pool
         """The proxy pool of the route's tasks."""
+        self.client = client
+        """The HTTP client of the route's tasks."""
         self.is_async = _is_async(handler)
         self._given: dict[str, Any] = {}
         """Defaults of the route's tasks that differ from a task's own."""

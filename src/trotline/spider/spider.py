@@ -7,6 +7,7 @@ from typing import Any, Literal, overload
 import msgspec
 
 from trotline.errors import SpiderRefused
+from trotline.model.client import Client
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.pace import Pace, Rate
@@ -60,6 +61,8 @@ class Spider:
         redact: Iterable[str] = (),
         robots: bool = True,
         user_agent: str | None = None,
+        client: Literal["plain", "browser"] = "plain",
+        when_blocked: Literal["browser"] | None = None,
         insecure_hosts: Iterable[str] = (),
         types: str | Iterable[str] = content_types.PAGES,
         urls: UrlRules | None = None,
@@ -101,6 +104,11 @@ class Spider:
         redaction.hide_keys(self.rules.redact)
         self.robots = self.rules.robots
         self.user_agent = None if user_agent is None else check.text("user_agent", user_agent)
+        self.client = check.client("client", client)
+        """The HTTP client of routes that name none."""
+        self.when_blocked = check.when_blocked(when_blocked, self.client)
+        """The client for one more attempt at a page that was blocked."""
+        check.own_identity(self.client, self.user_agent, given)
         self.insecure_hosts = check.hosts("insecure_hosts", insecure_hosts)
         """Hosts whose certificates are not checked."""
         self.types = check.types("types", types)
@@ -131,6 +139,7 @@ class Spider:
         status: int | Iterable[int] = (),
         conditional: bool = False,
         pool: str = "",
+        client: Literal["plain", "browser"] | None = None,
     ) -> Callable[[Handler], Route]: ...
     def page(
         self,
@@ -146,6 +155,7 @@ class Spider:
         status: int | Iterable[int] = (),
         conditional: bool = False,
         pool: str = "",
+        client: Literal["plain", "browser"] | None = None,
     ) -> Route | Callable[[Handler], Route]:
         """Make a function the handler of a route: `@spider.page`, or `@spider.page(seeds=[...], key="sku")`.
 
@@ -153,7 +163,7 @@ class Spider:
         dicts. `priority`: of the route's tasks, smaller goes sooner. `name`: the function's by default. `status`:
         statuses besides 2xx that the handler gets. `conditional`: on recrawls use conditional requests; unchanged pages
         keep their rows, and their links are not followed (for leaf pages). `pool`: the proxy pool of the route's tasks,
-        instead of the spider's.
+        instead of the spider's. `client`: the HTTP client of its tasks, instead of the spider's.
         """
 
         def make(handler: Handler) -> Route:
@@ -170,6 +180,7 @@ class Spider:
                 status=check.statuses(status),
                 conditional=check.instance("conditional", conditional, bool),
                 pool=check.pool("pool", pool),
+                client=self.client if client is None else check.client("client", client),
             )
             return self._add(route)
 
@@ -204,6 +215,12 @@ class Spider:
         """The proxy pools that the spider and its routes name."""
         named = (self.pool, *(route.pool for route in self.routes.values()), *self.logins)
         return tuple(dict.fromkeys(pool for pool in named if pool not in ("", NO_PROXY)))
+
+    @property
+    def clients(self) -> frozenset[Client]:
+        """The HTTP clients that pages of this spider may be fetched with."""
+        named = {self.client, *(route.client for route in self.routes.values())}
+        return frozenset(named if self.when_blocked is None else {*named, self.when_blocked})
 
     def route(self, name: str) -> Route:
         """The route of that name; SpiderRefused lists the existing ones."""

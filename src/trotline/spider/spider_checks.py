@@ -4,9 +4,11 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from trotline.errors import SpiderRefused
+from trotline.model.client import EXTRA, Client
 from trotline.model.pace import Pace, Rate
 from trotline.model.proxy_pool import NO_PROXY, base_pool, is_account_pool, lane_of, pool_of
 from trotline.model.schedule import Overlap, Schedule
@@ -164,6 +166,35 @@ class Checks:
         except ValueError as error:
             raise self.refuse(f"logged_out: {error}", 'For example logged_out="form.login".') from error
         return str.__str__(given)
+
+    def client(self, field: str, given: Any) -> Client:
+        """Refused where its package is missing: no page is fetched by another client instead."""
+        if not isinstance(given, str) or given not in list(Client):
+            raise self.refuse(f"{field} is {shown(given)}", f"Give one of: {', '.join(Client)}.")
+        client = Client(given)
+        package, extra = EXTRA.get(client, ("", ""))
+        if package and find_spec(package) is None:
+            what = f'{field}="{client}" needs the package {package}, which is not installed here'
+            raise self.refuse(what, f"Install it: pip install 'trotline[{extra}]'")
+        return client
+
+    def when_blocked(self, given: Any, client: Client) -> Client | None:
+        if given is None:
+            return None
+        if given == Client.PLAIN or client is Client.BROWSER:
+            reason = f'with client="{client}"' if client is Client.BROWSER else "as it is the default client"
+            raise self.refuse(f"when_blocked={given!r} has no effect {reason}", 'Leave it out, or give "browser".')
+        return self.client("when_blocked", given)
+
+    def own_identity(self, client: Client, user_agent: str | None, headers: Iterable[str]) -> None:
+        """A browser's headers fit together: another User-Agent would contradict them."""
+        if client is not Client.BROWSER:
+            return
+        named = ["user_agent"] if user_agent is not None else []
+        named += [name for name in headers if name.lower() == "user-agent" or name.lower().startswith("sec-")]
+        if named:
+            hint = 'Leave it out: the browser-like client sends its own headers. With client="plain" it is sent.'
+            raise self.refuse(f'{", ".join(named)} has no effect with client="browser"', hint)
 
     def with_pool(self, field: str, pace: Pace, pool: str) -> Pace:
         if pace.per_proxy and pool in ("", NO_PROXY):

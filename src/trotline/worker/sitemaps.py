@@ -29,6 +29,7 @@ from trotline.rules.urls import Address, read
 from trotline.rules.verdicts import judge
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
+from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import FinishedVisit, lane_feedback, request_of
 from trotline.worker.parts import WorkerParts
 
@@ -51,14 +52,17 @@ def is_for(task: Task) -> bool:
 class SitemapVisitor:
     """Visits sitemaps for one spider; the URLs in them pass the gate like seeds."""
 
-    def __init__(self, spider: Spider, parts: WorkerParts, marked: Marked) -> None:
+    def __init__(self, spider: Spider, parts: WorkerParts, marked: Marked, clients: ClientChoice | None = None) -> None:
         self._spider = spider
         self._limits = spider.limits or Limits()
         self._parts = parts
         self._marked = marked
+        self._clients = clients
 
     async def visit(self, lease: Lease, delay: Seconds, way: Way | None = None) -> FinishedVisit:
         """`delay`: the Crawl-delay of robots.txt."""
+        if self._clients is not None:
+            lease = self._clients.chosen(lease)
         task = lease.task
         try:
             seed = SitemapSeed.of(task.meta)
@@ -75,6 +79,9 @@ class SitemapVisitor:
         took = clock() - started
         with self._marked(lease):
             verdict = judge(task, answer, limits=self._limits, now=lease.leased_at)
+        if self._clients is not None and (again := self._clients.again(lease, verdict, self._parts.chance)):
+            member = MemberResult.UNCLEAR if lease.member else MemberResult.UNUSED
+            return FinishedVisit(lease=lease, outcome=again, request=request_of(answer, verdict, took), member=member)
         if verdict.kind is Kind.OK and isinstance(answer, Answer):
             outcome, links = await self._read(lease, seed, answer, _Pages(route, wants, self._parts.gate))
         else:

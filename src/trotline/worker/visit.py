@@ -11,6 +11,7 @@ from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
 from trotline.model import task_json
 from trotline.model.answer import Answer, Failure
+from trotline.model.client import Client
 from trotline.model.harvest import Harvest
 from trotline.model.lease import LaneFeedback, Lease
 from trotline.model.limits import Limits
@@ -33,6 +34,7 @@ from trotline.spider.spider import Spider
 from trotline.worker import sitemaps
 from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_late
 from trotline.worker.async_handlers import in_time
+from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
 from trotline.worker.marker import Marker
 from trotline.worker.parts import WorkerParts
@@ -54,9 +56,10 @@ class Visitor:
         self._limits = spider.limits or Limits()
         self._parts = parts
         self._outage = OutageLog(log)
-        self._sitemaps = SitemapVisitor(spider, parts, self._marked)
         self._home = f"{parts.chance.getrandbits(64):x}"
         """Id of this process for session tasks: their cookies are here."""
+        self._clients = None if spider.when_blocked is None else ClientChoice()
+        self._sitemaps = SitemapVisitor(spider, parts, self._marked, self._clients)
         self._logins: set[str] = set()
         """Sessions that this process logged in to."""
 
@@ -131,6 +134,8 @@ class Visitor:
     async def _ask(
         self, lease: Lease, delay: Seconds, way: Way | None, account: AccountVisit | None = None
     ) -> FinishedVisit:
+        if self._clients is not None:
+            lease = self._clients.chosen(lease)
         task = lease.task
         clock = asyncio.get_running_loop().time
         started = clock()
@@ -155,6 +160,8 @@ class Visitor:
             )
         feedback = lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None)
         visit = self._with_proxies(await self._judged(lease, route, answer, verdict, feedback, account))
+        if self._clients is not None and verdict.kind is Kind.OK and isinstance(visit.outcome, Done):
+            self._clients.passed(lease)
         request = request_of(answer, verdict, took)
         if lease.member and visit.member is MemberResult.UNUSED:
             return msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
@@ -175,7 +182,19 @@ class Visitor:
             return await self._read(lease, route, answer, feedback, account.account.name if account else "")
         if verdict.kind is Kind.MOVED:
             return FinishedVisit(lease=lease, outcome=self._moved(lease, answer, verdict), feedback=feedback)
-        return failed_visit(lease, verdict, feedback, self._parts.chance)
+        return self._failed_visit(lease, verdict, feedback)
+
+    def _failed_visit(self, lease: Lease, verdict: Verdict, feedback: LaneFeedback | None) -> FinishedVisit:
+        of_route = self._spider.routes.get(lease.task.route)
+        is_plain = of_route is None or of_route.client is Client.PLAIN
+        choice = self._clients if is_plain else None
+        again = None if choice is None else choice.again(lease, verdict, self._parts.chance)
+        if again is None:
+            return failed_visit(lease, verdict, feedback, self._parts.chance)
+        # Neither the lane's pace nor the proxy is charged: it may be the client that is blocked.
+        return FinishedVisit(
+            lease=lease, outcome=again, member=MemberResult.UNCLEAR if lease.member else MemberResult.UNUSED
+        )
 
     def _ended(
         self,
@@ -303,7 +322,7 @@ class Visitor:
 
     def _blocked(self, lease: Lease, why: str, feedback: LaneFeedback | None) -> FinishedVisit:
         feedback = feedback and msgspec.structs.replace(feedback, kind=Kind.BLOCKED)
-        return failed_visit(lease, Verdict(kind=Kind.BLOCKED, why=why), feedback, self._parts.chance)
+        return self._failed_visit(lease, Verdict(kind=Kind.BLOCKED, why=why), feedback)
 
     def _says_blocked(self, lease: Lease, page: Page) -> str:
         if not self._spider.blocked:

@@ -1,6 +1,7 @@
 """A fetcher on the rack: what becomes of each fault, and that nothing is left behind."""
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncIterator
 from typing import NamedTuple
@@ -8,6 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from trotline.adapters.browser.fetcher import BrowserWays
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
@@ -16,6 +18,7 @@ from trotline.model.verdict import Kind, Verdict
 from trotline.rules.redirects import moved
 from trotline.rules.verdicts import judge
 from trotline.testing.torture import TortureServer
+from trotline.testing.torture.certificates import Authority
 
 FAST = Limits(first_byte=0.3, slow_after=0.3, total=20.0, connect=5.0)
 
@@ -43,19 +46,25 @@ class Seen(NamedTuple):
 class Rack:
     """Visits the torture server with fetchers of the test's choice."""
 
-    def __init__(self, server: TortureServer, *, again: bool = False) -> None:
+    def __init__(self, server: TortureServer, *, again: bool = False, trust: ssl.SSLContext | None = None) -> None:
+        """`trust`: for the browser-like client, which is for https."""
         self.server = server
+        self.browser = trust is not None
+        self._trust = trust
         self.again = again
         """Is a connection to the host already open, with a good page behind it? Then the short way is taken."""
         self.limits = FAST
-        self._fetchers: dict[str, HttpFetcher] = {}
+        self._fetchers: dict[str, HttpFetcher | BrowserWays] = {}
+        self._plain: list[HttpFetcher] = []
 
-    def fetcher(self, **options: object) -> HttpFetcher:
+    def fetcher(self, **options: object) -> HttpFetcher | BrowserWays:
         """One fetcher per set of options, kept for the test."""
         name = repr(sorted(options.items()))
         if name not in self._fetchers:
-            own = {"user_agent": "test/1", "spider": "s", "allow_private": True, **options}
-            self._fetchers[name] = HttpFetcher(self.limits, **own)
+            own = {"user_agent": "test/1", "spider": "s", "allow_private": True, "tls": self._trust, **options}
+            plain = HttpFetcher(self.limits, **own)
+            self._plain.append(plain)
+            self._fetchers[name] = BrowserWays(plain, options.get("headers", {})) if self.browser else plain
         return self._fetchers[name]
 
     def task(self, path: str, host: str = "", **fields: object) -> Task:
@@ -87,16 +96,23 @@ class Rack:
             task = moved(task, seen.page.status, seen.verdict.location, "lane")
 
     async def close(self) -> None:
-        for fetcher in self._fetchers.values():
+        for fetcher in (*self._fetchers.values(), *self._plain):
             await fetcher.close()
 
 
-@pytest.fixture(params=[False, True], ids=["first", "again"])
-async def rack(request: pytest.FixtureRequest) -> AsyncIterator[Rack]:
-    """Every fault is met on a new connection and on one that is open. After each test: nobody is on the line any
-    more, and no task of ours is left."""
-    async with TortureServer(hosts=("127.0.0.1", "127.0.0.2")) as server:
-        made = Rack(server, again=request.param)
+@pytest.fixture(scope="session")
+def rack_authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("rack"))
+
+
+@pytest.fixture(params=["first", "again", "browser-first", "browser-again"])
+async def rack(request: pytest.FixtureRequest, rack_authority: Authority) -> AsyncIterator[Rack]:
+    """Every fault is met on a new connection and on one that is open, by the default client and by the browser-like one
+    (over TLS). After each test: nobody is on the line any more, and no task of ours is left."""
+    browser = request.param.startswith("browser")
+    tls, trust = (rack_authority.server(), rack_authority.trust()) if browser else (None, None)
+    async with TortureServer(hosts=("127.0.0.1", "127.0.0.2"), tls=tls) as server:
+        made = Rack(server, again=request.param.endswith("again"), trust=trust)
         try:
             yield made
         finally:

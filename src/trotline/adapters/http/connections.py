@@ -1,6 +1,7 @@
 """The aiohttp connector: direct or through a proxy, with guard and limits."""
 
 import asyncio
+import socket
 import ssl
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +13,7 @@ from yarl import URL
 
 from trotline.adapters.http.failures import TunnelFailed, not_resolved
 from trotline.adapters.http.guard import BoundedConnector, Guard
-from trotline.adapters.http.proxy_dialer import ProxyConnector, ProxyDialer
+from trotline.adapters.http.proxy_dialer import AddrInfo, ProxyConnector, ProxyDialer
 from trotline.adapters.http.resolver import GuardedResolver
 from trotline.adapters.http.watched_connection import Watchdog, WatchedConnection
 from trotline.model.limits import Limits
@@ -40,18 +41,24 @@ class Names:
 
     async def vet(self, url: URL) -> None:
         """Check a target that another party resolves: before every request, as it is resolved there each time."""
-        host, port = url.raw_host or "", url.port or 0
+        await self.addresses(url.raw_host or "", url.port or 0)
+
+    async def addresses(self, host: str, port: int) -> list[AddrInfo]:
+        """The addresses of a name, or the address itself, all checked by the guard; raises `Forbidden` and
+        `TunnelFailed`."""
         if is_number(host):
             self.guard.look(host, port)
-            return
+            return [(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM, 0, "", (host, port))]
         key = (host, port)
         if key not in self.cache or self.cache.expired(key):
             try:
                 self.cache.add(key, await self.resolver.resolve(host, port))
             except OSError as error:
                 raise TunnelFailed(*not_resolved(host, error)) from error
-        for one in self.cache.next_addrs(key):
+        found = self.cache.next_addrs(key)
+        for one in found:
             self.guard.look(one["host"], port)
+        return [(one["family"], socket.SOCK_STREAM, one["proto"], "", (one["host"], port)) for one in found]
 
 
 def connector(

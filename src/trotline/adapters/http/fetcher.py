@@ -92,7 +92,7 @@ class HttpFetcher:
         networks that may be private; content types not in `types` are dropped unread; `tls`: the trusted certificates;
         certificates are not verified for `insecure_hosts`."""
         self.limits = limits
-        self._spider = spider
+        self.spider = spider
         try:
             own = {"User-Agent": user_agent, "Accept": ACCEPT, "Accept-Encoding": ACCEPT_ENCODING}
             self._headers = checked({**own, **headers})
@@ -109,11 +109,11 @@ class HttpFetcher:
         self._guard = Guard(allow_private=allow_private, allow=places(allow))
         self._slots = slots
         self._types = content_types.read(types)
-        self._tls = tls
+        self.tls = tls
         self._insecure = dict.fromkeys((host.lower() for host in insecure_hosts), False)
         """Hosts whose certificates are not verified -> whether that was logged."""
         self._names = Names(self._guard, limits, slots=slots)
-        self._turn = asyncio.Lock()
+        self.turn = asyncio.Lock()
         self._timings = timings
         self._jars = Jars(self._new_jar, SESSIONS)
         self._origins: dict[str, str] = {}
@@ -123,6 +123,15 @@ class HttpFetcher:
         """Shared by all ways."""
         self._go_through(proxy)
 
+    def checks_certificate(self, url: URL) -> bool:
+        """False for the spider's `insecure_hosts`, which are logged."""
+        host = url.raw_host or ""
+        logged = self._insecure.get(host) if self._insecure and url.scheme == "https" else True
+        if logged is False:
+            self._insecure[host] = True
+            log.warning("tls.unverified %s: certificate not verified (insecure_hosts)", host)
+        return host not in self._insecure
+
     def _go_through(self, proxy: Proxy | None, level: int = logging.WARNING) -> None:
         """Set everything that belongs to one way out. `level`: of the log of its failures. Of a pool with a thousand
         proxies some always fail: they are counted, and those that are down are named in the summary."""
@@ -131,8 +140,9 @@ class HttpFetcher:
             self.limits = msgspec.structs.replace(self.limits, total=total, first_byte=total)
         connect = self.limits.connect
         self._timeout = aiohttp.ClientTimeout(total=self.limits.total, connect=connect, sock_connect=connect)
-        self._way = proxy
-        self._dialer = None if proxy is None else ProxyDialer(proxy, self.limits, level)
+        self.way = proxy
+        self._level = level
+        self.dialer = None if proxy is None else ProxyDialer(proxy, self.limits, level)
         self._proxy = "" if proxy is None else proxy.public
         self._forwarder = _forwarder(proxy)
         self._captive = CaptiveRun()
@@ -161,15 +171,24 @@ class HttpFetcher:
         made._proxy = gateway.public
         return made
 
+    def dressed_as(self, headers: Mapping[str, str]) -> Self:
+        """A fetcher like this one for another client (`adapters.browser`): with these headers instead of its own, and
+        with connections and cookies of its own."""
+        made = copy(self)
+        made._headers = checked(headers)
+        made._fast_path = FastPath(made._headers)
+        made._go_through(self.way, self._level)
+        return made
+
     async def fetch(self, task: Task, way: Way | None = None) -> Answer | Failure:
         """One hop. A page over the size limits is a Failure."""
-        if way is not None and way != self._way:
+        if way is not None and way != self.way:
             raise ValueError(f"this fetcher does not go out through {way}; use PooledFetcher")
         return await self._visit(task, None)
 
     async def fetch_start(self, task: Task, most: int, way: Way | None = None) -> Answer | Failure:
         """One hop; a body longer than `most` bytes is truncated, with a note."""
-        if way is not None and way != self._way:
+        if way is not None and way != self.way:
             raise ValueError(f"this fetcher does not go out through {way}; use PooledFetcher")
         return await self._visit(task, most)
 
@@ -187,6 +206,10 @@ class HttpFetcher:
         self._judged(task.url)
         await self._names.vet(URL(task.url, encoded=True))
         return self._own_headers(task)
+
+    def jar(self, session: str) -> AbstractCookieJar:
+        """The cookies that a task with this session sends."""
+        return self._session(name_of(session) if session else "").cookie_jar
 
     @property
     def names(self) -> Names:
@@ -217,8 +240,8 @@ class HttpFetcher:
             headers, odd = response_reader.head(response, self.limits)
             if cut_at is None:
                 self.check_type(response.status, response.headers.get("Content-Type", ""))
-            body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self._turn)
-            if self._dialer is not None and cut_at is None and task.url[:5] == "http:" and response.status < 400:
+            body, wire_bytes, notes = await response_reader.body(response, self.limits, cut_at, self.turn)
+            if self.dialer is not None and cut_at is None and task.url[:5] == "http:" and response.status < 400:
                 self._check_captive(task.url, response, body)
         except FETCH_ERRORS as error:
             if response is not None:
@@ -263,10 +286,10 @@ class HttpFetcher:
         url = URL(task.url, encoded=True)
         headers = self._own_headers(task) if task.headers or self._secret_headers else None
         forwarder = self._forwarder if url.scheme == "http" else None
-        if forwarder is not None and self._dialer is not None:
+        if forwarder is not None and self.dialer is not None:
             await self._names.vet(url)
-            headers = {**(headers or {}), **self._dialer.login}
-        checks = self._checks_certificate(url)
+            headers = {**(headers or {}), **self.dialer.login}
+        checks = self.checks_certificate(url)
         response = await session.request(
             task.method,
             url,
@@ -280,8 +303,8 @@ class HttpFetcher:
         assert isinstance(response, _Response)  # noqa: S101 - for the type checker: the session makes no other
         if forwarder is None:
             self._fast_path.learn(origin, url, checks_certificate=checks)
-        elif response.status >= 400 and self._dialer is not None:
-            self._check_forwarded(response, self._dialer)
+        elif response.status >= 400 and self.dialer is not None:
+            self._check_forwarded(response, self.dialer)
         return response
 
     def _check_forwarded(self, response: _Response, dialer: ProxyDialer) -> None:
@@ -297,11 +320,11 @@ class HttpFetcher:
         host, now = urlsplit(url).hostname or "", asyncio.get_running_loop().time()
         page = captive_pages.page_of(host, response.status, response.headers.get("Location", ""), body)
         trouble, what = self._captive.judge(host, page, now) if response.status == 200 else None, f"{HOSTS} hosts"
-        since = self._site_pages.captive_since(self._way, url, page, now)
+        since = self._site_pages.captive_since(self.way, url, page, now)
         if trouble is None and since is not None:
             trouble, what = patience(now - since), f"{captive_pages.PATHS} paths of a host, and no other proxy does"
-        if trouble is not None and self._dialer is not None:
-            self._dialer.refused(trouble, f"answers with the same page for {what} (captive page)", host)
+        if trouble is not None and self.dialer is not None:
+            self.dialer.refused(trouble, f"answers with the same page for {what} (captive page)", host)
 
     def _explain(self, error: Exception, task: Task, phase: str) -> tuple[FailureKind, str]:
         if isinstance(error, HungUp):
@@ -311,14 +334,6 @@ class HttpFetcher:
                 # It may have been processed: repeating it is the author's decision (`retries`).
                 return FailureKind.PROTOCOL, "closed without an answer"
         return explain(error, phase, self.limits)
-
-    def _checks_certificate(self, url: URL) -> bool:
-        host = url.raw_host or ""
-        logged = self._insecure.get(host) if self._insecure and url.scheme == "https" else True
-        if logged is False:
-            self._insecure[host] = True
-            log.warning("tls.unverified %s: certificate not verified (insecure_hosts)", host)
-        return host not in self._insecure
 
     def _judged(self, text: str) -> tuple[str, str]:
         """Origin and request target of a URL as the gate wrote it; raises `Forbidden`."""
@@ -409,7 +424,7 @@ class HttpFetcher:
 
     def _connections(self) -> BoundedConnector:
         if self._connector is None:
-            self._connector = connector(self.limits, self._names, slots=self._slots, tls=self._tls, dialer=self._dialer)
+            self._connector = connector(self.limits, self._names, slots=self._slots, tls=self.tls, dialer=self.dialer)
         return self._connector
 
 

@@ -7,8 +7,8 @@ bounded.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Coroutine, Sequence
-from typing import Any
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Protocol, Self
 
 from trotline.adapters.http.api_gateway import GatewayFetcher
 from trotline.adapters.http.fetcher import HttpFetcher
@@ -23,12 +23,33 @@ WAYS = 256
 Visit = Coroutine[Any, Any, Answer | Failure]
 
 
+class WayFetcher(Protocol):
+    """Fetches through one way out."""
+
+    def fetch(self, task: Task) -> Visit: ...
+    def fetch_start(self, task: Task, most: int) -> Visit: ...
+    @property
+    def idle(self) -> int:
+        """Open connections that no visit uses."""
+        ...
+
+    def close_idle(self) -> None: ...
+    async def close(self) -> None: ...
+
+
+class DirectFetcher(WayFetcher, Protocol):
+    """The one without a way of a pool; it keeps the cookies of named sessions for all ways."""
+
+    def restore_cookies(self, session: str, cookies: Sequence[StoredCookie]) -> None: ...
+    def cookies(self, session: str) -> tuple[StoredCookie, ...]: ...
+
+
 class _Opened:
     """One way: its fetcher, visits in it, idle connections after the last one."""
 
     __slots__ = ("fetcher", "idle", "visits")
 
-    def __init__(self, fetcher: HttpFetcher | GatewayFetcher) -> None:
+    def __init__(self, fetcher: WayFetcher) -> None:
         self.fetcher = fetcher
         self.visits = 0
         self.idle = 0
@@ -37,14 +58,27 @@ class _Opened:
 class PooledFetcher:
     """Implements `ports.fetcher.Fetcher`. Make and use it inside one event loop; close it there."""
 
-    def __init__(self, direct: HttpFetcher, *, most: int = WAYS, most_idle: int = 64) -> None:
-        """`most_idle`: connections over all ways that are kept for the next visit."""
+    def __init__(
+        self, direct: DirectFetcher, through: Callable[[Way], WayFetcher], *, most: int = WAYS, most_idle: int = 64
+    ) -> None:
+        """`through` makes the fetcher of another way. `most_idle`: connections over all ways that are kept for the next
+        visit."""
         self._direct = direct
+        self._through_way = through
         self._most = most
         self._most_idle = most_idle
         self._ways: OrderedDict[Way, _Opened] = OrderedDict()
         self._idle = 0
         self._closing: set[asyncio.Task[None]] = set()
+
+    @classmethod
+    def over(cls, direct: HttpFetcher, *, most: int = WAYS, most_idle: int = 64) -> Self:
+        """The default client: proxies and API gateways."""
+
+        def through(way: Way) -> WayFetcher:
+            return direct.through(way) if isinstance(way, Proxy) else GatewayFetcher(way, direct)
+
+        return cls(direct, through, most=most, most_idle=most_idle)
 
     # Not async: a direct fetch costs no second coroutine.
     def fetch(self, task: Task, way: Way | None = None) -> Visit:
@@ -84,8 +118,7 @@ class PooledFetcher:
         if opened is not None:
             self._ways.move_to_end(way)
             return opened
-        fetcher = self._direct.through(way) if isinstance(way, Proxy) else GatewayFetcher(way, self._direct)
-        opened = self._ways[way] = _Opened(fetcher)
+        opened = self._ways[way] = _Opened(self._through_way(way))
         if len(self._ways) > self._most:
             self._evict(opened)
         return opened

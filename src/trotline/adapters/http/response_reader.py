@@ -4,13 +4,13 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, partial
+from typing import Protocol
 
-import aiohttp
 from aiohttp import hdrs
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from trotline.adapters.http.encodings import BadEncoding, OverLimit, codings, room_for, undo
 from trotline.adapters.http.failures import Cut
-from trotline.adapters.http.fast_path import Reply
 from trotline.model.answer import CUT_SHORT, FailureKind
 from trotline.model.limits import MIB, Limits
 
@@ -25,7 +25,32 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
 Pairs = tuple[tuple[str, str], ...]
-Response = aiohttp.ClientResponse | Reply
+
+
+class Content(Protocol):
+    """The body, as it arrives."""
+
+    async def readany(self) -> bytes:
+        """At least one byte; none: the end."""
+        ...
+
+    def at_eof(self) -> bool: ...
+
+
+class Response(Protocol):
+    """The part of a client's response that is read here."""
+
+    @property
+    def method(self) -> str: ...
+    @property
+    def status(self) -> int: ...
+    @property
+    def headers(self) -> CIMultiDictProxy[str] | CIMultiDict[str]: ...
+    @property
+    def content(self) -> Content: ...
+    def close(self) -> None:
+        """Close the connection, unless the body is complete."""
+        ...
 
 
 def head(response: Response, limits: Limits) -> tuple[Pairs, tuple[str, ...]]:

@@ -1,14 +1,13 @@
 """Does a proxy open a tunnel to a target? The handshake alone, with TLS if the target has it: no request is sent."""
 
 import asyncio
-import socket
 import ssl
 from typing import Any
 from urllib.parse import urlsplit
 
 from trotline.adapters.http.failures import FETCH_ERRORS, explain, reason
 from trotline.adapters.http.fetcher import HttpFetcher
-from trotline.adapters.http.proxy_dialer import AddrInfo, ProxyDialer
+from trotline.adapters.http.proxy_dialer import ProxyDialer
 from trotline.adapters.http.proxy_stream import ProxyStream, SocketStream, TlsStream
 from trotline.model.proxy import Proxy
 
@@ -30,7 +29,9 @@ class TunnelCheck:
         """Why there is no tunnel; empty: there was one, and it was closed again."""
         dialer = self._dialers.setdefault(proxy, ProxyDialer(proxy, self._limits))
         try:
-            stream, _ = await dialer.tunnel(self._host, await self._addresses())
+            # Checked by the guard, like those of every target.
+            infos = await self._names.addresses(self._host, self._port)
+            stream, _ = await dialer.tunnel(self._host, infos)
         except FETCH_ERRORS as error:
             return explain(error, "head", self._limits)[1]
         try:
@@ -43,13 +44,6 @@ class TunnelCheck:
         finally:
             stream.close()
         return ""
-
-    async def _addresses(self) -> list[AddrInfo]:
-        """Checked by the guard, like those of every target."""
-        found = await self._names.resolver.resolve(self._host, self._port)
-        for one in found:
-            self._names.guard.look(one["host"], self._port)
-        return [(one["family"], socket.SOCK_STREAM, 0, "", (one["host"], self._port)) for one in found]
 
     async def _tls_handshake(self, stream: ProxyStream) -> None:
         if self._context is None:

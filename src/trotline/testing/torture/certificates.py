@@ -24,7 +24,8 @@ class Authority:
         return ssl.create_default_context(cafile=self.path("ca.pem"))
 
     def server(self, kind: str = "good", *, weak: bool = False) -> ssl.SSLContext:
-        """A server's side with a certificate of that kind for `localhost` and 127.0.0.1; `weak`: TLS 1.1 at most."""
+        """A server's side with a certificate of that kind for `localhost`, 127.0.0.1 and 127.0.0.2; `weak`: TLS 1.1 at
+        most."""
         if not (self._folder / f"{kind}.pem").exists():
             self._issue(kind, "elsewhere.example" if kind == "wrong-host" else "localhost")
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -38,7 +39,7 @@ class Authority:
 
     def _issue(self, kind: str, host: str) -> None:
         request, extensions = self.path(f"{kind}.csr"), self._folder / f"{kind}.ext"
-        names = f"DNS:{host},IP:127.0.0.1" if host == "localhost" else f"DNS:{host}"
+        names = f"DNS:{host},IP:127.0.0.1,IP:127.0.0.2" if host == "localhost" else f"DNS:{host}"
         extensions.write_text(f"subjectAltName={names}\nauthorityKeyIdentifier=keyid\n")
         self._openssl("req", *self._new_key(kind, host), "-out", request)
         signer = ["-signkey", self.path(f"{kind}.key")]

@@ -1,0 +1,75 @@
+"""Bytes between the browser-like client and its target: two connected ends, with backpressure."""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+
+class Pipe(asyncio.Protocol):
+    """One end. What it receives is written to the other end; when one is closed, so is the other."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self._other: Pipe | None = None
+
+    def join(self, other: "Pipe") -> None:
+        self._other, other._other = other, self
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # Not an instance of it in uvloop.
+        self.transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._other is not None and self._other.transport is not None:
+            self._other.transport.write(data)
+
+    def pause_writing(self) -> None:
+        if self._other is not None and self._other.transport is not None:
+            self._other.transport.pause_reading()
+
+    def resume_writing(self) -> None:
+        if self._other is not None and self._other.transport is not None:
+            self._other.transport.resume_reading()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.transport = None
+        other, self._other = self._other, None
+        if other is not None and other.transport is not None:
+            # What was received before is still delivered.
+            other.transport.close()
+
+    def abort(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+
+
+class ClientEnd(Pipe):
+    """The end of the client: first the head of a request to the relay, then the bytes of a tunnel."""
+
+    def __init__(self, asked: Callable[["ClientEnd", bytes], None], closed: Callable[["ClientEnd"], None]) -> None:
+        super().__init__()
+        self._asked = asked
+        self._closed = closed
+        self._head: bytes | None = b""
+
+    def data_received(self, data: bytes) -> None:
+        if self._head is None:
+            super().data_received(data)
+            return
+        self._head += data
+        if b"\r\n\r\n" in self._head:
+            head, self._head = self._head, None
+            self._asked(self, head)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._closed(self)
+
+    def close(self) -> None:
+        """After what is still to be written."""
+        if self.transport is not None:
+            self.transport.close()
+
+    def reply(self, status: str) -> None:
+        if self.transport is not None:
+            self.transport.write(f"HTTP/1.1 {status}\r\n\r\n".encode("ascii"))

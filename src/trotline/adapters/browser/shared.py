@@ -1,0 +1,81 @@
+"""What all ways of the browser-like client share: its thread, the trusted certificates, the relay's folder."""
+
+import re
+import ssl
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import wreq
+from wreq.tls import CertStore
+
+from trotline.adapters.browser.profiles import Profile
+from trotline.adapters.browser.relay import Relay
+
+_SECURE_ONLY = re.compile(r"sec-|priority$|host$|cookie$")
+"""Not sent over plain http by browsers, or made for each request."""
+_HASHED = re.compile(r"[0-9a-f]{8}\.\d+")
+_NOWHERE = "http://headers.invalid/"
+
+
+class Shared:
+    """One per fetcher of a spider."""
+
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
+        """`tls`: with the trusted certificates; None: the system's, as for the default client."""
+        self.trusted = CertStore.from_der_certs(_certificates(tls))
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._sockets = 0
+        self._header_sets: dict[str, Mapping[str, str]] = {}
+
+    def socket_path(self) -> Path:
+        """A new path in a folder that only this user can read."""
+        if self._folder is None:
+            # mkdtemp makes it with mode 0700.
+            self._folder = tempfile.TemporaryDirectory(prefix="trotline-relay-")
+        self._sockets += 1
+        return Path(self._folder.name) / str(self._sockets)
+
+    async def http_headers(self, profile: Profile, client: wreq.Client, relay: Relay) -> Mapping[str, str]:
+        """What this browser sends over plain http, in its order: read from a request of the client itself, which the
+        relay answers."""
+        found = self._header_sets.get(profile.name)
+        if found is None:
+            heads: list[bytes] = []
+            relay.on_plain_request = heads.append
+            await client.get(_NOWHERE)
+            found = self._header_sets[profile.name] = _over_http(heads[0])
+        return found
+
+    def close(self) -> None:
+        if self._folder is not None:
+            self._folder.cleanup()
+            self._folder = None
+
+
+@cache
+def runtime() -> wreq.Runtime:
+    """The client's thread, one for the process: a worker is meant for one core."""
+    return wreq.Runtime(workers=1, thread_name="trotline-browser")
+
+
+def _over_http(head: bytes) -> dict[str, str]:
+    lines = head.decode("latin-1").split("\r\n")[1:]
+    pairs = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines) if name]
+    kept = {name.title(): value for name, value in pairs if not _SECURE_ONLY.match(name)}
+    # Over plain http browsers accept no other codings: proxies on the way have spoiled them.
+    return {**kept, "Accept-Encoding": "gzip, deflate"}
+
+
+def _certificates(tls: ssl.SSLContext | None) -> list[bytes]:
+    """The trusted certificates as DER. Those in a folder are loaded by OpenSSL when they are needed: here all are."""
+    context = tls or ssl.create_default_context()
+    found = context.get_ca_certs(binary_form=True)
+    folder = ssl.get_default_verify_paths().capath
+    if not found and tls is None and folder is not None:
+        for file in Path(folder).iterdir():
+            if _HASHED.fullmatch(file.name):
+                context.load_verify_locations(cafile=file)
+        found = context.get_ca_certs(binary_form=True)
+    return found
