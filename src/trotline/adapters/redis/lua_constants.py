@@ -119,6 +119,7 @@ _FORMS: dict[str, Value] = {
     "CLAIM_FORM": _form(layouts.PACKED_CLAIM),
     "CLAIM_BYTES": layouts.PACKED_CLAIM.size,
     "MEMBER_FORM": layouts.MEMBER_FORM,
+    "MEMBER_BYTES": layouts.MEMBER_BYTES,
     "SET_ASIDE": layouts.SET_ASIDE,
     "RING_FORM": _form(layouts.PACKED_RING).replace("6s", "c6"),
     "RING_BYTES": layouts.PACKED_RING.size,

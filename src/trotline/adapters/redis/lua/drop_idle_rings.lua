@@ -7,9 +7,9 @@
 -- helpers/pool_members.lua has the map of the keys.
 --
 -- uses clock: call now
--- uses job_books: min unpack_ S P book many
+-- uses job_books: unpack_ S book many
 -- uses other_jobs: this_job
--- uses pool_members: pool_of
+-- uses lane_pool: pool_of
 -- uses lane_sharing: let_go
 -- uses shared_lanes: SHARED
 -- uses job_lanes: read_lane
