@@ -295,6 +295,27 @@ async def test_a_request_is_not_sent_twice(authority: Authority) -> None:
         assert there.requests[1].endswith(b"\r\n\r\nx=1")
 
 
+async def test_an_idle_connection_that_is_closed_under_a_request_is_named_so(authority: Authority) -> None:
+    """The page may be asked for again at no cost; the verdict is that of the default client."""
+
+    async def close_the_second(_request: bytes, writer: asyncio.StreamWriter) -> None:
+        if len(there.requests) == 1:
+            writer.write(ok())
+        else:
+            writer.close()
+
+    async with site(close_the_second, tls=authority.server()) as there, browser(tls=authority.trust()) as ours:
+        url = there.url(host="localhost").replace("http:", "https:")
+        await ours.fetch(task(url))
+        outcome = await ours.fetch(task(url))
+        # A new connection that is closed is not idle.
+        fresh = await ours.fetch(task(url))
+        assert len(there.requests) == 3
+    assert isinstance(outcome, Failure) and outcome.trouble is FailureKind.HUNG_UP, outcome
+    assert judge(task(url), outcome, limits=Limits(), now=0.0).free
+    assert isinstance(fresh, Failure) and fresh.trouble is FailureKind.PROTOCOL, fresh
+
+
 async def test_a_method_that_the_client_does_not_have_is_refused() -> None:
     async with browser() as ours:
         outcome = await ours.fetch(task("https://127.0.0.1:4433/", method="PROPFIND"))

@@ -21,8 +21,8 @@ from trotline.adapters.browser.shared import Shared, runtime
 from trotline.adapters.browser.watchdog import Watchdog
 from trotline.adapters.http import response_reader
 from trotline.adapters.http.connections import IDLE
-from trotline.adapters.http.failures import FETCH_ERRORS, Cut, explain
-from trotline.adapters.http.fetcher import HttpFetcher
+from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
+from trotline.adapters.http.fetcher import SAFE, HttpFetcher
 from trotline.adapters.http.pooled_fetcher import PooledFetcher, WayFetcher
 from trotline.model.answer import Answer, Failure, FailureKind, Timing
 from trotline.model.proxy import ApiGateway, Proxy, Way
@@ -177,13 +177,20 @@ class BrowserFetcher:
         try:
             response = await client.request(method, task.url, **options)
         except errors.CLIENT_ERRORS as error:
-            failure = self._relay.failure(target, watchdog.started)
-            raise failure or errors.of_head(error, self.limits) from error
+            raise self._why_no_answer(error, task, target, watchdog.started) from error
         watchdog.answered()
         reply = Reply(response, task.method, self.limits, watchdog)
         if found := reply.headers.getall("Set-Cookie", None):
             jar.update_cookies_from_headers(found, url)
         return reply
+
+    def _why_no_answer(self, error: Exception, task: Task, target: Target, started: Seconds) -> Exception:
+        if failure := self._relay.failure(target, started):
+            return failure
+        cut = errors.of_head(error, self.limits)
+        if cut.why == errors.NO_ANSWER and task.method in SAFE and self._relay.is_unanswered(target, started):
+            return HungUp()
+        return cut
 
     def _asked(self, target: Target, started: Seconds) -> Seconds | None:
         """Since when the answer is awaited; None: a tunnel to the target is being opened."""
