@@ -104,6 +104,24 @@ async def test_the_headers_of_an_identity_fit_together(
         assert not hints
 
 
+@pytest.mark.parametrize("number", range(len(PROFILES)))
+async def test_over_http_1_names_are_written_as_browsers_write_them_in_the_same_order(
+    authority: Authority, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trotline.adapters.browser.fetcher.profile_of", lambda *_: PROFILES[number])
+    orders = []
+    for h2 in (True, False):
+        with FingerprintSite(authority.server(), h2=h2).running() as there:
+            async with browser(tls=authority.trust()) as ours:
+                assert isinstance(await ours.fetch(task(there.url())), Answer)
+        orders.append([name for name, _ in there.log[0].headers if not name.startswith(":")])
+    over_2, over_1 = orders
+    assert over_1[0] == "Host"
+    assert [name.lower() for name in over_1[1:]] == over_2
+    assert {"User-Agent", "Accept", "Accept-Encoding", "Accept-Language"} <= set(over_1)
+    assert {name for name in over_1 if name.islower()} <= {"sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"}
+
+
 async def test_an_identity_keeps_its_profile_and_identities_differ() -> None:
     ways = [Proxy.parse(f"http://user-{number}:x@gate.example:8080") for number in range(200)]
     names = [profile_of(way, "s").name for way in ways]

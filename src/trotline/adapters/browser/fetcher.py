@@ -58,6 +58,8 @@ class BrowserFetcher:
         self._opening = asyncio.Lock()
         self._path = ""
         """Of the relay's socket; empty: it does not listen yet."""
+        self._order: tuple[str, ...] = ()
+        """Of the headers."""
         self._clients: dict[bool, wreq.Client] = {}
         """Certificates verified -> the client."""
         self._http: HttpFetcher | None = None
@@ -205,9 +207,10 @@ class BrowserFetcher:
                     path = self._shared.socket_path()
                     await self._relay.listen(path)
                     self._path = str(path)
-                own = await self._shared.http_headers(self._profile, self._client(verify=True), self._relay)
+                own = await self._shared.header_set(self._profile, self._new_client(verify=True), self._relay)
+                self._order = own.order
                 given = {name.title(): value for name, value in self._headers.items()}
-                self._http = self._plain.dressed_as({**own, **given})
+                self._http = self._plain.dressed_as({**own.over_http, **given})
         return self._http
 
     def _client(self, *, verify: bool) -> wreq.Client:
@@ -222,6 +225,7 @@ class BrowserFetcher:
         return wreq.Client(
             runtime=runtime(),
             emulation=self._profile.emulation(),
+            orig_headers=list(self._order),
             proxies=[wreq.Proxy.unix(self._path)],
             tls_verify=self._shared.trusted if verify else False,
             tls_verify_hostname=verify,
