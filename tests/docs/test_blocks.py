@@ -71,11 +71,11 @@ class Reader:
         (self.folder / name).parent.mkdir(exist_ok=True)
         (self.folder / name).write_text(self.here(text))
 
-    def crawl(self, text: str) -> list[dict[str, object]]:
+    def crawl(self, text: str, *words: str) -> list[dict[str, object]]:
         """The rows of a run of the block."""
         self.write("spider.py", text)
         out = self.folder / "rows.jsonl"
-        code, said = trotline(self.folder, "run", "spider.py", "--allow-private", "--out", "rows.jsonl")
+        code, said = trotline(self.folder, "run", "spider.py", "--allow-private", "--out", "rows.jsonl", *words)
         assert code == 0, said
         return [json.loads(line) for line in out.read_text().splitlines()]
 
@@ -291,6 +291,20 @@ def accounts(reader: Reader, text: str) -> None:
     shop = reader.execute(text)["shop"]
     assert isinstance(shop, Spider)
     assert shop.pools == ("@buyers",)
+
+
+@runner("docs/how-to/accounts.md 2")
+def a_login_of_accounts(reader: Reader, text: str) -> None:
+    pools = f'[accounts.buyers]\nproxies = "direct"\n[accounts.buyers.logins]\n{USER} = {{ password = "{PASSWORD}" }}\n'
+    (reader.folder / "proxies.toml").write_text(pools)
+    orders = """
+@shop.page(seeds=["https://shop.example/account"], key="number")
+def orders(page: Page):
+    for order in page.css(".orders li"):
+        yield {"number": order.css(".number::text").get()}
+"""
+    rows = reader.crawl(text + orders, "--proxies", "proxies.toml")
+    assert {row["number"] for row in rows} == {order.number for order in reader.shop.orders}
 
 
 @runner("docs/how-to/proxies.md 2")

@@ -104,6 +104,24 @@ async def test_the_headers_of_an_identity_fit_together(
         assert not hints
 
 
+@pytest.mark.parametrize("number", range(len(PROFILES)))
+async def test_over_http_1_names_are_written_as_browsers_write_them_in_the_same_order(
+    authority: Authority, number: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trotline.adapters.browser.fetcher.profile_of", lambda *_: PROFILES[number])
+    orders = []
+    for h2 in (True, False):
+        with FingerprintSite(authority.server(), h2=h2).running() as there:
+            async with browser(tls=authority.trust()) as ours:
+                assert isinstance(await ours.fetch(task(there.url())), Answer)
+        orders.append([name for name, _ in there.log[0].headers if not name.startswith(":")])
+    over_2, over_1 = orders
+    assert over_1[0] == "Host"
+    assert [name.lower() for name in over_1[1:]] == over_2
+    assert {"User-Agent", "Accept", "Accept-Encoding", "Accept-Language"} <= set(over_1)
+    assert {name for name in over_1 if name.islower()} <= {"sec-ch-ua", "sec-ch-ua-mobile", "sec-ch-ua-platform"}
+
+
 async def test_an_identity_keeps_its_profile_and_identities_differ() -> None:
     ways = [Proxy.parse(f"http://user-{number}:x@gate.example:8080") for number in range(200)]
     names = [profile_of(way, "s").name for way in ways]
@@ -293,6 +311,27 @@ async def test_a_request_is_not_sent_twice(authority: Authority) -> None:
         assert isinstance(outcome, Failure), outcome
         assert [request[:4] for request in there.requests] == [b"GET ", b"POST"]
         assert there.requests[1].endswith(b"\r\n\r\nx=1")
+
+
+async def test_an_idle_connection_that_is_closed_under_a_request_is_named_so(authority: Authority) -> None:
+    """The page may be asked for again at no cost; the verdict is that of the default client."""
+
+    async def close_the_second(_request: bytes, writer: asyncio.StreamWriter) -> None:
+        if len(there.requests) == 1:
+            writer.write(ok())
+        else:
+            writer.close()
+
+    async with site(close_the_second, tls=authority.server()) as there, browser(tls=authority.trust()) as ours:
+        url = there.url(host="localhost").replace("http:", "https:")
+        await ours.fetch(task(url))
+        outcome = await ours.fetch(task(url))
+        # A new connection that is closed is not idle.
+        fresh = await ours.fetch(task(url))
+        assert len(there.requests) == 3
+    assert isinstance(outcome, Failure) and outcome.trouble is FailureKind.HUNG_UP, outcome
+    assert judge(task(url), outcome, limits=Limits(), now=0.0).free
+    assert isinstance(fresh, Failure) and fresh.trouble is FailureKind.PROTOCOL, fresh
 
 
 async def test_a_method_that_the_client_does_not_have_is_refused() -> None:

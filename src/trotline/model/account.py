@@ -33,11 +33,12 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def fingerprint(self) -> str:
-        """Changes with user and password: a session of another login must not be used. 16 hexadecimal digits."""
+        """Changes with user and password: a session of another login must not be used. It is stored, and so short that
+        many passwords have the same one."""
         parts = (self.pool, self.name, self.user, self.password.reveal())
         return blake2b(
             b"".join(len(raw).to_bytes(4) + raw for raw in (part.encode("utf-8", "surrogatepass") for part in parts)),
-            digest_size=8,
+            digest_size=3,
         ).hexdigest()
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pytest
+from tests.e2e.torture.browser_differences import DIFFERENCES
 
 from trotline.adapters.browser.fetcher import BrowserWays
 from trotline.adapters.http.fetcher import HttpFetcher
@@ -67,6 +68,10 @@ class Rack:
             self._fetchers[name] = BrowserWays(plain, options.get("headers", {})) if self.browser else plain
         return self._fetchers[name]
 
+    def differs(self, path: str) -> bool:
+        """Is this fault one of those that the browser-like client treats in another way?"""
+        return self.browser and path in DIFFERENCES
+
     def task(self, path: str, host: str = "", **fields: object) -> Task:
         return Task(url=self.server.url(path, host), route="r", **fields)
 
@@ -82,6 +87,9 @@ class Rack:
         asked = len(self.server.requests)
         home = Task(url=self.server.url("/", urlsplit(task.url).hostname or ""), route="r", session=task.session)
         answer = await self.fetcher(**options).fetch_start(home, 1 << 20)
+        if isinstance(answer, Failure) and answer.trouble is FailureKind.HUNG_UP:
+            # As a worker does: the server closed the connection of the visit before.
+            answer = await self.fetcher(**options).fetch_start(home, 1 << 20)
         assert isinstance(answer, Answer), answer
         # The tests count what they asked for themselves.
         del self.server.requests[asked:]

@@ -55,6 +55,9 @@ async def test_b23_nul_in_a_header_spoils_the_answer(rack: Rack) -> None:
 
 
 async def test_b23_a_header_with_control_characters_is_dropped_and_noted(rack: Rack) -> None:
+    if rack.differs("/head/control"):
+        (await rack.visit("/head/control")).failed(FailureKind.PROTOCOL, Kind.BROKEN)
+        return
     page = (await rack.visit("/head/control")).page
     assert page.header("x-evil") is None
     assert page.notes == ("header x-evil dropped: control characters",)
@@ -82,7 +85,12 @@ async def test_b23_a_lone_carriage_return_makes_no_second_header(rack: Rack) -> 
     ],
 )
 async def test_b24_two_opinions_about_where_a_body_ends_are_a_protocol_failure(rack: Rack, path: str) -> None:
-    (await rack.visit(path)).failed(FailureKind.PROTOCOL, Kind.BROKEN)
+    if rack.differs(path):
+        assert (await rack.visit(path)).page.body == b"hello"
+        # The server closes the connection after it.
+        await rack.server.quiet()
+    else:
+        (await rack.visit(path)).failed(FailureKind.PROTOCOL, Kind.BROKEN)
     assert (await rack.visit("/body/whole")).verdict.kind is Kind.OK
     assert rack.server.connections == 2
 
@@ -129,7 +137,10 @@ async def test_b26_an_announced_body_over_the_limit_is_not_read(rack: Rack) -> N
 @pytest.mark.parametrize(("path", "what"), [("/head/drip/0.02", "head"), ("/body/drip/0.02", "body")])
 async def test_b27_a_drip_is_cut_by_the_minimum_rate(rack: Rack, path: str, what: str) -> None:
     seen = await rack.visit(path)
-    seen.failed(FailureKind.TOO_SLOW, Kind.UNREACHABLE, f"{what} under 1024 bytes a second")
+    if rack.differs(path.rpartition("/")[0]):
+        seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, "no answer within 0.3 s")
+    else:
+        seen.failed(FailureKind.TOO_SLOW, Kind.UNREACHABLE, f"{what} under 1024 bytes a second")
     assert not seen.verdict.final
     assert seen.answer.timing.total < rack.limits.total / 2
 
@@ -147,7 +158,11 @@ async def test_b27_a_page_that_takes_long_but_comes_whole_is_a_page(rack: Rack) 
 
 @pytest.mark.parametrize("name", ["interim", "early-hints-flood"])
 async def test_b28_interim_answers_without_end_are_cut_after_ten(rack: Rack, name: str) -> None:
-    (await rack.visit(f"/head/{name}")).failed(FailureKind.PROTOCOL, Kind.BROKEN, "more than 10 interim answers")
+    seen = await rack.visit(f"/head/{name}")
+    if rack.differs(f"/head/{name}"):
+        seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, "no answer within 0.3 s")
+    else:
+        seen.failed(FailureKind.PROTOCOL, Kind.BROKEN, "more than 10 interim answers")
 
 
 async def test_b28_a_few_interim_answers_are_fine(rack: Rack) -> None:
@@ -182,7 +197,7 @@ async def test_b29_a_head_request_with_a_body_is_ignored_with_its_connection(rac
 @pytest.mark.parametrize("path", ["/body/reset", "/body/closed", "/chunk/unfinished", "/chunk/no-end"])
 async def test_b30_a_line_that_breaks_in_the_body_is_half_a_page_and_tried_again(rack: Rack, path: str) -> None:
     seen = await rack.visit(path)
-    seen.failed(FailureKind.PROTOCOL, Kind.BROKEN, "incomplete body")
+    seen.failed(FailureKind.PROTOCOL, Kind.BROKEN, *([] if rack.differs(path) else ["incomplete body"]))
     assert not seen.verdict.final
 
 

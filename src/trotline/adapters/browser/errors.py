@@ -23,6 +23,7 @@ CLIENT_ERRORS: tuple[type[Exception], ...] = (
 )
 """Everything that the client raises for a request."""
 
+NO_ANSWER = "closed without an answer"
 _TLS_REASON = re.compile(r'reason: "([A-Z0-9_]{1,80})"')
 _PARSER_REASON = re.compile(r"Parse\(([A-Za-z()]{1,60}?)\)\)")
 _BODY_REASON = re.compile(r'error: "([A-Za-z ]{1,80})')
@@ -45,7 +46,7 @@ def of_head(error: Exception, limits: Limits) -> Cut:
         most = f"{limits.header_bytes} bytes, or with more than {limits.header_fields} fields"
         return Cut(FailureKind.TOO_LARGE, f"head over the limit of {most}")
     if "IncompleteMessage" in text:
-        return Cut(FailureKind.PROTOCOL, "closed without an answer")
+        return Cut(FailureKind.PROTOCOL, NO_ANSWER)
     if isinstance(error, exceptions.ConnectionResetError) or "ConnectionReset" in text or "BrokenPipe" in text:
         return Cut(FailureKind.CONNECT, "connection lost: Connection reset by peer")
     if isinstance(error, exceptions.BuilderError):

@@ -21,8 +21,8 @@ from trotline.adapters.browser.shared import Shared, runtime
 from trotline.adapters.browser.watchdog import Watchdog
 from trotline.adapters.http import response_reader
 from trotline.adapters.http.connections import IDLE
-from trotline.adapters.http.failures import FETCH_ERRORS, Cut, explain
-from trotline.adapters.http.fetcher import HttpFetcher
+from trotline.adapters.http.failures import FETCH_ERRORS, Cut, HungUp, explain
+from trotline.adapters.http.fetcher import SAFE, HttpFetcher
 from trotline.adapters.http.pooled_fetcher import PooledFetcher, WayFetcher
 from trotline.model.account import StoredCookie
 from trotline.model.answer import Answer, Failure, FailureKind, Timing
@@ -60,6 +60,8 @@ class BrowserFetcher:
         self._opening = asyncio.Lock()
         self._path = ""
         """Of the relay's socket; empty: it does not listen yet."""
+        self._order: tuple[str, ...] = ()
+        """Of the headers."""
         self._clients: dict[bool, wreq.Client] = {}
         """Certificates verified -> the client."""
         self._http: HttpFetcher | None = None
@@ -187,13 +189,20 @@ class BrowserFetcher:
         try:
             response = await client.request(method, task.url, **options)
         except errors.CLIENT_ERRORS as error:
-            failure = self._relay.failure(target, watchdog.started)
-            raise failure or errors.of_head(error, self.limits) from error
+            raise self._why_no_answer(error, task, target, watchdog.started) from error
         watchdog.answered()
         reply = Reply(response, task.method, self.limits, watchdog)
         if found := reply.headers.getall("Set-Cookie", None):
             jar.update_cookies_from_headers(found, url)
         return reply
+
+    def _why_no_answer(self, error: Exception, task: Task, target: Target, started: Seconds) -> Exception:
+        if failure := self._relay.failure(target, started):
+            return failure
+        cut = errors.of_head(error, self.limits)
+        if cut.why == errors.NO_ANSWER and task.method in SAFE and self._relay.is_unanswered(target, started):
+            return HungUp()
+        return cut
 
     def _asked(self, target: Target, started: Seconds) -> Seconds | None:
         """Since when the answer is awaited; None: a tunnel to the target is being opened."""
@@ -208,9 +217,10 @@ class BrowserFetcher:
                     path = self._shared.socket_path()
                     await self._relay.listen(path)
                     self._path = str(path)
-                own = await self._shared.http_headers(self._profile, self._client(verify=True), self._relay)
+                own = await self._shared.header_set(self._profile, self._new_client(verify=True), self._relay)
+                self._order = own.order
                 given = {name.title(): value for name, value in self._headers.items()}
-                self._http = self._plain.dressed_as({**own, **given})
+                self._http = self._plain.dressed_as({**own.over_http, **given})
         return self._http
 
     def _client(self, *, verify: bool) -> wreq.Client:
@@ -225,6 +235,7 @@ class BrowserFetcher:
         return wreq.Client(
             runtime=runtime(),
             emulation=self._profile.emulation(),
+            orig_headers=list(self._order),
             proxies=[wreq.Proxy.unix(self._path)],
             tls_verify=self._shared.trusted if verify else False,
             tls_verify_hostname=verify,

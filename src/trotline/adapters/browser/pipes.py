@@ -4,12 +4,19 @@ import asyncio
 from collections.abc import Callable
 from typing import cast
 
+from trotline.model.time import Seconds
+
+ALERT = 31
+"""Bytes of a TLS record that only closes the connection; every request and every answer has more."""
+
 
 class Pipe(asyncio.Protocol):
     """One end. What it receives is written to the other end; when one is closed, so is the other."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
+        self.written = 0
+        """Bytes written to this end since it last sent more than an alert."""
         self._other: Pipe | None = None
 
     def join(self, other: "Pipe") -> None:
@@ -21,6 +28,9 @@ class Pipe(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self._other is not None and self._other.transport is not None:
+            if len(data) > ALERT:
+                self.written = 0
+            self._other.written += len(data)
             self._other.transport.write(data)
 
     def pause_writing(self) -> None:
@@ -51,9 +61,17 @@ class ClientEnd(Pipe):
         self._asked = asked
         self._closed = closed
         self._head: bytes | None = b""
+        self._clock = asyncio.get_running_loop().time
+        self.target: tuple[str, int] = ("", 0)
+        self.opened_at: Seconds = 0.0
+        """When its tunnel was opened; 0: there is none yet."""
+        self.asked_at: Seconds = 0.0
+        """When the client last sent more than an alert."""
 
     def data_received(self, data: bytes) -> None:
         if self._head is None:
+            if len(data) > ALERT:
+                self.asked_at = self._clock()
             super().data_received(data)
             return
         self._head += data

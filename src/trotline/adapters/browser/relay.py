@@ -10,11 +10,11 @@ import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 from aiohappyeyeballs import start_connection
 
-from trotline.adapters.browser.pipes import ClientEnd, Pipe
+from trotline.adapters.browser.pipes import ALERT, ClientEnd, Pipe
 from trotline.adapters.http.connections import Names
 from trotline.adapters.http.failures import FETCH_ERRORS, Cut, reason
 from trotline.adapters.http.proxy_dialer import AddrInfo, ProxyDialer
@@ -31,6 +31,7 @@ _WITHIN = 0.95
 _TARGETS = 10_000
 
 Target = tuple[str, int]
+N = TypeVar("N")
 
 
 class Relay:
@@ -47,6 +48,8 @@ class Relay:
         """Targets without a tunnel: since when, and why."""
         self._opened: dict[Target, tuple[Seconds, str]] = {}
         """The last tunnel to each target: when it was opened, and to which address."""
+        self._unanswered: dict[Target, Seconds] = {}
+        """Targets of closed tunnels without an answer to what was sent last: when that was."""
         self.on_plain_request: Callable[[bytes], None] = lambda _head: None
         """Called with the head of a request that is not CONNECT (`header_sets.py`)."""
 
@@ -75,6 +78,13 @@ class Relay:
         """The address of the last tunnel to this target; empty: only the proxy knows it."""
         return self._opened.get(target, (0.0, ""))[1]
 
+    def is_unanswered(self, target: Target, since: Seconds) -> bool:
+        """Was something sent after `since` on a tunnel that was open before, without an answer so far? Then the server
+        most likely closed it as idle while the request was in flight."""
+        return self._unanswered.get(target, 0.0) >= since or any(
+            end.target == target and _unanswered(end, since) for end in self._ends
+        )
+
     def failure(self, target: Target, since: Seconds) -> Exception | None:
         """Why there was no tunnel to this target after `since`."""
         at, error = self._failures.get(target, (0.0, None))
@@ -91,9 +101,14 @@ class Relay:
             await self._server.wait_closed()
 
     def _new_end(self) -> ClientEnd:
-        end = ClientEnd(self._asked, self._ends.discard)
+        end = ClientEnd(self._asked, self._closed)
         self._ends.add(end)
         return end
+
+    def _closed(self, end: ClientEnd) -> None:
+        self._ends.discard(end)
+        if _unanswered(end, end.opened_at):
+            _bounded(self._unanswered)[end.target] = end.asked_at
 
     def _asked(self, end: ClientEnd, head: bytes) -> None:
         match = _CONNECT.match(head)
@@ -102,7 +117,7 @@ class Relay:
             end.reply("204 No Content")
             end.close()
             return
-        target = (match[1] or match[2]).decode("latin-1").lower(), int(match[3])
+        end.target = target = (match[1] or match[2]).decode("latin-1").lower(), int(match[3])
         task = asyncio.ensure_future(self._connect(end, target))
         self._dialling[task] = target
         task.add_done_callback(self._dialling.pop)
@@ -112,15 +127,12 @@ class Relay:
         try:
             address = await self._tunnel(end, target)
         except FETCH_ERRORS as error:
-            if len(self._failures) >= _TARGETS:
-                self._failures.clear()
-            self._failures[target] = (now(), error)
+            _bounded(self._failures)[target] = (now(), error)
             end.reply("502 Bad Gateway")
             end.close()
             return
-        if len(self._opened) >= _TARGETS:
-            self._opened.clear()
-        self._opened[target] = (now(), address)
+        end.opened_at = now()
+        _bounded(self._opened)[target] = (end.opened_at, address)
         end.reply("200 OK")
 
     async def _tunnel(self, end: ClientEnd, target: Target) -> str:
@@ -158,3 +170,13 @@ class Relay:
             raise Cut(FailureKind.CONNECT, f"no connection: {reason(error)}") from error
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return SocketStream(sock), str(sock.getpeername()[0])
+
+
+def _unanswered(end: ClientEnd, since: Seconds) -> bool:
+    return 0.0 < end.opened_at <= since <= end.asked_at and end.written <= ALERT
+
+
+def _bounded(notes: dict[Target, N]) -> dict[Target, N]:
+    if len(notes) >= _TARGETS:
+        notes.clear()
+    return notes

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import wreq
 from wreq.tls import CertStore
@@ -13,10 +14,19 @@ from wreq.tls import CertStore
 from trotline.adapters.browser.profiles import Profile
 from trotline.adapters.browser.relay import Relay
 
-_SECURE_ONLY = re.compile(r"sec-|priority$|host$|cookie$")
+_SECURE_ONLY = re.compile(r"sec-|priority$|te$|host$|cookie$")
 """Not sent over plain http by browsers, or made for each request."""
 _HASHED = re.compile(r"[0-9a-f]{8}\.\d+")
 _NOWHERE = "http://headers.invalid/"
+
+
+class HeaderSet(NamedTuple):
+    """The headers of a browser."""
+
+    order: tuple[str, ...]
+    """Names in the order and the case of HTTP/1.1; HTTP/2 has the same order."""
+    over_http: Mapping[str, str]
+    """What it sends over plain http."""
 
 
 class Shared:
@@ -27,7 +37,7 @@ class Shared:
         self.trusted = CertStore.from_der_certs(_certificates(tls))
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._sockets = 0
-        self._header_sets: dict[str, Mapping[str, str]] = {}
+        self._header_sets: dict[str, HeaderSet] = {}
 
     def socket_path(self) -> Path:
         """A new path in a folder that only this user can read."""
@@ -37,15 +47,14 @@ class Shared:
         self._sockets += 1
         return Path(self._folder.name) / str(self._sockets)
 
-    async def http_headers(self, profile: Profile, client: wreq.Client, relay: Relay) -> Mapping[str, str]:
-        """What this browser sends over plain http, in its order: read from a request of the client itself, which the
-        relay answers."""
+    async def header_set(self, profile: Profile, client: wreq.Client, relay: Relay) -> HeaderSet:
+        """Read from a request of the client itself, which the relay answers."""
         found = self._header_sets.get(profile.name)
         if found is None:
             heads: list[bytes] = []
             relay.on_plain_request = heads.append
             await client.get(_NOWHERE)
-            found = self._header_sets[profile.name] = _over_http(heads[0])
+            found = self._header_sets[profile.name] = _header_set(heads[0])
         return found
 
     def close(self) -> None:
@@ -60,12 +69,18 @@ def runtime() -> wreq.Runtime:
     return wreq.Runtime(workers=1, thread_name="trotline-browser")
 
 
-def _over_http(head: bytes) -> dict[str, str]:
+def _header_set(head: bytes) -> HeaderSet:
     lines = head.decode("latin-1").split("\r\n")[1:]
     pairs = [(name, value.strip()) for name, _, value in (line.partition(":") for line in lines) if name]
-    kept = {name.title(): value for name, value in pairs if not _SECURE_ONLY.match(name)}
+    order = ("Host", *(_written(name) for name, _ in pairs if name != "host"))
+    kept = {_written(name): value for name, value in pairs if not _SECURE_ONLY.match(name)}
     # Over plain http browsers accept no other codings: proxies on the way have spoiled them.
-    return {**kept, "Accept-Encoding": "gzip, deflate"}
+    return HeaderSet(order, {**kept, "Accept-Encoding": "gzip, deflate"})
+
+
+def _written(name: str) -> str:
+    """A header's name as browsers write it in HTTP/1.1."""
+    return name if name.startswith("sec-ch-") else "TE" if name == "te" else name.title()
 
 
 def _certificates(tls: ssl.SSLContext | None) -> list[bytes]:

@@ -49,7 +49,7 @@ ACCEPT_ENCODING = "gzip, deflate, br, zstd"
 SESSIONS = 1_000
 """Cookie jars kept; the least recently used is evicted first."""
 
-_SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 """Methods that may be repeated although the server may have processed the first request."""
 _KNOWN_ORIGINS = 10_000
 _NOT_NORMALISED = re.compile(r"[^\x21-\x7e]|\\")
@@ -330,7 +330,7 @@ class HttpFetcher:
         if isinstance(error, HungUp):
             url = URL(task.url, encoded=True)
             self._connections().distrust(url.raw_host or "", url.port)
-            if task.method not in _SAFE:
+            if task.method not in SAFE:
                 # It may have been processed: repeating it is the author's decision (`retries`).
                 return FailureKind.PROTOCOL, "closed without an answer"
         return explain(error, phase, self.limits)
