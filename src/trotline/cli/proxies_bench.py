@@ -131,7 +131,7 @@ def bench(
     if weights is not None:
         _write(run, book, weights, as_json)
     if interrupted:
-        click.echo("interrupted", err=True)
+        click.echo(f"interrupted: {count(len(run.samples))} of {count(plan.pages)} were measured", err=True)
         return INTERRUPTED
     return FINISHED if found and all(row.good for row in found) else FINISHED_WITH_DEAD
 
