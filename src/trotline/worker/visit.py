@@ -5,11 +5,8 @@ import logging
 
 import msgspec
 
-from trotline.errors import FrontierError, ValidatorsError
+from trotline.errors import ValidatorsError
 from trotline.frontier.gate_result import GateResult
-from trotline.frontier.outage_log import OutageLog
-from trotline.frontier.reconnect import until_reachable
-from trotline.model import task_json
 from trotline.model.answer import Answer, Failure
 from trotline.model.client import Client
 from trotline.model.harvest import Harvest
@@ -24,20 +21,20 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
-from trotline.rules import conditional_requests, proxy_judgement, redirects, retries, session_pinning, task_fields
-from trotline.rules.task_fields import InvalidValue
+from trotline.rules import conditional_requests, proxy_judgement, redirects, retries, session_pinning
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page, pictures, visible_text
 from trotline.spider.route import Route
 from trotline.spider.spider import Spider
-from trotline.worker import sitemaps
+from trotline.worker import new_tasks, sitemaps
 from trotline.worker.account_visit import LOST, Accounts, AccountVisit, is_too_late
 from trotline.worker.async_handlers import in_time
 from trotline.worker.client_choice import ClientChoice
 from trotline.worker.finished_visit import FinishedVisit, Request, failed_visit, lane_feedback, request_of
-from trotline.worker.marker import Marker
+from trotline.worker.marked import Marked, RobotsMarked
 from trotline.worker.parts import WorkerParts
+from trotline.worker.process_sessions import ProcessSessions
 from trotline.worker.sitemaps import SitemapVisitor
 
 log = logging.getLogger("trotline.visit")
@@ -55,18 +52,14 @@ class Visitor:
         self._accounts = Accounts(spider, parts, worker)
         self._limits = spider.limits or Limits()
         self._parts = parts
-        self._outage = OutageLog(log)
-        self._home = f"{parts.chance.getrandbits(64):x}"
-        """Id of this process for session tasks: their cookies are here."""
+        self._sessions = ProcessSessions(parts)
         self._clients = None if spider.when_blocked is None else ClientChoice()
         self._sitemaps = SitemapVisitor(spider, parts, self._marked, self._clients)
-        self._logins: set[str] = set()
-        """Sessions that this process logged in to."""
 
     async def visit(self, lease: Lease) -> FinishedVisit:
         if lease.member and is_account_pool(lease.task.pool):
             return await self._visit_with_account(lease)
-        if lease.task.session and (elsewhere := await self._elsewhere(lease)) is not None:
+        if lease.task.session and (elsewhere := await self._sessions.elsewhere(lease)) is not None:
             return FinishedVisit(lease=lease, outcome=elsewhere)
         if self._parts.ways and not lease.member and (moved := self._into_pool(lease.task)) is not None:
             return FinishedVisit(lease=lease, outcome=moved)
@@ -87,7 +80,7 @@ class Visitor:
         delay = 0.0
         of_sitemap = sitemaps.is_for(lease.task)
         if self._parts.robots is not None:
-            marked = _RobotsMarked(self._parts.marker, lease.token)
+            marked = RobotsMarked(self._parts.marker, lease.token)
             permission = await self._parts.robots.ask(lease.task.url, marked, way)
             # Disallow rules do not apply to sitemaps, which are made for crawlers. Crawl-delay does, and nothing is
             # fetched before it is known.
@@ -109,28 +102,6 @@ class Visitor:
         lane = lane_of(task.lane, pool)
         return Snooze(wait=0.0, why="moved", task=msgspec.structs.replace(task, pool=pool, lane=lane))
 
-    async def _elsewhere(self, lease: Lease) -> Snooze | Bury | None:
-        """The outcome of a task whose session belongs to another process; None if it is ours."""
-        task = lease.task
-        if not session_pinning.has_home(task) and task.session not in self._logins:
-            try:
-                home = await self._parts.frontier.session_home(task.session)
-            except FrontierError as error:
-                self._outage.report(error.what)
-                return Snooze(wait=1.0, why="the owner of its session is unknown")
-            self._outage.report("")
-            task = session_pinning.bound(task, home) if home else task
-        return session_pinning.elsewhere(task, self._home, lease.leased_at)
-
-    async def _log_in(self, session: str) -> None:
-        """Register this process as the owner of the session before the answer is used: from now on other processes
-        leave its tasks alone. Retries while the frontier is unreachable."""
-        self._logins.add(session)
-        await until_reachable(
-            lambda: self._parts.frontier.session_home(session, self._home),
-            self._outage.report,
-        )
-
     async def _ask(
         self, lease: Lease, delay: Seconds, way: Way | None, account: AccountVisit | None = None
     ) -> FinishedVisit:
@@ -149,7 +120,7 @@ class Visitor:
                 return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why=LOST))
         took = clock() - started
         if task.session and isinstance(answer, Answer) and session_pinning.logs_in(task, answer):
-            await self._log_in(session_pinning.name_of(task.session))
+            await self._sessions.log_in(session_pinning.name_of(task.session))
         with self._marked(lease):
             verdict = judge(
                 asked,
@@ -277,11 +248,11 @@ class Visitor:
         try:
             with self._marked(lease):
                 links = self._filter(lease, page, got)
-            links.tasks = _all_checked(links.tasks, len(got.tasks))
+            links.tasks = new_tasks.checked(links.tasks, len(got.tasks))
             if not account and session_pinning.opened_by(lease.task, answer):
-                links.tasks = [session_pinning.continued(task, lease.task, self._home) for task in links.tasks]
+                links.tasks = [session_pinning.continued(task, lease.task, self._sessions.home) for task in links.tasks]
         except Exception as error:
-            if not (odd := _odd(got, error)):
+            if not (odd := new_tasks.invalid_value(got, error)):
                 raise
             return _failed(lease, harvest.HandlerFailed.of(odd, route.handler), feedback)
         return FinishedVisit(
@@ -338,8 +309,8 @@ class Visitor:
         with self._marked(lease):
             return harvest.read(self._spider, route, page, site=task.site, seen_at=lease.leased_at)
 
-    def _marked(self, lease: Lease) -> "_Marked":
-        return _Marked(self._parts.marker, lease.token)
+    def _marked(self, lease: Lease) -> Marked:
+        return Marked(self._parts.marker, lease.token)
 
     def _mark(self, lease: Lease) -> None:
         self._parts.marker.reading(lease.token, asyncio.get_running_loop().time())
@@ -367,7 +338,7 @@ class Visitor:
             # Its session travels with the account.
             return Snooze(wait=0.0, why="moved", task=moved)
         if isinstance(answer, Answer) and session_pinning.opened_by(lease.task, answer):
-            moved = session_pinning.bound(moved, self._home)
+            moved = session_pinning.bound(moved, self._sessions.home)
         return Snooze(wait=0.0, why="moved", task=moved)
 
 
@@ -376,35 +347,6 @@ def _failed(lease: Lease, failed: harvest.HandlerFailed, feedback: LaneFeedback 
     return FinishedVisit(
         lease=lease, outcome=Bury(why=f"handler: {failed.group}", detail=failed.traceback_text), feedback=feedback
     )
-
-
-class _Marked:
-    """Marks the page while it is parsed: if a native parser crashes, or a pattern backtracks without end, the
-    supervisor knows the page. A class, as a generator-based context manager costs five times as much."""
-
-    __slots__ = ("_marker", "_token")
-
-    def __init__(self, marker: Marker, token: int) -> None:
-        self._marker = marker
-        self._token = token
-
-    def __enter__(self) -> None:
-        self._marker.reading(self._token, asyncio.get_running_loop().time())
-
-    def __exit__(self, *_: object) -> None:
-        self._marker.read()
-
-
-class _RobotsMarked(_Marked):
-    """The same for the host's robots.txt."""
-
-    __slots__ = ()
-
-    def __enter__(self) -> None:
-        self._marker.reading_robots(self._token, asyncio.get_running_loop().time())
-
-    def __exit__(self, *_: object) -> None:
-        self._marker.read_robots()
 
 
 def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, Validator] | None:
@@ -416,53 +358,6 @@ def _seen(task: Task, route: Route, answer: Answer, got: Harvest) -> tuple[int, 
         return None
     validator = conditional_requests.validator_of(answer)
     return None if validator is None else (conditional_requests.page_of(task), validator)
-
-
-def _all_checked(tasks: list[Task], drafts: int) -> list[Task]:
-    """Those behind the first `drafts` are links that were followed. Links of one Follow share its values, and the gate
-    makes the rest of them: the first one is checked for all."""
-    checked: list[Task] = []
-    last: Task | None = None
-    for number, task in enumerate(tasks):
-        if (
-            number < drafts
-            or last is None
-            or task.meta is not last.meta
-            or task.route is not last.route
-            or task.priority is not last.priority
-            or task.chain is not last.chain
-        ):
-            task = last = _checked(task)
-        checked.append(task)
-    return checked
-
-
-def _checked(task: Task) -> Task:
-    """The task with plain values; raises InvalidValue if it cannot be serialized. Checked here, where only this page
-    fails: in the committer the whole batch would. Only new tasks are checked."""
-    plain = task_fields.task(task)
-    try:
-        task_json.encode(plain)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise InvalidValue(f"a task for {plain.url} cannot be serialized: {task_fields.said(error)}") from error
-    return plain
-
-
-def _odd(got: Harvest, error: Exception) -> InvalidValue | None:
-    """The invalid value of the handler that caused this error; None if the handler did not."""
-    if isinstance(error, InvalidValue):
-        return error
-    try:
-        for task in got.tasks:
-            if task_fields.task(task) is not task:
-                return InvalidValue(
-                    f"a task for {task_fields.shown(task.url)} has values of classes of its own; give plain ones"
-                )
-        for follow in got.follows:
-            task_fields.links(follow)
-    except InvalidValue as odd:
-        return odd
-    return None
 
 
 def _content(page: Page, got: Harvest) -> bytes | None:
