@@ -138,3 +138,14 @@ async def test_try_logs_in_with_a_named_account(tmp_path: Path) -> None:
     assert (rejected.code, "the login of @members/a1 was not accepted" in rejected.err) == (2, True), rejected
     assert (unnamed.code, "Name one that no job uses: --pool @members/NAME" in unnamed.err) == (2, True), unnamed
     assert secrets_in(read.out + read.err + rejected.out + rejected.err) == []
+
+
+async def test_a_spider_without_a_login_for_its_accounts_is_refused(tmp_path: Path) -> None:
+    pools(tmp_path, *ACCOUNTS)
+    async with AccountSite() as site:
+        (tmp_path / "open.py").write_text(SPIDER.replace('@members.login("@members")\n', ""))
+        env = {"MEMBERS": site.base, "PAGES": "10", **SETTINGS} | {f"P_{name}": "x" for name in ACCOUNTS}
+        ended = await call(tmp_path, "run", "open.py", env=env)
+
+    assert (ended.code, "has no login for them" in ended.err) == (2, True), ended
+    assert not site.uses

@@ -265,7 +265,11 @@ class PoolBook:
     def _use(self, loaded: dict[str, _Loaded], accounts: "Sequence[AccountTable]") -> None:
         self._pools = loaded
         self._accounts.set(accounts)
-        self.listed = KnownPools(tuple(loaded), {each.name: [one.name for one in each.accounts] for each in accounts})
+        self.listed = KnownPools(
+            tuple(loaded),
+            {each.name: [one.name for one in each.accounts] for each in accounts},
+            [each.name for each in accounts if any(one.user for one in each.accounts)],
+        )
 
     def _loaded(self, sources: Iterable[Source], *, first: bool) -> tuple[dict[str, _Loaded], list[str]]:
         found: dict[str, _Loaded] = {}

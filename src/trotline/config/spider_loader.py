@@ -19,8 +19,9 @@ from types import ModuleType
 import msgspec
 
 from trotline.errors import SpiderBroken, SpiderError, SpiderNotFound, SpiderRefused, TrotlineError
+from trotline.model.proxy_pool import base_pool
 from trotline.rules import pool_names, redaction
-from trotline.rules.known_pools import proxied
+from trotline.rules.known_pools import KnownPools, proxied
 from trotline.spider.spider import Spider
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -82,6 +83,7 @@ def check_pools(spider: Spider, pools: Collection[str] | None) -> None:
             raise SpiderRefused(
                 f"spider {spider.name!r}{whose}: {pool_names.missing(pool)}", hint=pool_names.hint(pool, pools)
             )
+    _check_logins(spider, pools)
     if pools is None or not proxied(pools) or pool_names.of_unnamed(spider.pool, pools):
         return
     for route in spider.routes.values():
@@ -89,6 +91,16 @@ def check_pools(spider: Spider, pools: Collection[str] | None) -> None:
             whose = f"spider {spider.name!r}" if not spider.pools else f"spider {spider.name!r}, route {route.name!r},"
             what, hint = pool_names.unnamed(whose, pools)
             raise SpiderRefused(what, hint=hint)
+
+
+def _check_logins(spider: Spider, pools: Collection[str] | None) -> None:
+    """Without a login, the pages of accounts would be read logged out."""
+    for pool in map(base_pool, spider.pools):
+        if isinstance(pools, KnownPools) and pool in pools.logins and pool not in spider.logins:
+            raise SpiderRefused(
+                f"spider {spider.name!r} visits pages with the accounts of {pool}, and has no login for them",
+                hint=f'Write @SPIDER.login("{pool}") above an async function: docs/how-to/accounts.md.',
+            )
 
 
 def spiders_in(module: ModuleType) -> dict[str, Spider]:

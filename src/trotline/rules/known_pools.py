@@ -8,9 +8,16 @@ from trotline.model.proxy_pool import ACCOUNT, ACCOUNTS, is_account_pool
 class KnownPools(Collection[str]):
     """Names. A look-up costs the same with many accounts: it is made for every task that names a pool."""
 
-    def __init__(self, proxies: Collection[str] = (), accounts: Mapping[str, Collection[str]] | None = None) -> None:
-        """`accounts`: the names of the accounts by pool: `@buyers` -> anna, bert."""
+    def __init__(
+        self,
+        proxies: Collection[str] = (),
+        accounts: Mapping[str, Collection[str]] | None = None,
+        logins: Collection[str] = (),
+    ) -> None:
+        """`accounts`: the names of the accounts by pool: `@buyers` -> anna, bert. `logins`: pools whose accounts have a
+        password."""
         self.proxies = tuple(proxies)
+        self.logins = frozenset(logins)
         self._accounts = {pool: dict.fromkeys(sorted(names)) for pool, names in (accounts or {}).items()}
 
     @property

@@ -16,7 +16,7 @@ from trotline.model.account import Account, Session
 from trotline.model.answer import Answer, Failure
 from trotline.model.lease import Lease
 from trotline.model.limits import Limits
-from trotline.model.outcome import Snooze
+from trotline.model.outcome import Bury, Snooze
 from trotline.model.proxy import ApiGateway, Way
 from trotline.model.proxy_pool import NO_PROXY, MemberResult
 from trotline.model.task import Task
@@ -83,6 +83,9 @@ class Accounts:
         account = None if ways is None else ways.account(lease.task.lane, lease.member)
         if ways is None or account is None:
             return _given_back(lease, "account is unknown to this worker", wait=1.0)
+        if account.user and account.pool not in self._spider.logins:
+            # A task has named the pool; pools of the spider and its routes are checked when it is loaded.
+            return FinishedVisit(lease=lease, outcome=Bury(why=f"handler: no login for {account.pool}"))
         asked_at = send_deadline.clock()
         try:
             state = await self._parts.frontier.read_session(self._worker, lease)

@@ -12,7 +12,7 @@ from trotline.errors import FrontierUnreachable
 from trotline.model.account import Account, Session, StoredCookie
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.lease import Lease
-from trotline.model.outcome import Done, Snooze
+from trotline.model.outcome import Bury, Done, Snooze
 from trotline.model.proxy import Proxy, Way
 from trotline.model.proxy_pool import MemberResult, account_id
 from trotline.model.secret import Secret
@@ -349,3 +349,26 @@ def test_links_of_one_account_can_stay_with_it() -> None:
         (LANE, POOL),
     ]
     assert len({task.fingerprint for task in done.links.tasks}) == 2
+
+
+def test_a_page_of_accounts_with_passwords_is_not_read_without_a_login() -> None:
+    fetcher = Browser(shop)
+
+    done = visit(account_spider(), Sessions(), fetcher)
+
+    assert (done.outcome, fetcher.asked) == (Bury(why=f"handler: no login for {POOL}"), [])
+
+
+def test_sessions_without_a_login_keep_their_cookies() -> None:
+    slot = Account(pool=POOL, name="1", user="", password=Secret(""), proxies="direct")
+
+    def with_cookie(task: Task) -> Answer:
+        return msgspec.structs.replace(shop(task), headers=(*HTML, ("set-cookie", "cart=2; Path=/")))
+
+    frontier, fetcher = Sessions(), Browser(with_cookie)
+    done = visit(account_spider(), frontier, fetcher, ways=Ways(slot))
+
+    assert isinstance(done.outcome, Done)
+    assert fetcher.ways == ["direct"]
+    saved = account_sessions.decoded(frontier.state or b"", slot.fingerprint)
+    assert [cookie.header for cookie in saved.cookies] == ["cart=2; Path=/"]
