@@ -336,6 +336,7 @@ def test_a_login_that_never_ends_is_ended() -> None:
 
 def test_links_of_one_account_can_stay_with_it() -> None:
     spider = Spider("s", robots=False, hosts=["h.test"], pool=POOL)
+    spider.login(POOL)(lambda session: True)
 
     @spider.page
     def page(page: Page):  # type: ignore[no-untyped-def]
