@@ -166,6 +166,7 @@ for _name in (
     RUNNERS[_name] = executes
 
 for _name in (
+    "docs/how-to/look-like-a-browser.md 1",
     "docs/how-to/recrawl.md 1",
     "docs/how-to/schedules-and-coordinator.md 1",
     "docs/how-to/write-a-spider.md 2",

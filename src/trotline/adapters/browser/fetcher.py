@@ -65,7 +65,6 @@ class BrowserFetcher:
         self._clients: dict[bool, wreq.Client] = {}
         """Certificates verified -> the client."""
         self._http: HttpFetcher | None = None
-        self._visits = 0
 
     def through(self, way: Way) -> WayFetcher:
         """The same through another proxy: with connections, cookies and a profile of its own."""
@@ -91,10 +90,10 @@ class BrowserFetcher:
     def idle(self) -> int:
         """Open connections that no visit uses."""
         http = 0 if self._http is None else self._http.idle
-        return http + max(0, self._relay.tunnels - self._visits)
+        return http + max(0, self._relay.tunnels - self._relay.visits)
 
     def close_idle(self) -> None:
-        if not self._visits:
+        if not self._relay.visits:
             self._relay.close_tunnels()
         if self._http is not None:
             self._http.close_idle()
@@ -109,11 +108,7 @@ class BrowserFetcher:
         http = self._http or await self._open()
         if task.url[:5] == "http:":
             return await (http.fetch(task) if cut_at is None else http.fetch_start(task, cut_at))
-        self._visits += 1
-        try:
-            return await self._visit_https(task, cut_at, http)
-        finally:
-            self._visits -= 1
+        return await self._visit_https(task, cut_at, http)
 
     async def _visit_https(self, task: Task, cut_at: int | None, http: HttpFetcher) -> Answer | Failure:
         clock = asyncio.get_running_loop().time
@@ -130,14 +125,15 @@ class BrowserFetcher:
         head_at = 0.0
         try:
             async with watchdog:
-                reply = await self._ask(task, {**self._headers, **given}, url, target, http, watchdog)
-                head_at = clock()
-                headers, odd = response_reader.head(reply, self.limits)
-                if len(headers) > self.limits.header_fields:
-                    raise Cut(FailureKind.TOO_LARGE, f"head with more than {self.limits.header_fields} fields")
-                if cut_at is None:
-                    http.check_type(reply.status, reply.headers.get("Content-Type", ""))
-                body, wire_bytes, notes = await response_reader.body(reply, self.limits, cut_at, http.turn)
+                with self._relay.visiting(target):
+                    reply = await self._ask(task, {**self._headers, **given}, url, target, http, watchdog)
+                    head_at = clock()
+                    headers, odd = response_reader.head(reply, self.limits)
+                    if len(headers) > self.limits.header_fields:
+                        raise Cut(FailureKind.TOO_LARGE, f"head with more than {self.limits.header_fields} fields")
+                    if cut_at is None:
+                        http.check_type(reply.status, reply.headers.get("Content-Type", ""))
+                    body, wire_bytes, notes = await response_reader.body(reply, self.limits, cut_at, http.turn)
         except FETCH_ERRORS as error:
             if reply is not None:
                 reply.close()

@@ -8,6 +8,8 @@ from trotline.model.time import Seconds
 
 ALERT = 31
 """Bytes of a TLS record that only closes the connection; every request and every answer has more."""
+UNASKED = 256 * 1024
+"""Bytes that a target may send while no visit to it is under way: over HTTP/2 a page that was cut may go on."""
 
 
 class Pipe(asyncio.Protocol):
@@ -91,3 +93,20 @@ class ClientEnd(Pipe):
     def reply(self, status: str) -> None:
         if self.transport is not None:
             self.transport.write(f"HTTP/1.1 {status}\r\n\r\n".encode("ascii"))
+
+
+class TargetEnd(Pipe):
+    """The end of the target, or of the proxy before it."""
+
+    def __init__(self, is_visited: Callable[[], bool]) -> None:
+        super().__init__()
+        self._is_visited = is_visited
+        self._unasked = 0
+
+    def data_received(self, data: bytes) -> None:
+        if not self._is_visited():
+            self._unasked += len(data)
+            if self._unasked > UNASKED:
+                self.abort()
+                return
+        super().data_received(data)

@@ -8,13 +8,15 @@ The client's TLS passes through it unread.
 import asyncio
 import re
 import socket
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, cast
 
 from aiohappyeyeballs import start_connection
 
-from trotline.adapters.browser.pipes import ALERT, ClientEnd, Pipe
+from trotline.adapters.browser.pipes import ALERT, ClientEnd, TargetEnd
 from trotline.adapters.http.connections import Names
 from trotline.adapters.http.failures import FETCH_ERRORS, Cut, reason
 from trotline.adapters.http.proxy_dialer import AddrInfo, ProxyDialer
@@ -44,6 +46,7 @@ class Relay:
         self._server: asyncio.Server | None = None
         self._ends: set[ClientEnd] = set()
         self._dialling: dict[asyncio.Task[None], Target] = {}
+        self._visits: Counter[Target] = Counter()
         self._failures: dict[Target, tuple[Seconds, Exception]] = {}
         """Targets without a tunnel: since when, and why."""
         self._opened: dict[Target, tuple[Seconds, str]] = {}
@@ -56,6 +59,21 @@ class Relay:
     async def listen(self, path: Path) -> None:
         loop = asyncio.get_running_loop()
         self._server = await loop.create_unix_server(self._new_end, str(path))
+
+    @contextmanager
+    def visiting(self, target: Target) -> Iterator[None]:
+        """Between visits a target has nothing to say: its tunnels are closed if it does."""
+        self._visits[target] += 1
+        try:
+            yield
+        finally:
+            self._visits[target] -= 1
+            if not self._visits[target]:
+                del self._visits[target]
+
+    @property
+    def visits(self) -> int:
+        return self._visits.total()
 
     @property
     def tunnels(self) -> int:
@@ -142,7 +160,7 @@ class Relay:
             stream, address = await self._dial(infos)
         else:
             stream, address = await self._dialer.tunnel(target[0], infos)
-        pipe = Pipe()
+        pipe = TargetEnd(lambda: target in self._visits)
         pipe.join(end)
         if isinstance(stream, SocketStream):
             await asyncio.get_running_loop().create_connection(lambda: pipe, sock=stream.sock)
