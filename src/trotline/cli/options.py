@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from trotline.config.settings import Settings, read
-from trotline.config.used_settings import narrowed, unused
+from trotline.config.settings_by_command import narrowed, unused
 from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.time import Seconds, seconds
 from trotline.rules.pool_names import of_unnamed

@@ -26,7 +26,9 @@ async def waiting_in_more(server: Server, prefix: str, lane: str, record: LaneRe
     for parity in record.more:
         start, counted = 0, 1
         while counted:
-            counted, here = await server.run(script("count_more_levels"), keys.job(prefix), lane, parity, start, _STEP)
+            counted, here = await server.run(
+                script("count_waiting_beyond_lane_record"), keys.job(prefix), lane, parity, start, _STEP
+            )
             waiting += here
             start += counted
     return waiting

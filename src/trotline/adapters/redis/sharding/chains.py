@@ -93,5 +93,5 @@ class ChainLanes:
         for start in range(0, len(names), _AT_ONCE):
             some = names[start : start + _AT_ONCE]
             flat = [part for name in some for part in (name, chains[name])]
-            lanes = await shard.server.run_timeless(script("chain_lanes"), shard.key, *flat)
+            lanes = await shard.server.run_timeless(script("first_lane_of_chain"), shard.key, *flat)
             self._lanes.update(zip(some, (lane.decode() for lane in lanes), strict=True))

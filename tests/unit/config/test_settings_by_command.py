@@ -15,7 +15,7 @@ from trotline.commands.report import Ending
 from trotline.config import components
 from trotline.config.proxy_pools import PoolBook
 from trotline.config.settings import NAMES
-from trotline.config.used_settings import USED
+from trotline.config.settings_by_command import USED
 
 SPIDER = """
 import os
