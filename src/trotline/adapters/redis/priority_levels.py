@@ -27,7 +27,7 @@ async def waiting_in_more(server: Server, prefix: str, lane: str, record: LaneRe
         start, counted = 0, 1
         while counted:
             counted, here = await server.run(
-                script("count_waiting_beyond_lane_record"), keys.job(prefix), lane, parity, start, _STEP
+                script("count_waiting_in_levels"), keys.job(prefix), lane, parity, start, _STEP
             )
             waiting += here
             start += counted

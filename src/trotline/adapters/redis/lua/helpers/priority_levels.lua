@@ -89,7 +89,7 @@ function queue(lane, level)
   return QUEUE .. lane[NAME] .. end_of(level)
 end
 
--- How many wait in the lane, but for those in more levels: they are counted by pages (count_waiting_beyond_lane_record.lua).
+-- How many wait in the lane, but for those in more levels: they are counted by pages (count_waiting_in_levels.lua).
 function waiting_in(lane)
   local sum = call("ZCARD", LATE .. lane[NAME])
   for at = LEVELS + 1, LEVELS + 2 * lane[LEVELS], 2 do sum = sum + call("LLEN", queue(lane, lane[at])) end
