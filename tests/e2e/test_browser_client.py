@@ -17,6 +17,7 @@ from tests.e2e.ways import PASSWORD, ApiServer, Exits
 
 from trotline.adapters.browser.fetcher import BrowserWays
 from trotline.adapters.browser.profiles import PROFILES, profile_of
+from trotline.adapters.browser.relay_folder import sweep
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
@@ -183,6 +184,22 @@ async def test_the_relay_is_for_this_user_only_and_goes_with_the_fetcher(
             [folder] = children(tmp_path)
             assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert children(tmp_path) == []
+
+
+async def test_folders_of_killed_processes_are_removed_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folders = [tmp_path / f"trotline-relay-{name}" for name in ("dead", "alive", "new")]
+    for folder in folders:
+        folder.mkdir()
+    with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as alive:
+        dead.bind(str(folders[0] / "1"))
+        alive.bind(str(folders[1] / "1"))
+        alive.listen()
+        dead.close()
+        sweep()
+    assert sorted(children(tmp_path)) == sorted(folders[1:])
 
 
 @pytest.mark.parametrize(

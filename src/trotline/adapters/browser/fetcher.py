@@ -210,7 +210,7 @@ class BrowserFetcher:
         async with self._opening:
             if self._http is None:
                 if not self._path:
-                    path = self._shared.socket_path()
+                    path = self._shared.folder.socket_path()
                     await self._relay.listen(path)
                     self._path = str(path)
                 own = await self._shared.header_set(self._profile, self._new_client(verify=True), self._relay)
@@ -282,7 +282,7 @@ class BrowserWays(PooledFetcher):
 
     async def close(self) -> None:
         await super().close()
-        self._shared.close()
+        self._shared.folder.close()
 
 
 def _cookies(headers: dict[str, str], found: Any) -> str:

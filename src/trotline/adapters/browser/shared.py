@@ -2,7 +2,6 @@
 
 import re
 import ssl
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
@@ -13,6 +12,7 @@ from wreq.tls import CertStore
 
 from trotline.adapters.browser.profiles import Profile
 from trotline.adapters.browser.relay import Relay
+from trotline.adapters.browser.relay_folder import RelayFolder
 
 _SECURE_ONLY = re.compile(r"sec-|priority$|te$|host$|cookie$")
 """Not sent over plain http by browsers, or made for each request."""
@@ -35,17 +35,8 @@ class Shared:
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         """`tls`: with the trusted certificates; None: the system's, as for the default client."""
         self.trusted = CertStore.from_der_certs(_certificates(tls))
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._sockets = 0
+        self.folder = RelayFolder()
         self._header_sets: dict[str, HeaderSet] = {}
-
-    def socket_path(self) -> Path:
-        """A new path in a folder that only this user can read."""
-        if self._folder is None:
-            # mkdtemp makes it with mode 0700.
-            self._folder = tempfile.TemporaryDirectory(prefix="trotline-relay-")
-        self._sockets += 1
-        return Path(self._folder.name) / str(self._sockets)
 
     async def header_set(self, profile: Profile, client: wreq.Client, relay: Relay) -> HeaderSet:
         """Read from a request of the client itself, which the relay answers."""
@@ -56,11 +47,6 @@ class Shared:
             await client.get(_NOWHERE)
             found = self._header_sets[profile.name] = _header_set(heads[0])
         return found
-
-    def close(self) -> None:
-        if self._folder is not None:
-            self._folder.cleanup()
-            self._folder = None
 
 
 @cache

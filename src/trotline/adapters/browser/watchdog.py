@@ -28,6 +28,8 @@ class Watchdog:
         """How long the event loop was blocked, which does not count against the site."""
         self._answered = False
         self._reading = False
+        self._left: Seconds = 0.0
+        """When the last read ended."""
         self._mark: tuple[Seconds, int] = (0.0, 0)
         """A time, and the bytes received until then: the start of the rate measurement."""
         self._timer = asyncio.timeout(None)
@@ -49,13 +51,13 @@ class Watchdog:
 
     def read(self, reading: bool) -> None:
         """Bytes are awaited, or not: while we decompress, the site is not slow."""
-        if reading:
-            self._mark = (self._mark[0] + self._loop.time() - self._left, self._mark[1]) if self._left else self._mark
-        else:
-            self._left = self._loop.time()
+        now = self._loop.time()
+        if not reading:
+            self._left = now
+        elif self._left:
+            since, before = self._mark
+            self._mark = (since + now - self._left, before)
         self._reading = reading
-
-    _left: Seconds = 0.0
 
     def _plan(self) -> None:
         self._due = self._loop.time() + self._every
