@@ -310,7 +310,7 @@ class SavesWithoutALease(Broken):
         self.common[lease.member] = state
         return True
 
-    async def read_session(self, lease: Lease) -> bytes:
+    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
         return bytes(self.common.get(lease.member, b""))
 
 

@@ -83,25 +83,39 @@ class PoolRing:
         """Members for these starts of the lane, at most one each, in the order of their starts. A start is later than
         reserved if its member is due later."""
         sent: list[Sent] = []
+        passed: list[_Candidate] = []
         wanted = proxy_ring.wanted_interval(self.rules, self.state)
         latest = self._now + HORIZON
+
+        def start_of(candidate: _Candidate) -> Moment:
+            after = sent[-1].start + interval if sent else 0.0
+            return max(starts[len(sent)], after, candidate.identity.due, candidate.limits.free_at(self.rules))
+
         for candidate in self._candidates(lambda: len(starts) - len(sent)):
             identity, free_at = candidate.identity, candidate.limits.free_at(self.rules)
-            begin = max(starts[len(sent)], sent[-1].start + interval if sent else 0.0, identity.due, free_at)
             if not candidate.places:
                 self._write(identity, candidate.place)
             elif free_at > latest:
                 self._write(proxy_ring.postponed(identity, free_at), IN_RING)
             elif proxy_ring.loses_turn(identity, chance()):
                 self._write(proxy_ring.passed_over(identity, self._now, wanted), IN_RING)
-            elif begin > latest:
+                passed.append(candidate)
+            elif (begin := start_of(candidate)) > latest:
                 self._write(identity, candidate.place)
                 break
             else:
-                self._write(proxy_ring.taken(proxy_ring.back(identity), begin, wanted), OUT)
-                member_limits.count_out(self._db, self._pool, identity.member, candidate.limits, begin, self.rules)
-                sent.append(Sent(identity.member, begin))
+                sent.append(self._sent(candidate, begin, wanted))
+        for candidate in passed:
+            # A turn is lost to others only.
+            if len(sent) < len(starts) and (begin := start_of(candidate)) <= latest:
+                sent.append(self._sent(candidate, begin, wanted))
         return sent
+
+    def _sent(self, candidate: _Candidate, begin: Moment, wanted: Seconds) -> Sent:
+        identity = candidate.identity
+        self._write(proxy_ring.taken(proxy_ring.back(identity), begin, wanted), OUT)
+        member_limits.count_out(self._db, self._pool, identity.member, candidate.limits, begin, self.rules)
+        return Sent(identity.member, begin)
 
     def free_at(self) -> Moment:
         """When the next member can go out, after `send` found none; NEVER: when one comes back."""
