@@ -33,13 +33,11 @@ class Account(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def fingerprint(self) -> str:
-        """Changes with user and password: a session of another login must not be used. It is stored, and so short that
-        many passwords have the same one."""
-        parts = (self.pool, self.name, self.user, self.password.reveal())
-        return blake2b(
-            b"".join(len(raw).to_bytes(4) + raw for raw in (part.encode("utf-8", "surrogatepass") for part in parts)),
-            digest_size=3,
-        ).hexdigest()
+        """Changes with user and password: a session of another login must not be used. It is stored, so it has one byte
+        of the password: too little to find out which of some passwords is the right one."""
+        whose = blake2b("\0".join((self.pool, self.name, self.user)).encode("utf-8", "surrogatepass"), digest_size=3)
+        password = blake2b(self.password.reveal().encode("utf-8", "surrogatepass"), digest_size=1, key=whose.digest())
+        return whose.hexdigest() + password.hexdigest()
 
     def __repr__(self) -> str:
         return f"Account({self.full_name})"
@@ -63,5 +61,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A page was read since the login: the login works."""
     moves: int = 0
     """How often the account took another proxy."""
+    blocks: int = 0
+    """Blocked visits in a row. After the first one the proxy is changed, then the account rests."""
     login: str = ""
     """`Account.fingerprint` of the login that it was made with: with another password it is not used."""

@@ -60,6 +60,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Visits that cost no attempt: rate limited (429), or an idle connection was closed."""
     blocked_by: tuple[int, ...] = msgspec.field(default=(), name="w")
     """Members of its proxy pool through which it was blocked."""
+    first_url: str = msgspec.field(default="", name="y")
+    """Of a task with an account that was redirected: the URL before. It is visited again if the session has ended."""
     client: str = msgspec.field(default="", name="v")
     """The client after a block (`model.client`); empty: that of its route."""
     meta: dict[str, Any] = msgspec.field(default_factory=dict, name="t")

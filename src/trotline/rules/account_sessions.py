@@ -3,7 +3,8 @@
 import msgspec
 
 from trotline.model.account import LARGEST_SESSION, Session, StoredCookie
-from trotline.model.proxy_pool import MemberResult
+from trotline.model.proxy_pool import NO_PROXY, MemberResult, lane_of
+from trotline.model.task import Task
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Session).decode
@@ -53,13 +54,39 @@ def logged_out(session: Session) -> Session:
 
 
 def after_visit(session: Session, cookies: tuple[StoredCookie, ...], result: MemberResult) -> Session:
-    """After a page that did not say "logged out". A proxy that fails, or whose address is banned, is left."""
-    moves = result in (MemberResult.FAULT, MemberResult.BLOCKED)
+    """After a page that did not say "logged out"."""
+    proved = session.proved or (session.logged_in and result is MemberResult.GOOD)
+    return after_result(msgspec.structs.replace(session, cookies=cookies, proved=proved), result)
+
+
+def after_result(session: Session, result: MemberResult) -> Session:
+    """A proxy that fails, or whose address may be banned, is left."""
+    if result is MemberResult.GOOD:
+        return msgspec.structs.replace(session, blocks=0) if session.blocks else session
+    if result is MemberResult.FAULT:
+        return msgspec.structs.replace(session, moves=session.moves + 1)
+    if result is MemberResult.BLOCKED:
+        return msgspec.structs.replace(session, moves=session.moves + 1, blocks=session.blocks + 1)
+    return session
+
+
+def may_be_the_proxy(session: Session, result: MemberResult, proxies: str) -> bool:
+    """Is it the first block of an account that goes out through proxies? Then its address may be banned: it is tried
+    through the next one before the account rests."""
+    return result is MemberResult.BLOCKED and proxies != NO_PROXY and session.blocks == 0
+
+
+def with_first_url(moved: Task, task: Task) -> Task:
+    """The redirected task, with the URL to go back to if the session has ended. A form cannot be sent again."""
+    if task.method != "GET" or task.body:
+        return moved
+    return msgspec.structs.replace(moved, first_url=task.first_url or task.url)
+
+
+def before_redirects(task: Task, lane: str) -> Task:
+    """The task as it was; `lane`: of its first URL, without the pool."""
     return msgspec.structs.replace(
-        session,
-        cookies=cookies,
-        proved=session.proved or (session.logged_in and result is MemberResult.GOOD),
-        moves=session.moves + moves,
+        task, url=task.first_url, lane=lane_of(lane, task.pool), hops=0, first_url="", method="GET", body=b""
     )
 
 

@@ -218,6 +218,7 @@ _TASK: dict[str, Check] = {
     "created_at": moment,
     "not_before": moment,
     "parent": url,
+    "first_url": url,
     "method": method,
     "headers": headers,
     "body": body,
@@ -279,5 +280,5 @@ def _plainly_right(given: Task) -> bool:
         and given.method == _EMPTY.method
         and 0 <= given.created_at <= LAST_MOMENT
         and not (given.meta or given.headers or given.body or given.not_before or given.attempt or given.hops)
-        and not (given.throttled or given.blocked_by or given.client)
+        and not (given.throttled or given.blocked_by or given.client or given.first_url)
     )

@@ -25,6 +25,8 @@ ROUTE = "login"
 MOST_REQUESTS = 30
 HOPS = 10
 
+_NOT_OF_THE_ACCOUNT = (Kind.THROTTLED, Kind.UNREACHABLE, Kind.BROKEN)
+
 Fetch = Callable[[Task], Awaitable[Answer | Failure]]
 
 
@@ -58,6 +60,8 @@ class LoginSession:
         self._now = now
         self._ready = ready
         self._requests = 0
+        self.last = ""
+        """The last answer, for messages."""
 
     @property
     def password(self) -> str:
@@ -115,8 +119,12 @@ class LoginSession:
         await self._ready()
         answer = await self._fetch(task)
         verdict = judge(task, answer, limits=self._limits, now=self._now, wanted_statuses=())
-        if isinstance(answer, Failure) or verdict.kind in (Kind.THROTTLED, Kind.UNREACHABLE):
+        if isinstance(answer, Failure) or verdict.kind in _NOT_OF_THE_ACCOUNT:
             raise LoginUnanswered(verdict)
+        if verdict.kind is Kind.BLOCKED and task.method == "GET":
+            # The form cannot be read: nothing was rejected yet. The answer to a form is for the handler.
+            raise LoginUnanswered(verdict)
+        self.last = f"last answer: {answer.status} of {task.method} {urlsplit(task.url).path[:100]}"
         return answer
 
 

@@ -25,6 +25,7 @@ from trotline.model.verdict import Kind, Verdict
 from trotline.ports import send_deadline
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules import account_sessions, proxy_judgement
+from trotline.rules.urls import Address, read
 from trotline.spider.harvest import HandlerFailed, is_interrupt
 from trotline.spider.login import LoginSession, LoginUnanswered, result_of
 from trotline.spider.page import Page
@@ -132,7 +133,7 @@ class Accounts:
             failed = error if isinstance(error, HandlerFailed) else HandlerFailed.of(error, handler)
             return self._rejected(visit, f"login failed: {failed.group}", failed.traceback_text or str(failed))
         if why:
-            return self._rejected(visit, f"login rejected: {why}")
+            return self._rejected(visit, f"login rejected: {why}" + (f" ({login.last})" if login.last else ""))
         visit.new_session = account_sessions.logged_in(visit.session, self._parts.fetcher.cookies(visit.jar))
         log.info("account.logged-in %s", visit.jar)
         return _given_back(lease, "logged in")
@@ -147,12 +148,15 @@ class Accounts:
         raised."""
         if isinstance(answer, Failure) or visit.account.pool not in self._spider.logins:
             return ""
+        page = Page(visit.lease.task, answer, route, visit.account.name)
+        if callable(self._spider.logged_out):
+            # It decides alone, also about redirects.
+            return self._spider.says_logged_out(page)
         if answer.status == 401:
             return "status 401"
-        if self._spider.logged_out is None:
-            to_login = verdict.kind is Kind.MOVED and account_sessions.leads_to_login(_path(answer, verdict))
-            return "redirected to a login page" if to_login else ""
-        return self._spider.says_logged_out(Page(visit.lease.task, answer, route))
+        if verdict.kind is Kind.MOVED and account_sessions.leads_to_login(_path(answer, verdict)):
+            return "redirected to a login page"
+        return self._spider.says_logged_out(page)
 
     def ended(self, visit: AccountVisit, why: str) -> FinishedVisit:
         """The session has ended: the next visit logs in again. Without a page since the login, the account rests."""
@@ -160,14 +164,17 @@ class Accounts:
         if visit.session.logged_in and not visit.session.proved:
             return self._rejected(visit, f"login does not last: {why}")
         log.info("account.logged-out %s: %s", visit.jar, why)
-        return _given_back(visit.lease, f"logged out: {why}")
+        return FinishedVisit(lease=visit.lease, outcome=_before_redirects(visit.lease.task, f"logged out: {why}"))
 
     async def close(self, visit: AccountVisit, finished: FinishedVisit) -> FinishedVisit:
         """Save the session, before the settle frees the account."""
-        session = visit.new_session
-        if session is None:
+        if visit.new_session is not None:
+            session = account_sessions.after_result(visit.new_session, finished.member)
+        else:
             cookies = self._parts.fetcher.cookies(visit.jar)
             session = account_sessions.after_visit(visit.session, cookies, finished.member)
+        if account_sessions.may_be_the_proxy(visit.session, finished.member, visit.account.proxies):
+            finished = msgspec.structs.replace(finished, member=MemberResult.UNCLEAR, feedback=None)
         if session == visit.session:
             return finished
         state, dropped = account_sessions.encoded(session)
@@ -199,13 +206,24 @@ class Accounts:
         """The account rests, as after a ban: sites lock accounts after a few wrong passwords."""
         log.warning("account.rejected %s: %s%s", visit.jar, why, f"\n{detail}" if detail else "")
         wait = proxy_judgement.AGAIN * (1.0 + self._parts.chance.random())
-        finished = FinishedVisit(lease=visit.lease, outcome=Snooze(wait=wait, why=why), member=MemberResult.BLOCKED)
+        outcome = _before_redirects(visit.lease.task, why, wait)
+        finished = FinishedVisit(lease=visit.lease, outcome=outcome, member=MemberResult.BLOCKED)
         visit.new_session = visit.new_session or account_sessions.logged_out(visit.session)
         return finished
 
 
 def _given_back(lease: Lease, why: str, wait: Seconds = 0.0) -> FinishedVisit:
     return FinishedVisit(lease=lease, outcome=Snooze(wait=wait, why=why))
+
+
+def _before_redirects(task: Task, why: str, wait: Seconds = 0.0) -> Snooze | Bury:
+    """The page is visited again when its account is logged in: from the URL before its redirects."""
+    if not task.hops:
+        return Snooze(wait=wait, why=why)
+    address = read(task.first_url) if task.first_url else None
+    if not isinstance(address, Address):
+        return Bury(why="session: logged out after a redirect", detail=f"{why}. A form is not sent again by itself.")
+    return Snooze(wait=wait, why=why, task=account_sessions.before_redirects(task, address.lane))
 
 
 def is_too_late(answer: Answer | Failure) -> bool:

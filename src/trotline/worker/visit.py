@@ -21,7 +21,7 @@ from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.ports.evidence import Evidence
 from trotline.ports.robots import Permission
-from trotline.rules import conditional_requests, proxy_judgement, redirects, retries, session_pinning
+from trotline.rules import account_sessions, conditional_requests, proxy_judgement, redirects, retries, session_pinning
 from trotline.rules.verdicts import judge
 from trotline.spider import harvest
 from trotline.spider.page import Page, pictures, visible_text
@@ -336,7 +336,7 @@ class Visitor:
         moved = redirects.moved(lease.task, status, address.url, address.lane)
         if is_account_pool(moved.pool):
             # Its session travels with the account.
-            return Snooze(wait=0.0, why="moved", task=moved)
+            return Snooze(wait=0.0, why="moved", task=account_sessions.with_first_url(moved, lease.task))
         if isinstance(answer, Answer) and session_pinning.opened_by(lease.task, answer):
             moved = session_pinning.bound(moved, self._sessions.home)
         return Snooze(wait=0.0, why="moved", task=moved)

@@ -270,7 +270,7 @@ def test_a_broken_file_leaves_the_accounts_as_they_are(write: Write, caplog: pyt
 def test_the_fingerprint_follows_user_and_password_only(write: Write) -> None:
     first, again = (account(load(write(HOME + BUYERS)), "@buyers/anna") for _ in range(2))
     assert first.fingerprint == again.fingerprint
-    assert len(first.fingerprint) == 6
+    assert len(first.fingerprint) == 8
     other_user = account(load(write(HOME + BUYERS.replace("anna@", "anne@"))), "@buyers/anna")
     assert other_user.fingerprint != first.fingerprint
     assert SECRET not in first.fingerprint

@@ -190,16 +190,18 @@ def test_an_account_without_a_session_logs_in_first_and_its_task_waits() -> None
 def test_a_rejected_login_rests_the_account_and_costs_the_page_nothing() -> None:
     wrong = Account(pool=POOL, name="anna", user="a", password=Secret("old"), proxies="residential")
 
-    done = visit(with_login(), Sessions(), Browser(shop), ways=Ways(wrong))
+    frontier = Sessions(account_sessions.encoded(Session(login=wrong.fingerprint, blocks=1))[0])
+    done = visit(with_login(), frontier, Browser(shop), ways=Ways(wrong))
 
-    assert (why(done), done.member) == ("login rejected: rejected", MemberResult.BLOCKED)
+    assert done.member is MemberResult.BLOCKED
+    assert why(done) == "login rejected: rejected (last answer: 200 of POST /login)"
 
 
 def test_a_login_handler_that_raises_rests_the_account_and_loses_no_page() -> None:
     def log_in(session: LoginSession) -> bool:
         raise KeyError("token")
 
-    done = visit(with_login(log_in), Sessions(), Browser(shop))
+    done = visit(with_login(log_in), Sessions(stored(logged_in=False, blocks=1)), Browser(shop))
 
     assert why(done).startswith("login failed: KeyError")
     assert done.member is MemberResult.BLOCKED
@@ -241,7 +243,7 @@ def test_a_login_after_which_no_page_can_be_read_rests_the_account() -> None:
     def never(task: Task) -> Answer:
         return Answer(url=task.url, status=401, headers=HTML, body=b"")
 
-    done = visit(with_login(), Sessions(stored(proved=False)), Browser(never))
+    done = visit(with_login(), Sessions(stored(proved=False, blocks=1)), Browser(never))
 
     assert (why(done), done.member) == ("login does not last: status 401", MemberResult.BLOCKED)
 
@@ -373,3 +375,97 @@ def test_sessions_without_a_login_keep_their_cookies() -> None:
     assert fetcher.ways == ["direct"]
     saved = account_sessions.decoded(frontier.state or b"", slot.fingerprint)
     assert [cookie.header for cookie in saved.cookies] == ["cart=2; Path=/"]
+
+
+def answers(status: int, body: str = "", **headers: str) -> Callable[[Task], Answer]:
+    def answer(task: Task) -> Answer:
+        return Answer(url=task.url, status=status, headers=(*HTML, *headers.items()), body=body.encode())
+
+    return answer
+
+
+def test_a_block_is_tried_through_the_next_proxy_before_the_account_rests() -> None:
+    frontier, fetcher = Sessions(stored()), Browser(answers(403, "Forbidden"))
+
+    first = visit(with_login(), frontier, fetcher)
+    second = visit(with_login(), frontier, fetcher)
+
+    assert (first.member, second.member) == (MemberResult.UNCLEAR, MemberResult.BLOCKED)
+    assert fetcher.ways == ["one:3128", "two:3128"]
+
+
+def test_an_account_without_proxies_rests_at_once() -> None:
+    direct = msgspec.structs.replace(ANNA, proxies="direct")
+
+    assert (
+        visit(with_login(), Sessions(stored()), Browser(answers(403)), ways=Ways(direct)).member is MemberResult.BLOCKED
+    )
+
+
+def test_a_login_that_is_blocked_is_tried_through_the_next_proxy() -> None:
+    frontier, fetcher = Sessions(), Browser(answers(403, "Forbidden"))
+
+    visit(with_login(), frontier, fetcher)
+    visit(with_login(), frontier, fetcher)
+
+    assert fetcher.ways == ["one:3128", "two:3128"]
+
+
+def test_a_login_page_that_is_broken_costs_the_account_nothing_and_gets_no_password() -> None:
+    async def log_in(session: LoginSession) -> bool:
+        page = await session.get("http://h.test/login")
+        await session.post(page.url, form={"password": session.password})
+        return False
+
+    fetcher = Browser(answers(503))
+    done = visit(with_login(log_in), Sessions(), fetcher)
+
+    assert done.member is MemberResult.GOOD, "the site answered"
+    assert [task.method for task in fetcher.asked] == ["GET"]
+
+
+def test_a_redirect_to_the_login_page_counts_beside_a_selector() -> None:
+    frontier = Sessions(stored())
+    done = visit(with_login(logged_out="form.login"), frontier, Browser(answers(302, location="/login")))
+
+    assert why(done) == "logged out: redirected to a login page"
+
+
+def test_a_function_decides_alone_what_is_logged_out() -> None:
+    seen = list[int]()
+
+    def never(page: Page) -> bool:
+        seen.append(page.status)
+        return False
+
+    done = visit(with_login(logged_out=never), Sessions(stored()), Browser(answers(302, location="/login")))
+
+    assert (why(done), seen) == ("moved", [302])
+
+
+def test_a_page_that_was_redirected_and_is_logged_out_goes_back_to_its_first_url() -> None:
+    spider = with_login(logged_out="form.login")
+    moved = visit(spider, Sessions(stored()), Browser(answers(302, location="/members")), lease=leased())
+    assert isinstance(moved.outcome, Snooze)
+    assert moved.outcome.task is not None
+    hop = msgspec.structs.replace(leased(), task=moved.outcome.task)
+    assert (hop.task.url, hop.task.first_url) == ("http://h.test/members", "http://h.test/p")
+
+    ended = visit(spider, Sessions(stored()), Browser(answers(200, "<form class=login></form>")), lease=hop)
+
+    assert isinstance(ended.outcome, Snooze)
+    assert ended.outcome.task == leased().task
+
+
+def test_a_form_that_was_redirected_to_a_login_page_is_not_sent_again() -> None:
+    task = msgspec.structs.replace(leased().task, url="http://h.test/members", hops=1)
+
+    done = visit(
+        with_login(logged_out="form.login"),
+        Sessions(stored()),
+        Browser(answers(200, "<form class=login></form>")),
+        lease=msgspec.structs.replace(leased(), task=task),
+    )
+
+    assert isinstance(done.outcome, Bury)
+    assert done.outcome.why == "session: logged out after a redirect"
