@@ -18,7 +18,11 @@ PASSWORD = "canary-{}"  # noqa: S105 - of accounts that exist in this test only
 class AccountSite:
     """`/login` and `/p/NUMBER`. Sessions end after a number of pages, and by a login from somewhere else."""
 
-    def __init__(self, *, pages_of_a_session: int = 60, slow: float = 0.05, seed: int = 1) -> None:
+    def __init__(
+        self, *, pages_of_a_session: int = 60, slow: float = 0.05, seed: int = 1, redirects: bool = False
+    ) -> None:
+        """`redirects`: who is not logged in is redirected to the login page, and who is, from there to a home page."""
+        self._redirects = redirects
         self._most = pages_of_a_session
         self._slow = slow
         self._chance = Random(seed)
@@ -41,6 +45,7 @@ class AccountSite:
         application = web.Application()
         application.router.add_get("/login", self._form)
         application.router.add_post("/login", self._log_in)
+        application.router.add_get("/home", self._home)
         application.router.add_get("/p/{number:\\d+}", self._page)
         self._serving = serving(application)
         self.base = await self._serving.__aenter__()
@@ -49,7 +54,17 @@ class AccountSite:
     async def __aexit__(self, *_: object) -> None:
         await self._serving.__aexit__(None, None, None)
 
+    def _is_logged_in(self, request: web.Request) -> bool:
+        cookie = request.cookies.get("sid", "")
+        name = self._sessions.get(cookie, "")
+        return bool(name) and self._last[name] == cookie and self._left[cookie] > 0
+
+    async def _home(self, request: web.Request) -> web.Response:
+        return web.Response(text='<h1>Home</h1><p class="who">nobody</p>', content_type="text/html")
+
     async def _form(self, request: web.Request) -> web.Response:
+        if self._redirects and self._is_logged_in(request):
+            return web.Response(status=302, headers={"location": "/home"})
         return web.Response(text='<form class="login"><input name="token" value="t1"></form>', content_type="text/html")
 
     async def _log_in(self, request: web.Request) -> web.Response:
@@ -71,8 +86,10 @@ class AccountSite:
     async def _page(self, request: web.Request) -> web.Response:
         cookie = request.cookies.get("sid", "")
         name = self._sessions.get(cookie, "")
-        if not name or self._last[name] != cookie or self._left[cookie] <= 0:
+        if not self._is_logged_in(request):
             self.strangers += 1
+            if self._redirects:
+                return web.Response(status=302, headers={"location": "/login"})
             return web.Response(text='<h1>Prices for members</h1><form class="login"></form>', content_type="text/html")
         async with self._used(name, request):
             self.uses[name] += 1

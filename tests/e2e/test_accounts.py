@@ -72,6 +72,17 @@ async def test_sessions_that_end_are_renewed_and_no_page_of_a_stranger_is_stored
     assert all(count >= 2 for count in site.logins.values())
 
 
+async def test_pages_behind_a_redirect_to_the_login_are_visited_again_and_not_taken_for_others(tmp_path: Path) -> None:
+    pools(tmp_path, *ACCOUNTS)
+    async with AccountSite(slow=0.0, pages_of_a_session=7, redirects=True) as site:
+        ended = await run(tmp_path, site, pages=60)
+
+    assert ended.code == 0, ended
+    assert {row["url"] for row in rows_of(tmp_path / "rows.jsonl")} == {f"{site.base}/p/{n}" for n in range(1, 61)}
+    assert sum(by_whom(tmp_path).values()) == 60
+    assert site.strangers > 0
+
+
 async def test_an_account_with_a_wrong_password_rests_and_the_others_go_on(tmp_path: Path) -> None:
     pools(tmp_path, *ACCOUNTS)
     async with AccountSite(slow=0.0) as site:
