@@ -24,7 +24,7 @@
 -- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read.
 --
 -- uses clock: call now
--- uses job_books: sub max min pack_ unpack_ P S many
+-- uses job_books: sub ceil max min pack_ unpack_ P S many
 -- uses lane_pool: pool_of pool_parts
 -- uses account_locks: account_locks
 -- uses proxy_ring: proxy_ring
@@ -121,11 +121,26 @@ local function make()
     if length == #tail then sooner[name] = true end
   end
 
+  local function put_at_tail(name, packed)
+    local tail = tails[name]
+    if tail then tail[#tail + 1] = packed else tails[name] = {packed} end
+  end
+
+  -- Those from a place on, as they were. A member is packed while the rules have nothing to say of it (is_plain).
+  local function put_at_head(name, some, from)
+    if from > #some then return end
+    local packed = {}
+    for i = #some, from, -1 do
+      packed[#packed + 1] = type(some[i]) == "string" and some[i] or ring_rules.pack(some[i])
+    end
+    many("LPUSH", S .. "ring:" .. name, packed)
+    sooner[name] = true
+  end
+
   local function put(name, ring, member, place)
     local packed = ring_rules.pack(member)
     if place == PLACE_TAIL then
-      local tail = tails[name]
-      if tail then tail[#tail + 1] = packed else tails[name] = {packed} end
+      put_at_tail(name, packed)
     elseif place == PLACE_HEAD then
       call("LPUSH", S .. "ring:" .. name, packed)
       sooner[name] = true
@@ -179,21 +194,21 @@ local function make()
       -- Only this one: in the pool, or to come.
       local number, dealt_before = tonumber(call("ZSCORE", key, account)), ring[RING_DEALT]
       ring[RING_DEALT] = pool.last
-      return number and number > dealt_before and {ring_rules.new_member(account, number)} or {}
+      return number and number > dealt_before and {ring_rules.packed_new(account, number)} or {}
     end
     local added = call("ZRANGEBYSCORE", key, "(" .. ring[RING_DEALT], "+inf", "WITHSCORES", "LIMIT", 0, count)
     local dealt = {}
     for i = 1, #added, 2 do
-      dealt[#dealt + 1] = ring_rules.new_member(added[i], tonumber(added[i + 1]))
-      ring[RING_DEALT] = tonumber(added[i + 1])
+      local number = tonumber(added[i + 1])
+      dealt[#dealt + 1], ring[RING_DEALT] = ring_rules.packed_new(added[i], number), number
     end
     if #added == 0 then ring[RING_DEALT] = pool.last end
     return dealt
   end
 
-  -- One that is held goes on; then those that the lane never had are dealt before others have their second turn.
+  -- Packed. One that is held goes on; then those that the lane never had are dealt before others have their second turn.
   local function next_members(name, pool, ring, count)
-    local key, found = S .. "ring:" .. name, {}
+    local key = S .. "ring:" .. name
     push_tail(name)
     if ring[RING_DEALT] < pool.last then
       local head = pool.rules[RULE_HOLD] ~= 1 and call("LINDEX", key, 0)
@@ -204,13 +219,8 @@ local function make()
         if #dealt > 0 then return dealt end
       end
     end
-    if count == 1 then
-      local packed = call("LPOP", key)
-      return packed and {ring_rules.unpack(packed)} or found
-    end
-    local packed = call("LPOP", key, count) or {}
-    for i = 1, #packed do found[i] = ring_rules.unpack(packed[i]) end
-    return found
+    if count == 1 then return {call("LPOP", key) or nil} end
+    return call("LPOP", key, count) or {}
   end
 
   local function read_load(load)
@@ -280,7 +290,7 @@ local function make()
   local function look_up(pool, some)
     if pool.alike and not pool.faulty and not pool.limited then return nil, nil, nil, nil end
     local ids = {}
-    for i = 1, #some do ids[i] = some[i][MEMBER_ID] end
+    for i = 1, #some do ids[i] = sub(some[i], 1, MEMBER_ID_BYTES) end
     local function asked(is_needed, key)
       return is_needed and call("HMGET", S .. key .. pool.name, unpack(ids, 1, #ids)) or nil
     end
@@ -292,7 +302,7 @@ local function make()
   local function choose(name, pool, ring, some, latest, taken, passed)
     local known, faults, loads, locks = look_up(pool, some)
     for i = 1, #some do
-      local member, weight, busy = some[i], MOST_WEIGHT, nil
+      local member, weight, busy = ring_rules.unpack(some[i]), MOST_WEIGHT, nil
       local number = member[MEMBER_ADDED]
       if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
       if faults or loads then
@@ -304,7 +314,7 @@ local function make()
         member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
         put(name, ring, member, PLACE_RESTING)
       elseif member[MEMBER_DUE] > latest then
-        for k = #some, i, -1 do put(name, ring, some[k], PLACE_HEAD) end
+        put_at_head(name, some, i)
         return true
       elseif not ring_rules.has_all_turns(member, weight) and ring_rules.loses_turn(member, weight, chance()) then
         passed[#passed + 1] = member
@@ -313,6 +323,19 @@ local function make()
       end
     end
     return false
+  end
+
+  -- The same for those in front that are in a plain state, of a pool in which nothing has to be looked up: they are taken
+  -- packed. Gives the others.
+  local function choose_plain(pool, some, latest, taken)
+    if not pool.alike or pool.faulty or pool.limited then return some end
+    local plain, count = ring_rules.plain, #some
+    for i = 1, count do
+      local due, state = unpack_(MEMBER_STATE_FORM, some[i], MEMBER_STATE)
+      if due / UNITS > latest or not plain[state] then return {unpack(some, i, count)} end
+      taken[#taken + 1] = some[i]
+    end
+    return {}
   end
 
   -- Up to so many members that may start until the latest moment. They are out of the ring: `go_out` or `put_back`.
@@ -327,7 +350,8 @@ local function make()
       local some = next_members(name, pool, ring, wanted - #taken)
       if #some == 0 then break end
       looks = looks + #some
-      late = choose(name, pool, ring, some, latest, taken, passed)
+      local others = choose_plain(pool, some, latest, taken)
+      late = #others > 0 and choose(name, pool, ring, others, latest, taken, passed)
     end
     for i = 1, #passed do
       -- A turn is lost to others only.
@@ -342,7 +366,7 @@ local function make()
 
   -- Members that were taken and are not needed, as they were.
   function members.put_back(name, taken, from)
-    for i = #taken, from, -1 do put(name, members.ring_of(name), taken[i], PLACE_HEAD) end
+    put_at_head(name, taken, from)
   end
 
   -- The interval of the lane through one member.
@@ -365,6 +389,11 @@ local function make()
   -- The member goes out with this lease, at this moment or as soon as it is due: the start, and the member as it is kept
   -- until it is back.
   function members.go_out(name, member, start, wanted, token)
+    if type(member) == "string" then
+      local front, due, state = unpack_(MEMBER_PARTS_FORM, member)
+      start = max(start, due / UNITS)
+      return start, pack_(MEMBER_PARTS_FORM, front, ceil((start + wanted) * UNITS), state)
+    end
     start = max(start, member[MEMBER_DUE], member.next_start or 0)
     member[MEMBER_DUE] = ring_rules.ceil_unit(start + ring_rules.interval(member, wanted))
     if member.visits then
@@ -487,11 +516,27 @@ local function make()
     changed, returned = {}, {}
   end
 
+  -- After a good visit most members go to the tail, and only their state may change. False if this one needs more.
+  local function is_plainly_back(name, pool, ring, packed)
+    if pool.faulty or pool.limited or pool.rules[RULE_HOLD] ~= 1 or ring[RING_BLOCKED_AT] > 0
+      or ring[RING_TESTED] ~= ring_rules.not_tested then
+      return false
+    end
+    local due, state = unpack_(MEMBER_STATE_FORM, packed, MEMBER_STATE)
+    local better = ring_rules.better[state]
+    if not better or due / UNITS > now + PARKED then return false end
+    if ring_rules.weigh(ring, false) then change(name) end
+    put_at_tail(name, better == state and packed or sub(packed, 1, MEMBER_FRONT) .. better)
+    returned[name] = true
+    return true
+  end
+
   -- The visit is over: the member goes back to where it belongs. lifts: members (6 bytes each) whose ban was the page's
   -- fault.
   function members.come_back(name, packed, result, retry_after, luck, lifts)
-    local pool, ring, member = pool_named(pool_of(name)), members.ring_of(name), ring_rules.unpack(packed)
-    if not pool then return end
+    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
+    if not pool or (result == RESULT_GOOD and not lifts and is_plainly_back(name, pool, ring, packed)) then return end
+    local member = ring_rules.unpack(packed)
     if pool.faulty or result == RESULT_FAULT then count_fault(pool, member, result) end
     if pool.limited and not pool.accounts then unload(pool, member) end
     local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring_rules.may_lift(ring)

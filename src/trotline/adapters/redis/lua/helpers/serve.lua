@@ -50,9 +50,9 @@ local function hand_out(lane, level, blobs, start, taken)
     local field = pack_(TOKEN_FORM, token)
     if taken then
       -- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
-      local member, packed = taken[i], nil
-      start, packed = group.go_out(name, member, start, wanted, field)
-      given = member[MEMBER_ID] .. blocked .. blob
+      local packed
+      start, packed = group.go_out(name, taken[i], start, wanted, field)
+      given = sub(packed, 1, MEMBER_ID_BYTES) .. blocked .. blob
       out[#out + 1], out[#out + 2] = field, packed
     end
     -- Whole microseconds: a reply has no fractions.
