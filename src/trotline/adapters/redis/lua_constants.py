@@ -59,9 +59,9 @@ _RULES: dict[str, Value] = {
     "VERDICTS": f" {' '.join(sorted(counter_limits.VERDICTS))} ",
     **_named(
         proxy_ring,
-        "UNITS", "BEST", "LEARN", "MOST_WEIGHT", "LOST_TURN", "USUAL_MARGIN", "NO_SHARE", "LEAST_SHARE", "PROBATION", "CLEARED",
+        "UNITS", "BEST", "LEARN", "MOST_WEIGHT", "LOST_TURN", "USUAL_MARGIN", "LEAST_SHARE", "PROBATION", "CLEARED",
         "MOST_STRIKES", "SLOWER", "MOST_SLOW", "SLOW_BASE", "PARKED", "FAULTS", "FIRST_DOWN", "LONGEST_DOWN",
-        "SHARE_WEIGHT", "USUAL_SHARE", "MOST_SHARE", "SUSPICION", "BLOCKED_IF_SITE", "DOWN_DOUBLINGS",
+        "SHARE_WEIGHT", "NO_SHARE", "USUAL_SHARE", "MOST_SHARE", "SUSPICION", "BLOCKED_IF_SITE", "DOWN_DOUBLINGS",
     ),
     "NEW_QUALITY": proxy_ring.NEW,
     "RING_JITTER": proxy_ring.JITTER,

@@ -14,11 +14,10 @@
 --                         member (LOAD_FORM)
 --   S sessions:POOL hash  account -> what its last holder saved (save_session.lua)
 --   S wanting:POOL  hash  lane -> prefixes of jobs that wait there for any member
---   P out:W         hash  token -> the member that the lease goes out through
 --
 --   S removed:POOL  hash  member that was removed -> its number
 --
--- A member is in one place of a lane: ring, resting, or out. One that was removed from the pool rests where it is met, and
+-- A member is in one place of a lane: ring, resting, or out, at the end of the lease's parcel (graves.lua). One that was removed from the pool rests where it is met, and
 -- comes back if it is added again: then it has the same number. One with an unknown number is dropped.
 --
 -- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read.

@@ -149,13 +149,14 @@ local function make()
   end)
 
   local function good(member, ring, rules)
-    local lift = ring[RING_BLOCKED_AT] > 0 and LIFT_ONE or LIFT_NONE
-    if lift == LIFT_ONE then
-      ring[RING_TESTED_SINCE], ring[RING_TESTED_BLOCKED_AT] = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT]
+    local lift = LIFT_NONE
+    if ring[RING_TESTED] == member[MEMBER_ID] then
+      lift, ring[RING_TESTED] = LIFT_ALL, ring_rules.not_tested
+    elseif ring[RING_BLOCKED_AT] > 0 then
+      lift, ring[RING_TESTED_SINCE], ring[RING_TESTED_BLOCKED_AT] = LIFT_ONE, ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT]
     end
     local held = improve(member, rules[RULE_HOLD])
     weigh(ring, false)
-    if ring[RING_TESTED] == member[MEMBER_ID] then lift, ring[RING_TESTED] = LIFT_ALL, ring_rules.not_tested end
     local place = place_of(member)
     return held and place == PLACE_TAIL and PLACE_HEAD or place, lift
   end
