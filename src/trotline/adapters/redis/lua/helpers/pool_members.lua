@@ -112,12 +112,18 @@ local function make()
 
   local function change(name) changed[name] = true end
 
+  -- Can the lane be dealt members that it never had? Then it does not wait for one that is out.
+  local function has_more(name)
+    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
+    return pool and ring[RING_DEALT] < pool.last and ring[RING_CHANGES] == pool.changes
+  end
+
   local function push_tail(name)
     local tail, length = tails[name], 0
     if not tail then return end
     tails[name] = nil
     for from = 1, #tail, 1000 do length = call("RPUSH", S .. "ring:" .. name, unpack(tail, from, min(#tail, from + 999))) end
-    if length == #tail then sooner[name] = true end
+    if length == #tail and not has_more(name) then sooner[name] = true end
   end
 
   local function put_at_tail(name, packed)
@@ -325,7 +331,7 @@ local function make()
   end
 
   -- The same for those in front that are in a plain state, of a pool in which nothing has to be looked up: they are taken
-  -- packed. Gives the others.
+  -- packed. Gives the others, if there are any.
   local function choose_plain(pool, some, latest, taken)
     if not pool.alike or pool.faulty or pool.limited then return some end
     local plain, count = ring_rules.plain, #some
@@ -334,7 +340,7 @@ local function make()
       if due / UNITS > latest or not plain[state] then return {unpack(some, i, count)} end
       taken[#taken + 1] = some[i]
     end
-    return {}
+    return nil
   end
 
   -- Up to so many members that may start until the latest moment. They are out of the ring: `go_out` or `put_back`.
@@ -350,7 +356,7 @@ local function make()
       if #some == 0 then break end
       looks = looks + #some
       local others = choose_plain(pool, some, latest, taken)
-      late = #others > 0 and choose(name, pool, ring, others, latest, taken, passed)
+      late = others and choose(name, pool, ring, others, latest, taken, passed)
     end
     for i = 1, #passed do
       -- A turn is lost to others only.
