@@ -17,10 +17,12 @@
 --
 --   S removed:POOL  hash  member that was removed -> its number
 --
--- A member is in one place of a lane: ring, resting, or out, at the end of the lease's parcel (graves.lua). One that was removed from the pool rests where it is met, and
--- comes back if it is added again: then it has the same number. One with an unknown number is dropped.
+-- A member is in one place of a lane: ring, resting, or out, at the end of the lease's parcel (graves.lua). One that was
+-- removed from the pool rests where it is met, and comes back if it is added again: then it has the same number. One with
+-- an unknown number is dropped.
 --
--- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read.
+-- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read. A member
+-- that goes out stays packed, unless the rules or the pool have something to say of it.
 --
 -- uses clock: call now
 -- uses job_books: sub ceil max min pack_ unpack_ P S many
@@ -46,6 +48,8 @@ local function filled(packed, size)
 end
 
 local function make()
+  -- The end of what the pool knows of a member (KNOWN_FORM), behind its number.
+  local FULL_WEIGHT = string.char(MOST_WEIGHT)
   local NO_MEMBER, NO_FAULTS, NO_LOAD = pack_(KNOWN_FORM, 0, 0), pack_(FAULTS_FORM, 0, 0), pack_(LOAD_FORM, 0, 0, 0, 0)
 
   local ring_rules, members = proxy_ring(), {}
@@ -73,7 +77,7 @@ local function make()
         -- None of these is negative. They need the load of each member.
         pool.limited = pool.accounts or pool.rules[RULE_MEMBER_INTERVAL] + pool.rules[RULE_MEMBER_CONCURRENCY]
           + pool.rules[RULE_MEMBER_USES] + pool.rules[RULE_REST_OF_DEAD] > 0
-        pool.alike = alike == "1"
+        pool.alike, pool.cleared = alike == "1", {}
       end
       pools[name] = pool
     end
@@ -306,41 +310,37 @@ local function make()
   -- Take members of the ring, or put them where they belong. True if one is due too late, and so those behind it.
   local function choose(name, pool, ring, some, latest, taken, passed)
     local known, faults, loads, locks = look_up(pool, some)
+    local plain = not loads and ring_rules.plain
     for i = 1, #some do
-      local member, weight, busy = ring_rules.unpack(some[i]), MOST_WEIGHT, nil
-      local number = member[MEMBER_ADDED]
-      if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
-      if faults or loads then
-        busy = held_up(name, pool, member, faults and faults[i], loads and loads[i], locks and locks[i], latest)
-      end
-      if number ~= member[MEMBER_ADDED] then
-        set_aside(name, pool, ring, member)
-      elseif busy then
-        member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
-        put(name, ring, member, PLACE_RESTING)
-      elseif member[MEMBER_DUE] > latest then
-        put_at_head(name, some, i)
-        return true
-      elseif not ring_rules.has_all_turns(member, weight) and ring_rules.loses_turn(member, weight, chance()) then
-        passed[#passed + 1] = member
+      local packed = some[i]
+      local due, state = unpack_(MEMBER_STATE_FORM, packed, MEMBER_STATE)
+      if plain and plain[state] and due / UNITS <= latest and not (faults and faults[i])
+        and (not known or known[i] == sub(packed, MEMBER_ID_BYTES + 1, MEMBER_STATE - 1) .. FULL_WEIGHT) then
+        -- Nearly all of them: nothing else has to be known.
+        taken[#taken + 1] = packed
       else
-        taken[#taken + 1] = member
+        local member, weight, busy = ring_rules.unpack(packed), MOST_WEIGHT, nil
+        local number = member[MEMBER_ADDED]
+        if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
+        if faults or loads then
+          busy = held_up(name, pool, member, faults and faults[i], loads and loads[i], locks and locks[i], latest)
+        end
+        if number ~= member[MEMBER_ADDED] then
+          set_aside(name, pool, ring, member)
+        elseif busy then
+          member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
+          put(name, ring, member, PLACE_RESTING)
+        elseif member[MEMBER_DUE] > latest then
+          put_at_head(name, some, i)
+          return true
+        elseif not ring_rules.has_all_turns(member, weight) and ring_rules.loses_turn(member, weight, chance()) then
+          passed[#passed + 1] = member
+        else
+          taken[#taken + 1] = member
+        end
       end
     end
     return false
-  end
-
-  -- The same for those in front that are in a plain state, of a pool in which nothing has to be looked up: they are taken
-  -- packed. Gives the others, if there are any.
-  local function choose_plain(pool, some, latest, taken)
-    if not pool.alike or pool.faulty or pool.limited then return some end
-    local plain, count = ring_rules.plain, #some
-    for i = 1, count do
-      local due, state = unpack_(MEMBER_STATE_FORM, some[i], MEMBER_STATE)
-      if due / UNITS > latest or not plain[state] then return {unpack(some, i, count)} end
-      taken[#taken + 1] = some[i]
-    end
-    return nil
   end
 
   -- Up to so many members that may start until the latest moment. They are out of the ring: `go_out` or `put_back`.
@@ -355,8 +355,7 @@ local function make()
       local some = next_members(name, pool, ring, wanted - #taken)
       if #some == 0 then break end
       looks = looks + #some
-      local others = choose_plain(pool, some, latest, taken)
-      late = others and choose(name, pool, ring, others, latest, taken, passed)
+      late = choose(name, pool, ring, some, latest, taken, passed)
     end
     for i = 1, #passed do
       -- A turn is lost to others only.
@@ -409,15 +408,22 @@ local function make()
     return start, ring_rules.pack(member)
   end
 
-  local function count_fault(pool, member, result)
+  local function clear_faults(pool)
+    many("HDEL", S .. "faults:" .. pool.name, pool.cleared)
+    pool.cleared = {}
+  end
+
+  -- Those that work again are cleared together: at the end of the call, or before the next fault is counted.
+  local function count_fault(pool, id, result)
     local key = S .. "faults:" .. pool.name
     if result == RESULT_FAULT then
-      local faults = unpack_(FAULTS_FORM, call("HGET", key, member[MEMBER_ID]) or NO_FAULTS)
+      clear_faults(pool)
+      local faults = unpack_(FAULTS_FORM, call("HGET", key, id) or NO_FAULTS)
       faults = min(MOST_FAULTS, faults + 1)
-      call("HSET", key, member[MEMBER_ID], pack_(FAULTS_FORM, faults, now + ring_rules.down_for(faults, chance())))
+      call("HSET", key, id, pack_(FAULTS_FORM, faults, now + ring_rules.down_for(faults, chance())))
       pool.faulty = true
     elseif result ~= RESULT_UNUSED and result ~= RESULT_UNCLEAR then
-      call("HDEL", key, member[MEMBER_ID])
+      pool.cleared[#pool.cleared + 1] = id
     end
   end
 
@@ -518,18 +524,22 @@ local function make()
       packed[#packed + 1] = pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_TESTED))
     end
     many("HSET", S .. "rings", packed)
+    for _, pool in pairs(pools) do
+      if pool then clear_faults(pool) end
+    end
     changed, returned = {}, {}
   end
 
   -- After a good visit most members go to the tail, and only their state may change. False if this one needs more.
   local function is_plainly_back(name, pool, ring, packed)
-    if pool.faulty or pool.limited or pool.rules[RULE_HOLD] ~= 1 or ring[RING_BLOCKED_AT] > 0
+    if pool.limited or pool.rules[RULE_HOLD] ~= 1 or ring[RING_BLOCKED_AT] > 0
       or ring[RING_TESTED] ~= ring_rules.not_tested then
       return false
     end
     local due, state = unpack_(MEMBER_STATE_FORM, packed, MEMBER_STATE)
     local better = ring_rules.better[state]
     if not better or due / UNITS > now + PARKED then return false end
+    if pool.faulty then count_fault(pool, sub(packed, 1, MEMBER_ID_BYTES), RESULT_GOOD) end
     if ring_rules.weigh(ring, false) then change(name) end
     put_at_tail(name, better == state and packed or sub(packed, 1, MEMBER_FRONT) .. better)
     returned[name] = true
@@ -542,7 +552,7 @@ local function make()
     local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
     if not pool or (result == RESULT_GOOD and not lifts and is_plainly_back(name, pool, ring, packed)) then return end
     local member = ring_rules.unpack(packed)
-    if pool.faulty or result == RESULT_FAULT then count_fault(pool, member, result) end
+    if pool.faulty or result == RESULT_FAULT then count_fault(pool, member[MEMBER_ID], result) end
     if pool.limited and not pool.accounts then unload(pool, member) end
     local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring_rules.may_lift(ring)
     local evidence, share, tested = ring[RING_EVIDENCE], ring[RING_SHARE], ring[RING_TESTED]
