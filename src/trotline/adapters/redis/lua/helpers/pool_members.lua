@@ -130,6 +130,10 @@ local function make()
     if length == #tail and not has_more(name) then sooner[name] = true end
   end
 
+  local function push_tails()
+    for name in pairs(tails) do push_tail(name) end
+  end
+
   local function put_at_tail(name, packed)
     local tail = tails[name]
     if tail then tail[#tail + 1] = packed else tails[name] = {packed} end
@@ -171,8 +175,9 @@ local function make()
   -- The lanes to which members came back, and which may be served sooner: they have to be queued again.
   function members.served_sooner()
     local found = {}
-    for name in pairs(returned) do
-      if members.is_sooner(name) then found[#found + 1] = name end
+    push_tails()
+    for name in pairs(sooner) do
+      if returned[name] then found[#found + 1] = name end
     end
     return found
   end
@@ -185,7 +190,6 @@ local function make()
 
   -- Members whose rest is over go to the tail of the ring.
   local function end_rests(name, ring)
-    if ring[RING_FIRST_REST] == 0 or ring[RING_FIRST_REST] > now then return end
     local due = call("ZRANGEBYSCORE", S .. "resting:" .. name, "-inf", now, "LIMIT", 0, COME_BACK)
     if #due > 0 then call("ZREMRANGEBYRANK", S .. "resting:" .. name, 0, #due - 1) end
     for i = 1, #due do
@@ -197,7 +201,8 @@ local function make()
   end
 
   local function deal(name, pool, ring, count)
-    local key, _, account = S .. "added:" .. pool.name, pool_parts(name)
+    local key = S .. "added:" .. pool.name
+    local account = pool.accounts and select(2, pool_parts(name))
     change(name)
     if account then
       -- Only this one: in the pool, or to come.
@@ -218,7 +223,7 @@ local function make()
   -- Packed. One that is held goes on; then those that the lane never had are dealt before others have their second turn.
   local function next_members(name, pool, ring, count)
     local key = S .. "ring:" .. name
-    push_tail(name)
+    if tails[name] then push_tail(name) end
     if ring[RING_DEALT] < pool.last then
       local head = pool.rules[RULE_HOLD] ~= 1 and call("LINDEX", key, 0)
       if head and ring_rules.unpack(head)[MEMBER_USES] > 0 then
@@ -276,7 +281,6 @@ local function make()
 
   -- The pool has changed: members that are in it again come back.
   local function follow_changes(name, pool, ring)
-    if ring[RING_CHANGES] == pool.changes then return end
     ring[RING_CHANGES] = pool.changes
     change(name)
     local key, back = S .. "resting:" .. name, 0
@@ -347,9 +351,9 @@ local function make()
   function members.take(name, wanted, latest, own_gap)
     local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
     if not pool then return {} end
-    if ring_rules.want_gap(ring, own_gap) then change(name) end
-    follow_changes(name, pool, ring)
-    end_rests(name, ring)
+    if (own_gap > 0 or ring[RING_GAP] > 0) and ring_rules.want_gap(ring, own_gap) then change(name) end
+    if ring[RING_CHANGES] ~= pool.changes then follow_changes(name, pool, ring) end
+    if ring[RING_FIRST_REST] > 0 and ring[RING_FIRST_REST] <= now then end_rests(name, ring) end
     local taken, passed, looks, late = {}, {}, 0, false
     while #taken < wanted and looks < wanted + LOOKS and not late do
       local some = next_members(name, pool, ring, wanted - #taken)
@@ -395,7 +399,7 @@ local function make()
   function members.go_out(name, member, start, wanted, token)
     if type(member) == "string" then
       local front, due, state = unpack_(MEMBER_PARTS_FORM, member)
-      start = max(start, due / UNITS)
+      if due / UNITS > start then start = due / UNITS end
       return start, pack_(MEMBER_PARTS_FORM, front, ceil((start + wanted) * UNITS), state)
     end
     start = max(start, member[MEMBER_DUE], member.next_start or 0)
@@ -514,9 +518,9 @@ local function make()
   end
 
   function members.write()
-    for name in pairs(tails) do push_tail(name) end
-    for name in pairs(returned) do
-      if members.is_sooner(name) then wake_others(name) end
+    push_tails()
+    for name in pairs(sooner) do
+      if returned[name] then wake_others(name) end
     end
     local packed = {}
     for name in pairs(changed) do
