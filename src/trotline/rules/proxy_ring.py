@@ -57,6 +57,8 @@ LONGEST_DOWN: Seconds = 600.0
 DOWN_DOUBLINGS = 20
 SHARE_WEIGHT = 1 / 64
 """Moving average of the share of blocked visits of a lane."""
+NO_SHARE = 0.001
+"""A smaller share is 0: it changes no decision, and a ring that a good visit does not change is not written."""
 USUAL_SHARE = 0.2
 """Lanes are expected to block up to this share of visits; or USUAL_MARGIN times their own share, up to MOST_SHARE."""
 USUAL_MARGIN = 1.5
@@ -269,7 +271,7 @@ def _evidence(ring: LaneRing, now: Moment, *, blocked: bool) -> LaneRing:
         return msgspec.structs.replace(
             ring,
             evidence=0.0 if calm else evidence,
-            share=share,
+            share=0.0 if share < NO_SHARE else share,
             suspected_at=0.0 if calm else ring.suspected_at,
             blocked_at=0.0,
         )

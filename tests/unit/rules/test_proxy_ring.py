@@ -75,6 +75,14 @@ def test_every_value_stays_in_its_range(identity, ring, result, now, rules, chan
     assert 0 <= back.ring.share <= 1
 
 
+def test_one_ban_is_forgotten_and_good_visits_change_the_ring_no_more():
+    ring = after(BLOCKED)
+    for _ in range(300):
+        ring = after(GOOD, ring=ring)
+
+    assert ring == LaneRing()
+
+
 @given(identities, rings, results, moments, pool_rules, chances)
 def test_no_visit_makes_a_member_due_earlier_and_a_ban_never_ends_early(identity, ring, result, now, rules, chance):
     back = proxy_ring.returned(identity, ring, result, now, rules, chance=chance).identity

@@ -13,7 +13,7 @@ async def read_session(shard: Shard, worker: str, lease: Lease) -> bytes | None:
     """None: the worker does not have this lease. That is asked last: a state that was read before is still the last."""
     key = keys.account_sessions(shard.prefix, pool_of(lease.task.lane))
     state: bytes | None = await shard.server.ask("HGET", key, member_field(lease.member))
-    held = await shard.server.ask("HEXISTS", f"{shard.prefix}out:{worker}", token_field(lease.token))
+    held = await shard.server.ask("HEXISTS", keys.held(shard.prefix, worker), token_field(lease.token))
     return (state or b"") if held else None
 
 

@@ -86,10 +86,10 @@ async def forget_keys(server: Server, job_id: str) -> None:
 
 async def _return_members(server: Server, job_id: str, key: bytes) -> None:
     """Of proxy pools and accounts, as far as the job's data can be read: they are missed in lanes of other jobs."""
-    prefix, is_out, worker = key.decode("latin-1").partition(f":{job_id}:out:")
-    if is_out:
+    name = key.decode("latin-1")
+    if f":{job_id}:held:" in name:
         with contextlib.suppress(FrontierError, *_MISREAD):
-            await return_members(server, f"{prefix}:{job_id}:", worker)
+            await return_members(server, name)
 
 
 async def _sweep(server: Server, job_id: str) -> None:

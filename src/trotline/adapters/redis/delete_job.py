@@ -1,12 +1,14 @@
 """Deletes a job's keys by their names, a few at a time: without KEYS or a scan of the whole server."""
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 from trotline.adapters.redis import idle_rings, keys, seen_memory
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.lane_view import read_lane
 from trotline.adapters.redis.layouts import read_books
+from trotline.adapters.redis.pool_members import open_lease
 from trotline.adapters.redis.priority_levels import levels_of
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
@@ -31,7 +33,6 @@ async def _forget(server: Server, prefix: str) -> None:
             await server.ask("UNLINK", keys.line(prefix, int(level), pool))
         await server.ask("UNLINK", keys.levels(prefix, pool))
     for worker in await server.ask("ZRANGE", f"{prefix}workers", 0, -1):
-        await return_members(server, prefix, worker.decode())
         await _held(server, prefix, keys.held(prefix, worker.decode()))
     with contextlib.suppress(FrontierGone):
         await idle_rings.drop(server, prefix)
@@ -50,10 +51,11 @@ async def _forget(server: Server, prefix: str) -> None:
 
 
 async def _held(server: Server, prefix: str, held: str) -> None:
-    """Delete a worker's leases, and release their places in shared lanes."""
+    """Delete a worker's leases: their members of proxy pools go back, and their places in shared lanes are released."""
     cursor: Any = 0
     while True:
         cursor, flat = await server.ask("HSCAN", held, cursor, "COUNT", _STEP)
+        await _return_members(server, held, flat)
         if names := sorted({unwrap(parcel).lane for _, parcel in pairs(flat)}):
             with contextlib.suppress(FrontierGone):
                 await server.run(script("release_lanes"), keys.job(prefix), *names)
@@ -62,14 +64,15 @@ async def _held(server: Server, prefix: str, held: str) -> None:
     await server.ask("UNLINK", held)
 
 
-async def return_members(server: Server, prefix: str, worker: str) -> None:
-    """Members of proxy pools that its leases went out through go back to their rings."""
-    held, out = keys.held(prefix, worker), keys.out(prefix, worker)
-    for token, _ in pairs(await server.ask("HGETALL", out)):
-        parcel = await server.ask("HGET", held, token)
-        if parcel is not None:
-            await server.run(script("return_member"), out, token, unwrap(parcel).lane)
-    await server.ask("UNLINK", out)
+async def _return_members(server: Server, held: str, flat: Sequence[bytes]) -> None:
+    for token, parcel in pairs(flat):
+        if open_lease(parcel).member is not None:
+            await server.run(script("return_member"), held, token)
+
+
+async def return_members(server: Server, held: str) -> None:
+    """Members of proxy pools that these leases went out through go back to their rings."""
+    await _return_members(server, held, await server.ask("HGETALL", held))
 
 
 async def _lanes(server: Server, prefix: str) -> None:

@@ -112,11 +112,6 @@ def resting(shard: int, lane: str) -> str:
     return f"{part(shard)}resting:{lane}"
 
 
-def out(prefix: str, worker: str) -> str:
-    """The members of proxy pools that a worker's leases go out through."""
-    return f"{prefix}out:{worker}"
-
-
 def late(prefix: str, lane: str) -> str:
     return f"{prefix}d:{lane}"
 

@@ -262,6 +262,12 @@ MEMBER = ("ID", "ADDED", "DUE", "BANNED_AT", "QUALITY", "USES", "GOOD", "STRIKES
 """A member of a proxy pool in a lane (Identity in rules/proxy_ring.py). ADDED: its number in the pool."""
 MEMBER_FORM = "<c6I4I5I4BBBBB"
 MEMBER_BYTES = 24
+MEMBER_ID_BYTES, MEMBER_FRONT_BYTES = 6, 15
+"""ID; and ID, ADDED and DUE. What follows them is its state."""
+MEMBER_PARTS_FORM = "<c10I5c9"
+"""ID and ADDED, DUE, and the state."""
+MEMBER_STATE_FORM = "<I5c9"
+"""DUE and the state."""
 RING = (
     "DEALT", "EVIDENCE", "SHARE", "SUSPECTED_AT", "BLOCKED_AT", "GAP", "GAP_AT", "FIRST_REST", "CHANGES",
     "TESTED_SINCE", "TESTED_BLOCKED_AT", "TESTED",

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from trotline.adapters.redis.layouts import MEMBER_BYTES, PACKED_RING, PACKED_RULES
+from trotline.adapters.redis.task_codec import unwrap
 from trotline.model.lease import Lease
 from trotline.model.proxy_pool import VIA, PoolRules
 from trotline.rules.proxy_ring import UNITS, Identity, LaneRing
@@ -54,6 +55,22 @@ def with_member(lease: Lease, member: tuple[int, bool] | None) -> Lease:
     if member is None:
         return lease
     return msgspec.structs.replace(lease, member=member[0], site_blocked=member[1])
+
+
+class LeasedTask(NamedTuple):
+    """A lease as its worker's hash keeps it (lua/helpers/graves.lua)."""
+
+    lane: str
+    blob: bytes
+    member: bytes | None
+    """Packed; None in a lane without a proxy pool."""
+
+
+def open_lease(parcel: bytes) -> LeasedTask:
+    _, lane, blob = unwrap(parcel)
+    if VIA not in lane:
+        return LeasedTask(lane, blob, None)
+    return LeasedTask(lane, blob[:-MEMBER_BYTES], blob[-MEMBER_BYTES:])
 
 
 class KeptMember(NamedTuple):

@@ -12,6 +12,7 @@ from trotline.adapters.redis.job_shards import shard_of_name
 from trotline.adapters.redis.pool_members import (
     member_field,
     member_of,
+    open_lease,
     pack_rules,
     unpack_member,
     unpack_ring,
@@ -19,7 +20,6 @@ from trotline.adapters.redis.pool_members import (
 )
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.server import Server
-from trotline.adapters.redis.task_codec import unwrap
 from trotline.model.proxy_pool import (
     DownMember,
     LanePoolView,
@@ -188,11 +188,8 @@ class RedisProxyPools:
             prefix = raw.decode()
             for worker in await self._server.ask("ZRANGE", f"{prefix}workers", 0, -1):
                 name = worker.decode()
-                out = dict(pairs(await self._server.ask("HGETALL", keys.out(prefix, name))))
-                # A lease without one has ended meanwhile.
-                parcels = await self._server.ask("HMGET", keys.held(prefix, name), *out) if out else []
-                kept = [unpack_member(packed) for packed, parcel in zip(out.values(), parcels, strict=True)
-                        if parcel is not None and unwrap(parcel).lane == lane]  # fmt: skip
+                leases = map(open_lease, await self._server.ask("HVALS", keys.held(prefix, name)))
+                kept = [unpack_member(each.member) for each in leases if each.member and each.lane == lane]
                 found += [each.identity for each in kept if numbers.get(each.identity.member) == each.added]
         return found
 

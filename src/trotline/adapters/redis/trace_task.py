@@ -6,6 +6,7 @@ from typing import Any
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.lane_view import read_lane
+from trotline.adapters.redis.pool_members import open_lease
 from trotline.adapters.redis.priority_levels import levels_of
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
@@ -77,7 +78,7 @@ async def _leased(shard: Shard, task: Task) -> Found | None:
     for worker in await shard.server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):
         name = worker.decode(errors="replace")
         for parcel in await shard.server.ask("HVALS", keys.held(shard.prefix, name)):
-            _, lane, blob = unwrap(parcel)
+            lane, blob, _ = open_lease(parcel)
             if _is(blob, task):
                 return TaskStatus(state="leased", worker=name), blob, lane
     return None

@@ -20,7 +20,7 @@ for i = 1, #fields do
   held[i] = {token = tonumber(ARGV[1 + 2 * i]), parcel = parcel}
 end
 many("HDEL", HELD .. ARGV[2], fields)
-give_back(ARGV[2], held, function(token, lane, level, blob)
+give_back(held, function(token, lane, level, blob)
   bury(lane, level, blob, "undecodable: " .. whys[token], "", "dead: undecodable")
   return nil
 end)

@@ -17,7 +17,7 @@
 -- uses promote: promote
 -- uses chains: chains
 -- uses account_locks: account_locks
--- uses serve: limit shards shard served reply held out high_water serve_level
+-- uses serve: limit shards shard served reply held high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
 
@@ -53,7 +53,7 @@ local function take_back_lost()
       call("HDEL", HELD .. worker, field)
     end
   end
-  give_back(worker, lost)
+  give_back(lost)
 end
 
 -- The prefixes of jobs of which dead workers hold places, or accounts: such a job may have no other worker to rescue them.
@@ -145,7 +145,6 @@ reply[REPLY_TOKEN] = (book.leases + 1) * shards + shard
 local handed_out
 if served > 0 then
   many("HSET", HELD .. worker, held)
-  many("HSET", P .. "out:" .. worker, out)
   handed_out = held[1] .. held[2 * served - 1]
   book.leases = book.leases + served
   book.leased = book.leased + served

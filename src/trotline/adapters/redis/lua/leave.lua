@@ -12,7 +12,7 @@
 local guilty, why, detail = tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local held, more = held_by(ARGV[2], RETURNED_AT_ONCE)
 take_from(ARGV[2], held)
-give_back(ARGV[2], held, function(token, lane, level, blob)
+give_back(held, function(token, lane, level, blob)
   local attempt, deaths, kills = counts_of(blob)
   if token ~= guilty or not attempt then return blob end
   if kills + 1 < KILLS then return with_counts(blob, attempt + 1, deaths + 1, kills + 1) end

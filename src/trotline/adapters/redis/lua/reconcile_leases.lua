@@ -19,7 +19,7 @@ latest_first(unknown)
 local more = #unknown > RETURNED_AT_ONCE
 while #unknown > RETURNED_AT_ONCE do unknown[#unknown] = nil end
 take_from(ARGV[2], unknown)
-give_back(ARGV[2], unknown)
+give_back(unknown)
 tally("unknown to its worker", #unknown)
 write_lanes()
 close_books()

@@ -7,11 +7,13 @@
 -- uses clock: call
 -- uses job_books: sub unpack_ P S
 -- uses lane_pool: pool_of
+-- uses graves: leased_parts
 
 local parcel = call("HGET", P .. "held:" .. ARGV[2], ARGV[3])
-local member = parcel and call("HGET", P .. "out:" .. ARGV[2], ARGV[3])
-if not member or sub(member, 1, 6) ~= ARGV[5] then return 0 end
+if not parcel then return 0 end
 local _, lane, at = unpack_(PARCEL_FORM, parcel)
+local _, member = leased_parts(parcel, lane, at)
+if not member or sub(member, 1, MEMBER_ID_BYTES) ~= ARGV[5] then return 0 end
 if sub(parcel, at + BLOB_FINGERPRINT - 1, at + BLOB_COUNTS - 2) ~= ARGV[4] then return 0 end
 local pool = pool_of(lane)
 if not pool or sub(pool, 1, 1) ~= ACCOUNTS then return 0 end

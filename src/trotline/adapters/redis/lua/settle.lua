@@ -19,6 +19,7 @@
 -- uses ready_lanes: write_lanes
 -- uses admit: admit
 -- uses chains: chains
+-- uses graves: leased_parts
 -- uses worker_leases: HELD
 -- uses outcomes: apply keep_rare
 
@@ -86,23 +87,23 @@ load_needed()
 
 -- The members that leases went out through, and the rings of their lanes.
 local function load_out()
-  local some, places, found, proxied, listed = {}, {}, {}, {}, {}
+  local found, proxied, listed = {}, {}, {}
   for i = 1, count do
     local name = live[i]
     if name and pool_of(name) then
-      some[#some + 1], places[#places + 1] = tokens[i], i
+      found[i] = sub(parcels[i], -MEMBER_BYTES)
       if not listed[name] then
         listed[name] = true
         proxied[#proxied + 1] = name
       end
     end
   end
-  if #some == 0 then return found end
-  members().read_rings(proxied)
-  local packed = fetch(P .. "out:" .. worker, some)
-  for i = 1, #places do found[places[i]] = packed[i] or nil end
-  many("HDEL", P .. "out:" .. worker, some)
+  if #proxied > 0 then members().read_rings(proxied) end
   return found
+end
+
+local function blob_of(i)
+  return (leased_parts(parcels[i], live[i], starts[i]))
 end
 
 -- What the lane itself learns of a visit through a member: a ban or a 429 is the member's, unless the site blocks us.
@@ -126,16 +127,18 @@ local function settle_one(i, name)
   if outcome == END_DONE then
     done = done + 1
     tally(endings[at + ENDING_TALLY], 1)
-    if chained then chains().done(sub(parcels[i], starts[i])) end
+    if chained then chains().done(blob_of(i)) end
   else
-    apply(outcome, lane, levels[i], sub(parcels[i], starts[i]), more, endings[at + ENDING_TALLY], names)
+    apply(outcome, lane, levels[i], blob_of(i), more, endings[at + ENDING_TALLY], names)
   end
   local rest, interval, chance = 0, 0, 0
   if more then
     rest, interval, chance = more[MORE_REST], more[MORE_INTERVAL], more[MORE_CHANCE]
     local counted = more[MORE_TALLIES]
     for k = 1, #counted, 2 do tally(counted[k], counted[k + 1]) end
-    if more[MORE_EXAMPLES] then keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], parcels[i]) end
+    if more[MORE_EXAMPLES] then
+      keep_rare(more[MORE_EXAMPLES], more[MORE_REJECTS], sub(parcels[i], 1, starts[i] - 1) .. blob_of(i))
+    end
   end
   local verdict = WITH_ROBOTS[kind] or kind
   if out[i] then

@@ -1,6 +1,7 @@
 -- Parcels: tasks outside their queue. And the graves of buried tasks.
 --
---   parcel           level, lane and blob in one string
+--   parcel           level, lane and blob in one string; and that of a lease in a lane with a proxy pool the member that
+--                    it goes out through (P held:W only)
 --   P graves         hash  id -> when, why, detail, parcel
 --   P graves:order   zset  id -> when
 --   P reasons        hash  why -> count; folded if there are too many (job_books.lua)
@@ -10,10 +11,18 @@
 --
 -- uses clock: call now
 -- uses job_books: sub byte min pack_ unpack_ P book reopened tally folded count_up
--- exports: wrap counts_of with_packed_counts with_counts id_of inter exhume
+-- uses lane_pool: pool_of
+-- exports: wrap leased_parts counts_of with_packed_counts with_counts id_of inter exhume
 
 function wrap(lane, level)
   return pack_(PARCEL_FORM, level, #lane, lane)
+end
+
+-- Of the parcel of a lease in this lane, in which the blob begins there: the blob, and the member that it goes out
+-- through; nil without a proxy pool.
+function leased_parts(parcel, lane, at)
+  if not pool_of(lane) then return sub(parcel, at), nil end
+  return sub(parcel, at, -MEMBER_BYTES - 1), sub(parcel, -MEMBER_BYTES)
 end
 
 function counts_of(blob)

@@ -5,22 +5,28 @@
 
 local find, sub = string.find, string.sub
 local HEX_DIGITS = 12
-local pools, hosts, named = {}, {}, {}
+local pools = {}
+
+-- Where the name of a lane has its last VIA; nil: direct connections.
+local function last_via(name)
+  local at, found = find(name, VIA, 1, true), nil
+  while at do
+    found = at
+    at = find(name, VIA, at + 1, true)
+  end
+  return found
+end
 
 -- The pool in the name of a lane, without an account; false: direct connections.
 function pool_of(name)
   local pool = pools[name]
   if pool == nil then
-    local at = find(name, VIA, 1, true)
-    while at do
-      pool, hosts[name] = sub(name, at + #VIA), sub(name, 1, at - 1)
-      at = find(name, VIA, at + 1, true)
-    end
+    local at = last_via(name)
+    pool = at and sub(name, at + #VIA) or false
     if pool and sub(pool, 1, 1) == ACCOUNTS then
       local cut = find(pool, ACCOUNT, 1, true)
-      if cut then named[name], pool = pool, sub(pool, 1, cut - 1) end
+      if cut then pool = sub(pool, 1, cut - 1) end
     end
-    pool = pool or false
     pools[name] = pool
   end
   return pool
@@ -34,6 +40,8 @@ end
 
 -- The lane without its pool; and the one member (6 bytes) that visits it, where its name has an account.
 function pool_parts(name)
-  if not pool_of(name) then return name, nil end
-  return hosts[name], named[name] and id_of(named[name])
+  local at = last_via(name)
+  if not at then return name, nil end
+  local pool = sub(name, at + #VIA)
+  return sub(name, 1, at - 1), pool ~= pool_of(name) and id_of(pool) or nil
 end

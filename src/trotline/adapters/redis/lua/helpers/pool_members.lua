@@ -14,17 +14,18 @@
 --                         member (LOAD_FORM)
 --   S sessions:POOL hash  account -> what its last holder saved (save_session.lua)
 --   S wanting:POOL  hash  lane -> prefixes of jobs that wait there for any member
---   P out:W         hash  token -> the member that the lease goes out through
 --
 --   S removed:POOL  hash  member that was removed -> its number
 --
--- A member is in one place of a lane: ring, resting, or out. One that was removed from the pool rests where it is met, and
--- comes back if it is added again: then it has the same number. One with an unknown number is dropped.
+-- A member is in one place of a lane: ring, resting, or out, at the end of the lease's parcel (graves.lua). One that was
+-- removed from the pool rests where it is met, and comes back if it is added again: then it has the same number. One with
+-- an unknown number is dropped.
 --
--- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read.
+-- Members that go to the tail of a ring are pushed together: at the end of the call, or before the ring is read. A member
+-- that goes out stays packed, unless the rules or the pool have something to say of it.
 --
 -- uses clock: call now
--- uses job_books: sub max min pack_ unpack_ P S many
+-- uses job_books: sub ceil max min pack_ unpack_ P S many
 -- uses lane_pool: pool_of pool_parts
 -- uses account_locks: account_locks
 -- uses proxy_ring: proxy_ring
@@ -47,6 +48,8 @@ local function filled(packed, size)
 end
 
 local function make()
+  -- The end of what the pool knows of a member (KNOWN_FORM), behind its number.
+  local FULL_WEIGHT = string.char(MOST_WEIGHT)
   local NO_MEMBER, NO_FAULTS, NO_LOAD = pack_(KNOWN_FORM, 0, 0), pack_(FAULTS_FORM, 0, 0), pack_(LOAD_FORM, 0, 0, 0, 0)
 
   local ring_rules, members = proxy_ring(), {}
@@ -74,7 +77,7 @@ local function make()
         -- None of these is negative. They need the load of each member.
         pool.limited = pool.accounts or pool.rules[RULE_MEMBER_INTERVAL] + pool.rules[RULE_MEMBER_CONCURRENCY]
           + pool.rules[RULE_MEMBER_USES] + pool.rules[RULE_REST_OF_DEAD] > 0
-        pool.alike = alike == "1"
+        pool.alike, pool.cleared = alike == "1", {}
       end
       pools[name] = pool
     end
@@ -113,19 +116,44 @@ local function make()
 
   local function change(name) changed[name] = true end
 
+  -- Can the lane be dealt members that it never had? Then it does not wait for one that is out.
+  local function has_more(name)
+    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
+    return pool and ring[RING_DEALT] < pool.last and ring[RING_CHANGES] == pool.changes
+  end
+
   local function push_tail(name)
     local tail, length = tails[name], 0
     if not tail then return end
     tails[name] = nil
     for from = 1, #tail, 1000 do length = call("RPUSH", S .. "ring:" .. name, unpack(tail, from, min(#tail, from + 999))) end
-    if length == #tail then sooner[name] = true end
+    if length == #tail and not has_more(name) then sooner[name] = true end
+  end
+
+  local function push_tails()
+    for name in pairs(tails) do push_tail(name) end
+  end
+
+  local function put_at_tail(name, packed)
+    local tail = tails[name]
+    if tail then tail[#tail + 1] = packed else tails[name] = {packed} end
+  end
+
+  -- Those from a place on, as they were. A member is packed while the rules have nothing to say of it (is_plain).
+  local function put_at_head(name, some, from)
+    if from > #some then return end
+    local packed = {}
+    for i = #some, from, -1 do
+      packed[#packed + 1] = type(some[i]) == "string" and some[i] or ring_rules.pack(some[i])
+    end
+    many("LPUSH", S .. "ring:" .. name, packed)
+    sooner[name] = true
   end
 
   local function put(name, ring, member, place)
     local packed = ring_rules.pack(member)
     if place == PLACE_TAIL then
-      local tail = tails[name]
-      if tail then tail[#tail + 1] = packed else tails[name] = {packed} end
+      put_at_tail(name, packed)
     elseif place == PLACE_HEAD then
       call("LPUSH", S .. "ring:" .. name, packed)
       sooner[name] = true
@@ -147,8 +175,9 @@ local function make()
   -- The lanes to which members came back, and which may be served sooner: they have to be queued again.
   function members.served_sooner()
     local found = {}
-    for name in pairs(returned) do
-      if members.is_sooner(name) then found[#found + 1] = name end
+    push_tails()
+    for name in pairs(sooner) do
+      if returned[name] then found[#found + 1] = name end
     end
     return found
   end
@@ -161,7 +190,6 @@ local function make()
 
   -- Members whose rest is over go to the tail of the ring.
   local function end_rests(name, ring)
-    if ring[RING_FIRST_REST] == 0 or ring[RING_FIRST_REST] > now then return end
     local due = call("ZRANGEBYSCORE", S .. "resting:" .. name, "-inf", now, "LIMIT", 0, COME_BACK)
     if #due > 0 then call("ZREMRANGEBYRANK", S .. "resting:" .. name, 0, #due - 1) end
     for i = 1, #due do
@@ -173,28 +201,29 @@ local function make()
   end
 
   local function deal(name, pool, ring, count)
-    local key, _, account = S .. "added:" .. pool.name, pool_parts(name)
+    local key = S .. "added:" .. pool.name
+    local account = pool.accounts and select(2, pool_parts(name))
     change(name)
     if account then
       -- Only this one: in the pool, or to come.
       local number, dealt_before = tonumber(call("ZSCORE", key, account)), ring[RING_DEALT]
       ring[RING_DEALT] = pool.last
-      return number and number > dealt_before and {ring_rules.new_member(account, number)} or {}
+      return number and number > dealt_before and {ring_rules.packed_new(account, number)} or {}
     end
     local added = call("ZRANGEBYSCORE", key, "(" .. ring[RING_DEALT], "+inf", "WITHSCORES", "LIMIT", 0, count)
     local dealt = {}
     for i = 1, #added, 2 do
-      dealt[#dealt + 1] = ring_rules.new_member(added[i], tonumber(added[i + 1]))
-      ring[RING_DEALT] = tonumber(added[i + 1])
+      local number = tonumber(added[i + 1])
+      dealt[#dealt + 1], ring[RING_DEALT] = ring_rules.packed_new(added[i], number), number
     end
     if #added == 0 then ring[RING_DEALT] = pool.last end
     return dealt
   end
 
-  -- One that is held goes on; then those that the lane never had are dealt before others have their second turn.
+  -- Packed. One that is held goes on; then those that the lane never had are dealt before others have their second turn.
   local function next_members(name, pool, ring, count)
-    local key, found = S .. "ring:" .. name, {}
-    push_tail(name)
+    local key = S .. "ring:" .. name
+    if tails[name] then push_tail(name) end
     if ring[RING_DEALT] < pool.last then
       local head = pool.rules[RULE_HOLD] ~= 1 and call("LINDEX", key, 0)
       if head and ring_rules.unpack(head)[MEMBER_USES] > 0 then
@@ -204,13 +233,8 @@ local function make()
         if #dealt > 0 then return dealt end
       end
     end
-    if count == 1 then
-      local packed = call("LPOP", key)
-      return packed and {ring_rules.unpack(packed)} or found
-    end
-    local packed = call("LPOP", key, count) or {}
-    for i = 1, #packed do found[i] = ring_rules.unpack(packed[i]) end
-    return found
+    if count == 1 then return {call("LPOP", key) or nil} end
+    return call("LPOP", key, count) or {}
   end
 
   local function read_load(load)
@@ -257,7 +281,6 @@ local function make()
 
   -- The pool has changed: members that are in it again come back.
   local function follow_changes(name, pool, ring)
-    if ring[RING_CHANGES] == pool.changes then return end
     ring[RING_CHANGES] = pool.changes
     change(name)
     local key, back = S .. "resting:" .. name, 0
@@ -280,7 +303,7 @@ local function make()
   local function look_up(pool, some)
     if pool.alike and not pool.faulty and not pool.limited then return nil, nil, nil, nil end
     local ids = {}
-    for i = 1, #some do ids[i] = some[i][MEMBER_ID] end
+    for i = 1, #some do ids[i] = sub(some[i], 1, MEMBER_ID_BYTES) end
     local function asked(is_needed, key)
       return is_needed and call("HMGET", S .. key .. pool.name, unpack(ids, 1, #ids)) or nil
     end
@@ -291,25 +314,34 @@ local function make()
   -- Take members of the ring, or put them where they belong. True if one is due too late, and so those behind it.
   local function choose(name, pool, ring, some, latest, taken, passed)
     local known, faults, loads, locks = look_up(pool, some)
+    local plain = not loads and ring_rules.plain
     for i = 1, #some do
-      local member, weight, busy = some[i], MOST_WEIGHT, nil
-      local number = member[MEMBER_ADDED]
-      if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
-      if faults or loads then
-        busy = held_up(name, pool, member, faults and faults[i], loads and loads[i], locks and locks[i], latest)
-      end
-      if number ~= member[MEMBER_ADDED] then
-        set_aside(name, pool, ring, member)
-      elseif busy then
-        member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
-        put(name, ring, member, PLACE_RESTING)
-      elseif member[MEMBER_DUE] > latest then
-        for k = #some, i, -1 do put(name, ring, some[k], PLACE_HEAD) end
-        return true
-      elseif not ring_rules.has_all_turns(member, weight) and ring_rules.loses_turn(member, weight, chance()) then
-        passed[#passed + 1] = member
+      local packed = some[i]
+      local due, state = unpack_(MEMBER_STATE_FORM, packed, MEMBER_STATE)
+      if plain and plain[state] and due / UNITS <= latest and not (faults and faults[i])
+        and (not known or known[i] == sub(packed, MEMBER_ID_BYTES + 1, MEMBER_STATE - 1) .. FULL_WEIGHT) then
+        -- Nearly all of them: nothing else has to be known.
+        taken[#taken + 1] = packed
       else
-        taken[#taken + 1] = member
+        local member, weight, busy = ring_rules.unpack(packed), MOST_WEIGHT, nil
+        local number = member[MEMBER_ADDED]
+        if known then number, weight = unpack_(KNOWN_FORM, known[i] or NO_MEMBER) end
+        if faults or loads then
+          busy = held_up(name, pool, member, faults and faults[i], loads and loads[i], locks and locks[i], latest)
+        end
+        if number ~= member[MEMBER_ADDED] then
+          set_aside(name, pool, ring, member)
+        elseif busy then
+          member[MEMBER_DUE] = max(member[MEMBER_DUE], ring_rules.ceil_unit(busy))
+          put(name, ring, member, PLACE_RESTING)
+        elseif member[MEMBER_DUE] > latest then
+          put_at_head(name, some, i)
+          return true
+        elseif not ring_rules.has_all_turns(member, weight) and ring_rules.loses_turn(member, weight, chance()) then
+          passed[#passed + 1] = member
+        else
+          taken[#taken + 1] = member
+        end
       end
     end
     return false
@@ -319,9 +351,9 @@ local function make()
   function members.take(name, wanted, latest, own_gap)
     local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
     if not pool then return {} end
-    if ring_rules.want_gap(ring, own_gap) then change(name) end
-    follow_changes(name, pool, ring)
-    end_rests(name, ring)
+    if (own_gap > 0 or ring[RING_GAP] > 0) and ring_rules.want_gap(ring, own_gap) then change(name) end
+    if ring[RING_CHANGES] ~= pool.changes then follow_changes(name, pool, ring) end
+    if ring[RING_FIRST_REST] > 0 and ring[RING_FIRST_REST] <= now then end_rests(name, ring) end
     local taken, passed, looks, late = {}, {}, 0, false
     while #taken < wanted and looks < wanted + LOOKS and not late do
       local some = next_members(name, pool, ring, wanted - #taken)
@@ -342,7 +374,7 @@ local function make()
 
   -- Members that were taken and are not needed, as they were.
   function members.put_back(name, taken, from)
-    for i = #taken, from, -1 do put(name, members.ring_of(name), taken[i], PLACE_HEAD) end
+    put_at_head(name, taken, from)
   end
 
   -- The interval of the lane through one member.
@@ -365,6 +397,11 @@ local function make()
   -- The member goes out with this lease, at this moment or as soon as it is due: the start, and the member as it is kept
   -- until it is back.
   function members.go_out(name, member, start, wanted, token)
+    if type(member) == "string" then
+      local front, due, state = unpack_(MEMBER_PARTS_FORM, member)
+      if due / UNITS > start then start = due / UNITS end
+      return start, pack_(MEMBER_PARTS_FORM, front, ceil((start + wanted) * UNITS), state)
+    end
     start = max(start, member[MEMBER_DUE], member.next_start or 0)
     member[MEMBER_DUE] = ring_rules.ceil_unit(start + ring_rules.interval(member, wanted))
     if member.visits then
@@ -375,15 +412,22 @@ local function make()
     return start, ring_rules.pack(member)
   end
 
-  local function count_fault(pool, member, result)
+  local function clear_faults(pool)
+    many("HDEL", S .. "faults:" .. pool.name, pool.cleared)
+    pool.cleared = {}
+  end
+
+  -- Those that work again are cleared together: at the end of the call, or before the next fault is counted.
+  local function count_fault(pool, id, result)
     local key = S .. "faults:" .. pool.name
     if result == RESULT_FAULT then
-      local faults = unpack_(FAULTS_FORM, call("HGET", key, member[MEMBER_ID]) or NO_FAULTS)
+      clear_faults(pool)
+      local faults = unpack_(FAULTS_FORM, call("HGET", key, id) or NO_FAULTS)
       faults = min(MOST_FAULTS, faults + 1)
-      call("HSET", key, member[MEMBER_ID], pack_(FAULTS_FORM, faults, now + ring_rules.down_for(faults, chance())))
+      call("HSET", key, id, pack_(FAULTS_FORM, faults, now + ring_rules.down_for(faults, chance())))
       pool.faulty = true
     elseif result ~= RESULT_UNUSED and result ~= RESULT_UNCLEAR then
-      call("HDEL", key, member[MEMBER_ID])
+      pool.cleared[#pool.cleared + 1] = id
     end
   end
 
@@ -474,9 +518,9 @@ local function make()
   end
 
   function members.write()
-    for name in pairs(tails) do push_tail(name) end
-    for name in pairs(returned) do
-      if members.is_sooner(name) then wake_others(name) end
+    push_tails()
+    for name in pairs(sooner) do
+      if returned[name] then wake_others(name) end
     end
     local packed = {}
     for name in pairs(changed) do
@@ -484,15 +528,35 @@ local function make()
       packed[#packed + 1] = pack_(RING_FORM, unpack(rings[name], RING_DEALT, RING_TESTED))
     end
     many("HSET", S .. "rings", packed)
+    for _, pool in pairs(pools) do
+      if pool then clear_faults(pool) end
+    end
     changed, returned = {}, {}
+  end
+
+  -- After a good visit most members go to the tail, and only their state may change. False if this one needs more.
+  local function is_plainly_back(name, pool, ring, packed)
+    if pool.limited or pool.rules[RULE_HOLD] ~= 1 or ring[RING_BLOCKED_AT] > 0
+      or ring[RING_TESTED] ~= ring_rules.not_tested then
+      return false
+    end
+    local due, state = unpack_(MEMBER_STATE_FORM, packed, MEMBER_STATE)
+    local better = ring_rules.better[state]
+    if not better or due / UNITS > now + PARKED then return false end
+    if pool.faulty then count_fault(pool, sub(packed, 1, MEMBER_ID_BYTES), RESULT_GOOD) end
+    if ring_rules.weigh(ring, false) then change(name) end
+    put_at_tail(name, better == state and packed or sub(packed, 1, MEMBER_FRONT) .. better)
+    returned[name] = true
+    return true
   end
 
   -- The visit is over: the member goes back to where it belongs. lifts: members (6 bytes each) whose ban was the page's
   -- fault.
   function members.come_back(name, packed, result, retry_after, luck, lifts)
-    local pool, ring, member = pool_named(pool_of(name)), members.ring_of(name), ring_rules.unpack(packed)
-    if not pool then return end
-    if pool.faulty or result == RESULT_FAULT then count_fault(pool, member, result) end
+    local pool, ring = pool_named(pool_of(name)), members.ring_of(name)
+    if not pool or (result == RESULT_GOOD and not lifts and is_plainly_back(name, pool, ring, packed)) then return end
+    local member = ring_rules.unpack(packed)
+    if pool.faulty or result == RESULT_FAULT then count_fault(pool, member[MEMBER_ID], result) end
     if pool.limited and not pool.accounts then unload(pool, member) end
     local suspected_at, blocked_at, fine = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT], ring_rules.may_lift(ring)
     local evidence, share, tested = ring[RING_EVIDENCE], ring[RING_SHARE], ring[RING_TESTED]

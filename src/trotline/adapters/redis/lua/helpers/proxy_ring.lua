@@ -25,8 +25,8 @@ local function make()
     return member
   end
 
-  function ring_rules.new_member(member, added)
-    return {member, added, 0, 0, NEW_QUALITY, 0, 0, 0, 0}
+  function ring_rules.packed_new(member, added)
+    return packed_as(MEMBER_FORM, member, added, 0, 0, NEW_QUALITY, 0, 0, 0, 0)
   end
 
   function ring_rules.ceil_unit(moment)
@@ -70,12 +70,11 @@ local function make()
     return place_of(member)
   end
 
-  -- Wald's test: does the site block everybody, or single members?
-  local function weigh(ring, blocked)
-    -- Nothing would change.
+  -- Wald's test: does the site block everybody, or single members? False if the ring stays as it is.
+  function ring_rules.weigh(ring, blocked)
     if not blocked and ring[RING_EVIDENCE] == 0 and ring[RING_SHARE] == 0 and ring[RING_SUSPECTED_AT] == 0
       and ring[RING_BLOCKED_AT] == 0 then
-      return
+      return false
     end
     local usual = min(MOST_SHARE, max(USUAL_SHARE, USUAL_MARGIN * ring[RING_SHARE]))
     local share = ring[RING_SHARE] + SHARE_WEIGHT * ((blocked and 1 or 0) - ring[RING_SHARE])
@@ -85,12 +84,15 @@ local function make()
       if not was_blocked then ring[RING_SHARE] = share end
       if ring[RING_SUSPECTED_AT] == 0 then ring[RING_SUSPECTED_AT] = now end
       if not was_blocked and ring[RING_EVIDENCE] >= SUSPICION then ring[RING_BLOCKED_AT] = now end
-      return
+      return true
     end
     ring[RING_EVIDENCE] = ring[RING_EVIDENCE] + math.log((1 - BLOCKED_IF_SITE) / (1 - usual))
-    ring[RING_SHARE], ring[RING_BLOCKED_AT] = share, 0
+    ring[RING_SHARE], ring[RING_BLOCKED_AT] = share < NO_SHARE and 0 or share, 0
     if was_blocked or ring[RING_EVIDENCE] <= 0 then ring[RING_EVIDENCE], ring[RING_SUSPECTED_AT] = 0, 0 end
+    return true
   end
+
+  local weigh = ring_rules.weigh
 
   local function ban(member, ring, rules, chance)
     local strikes = member[MEMBER_STRIKES]
@@ -104,21 +106,57 @@ local function make()
     return PLACE_RESTING, LIFT_NONE
   end
 
-  local function good(member, ring, rules)
-    local lift = ring[RING_BLOCKED_AT] > 0 and LIFT_ONE or LIFT_NONE
-    if lift == LIFT_ONE then
-      ring[RING_TESTED_SINCE], ring[RING_TESTED_BLOCKED_AT] = ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT]
-    end
-    local always = rules[RULE_HOLD] == 0
+  -- What a good visit makes of a member. Is it held?
+  local function improve(member, hold)
+    local always = hold == 0
     local uses = always and 1 or member[MEMBER_USES] + 1
-    local held = always or uses < rules[RULE_HOLD]
+    local held = always or uses < hold
     member[MEMBER_GOOD] = min(CLEARED, member[MEMBER_GOOD] + 1)
     member[MEMBER_QUALITY] = member[MEMBER_QUALITY] + ceil((BEST - member[MEMBER_QUALITY]) / LEARN)
     member[MEMBER_USES] = held and uses or 0
     if member[MEMBER_GOOD] >= CLEARED then member[MEMBER_STRIKES] = 0 end
     member[MEMBER_SLOW] = max(0, member[MEMBER_SLOW] - 1)
+    return held
+  end
+
+  -- A table that finds each of its values once.
+  local function found_once(find)
+    return setmetatable({}, {__index = function(found, key)
+      local value = find(key)
+      found[key] = value
+      return value
+    end})
+  end
+
+  -- The end of a packed member is its state. There are many members and few states: what the rules make of a state is
+  -- found once in a call, and such a member is not unpacked.
+  local function in_state(state)
+    return ring_rules.unpack(string.rep("\0", MEMBER_FRONT) .. state)
+  end
+
+  -- State -> has a member of full weight all its turns, and the interval of the lane?
+  ring_rules.plain = found_once(function(state)
+    local member = in_state(state)
+    return member[MEMBER_SLOW] == 0 and ring_rules.has_all_turns(member, MOST_WEIGHT)
+  end)
+
+  -- State -> that after a good visit, where no member is held; false for one that was slowed.
+  ring_rules.better = found_once(function(state)
+    local member = in_state(state)
+    if member[MEMBER_SLOW] > 0 then return false end
+    improve(member, 1)
+    return string.sub(ring_rules.pack(member), MEMBER_FRONT + 1)
+  end)
+
+  local function good(member, ring, rules)
+    local lift = LIFT_NONE
+    if ring[RING_TESTED] == member[MEMBER_ID] then
+      lift, ring[RING_TESTED] = LIFT_ALL, ring_rules.not_tested
+    elseif ring[RING_BLOCKED_AT] > 0 then
+      lift, ring[RING_TESTED_SINCE], ring[RING_TESTED_BLOCKED_AT] = LIFT_ONE, ring[RING_SUSPECTED_AT], ring[RING_BLOCKED_AT]
+    end
+    local held = improve(member, rules[RULE_HOLD])
     weigh(ring, false)
-    if ring[RING_TESTED] == member[MEMBER_ID] then lift, ring[RING_TESTED] = LIFT_ALL, ring_rules.not_tested end
     local place = place_of(member)
     return held and place == PLACE_TAIL and PLACE_HEAD or place, lift
   end

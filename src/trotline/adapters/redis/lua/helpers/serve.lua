@@ -12,7 +12,7 @@
 -- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
 -- uses graves: wrap
 -- uses graveyard: bury_waiting
--- exports: limit shards shard served reply held out high_water serve_level
+-- exports: limit shards shard served reply held high_water serve_level
 
 local MOST = 1000
 local QUANTUM, LARGE, TOGETHER = 8, 32, 0.1
@@ -23,8 +23,6 @@ local SOON = 0.001
 limit, shards, shard = min(tonumber(ARGV[3]), MOST), tonumber(ARGV[8]), tonumber(ARGV[9])
 local share, patience = tonumber(ARGV[6]), tonumber(ARGV[7])
 reply, held, served = {0, -1, 0, 0, false, 0, ""}, {}, 0
--- Token and member of the leases that go out through a proxy pool.
-out = {}
 -- Above it what came last goes first: a site is then read branch by branch, and what waits grows with its depth and not
 -- with its breadth.
 high_water = HIGH_WATER
@@ -45,20 +43,18 @@ local function hand_out(lane, level, blobs, start, taken)
   end
   for i = 1, count do
     local blob = blobs[i]
-    local given = blob
+    local given, packed = blob, ""
     token = token + shards
     local field = pack_(TOKEN_FORM, token)
     if taken then
       -- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
-      local member, packed = taken[i], nil
-      start, packed = group.go_out(name, member, start, wanted, field)
-      given = member[MEMBER_ID] .. blocked .. blob
-      out[#out + 1], out[#out + 2] = field, packed
+      start, packed = group.go_out(name, taken[i], start, wanted, field)
+      given = sub(packed, 1, MEMBER_ID_BYTES) .. blocked .. blob
     end
     -- Whole microseconds: a reply has no fractions.
     reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, given
     at = at + 2
-    held[2 * (served + i) - 1], held[2 * (served + i)] = field, head .. blob
+    held[2 * (served + i) - 1], held[2 * (served + i)] = field, head .. blob .. packed
     start = start + interval
   end
   served = served + count

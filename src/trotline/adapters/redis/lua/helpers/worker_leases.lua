@@ -1,19 +1,18 @@
 -- The leases of workers, and their return when a worker leaves or dies.
 --
---   P held:W    hash  token (6 bytes) -> parcel
+--   P held:W    hash  token (6 bytes) -> parcel, see leased_parts in graves.lua
 --   P workers   zset  W -> last heartbeat
 --   P about     hash  W -> WorkerInfo
 --   P figures   hash  d..W, f..W -> leases it ended as done / otherwise
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 --
 -- uses clock: call now
--- uses job_books: sub pack_ unpack_ P book many tally
+-- uses job_books: pack_ unpack_ P book many tally
 -- uses shared_lanes: run
--- uses lane_pool: pool_of
 -- uses pool_members: members
 -- uses job_lanes: lanes load_lanes touch
 -- uses priority_levels: open_level queue
--- uses graves: counts_of with_counts
+-- uses graves: leased_parts counts_of with_counts
 -- uses graveyard: bury
 -- exports: HELD latest_first give_back held_by take_from forget_worker rescue_leases
 
@@ -26,29 +25,25 @@ function latest_first(held)
 end
 
 -- The member that a lease was to go out through, as it was. is_silent: its worker may still send.
-local function return_unused(worker, token, name, is_silent)
-  local field = pack_(TOKEN_FORM, token)
-  local packed = call("HGET", P .. "out:" .. worker, field)
-  if not packed then return end
-  call("HDEL", P .. "out:" .. worker, field)
+local function return_unused(name, packed, is_silent)
   members().come_back(name, packed, RESULT_UNUSED, 0, 0)
   if is_silent then members().rest_of_dead(name, packed) end
 end
 
 -- Tasks go back to the head of their queues, those that were handed out first before the others.
 -- changed(token, blob) may give another blob, or nil if it has buried the task. is_silent: the worker was, for too long.
-function give_back(worker, held, changed, is_silent)
+function give_back(held, changed, is_silent)
   latest_first(held)
   local names, starts, levels = {}, {}, {}
   for i = 1, #held do levels[i], names[i], starts[i] = unpack_(PARCEL_FORM, held[i].parcel) end
   load_lanes(names)
   for i = 1, #held do
-    local level, name, blob = levels[i], names[i], sub(held[i].parcel, starts[i])
-    local lane = lanes[name]
+    local level, name = levels[i], names[i]
+    local lane, blob, member = lanes[name], leased_parts(held[i].parcel, name, starts[i])
     touch(lane)
     run(lane, -1)
     book.leased = book.leased - 1
-    if pool_of(name) then return_unused(worker, held[i].token, name, is_silent) end
+    if member then return_unused(name, member, is_silent) end
     if changed then blob = changed(held[i].token, name, level, blob) end
     if blob then
       call("LPUSH", queue(lane, level), blob)
@@ -84,7 +79,7 @@ function take_from(worker, held)
 end
 
 function forget_worker(worker)
-  call("DEL", HELD .. worker, P .. "out:" .. worker)
+  call("DEL", HELD .. worker)
   call("ZREM", P .. "workers", worker)
   call("HDEL", P .. "about", worker)
   call("HDEL", P .. "figures", "d" .. worker, "f" .. worker)
@@ -95,7 +90,7 @@ local function rescue(worker)
   local held, more = held_by(worker, RETURNED_AT_ONCE)
   local rescued = 0
   take_from(worker, held)
-  give_back(worker, held, function(_, lane, level, blob)
+  give_back(held, function(_, lane, level, blob)
     local attempt, deaths, kills = counts_of(blob)
     if attempt and deaths >= DEATHS then
       local why = "killed: " .. DEATHS .. " workers died while they held it"
