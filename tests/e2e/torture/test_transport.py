@@ -87,11 +87,13 @@ async def test_b23_a_lone_carriage_return_makes_no_second_header(rack: Rack) -> 
 async def test_b24_two_opinions_about_where_a_body_ends_are_a_protocol_failure(rack: Rack, path: str) -> None:
     if rack.differs(path):
         assert (await rack.visit(path)).page.body == b"hello"
-        # The server closes the connection after it.
-        await rack.server.quiet()
     else:
         (await rack.visit(path)).failed(FailureKind.PROTOCOL, Kind.BROKEN)
-    assert (await rack.visit("/body/whole")).verdict.kind is Kind.OK
+    seen = await rack.visit("/body/whole")
+    if rack.differs(path) and seen.verdict.once:
+        # The server closed the connection after its answer: as a worker does.
+        seen = await rack.visit("/body/whole")
+    assert seen.verdict.kind is Kind.OK
     assert rack.server.connections == 2
 
 
@@ -138,7 +140,7 @@ async def test_b26_an_announced_body_over_the_limit_is_not_read(rack: Rack) -> N
 async def test_b27_a_drip_is_cut_by_the_minimum_rate(rack: Rack, path: str, what: str) -> None:
     seen = await rack.visit(path)
     if rack.differs(path.rpartition("/")[0]):
-        seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, "no answer within 0.3 s")
+        seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, f"no answer within {rack.limits.first_byte:g} s")
     else:
         seen.failed(FailureKind.TOO_SLOW, Kind.UNREACHABLE, f"{what} under 1024 bytes a second")
     assert not seen.verdict.final
@@ -160,7 +162,7 @@ async def test_b27_a_page_that_takes_long_but_comes_whole_is_a_page(rack: Rack) 
 async def test_b28_interim_answers_without_end_are_cut_after_ten(rack: Rack, name: str) -> None:
     seen = await rack.visit(f"/head/{name}")
     if rack.differs(f"/head/{name}"):
-        seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, "no answer within 0.3 s")
+        seen.failed(FailureKind.TIMEOUT, Kind.UNREACHABLE, f"no answer within {rack.limits.first_byte:g} s")
     else:
         seen.failed(FailureKind.PROTOCOL, Kind.BROKEN, "more than 10 interim answers")
 

@@ -51,15 +51,23 @@ class Pipe(asyncio.Protocol):
             other.transport.close()
 
     def abort(self) -> None:
-        if self.transport is not None:
-            self.transport.abort()
+        """Close both ends at once."""
+        for end in (self, self._other):
+            if end is not None and end.transport is not None:
+                end.transport.abort()
 
 
 class ClientEnd(Pipe):
     """The end of the client: first the head of a request to the relay, then the bytes of a tunnel."""
 
-    def __init__(self, asked: Callable[["ClientEnd", bytes], None], closed: Callable[["ClientEnd"], None]) -> None:
+    def __init__(
+        self,
+        asked: Callable[["ClientEnd", bytes], None],
+        closed: Callable[["ClientEnd"], None],
+        is_shut: Callable[[], bool],
+    ) -> None:
         super().__init__()
+        self._is_shut = is_shut
         self._asked = asked
         self._closed = closed
         self._head: bytes | None = b""
@@ -80,6 +88,11 @@ class ClientEnd(Pipe):
         if b"\r\n\r\n" in self._head:
             head, self._head = self._head, None
             self._asked(self, head)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self._is_shut():
+            self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

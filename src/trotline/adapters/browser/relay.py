@@ -44,6 +44,7 @@ class Relay:
         self._limits = limits
         self._dialer = dialer
         self._server: asyncio.Server | None = None
+        self._is_shut = False
         self._ends: set[ClientEnd] = set()
         self._dialling: dict[asyncio.Task[None], Target] = {}
         self._visits: Counter[Target] = Counter()
@@ -111,7 +112,11 @@ class Relay:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-        self.close_tunnels()
+        # What was accepted just before gets its transport in the next turns of the loop, and is closed then.
+        self._is_shut = True
+        while self._ends:
+            self.close_tunnels()
+            await asyncio.sleep(0)
         for task in self._dialling:
             task.cancel()
         await asyncio.gather(*self._dialling, return_exceptions=True)
@@ -119,7 +124,7 @@ class Relay:
             await self._server.wait_closed()
 
     def _new_end(self) -> ClientEnd:
-        end = ClientEnd(self._asked, self._closed)
+        end = ClientEnd(self._asked, self._closed, lambda: self._is_shut)
         self._ends.add(end)
         return end
 

@@ -49,6 +49,8 @@ class Call:
             await self._writer.drain()
         except ConnectionError as error:
             raise Gone from error
+        # After a client has left, TLS drops what is written, and nothing waits: an endless fault would block the loop.
+        await asyncio.sleep(0)
 
     async def drip(self, data: bytes, every: float) -> None:
         """One byte, a pause, one byte, a pause."""
