@@ -98,12 +98,18 @@ class Lines:
         self._print_deaths(report)
         now = _state(report)
         changes = [text for key, text in now.items() if key not in self._state]
-        changes += [_OVER.get(key, f"{key}: over") for key in self._state if key not in now]
+        over = [key for key in self._state if key not in now]
+        if report.troubles and "held back" in over:
+            # Its proxies or accounts still hold it back.
+            over.remove("held back")
+        changes += [_OVER.get(key, f"{key}: over") for key in over]
         self._state = now
         for change in changes:
             self._echo(f"{clock(report.elapsed):>7}  {change}")
         if report.elapsed >= self._next:
             self._echo(line(report, found))
+            if report.troubles and not report.progress.leased:
+                self._echo(f"{'':>7}  {trouble_line(report.troubles[0])}")
             self._next = report.elapsed + self._every
 
     def _print_deaths(self, report: "Report") -> None:

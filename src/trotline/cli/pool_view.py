@@ -54,10 +54,13 @@ def _all(found: PoolTrouble, verb: str) -> str:
 def use_line(use: PoolUse) -> str:
     """What was done through a pool."""
     parts = [count(use.pages, "page")]
-    fault = "fault" if is_account_pool(use.pool) else "proxy fault"
-    for number, noun in ((use.bans, "ban"), (use.throttled, "429 answer"), (use.faults, fault)):
-        if number:
-            parts.append(count(number, noun))
+    of_accounts = is_account_pool(use.pool)
+    if use.bans:
+        parts.append(f"blocked or login rejected: {count(use.bans)}" if of_accounts else count(use.bans, "ban"))
+    if use.throttled:
+        parts.append(f"{count(use.throttled, 'answer')} with status 429")
+    if use.faults:
+        parts.append(count(use.faults, "fault" if of_accounts else "proxy fault"))
     return f"{safe(use.pool, 64)}: {', '.join(parts)}"
 
 

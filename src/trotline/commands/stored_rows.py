@@ -18,16 +18,20 @@ async def ask(sink: Sink, *, rows: bool) -> Stored | None:
 
 
 async def refuse_lost_rows(sink: Sink, url: str, opened: OpenJob) -> None:
-    """SinkGone if the job has stored records and its sink has no row at all: another sink, or its rows are gone. To go
-    on would end as "finished" without them."""
+    """SinkGone if the job has settled more records than its sink has counted: some went to another sink, or they are
+    gone. To go on would end as "finished" without them. A sink counts before the job does."""
     records = (await opened.console.progress()).tallies.get("records", 0)
     if not records:
         return
     stored = await ask(sink, rows=True)
-    if stored is None or stored.rows is None or any(stored.rows.values()):
+    if stored is None or stored.rows is None:
         return
+    written = stored.new + stored.changed + stored.again
+    if any(stored.rows.values()) and written >= records:
+        return
+    missing = f"{written:,} of them are" if any(stored.rows.values()) and written else "none of them is"
     raise SinkGone(
-        f"{opened.job.id} has stored {records:,} records, and there is no row in {shown(url)}:"
+        f"{opened.job.id} has stored {records:,} records, and {missing} in {shown(url)}:"
         " it is another sink than before, or its rows were deleted",
         hint="Name the sink of before (--sink), or put its rows back; or visit all pages again, with --fresh.",
     )

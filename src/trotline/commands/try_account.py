@@ -1,7 +1,8 @@
 """`trotline try` with a named account: a login of its own, outside of the fleet."""
 
+import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
@@ -49,8 +50,7 @@ async def log_in(spider: Spider, account: Account, fetcher: AccountFetcher) -> N
     if handler is None:
         return
     limits = spider.limits or Limits()
-    gap = spider.rules.default.rate.interval
-    session = LoginSession(account, fetcher.fetch, limits=limits, gap=gap, now=time.time(), ready=_at_once)
+    session = LoginSession(account, fetcher.fetch, limits=limits, now=time.time(), ready=_waiting(spider))
     try:
         why = await in_time(result_of(handler, session), limits.handler)
     except LoginUnanswered as unanswered:
@@ -69,5 +69,14 @@ async def log_in(spider: Spider, account: Account, fetcher: AccountFetcher) -> N
         )
 
 
-async def _at_once() -> None:
-    """No other worker can take the account away: no frontier is asked."""
+def _waiting(spider: Spider) -> Callable[[], Awaitable[None]]:
+    """Keeps the pace of the spider. No frontier is asked: no other worker can take the account away."""
+    begun = False
+
+    async def wait() -> None:
+        nonlocal begun
+        if begun:
+            await asyncio.sleep(spider.rules.default.rate.interval)
+        begun = True
+
+    return wait

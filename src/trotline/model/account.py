@@ -59,6 +59,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     logged_in: bool = False
     proved: bool = False
     """A page was read since the login: the login works."""
+    logged_in_at: Moment = 0.0
     moves: int = 0
     """How often the account took another proxy."""
     blocks: int = 0

@@ -5,6 +5,7 @@ import msgspec
 from trotline.model.account import LARGEST_SESSION, Session, StoredCookie
 from trotline.model.proxy_pool import NO_PROXY, MemberResult, lane_of
 from trotline.model.task import Task
+from trotline.model.time import Moment, Seconds
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Session).decode
@@ -44,8 +45,16 @@ def encoded(session: Session) -> tuple[bytes, int]:
         cookies = cookies[max(1, len(cookies) // 8) :]
 
 
-def logged_in(session: Session, cookies: tuple[StoredCookie, ...]) -> Session:
-    return msgspec.structs.replace(session, cookies=cookies, logged_in=True, proved=False)
+LASTS: Seconds = 60.0
+"""A session that ends so soon, without a page, was no login. One that ends later was ended by the site."""
+
+
+def logged_in(session: Session, cookies: tuple[StoredCookie, ...], now: Moment) -> Session:
+    return msgspec.structs.replace(session, cookies=cookies, logged_in=True, proved=False, logged_in_at=now)
+
+
+def did_not_last(session: Session, now: Moment) -> bool:
+    return session.logged_in and not session.proved and now < session.logged_in_at + LASTS
 
 
 def logged_out(session: Session) -> Session:

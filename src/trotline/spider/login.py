@@ -1,6 +1,5 @@
 """The session that a login handler gets: requests with the cookies and the proxy of one account."""
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -13,7 +12,7 @@ from trotline.model.answer import Answer, Failure
 from trotline.model.limits import Limits
 from trotline.model.secret import Secret
 from trotline.model.task import Task
-from trotline.model.time import Moment, Seconds
+from trotline.model.time import Moment
 from trotline.model.verdict import Kind, Verdict
 from trotline.rules import redirects
 from trotline.rules.urls import Address, read
@@ -47,7 +46,6 @@ class LoginSession:
         fetch: Fetch,
         *,
         limits: Limits,
-        gap: Seconds,
         now: Moment,
         ready: Callable[[], Awaitable[None]],
     ) -> None:
@@ -56,7 +54,6 @@ class LoginSession:
         self._account = account
         self._fetch = fetch
         self._limits = limits
-        self._gap = gap
         self._now = now
         self._ready = ready
         self._requests = 0
@@ -114,8 +111,6 @@ class LoginSession:
         self._requests += 1
         if self._requests > MOST_REQUESTS:
             raise ValueError(f"the login has sent {MOST_REQUESTS} requests; does it end?")
-        if self._requests > 1 and self._gap:
-            await asyncio.sleep(self._gap)
         await self._ready()
         answer = await self._fetch(task)
         verdict = judge(task, answer, limits=self._limits, now=self._now, wanted_statuses=())

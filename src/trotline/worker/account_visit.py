@@ -3,6 +3,7 @@
 docs/decisions/096-accounts-are-pool-members.md
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
 from urllib.parse import urljoin, urlsplit
@@ -39,6 +40,7 @@ log = logging.getLogger("trotline.accounts")
 
 CONFIRMED_FOR: Seconds = 5.0
 """A login takes several requests: before each one the lease is confirmed, unless it was that long ago."""
+_LANES = 10_000
 LOST = "its account is held by another worker"
 _MISSING = "its account has no proxy at the moment"
 
@@ -77,6 +79,8 @@ class Accounts:
         self._parts = parts
         self._worker = worker
         self._outage = OutageLog(log)
+        self._next_login: dict[str, Seconds] = {}
+        """Lane -> when the next request of a login may start."""
 
     async def open(self, lease: Lease) -> AccountVisit | FinishedVisit:
         """The visit with its session; finished if it cannot begin."""
@@ -117,9 +121,8 @@ class Accounts:
             visit.account,
             lambda task: self.fetch(visit, task),
             limits=self._limits,
-            gap=self._spider.rules.pace(lease.task.lane).rate.interval,
             now=lease.leased_at,
-            ready=lambda: self._confirm(visit),
+            ready=lambda: self._ready(visit),
         )
         try:
             why = await in_time(result_of(handler, login), self._limits.handler, begin, end)
@@ -134,7 +137,8 @@ class Accounts:
             return self._rejected(visit, f"login failed: {failed.group}", failed.traceback_text or str(failed))
         if why:
             return self._rejected(visit, f"login rejected: {why}" + (f" ({login.last})" if login.last else ""))
-        visit.new_session = account_sessions.logged_in(visit.session, self._parts.fetcher.cookies(visit.jar))
+        cookies = self._parts.fetcher.cookies(visit.jar)
+        visit.new_session = account_sessions.logged_in(visit.session, cookies, lease.leased_at)
         log.info("account.logged-in %s", visit.jar)
         return _given_back(lease, "logged in")
 
@@ -161,7 +165,7 @@ class Accounts:
     def ended(self, visit: AccountVisit, why: str) -> FinishedVisit:
         """The session has ended: the next visit logs in again. Without a page since the login, the account rests."""
         visit.new_session = account_sessions.logged_out(visit.session)
-        if visit.session.logged_in and not visit.session.proved:
+        if account_sessions.did_not_last(visit.session, visit.lease.leased_at):
             return self._rejected(visit, f"login does not last: {why}")
         log.info("account.logged-out %s: %s", visit.jar, why)
         return FinishedVisit(lease=visit.lease, outcome=_before_redirects(visit.lease.task, f"logged out: {why}"))
@@ -184,6 +188,17 @@ class Accounts:
             lambda: self._parts.frontier.save_session(self._worker, visit.lease, state), self._outage.report
         )
         return finished if held else _given_back(visit.lease, LOST)
+
+    async def _ready(self, visit: AccountVisit) -> None:
+        """Before each request of a login: wait for its turn. All logins of this process share the pace of the lane."""
+        lane = visit.lease.task.lane
+        clock = asyncio.get_running_loop().time
+        if len(self._next_login) > _LANES:
+            self._next_login.clear()
+        start = max(clock(), self._next_login.get(lane, 0.0))
+        self._next_login[lane] = start + self._spider.rules.pace(lane).rate.interval
+        await asyncio.sleep(start - clock())
+        await self._confirm(visit)
 
     async def _confirm(self, visit: AccountVisit) -> None:
         now = send_deadline.clock()

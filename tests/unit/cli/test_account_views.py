@@ -191,7 +191,7 @@ def test_troubles_say_accounts(found: PoolTrouble, line: str) -> None:
 
 def test_uses_and_names_of_accounts(call: Call) -> None:
     use = PoolUse(pool="@buyers", pages=98, bans=1, faults=2)
-    assert use_line(use) == "@buyers: 98 pages, 1 ban, 2 faults"
+    assert use_line(use) == "@buyers: 98 pages, blocked or login rejected: 1, 2 faults"
     name = names_in(load("proxies.toml"))
     down = down_names({"@buyers": [DownMember(account_id("@buyers/anna"), 3, 60.0), DownMember(7, 3, 60.0)]}, name)
     assert down_line("@buyers", down["@buyers"]) == "@buyers: down: anna, member 000000000007"

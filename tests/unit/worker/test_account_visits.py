@@ -243,7 +243,7 @@ def test_a_login_after_which_no_page_can_be_read_rests_the_account() -> None:
     def never(task: Task) -> Answer:
         return Answer(url=task.url, status=401, headers=HTML, body=b"")
 
-    done = visit(with_login(), Sessions(stored(proved=False, blocks=1)), Browser(never))
+    done = visit(with_login(), Sessions(stored(proved=False, blocks=1, logged_in_at=950.0)), Browser(never))
 
     assert (why(done), done.member) == ("login does not last: status 401", MemberResult.BLOCKED)
 
@@ -469,3 +469,12 @@ def test_a_form_that_was_redirected_to_a_login_page_is_not_sent_again() -> None:
 
     assert isinstance(done.outcome, Bury)
     assert done.outcome.why == "session: logged out after a redirect"
+
+
+def test_a_session_that_the_site_has_ended_much_later_is_renewed() -> None:
+    def never(task: Task) -> Answer:
+        return Answer(url=task.url, status=401, headers=HTML, body=b"")
+
+    done = visit(with_login(), Sessions(stored(proved=False, logged_in_at=100.0)), Browser(never))
+
+    assert why(done) == "logged out: status 401"
