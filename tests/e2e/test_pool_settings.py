@@ -145,7 +145,7 @@ async def test_start_says_that_names_are_not_checked_and_push_names_bad_lines(tm
     assert pushed.code == 3, pushed
     assert "1 new task" in pushed.out
     assert "line 2: there is no proxy pool 'gaet'. Did you mean 'gate'? Pools: gate, home." in pushed.err
-    assert "line 3: a task's pool is 'a b'; give the name of a proxy pool" in pushed.err
+    assert "line 3: a task's pool is 'a b'; give the name of a pool" in pushed.err
 
     watched = await call(tmp_path, "status", "site", "--json")
     assert '"127.0.0.1:1 via home"' in watched.out

@@ -11,7 +11,7 @@ from typing import Any
 from tests.e2e.world_zone import PROXY
 
 from trotline.adapters.browser.fetcher import BrowserWays
-from trotline.adapters.http import connections, guard, proxy, resolver
+from trotline.adapters.http import connections, guard, proxy_dialer, resolver
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Failure
 from trotline.model.limits import Limits
@@ -52,10 +52,10 @@ def _look_twice() -> None:
 def _proxied_unvetted() -> None:
     """What a proxy is told is the proxy's affair: the bug that hides behind every proxy setting."""
 
-    async def connect_by_name(self: proxy.ProxyDialer, host: str, infos: Any) -> Any:
-        link = await self._link()
-        await self._negotiate(link, host, infos[0][4][1], host)
-        return link, ""
+    async def connect_by_name(self: proxy_dialer.ProxyDialer, host: str, infos: Any) -> Any:
+        stream = await self._open_stream()
+        await self._negotiate(stream, host, infos[0][4][1], host)
+        return stream, ""
 
     async def unvetted(_: object, __: object) -> None:
         return None
@@ -63,7 +63,7 @@ def _proxied_unvetted() -> None:
     guard.Guard.admit = lambda *_: None  # type: ignore[method-assign]
     guard.Guard.admit_name = lambda *_: None  # type: ignore[method-assign]
     guard.Guard.look = lambda *_: None  # type: ignore[method-assign]
-    proxy.ProxyDialer.tunnel = connect_by_name  # type: ignore[method-assign]
+    proxy_dialer.ProxyDialer.tunnel = connect_by_name  # type: ignore[method-assign]
     connections.Names.vet = unvetted  # type: ignore[method-assign]
 
 

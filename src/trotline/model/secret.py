@@ -1,6 +1,7 @@
 """Secret values: they can be sent, and are never printed, logged or serialized by accident."""
 
 import base64
+import json
 import os
 import re
 import stat
@@ -133,13 +134,25 @@ def _candidates(text: str) -> Iterable[str]:
 
 
 def _forms(value: str) -> set[str]:
-    """The value as it stands in a text or in a URL: percent-encoded, in base64, or both."""
+    """The value as it stands in a text or in a URL: percent-encoded, in base64, or both; escaped as in Python, JSON and
+    HTML."""
     raw = value.encode("utf-8", "surrogatepass")
     found = {value, *_in_base64(raw)}
+    if not value.isalnum() or not value.isascii():
+        found |= {*_escaped(value), *map(quote, _percent_encoded(raw))}
     for each in tuple(found):
         if not each.isalnum() or not each.isascii():
             found |= _percent_encoded(each.encode("utf-8", "surrogatepass"))
     return {each for each in found if len(each) >= SHORTEST}
+
+
+def _escaped(value: str) -> set[str]:
+    found = {repr(value)[1:-1], repr(f"'\"{value}")[4:-1], ascii(value)[1:-1], json.dumps(value)[1:-1]}
+    found.add(json.dumps(value, ensure_ascii=False)[1:-1])
+    html = value
+    for sign, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;")):
+        html = html.replace(sign, name)
+    return {*found, html, html.replace("&#x27;", "&#39;")}
 
 
 def _percent_encoded(raw: bytes) -> set[str]:

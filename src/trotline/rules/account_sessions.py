@@ -1,5 +1,8 @@
 """What a visit means for the session of its account."""
 
+from collections import Counter
+from math import isfinite
+
 import msgspec
 
 from trotline.model.account import LARGEST_SESSION, Session, StoredCookie
@@ -29,20 +32,28 @@ _LOGIN_PATHS = frozenset(
 def decoded(state: bytes, login: str) -> Session:
     """The session as it was stored; a new one if there is none, or if it belongs to another login."""
     try:
-        session = _decode(state) if state else Session()
+        session = _decode(state) if state and len(state) <= LARGEST_SESSION else Session()
     except (msgspec.DecodeError, UnicodeDecodeError):
+        session = Session()
+    numbers = (session.logged_in_at, *(cookie.at for cookie in session.cookies))
+    if not all(map(isfinite, numbers)) or min(session.moves, session.blocks) < 0:
         session = Session()
     return session if session.login == login else Session(login=login, moves=session.moves)
 
 
 def encoded(session: Session) -> tuple[bytes, int]:
-    """At most LARGEST_SESSION bytes, and how many of the oldest cookies were dropped for that."""
-    cookies = session.cookies
+    """At most LARGEST_SESSION bytes, and how many cookies were dropped for that: the oldest of the host with the most
+    bytes, as one host must not displace the cookies of another."""
+    cookies = list(session.cookies)
     while True:
-        state = _encode(msgspec.structs.replace(session, cookies=cookies))
+        state = _encode(msgspec.structs.replace(session, cookies=tuple(cookies)))
         if len(state) <= LARGEST_SESSION or not cookies:
             return state, len(session.cookies) - len(cookies)
-        cookies = cookies[max(1, len(cookies) // 8) :]
+        sizes: Counter[str] = Counter()
+        for cookie in cookies:
+            sizes[_host(cookie)] += len(cookie.header) + len(cookie.url)
+        [(largest, _)] = sizes.most_common(1)
+        cookies.remove(next(cookie for cookie in cookies if _host(cookie) == largest))
 
 
 LASTS: Seconds = 60.0
@@ -55,6 +66,10 @@ def logged_in(session: Session, cookies: tuple[StoredCookie, ...], now: Moment) 
 
 def did_not_last(session: Session, now: Moment) -> bool:
     return session.logged_in and not session.proved and now < session.logged_in_at + LASTS
+
+
+def _host(cookie: StoredCookie) -> str:
+    return cookie.url.partition("://")[2].partition("/")[0]
 
 
 def logged_out(session: Session) -> Session:

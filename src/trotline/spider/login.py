@@ -57,6 +57,8 @@ class LoginSession:
         self._now = now
         self._ready = ready
         self._requests = 0
+        self._led_to: set[str] = set()
+        """Hosts to which a redirect has led, and which the handler has not named itself."""
         self.last = ""
         """The last answer, for messages."""
 
@@ -90,6 +92,12 @@ class LoginSession:
         )
 
     async def _page(self, task: Task) -> Page:
+        host = urlsplit(task.url).netloc
+        if task.body and host in self._led_to:
+            raise ValueError(
+                f"the login would be sent to {host}, to which a redirect has led; if that is right, write the URL of the"
+                " form into the handler"
+            )
         for _ in range(HOPS + 1):
             address = read(task.url)
             if not isinstance(address, Address):
@@ -104,6 +112,8 @@ class LoginSession:
                 raise ValueError(f"the login redirects to a URL that cannot be fetched: {target.why}")
             if task.body and answer.status in (307, 308) and not redirects.may_carry_body(task.url, target.url):
                 raise ValueError(f"the login form would be sent to another site, {urlsplit(target.url).netloc}")
+            if urlsplit(target.url).netloc != host:
+                self._led_to.add(urlsplit(target.url).netloc)
             task = redirects.moved(task, answer.status, target.url, target.lane)
         raise ValueError(f"the login has more than {HOPS} redirects, the last one to {task.url[:200]}")
 

@@ -17,7 +17,7 @@ from trotline.model.account import Account, Session
 from trotline.model.answer import Answer, Failure
 from trotline.model.lease import Lease
 from trotline.model.limits import Limits
-from trotline.model.outcome import Bury, Snooze
+from trotline.model.outcome import Bury, Retry, Snooze
 from trotline.model.proxy import ApiGateway, Way
 from trotline.model.proxy_pool import NO_PROXY, MemberResult
 from trotline.model.task import Task
@@ -41,6 +41,8 @@ log = logging.getLogger("trotline.accounts")
 CONFIRMED_FOR: Seconds = 5.0
 """A login takes several requests: before each one the lease is confirmed, unless it was that long ago."""
 _LANES = 10_000
+_ENDED_FOR = 2
+"""Accounts for which a page says "logged out" before it is charged itself."""
 LOST = "its account is held by another worker"
 _MISSING = "its account has no proxy at the moment"
 
@@ -163,12 +165,26 @@ class Accounts:
         return self._spider.says_logged_out(page)
 
     def ended(self, visit: AccountVisit, why: str) -> FinishedVisit:
-        """The session has ended: the next visit logs in again. Without a page since the login, the account rests."""
+        """The session has ended: the next visit logs in again. Without a page since the login, the account rests. If the
+        page says so again after a new login, it is charged itself."""
+        task, member = visit.lease.task, visit.lease.member
+        if member in task.blocked_by or len(task.blocked_by) >= _ENDED_FOR:
+            return FinishedVisit(lease=visit.lease, outcome=self._of_this_page(task, why))
         visit.new_session = account_sessions.logged_out(visit.session)
         if account_sessions.did_not_last(visit.session, visit.lease.leased_at):
             return self._rejected(visit, f"login does not last: {why}")
         log.info("account.logged-out %s: %s", visit.jar, why)
-        return FinishedVisit(lease=visit.lease, outcome=_before_redirects(visit.lease.task, f"logged out: {why}"))
+        again = _before_redirects(task, f"logged out: {why}")
+        if isinstance(again, Snooze):
+            noted = msgspec.structs.replace(again.task or task, blocked_by=(*task.blocked_by, member))
+            again = Snooze(wait=again.wait, why=again.why, task=noted)
+        return FinishedVisit(lease=visit.lease, outcome=again)
+
+    def _of_this_page(self, task: Task, why: str) -> Retry | Bury:
+        why = f"logged out: {why}"
+        if task.attempt >= task.retries:
+            return Bury(why=why, detail="again after a new login: only this page says so")
+        return Retry(wait=proxy_judgement.AGAIN * (1.0 + self._parts.chance.random()), why=why)
 
     async def close(self, visit: AccountVisit, finished: FinishedVisit) -> FinishedVisit:
         """Save the session, before the settle frees the account."""
@@ -212,6 +228,10 @@ class Accounts:
         visit.confirmed_at = now
 
     def _unanswered(self, visit: AccountVisit, verdict: Verdict) -> FinishedVisit:
+        """A request of the login has failed: never a reason to bury the page, which was not fetched."""
+        verdict = msgspec.structs.replace(verdict, why=f"login: {verdict.why}")
+        if verdict.final or verdict.kind in (Kind.REFUSED, Kind.GONE):
+            return self._rejected(visit, f"login failed: {verdict.why.removeprefix('login: ')}")
         finished = failed_visit(visit.lease, verdict, None, self._parts.chance)
         if finished.member is MemberResult.UNUSED:
             finished = msgspec.structs.replace(finished, member=proxy_judgement.member_result(verdict))

@@ -12,7 +12,7 @@ from trotline.errors import FrontierUnreachable
 from trotline.model.account import Account, Session, StoredCookie
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.lease import Lease
-from trotline.model.outcome import Bury, Done, Snooze
+from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.proxy import Proxy, Way
 from trotline.model.proxy_pool import MemberResult, account_id
 from trotline.model.secret import Secret
@@ -224,6 +224,9 @@ def test_a_page_that_says_logged_out_is_not_read_and_the_next_visit_logs_in() ->
     done = visit(with_login(logged_out="form.login"), frontier, Browser(login_page))
 
     assert (why(done), done.records) == ("logged out: it has form.login", [])
+    assert isinstance(done.outcome, Snooze)
+    assert done.outcome.task is not None
+    assert done.outcome.task.blocked_by == (done.lease.member,)
     assert done.member is MemberResult.GOOD, "the site answered"
     assert frontier.saves == 1
     assert frontier.session == Session(login=ANNA.fingerprint)
@@ -454,7 +457,7 @@ def test_a_page_that_was_redirected_and_is_logged_out_goes_back_to_its_first_url
     ended = visit(spider, Sessions(stored()), Browser(answers(200, "<form class=login></form>")), lease=hop)
 
     assert isinstance(ended.outcome, Snooze)
-    assert ended.outcome.task == leased().task
+    assert ended.outcome.task == msgspec.structs.replace(leased().task, blocked_by=(leased().member,))
 
 
 def test_a_form_that_was_redirected_to_a_login_page_is_not_sent_again() -> None:
@@ -478,3 +481,48 @@ def test_a_session_that_the_site_has_ended_much_later_is_renewed() -> None:
     done = visit(with_login(), Sessions(stored(proved=False, logged_in_at=100.0)), Browser(never))
 
     assert why(done) == "logged out: status 401"
+
+
+def test_a_page_that_says_logged_out_after_a_new_login_is_charged_itself() -> None:
+    login_page = answers(200, "<form class=login></form>")
+    task = msgspec.structs.replace(leased().task, blocked_by=(leased().member,), retries=1)
+    frontier = Sessions(stored(proved=False, logged_in_at=990.0))
+
+    def again(attempt: int) -> FinishedVisit:
+        each = msgspec.structs.replace(leased(), task=msgspec.structs.replace(task, attempt=attempt))
+        return visit(with_login(logged_out="form.login"), frontier, Browser(login_page), lease=each)
+
+    retried, buried = again(0), again(1)
+
+    assert isinstance(retried.outcome, Retry)
+    assert isinstance(buried.outcome, Bury)
+    assert frontier.session.logged_in, "the session of the account goes on"
+    assert retried.member is MemberResult.GOOD
+
+
+def test_a_login_that_is_refused_rests_the_account_and_buries_no_page() -> None:
+    def too_large(task: Task) -> Failure:
+        return Failure(url=task.url, trouble=FailureKind.TOO_LARGE, why="body over 10 MiB")
+
+    done = visit(with_login(), Sessions(stored(logged_in=False, blocks=1)), Browser(too_large))
+
+    assert why(done) == "login failed: body over 10 MiB"
+    assert done.member is MemberResult.BLOCKED
+
+
+def test_a_form_is_not_sent_to_a_host_to_which_a_redirect_has_led() -> None:
+    async def log_in(session: LoginSession) -> bool:
+        page = await session.get("http://h.test/login")
+        await session.post(page.url, form={"password": session.password})
+        return True
+
+    def elsewhere(task: Task) -> Answer:
+        if task.url.startswith("http://h.test/"):
+            return answers(302, location="http://evil.test/login")(task)
+        return answers(200, "<form>")(task)
+
+    fetcher = Browser(elsewhere)
+    done = visit(with_login(log_in), Sessions(), fetcher)
+
+    assert why(done).startswith("login failed: ValueError")
+    assert [task.method for task in fetcher.asked] == ["GET", "GET"]

@@ -37,7 +37,7 @@ def sweep() -> None:
         # Of another user, or removed meanwhile.
         with suppress(OSError):
             sockets = list(folder.iterdir())
-            if sockets and not any(map(_is_served, sockets)):
+            if sockets and all(path.is_socket() for path in sockets) and not any(map(_is_served, sockets)):
                 shutil.rmtree(folder)
 
 

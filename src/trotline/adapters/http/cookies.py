@@ -1,5 +1,6 @@
 """Cookie jars, one per session."""
 
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -21,6 +22,7 @@ MOST = 50
 
 
 _ANYWHERE = URL()
+_WHOLE = re.compile(r"-?[0-9]{1,11}")
 
 
 class Jar(CookieJar):
@@ -61,7 +63,11 @@ class Jar(CookieJar):
         self.clear()
         self._stored = {}
         for cookie in cookies:
-            url = URL(cookie.url, encoded=True)
+            try:
+                url = URL(cookie.url, encoded=True)
+            except ValueError:
+                # The state came from the frontier's server: it may be damaged.
+                continue
             if len(cookie.header) <= LARGEST and _sound(cookie.header, url):
                 self._stored[_identity(cookie.header, url)] = cookie
                 super().update_cookies_from_headers([_aged(cookie, now)], url)
@@ -143,7 +149,7 @@ def _identity(header: str, url: URL) -> tuple[str, str, str]:
 
 def _max_age(header: str) -> int | None:
     text = _attribute(header, "max-age")
-    return max(0, int(text)) if text.lstrip("-").isdigit() and len(text) < 12 else None
+    return max(0, int(text)) if _WHOLE.fullmatch(text) else None
 
 
 def _aged(cookie: StoredCookie, now: Moment) -> str:
@@ -176,6 +182,9 @@ def _sound(header: str, url: URL) -> bool:
         key.strip().lower(): value.strip() for key, _, value in (part.partition("=") for part in header.split(";")[1:])
     }
     domain = attributes.get("domain", "").lower().lstrip(".")
+    if '"' in domain or "\\" in domain:
+        # The jar would remove the quotes: another domain than the one that is checked here.
+        return False
     if name.startswith(("__secure-", "__host-")):
         if url.scheme != "https" or "secure" not in attributes:
             return False

@@ -2,7 +2,8 @@
 
 With a shared cache, once for a whole fleet: the site's reply (status and text) is shared, and each process parses it.
 Failures that may be local (no answer, no such name, the proxy) are not shared: other workers may succeed. A file that
-was read through one proxy holds for all; a failure or refusal holds for that proxy only.
+was read through one proxy holds for all proxies, over https also for direct requests; a failure or refusal holds for that
+proxy only.
 """
 
 import asyncio
@@ -42,6 +43,7 @@ _MAY_BE_A_BAN = frozenset({401, 403, 407, 429, 451}) | frozenset(range(500, 600)
 """Statuses that a site also sends to single addresses that it bans."""
 _Place = tuple[str, Way | None]
 """Origin, and the way whose failure it is."""
+_PROXIED = " through proxies"
 _DISALLOWED = Permission(False, why="robots.txt")
 
 
@@ -104,7 +106,9 @@ class RobotsTxt:
 
     async def ask(self, url: str, marked: Marked = UNMARKED, way: Way | None = None) -> Permission:
         origin = _origin(url)
-        rules = self._known(origin, way) or await self._learn(origin, marked, way)
+        # Over plain http a proxy can write what it likes: its answer does not count for direct requests.
+        name = origin if way is None or origin.startswith("https:") else f"{origin}{_PROXIED}"
+        rules = self._known(name, way) or await self._learn(name, marked, way)
         if rules.unreadable:
             wait = max(1.0, rules.until - self._now())
             why = f"robots.txt: {rules.unreadable}"
@@ -193,7 +197,7 @@ class RobotsTxt:
 
     async def _fetch(self, origin: str, way: Way | None) -> Answer | Failure | None:
         """The last answer after redirects; None if there are too many, or one is refused."""
-        task = Task(url=f"{origin}/robots.txt", route="robots.txt")
+        task = Task(url=f"{origin.removesuffix(_PROXIED)}/robots.txt", route="robots.txt")
         limits = msgspec.structs.replace(self._limits, redirects=HOPS)
         while True:
             answer = await self._fetcher.fetch_start(task, self._limits.robots, way)
@@ -217,7 +221,7 @@ class RobotsTxt:
 
     def _no_answer(self, origin: str, failure: Failure, way: Way | None) -> _CachedRules:
         now = self._now()
-        verdict = judge(Task(url=origin, route=""), failure, limits=self._limits, now=0.0)
+        verdict = judge(Task(url=origin.removesuffix(_PROXIED), route=""), failure, limits=self._limits, now=0.0)
         if verdict.free:
             # The proxy is unreachable, or an idle connection was closed: retried soon.
             return _CachedRules(

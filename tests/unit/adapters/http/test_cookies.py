@@ -98,3 +98,27 @@ async def test_a_stored_cookie_that_its_host_must_not_set_is_not_restored():
 
     assert sent(jar) == {}
     assert jar.stored() == ()
+
+
+@pytest.mark.parametrize("domain", ['"co.uk"', '"\\143o.uk"', '"example"'])
+async def test_a_public_suffix_in_quotes_is_one_too(domain: str):
+    jar = Jar()
+    jar.update_cookies_from_headers([f"sid=FIXED; Domain={domain}; Path=/"], URL("https://evil.co.uk/"))
+
+    assert sent(jar, URL("https://victim.co.uk/")) == {}
+
+
+@pytest.mark.parametrize("age", ["--5", "-", "5-5", "1e9", "\u0665"])
+async def test_an_age_that_is_no_number_is_ignored(age: str):
+    jar = Jar()
+    jar.restore((), now=1000.0)
+    jar.update_cookies_from_headers([f"sid=1; Path=/; Max-Age={age}"], SHOP)
+
+    assert len(jar.stored()) <= 1
+
+
+async def test_damaged_cookies_are_not_restored():
+    jar = Jar()
+    jar.restore([StoredCookie("http://[::1", "a=1", 1.0), StoredCookie(str(SHOP), "b=1; Path=/", 1.0)], now=9.0)
+
+    assert sent(jar) == {"b": "1"}
