@@ -62,6 +62,8 @@ class Plan(KillPlan):
     workers: int = 6
     kills: int = 500
     slots: int = 8
+    session_pages: int = 60
+    """Pages after which the site ends a session."""
     at: str = "0.3-1.5"
     patience: float = 3600.0
 
@@ -153,7 +155,10 @@ async def _wake(victim: Any, after: float) -> None:
 
 
 async def soak(plan: Plan, opened: Servers, folder: Path) -> Result:
-    async with AccountSite() as site, AccountJob(folder, *opened.places(), plan, site).begun() as job:
+    async with (
+        AccountSite(pages_of_a_session=plan.session_pages) as site,
+        AccountJob(folder, *opened.places(), plan, site).begun() as job,
+    ):
         killed = await strike(plan, job, PausingFleet)
         [rows] = await job.select(
             "SELECT data->>'url' AS url, data->>'who' AS who, data->>'account' AS account FROM records"

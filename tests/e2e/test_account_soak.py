@@ -6,7 +6,7 @@ import pytest
 from tests.e2e.account_soak import PAUSED, Plan, soak
 from tests.e2e.fleet import servers
 
-PROFILE = Plan(pages=300, accounts=6, workers=3, kills=12, slots=4, at="0.3-0.9", patience=170.0)
+PROFILE = Plan(pages=300, accounts=6, workers=3, kills=12, slots=4, session_pages=25, at="0.3-0.9", patience=170.0)
 
 
 @pytest.mark.timeout(200)

@@ -95,8 +95,8 @@ class LoginSession:
         host = urlsplit(task.url).netloc
         if task.body and host in self._led_to:
             raise ValueError(
-                f"the login would be sent to {host}, to which a redirect has led; if that is right, write the URL of the"
-                " form into the handler"
+                f"the login would be sent to {host}, to which a redirect has led; if that is right, write the URL of"
+                " the form into the handler"
             )
         for _ in range(HOPS + 1):
             address = read(task.url)

@@ -165,8 +165,8 @@ class Accounts:
         return self._spider.says_logged_out(page)
 
     def ended(self, visit: AccountVisit, why: str) -> FinishedVisit:
-        """The session has ended: the next visit logs in again. Without a page since the login, the account rests. If the
-        page says so again after a new login, it is charged itself."""
+        """The session has ended: the next visit logs in again. Without a page since the login, the account rests. If it
+        is so again after a new login, the page is charged."""
         task, member = visit.lease.task, visit.lease.member
         if member in task.blocked_by or len(task.blocked_by) >= _ENDED_FOR:
             return FinishedVisit(lease=visit.lease, outcome=self._of_this_page(task, why))

@@ -2,8 +2,8 @@
 
 With a shared cache, once for a whole fleet: the site's reply (status and text) is shared, and each process parses it.
 Failures that may be local (no answer, no such name, the proxy) are not shared: other workers may succeed. A file that
-was read through one proxy holds for all proxies, over https also for direct requests; a failure or refusal holds for that
-proxy only.
+was read through one proxy holds for all proxies, over https also for direct requests; a failure or refusal holds for
+that proxy only.
 """
 
 import asyncio
