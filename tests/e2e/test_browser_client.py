@@ -17,7 +17,7 @@ from tests.e2e.ways import PASSWORD, ApiServer, Exits
 
 from trotline.adapters.browser.fetcher import BrowserWays
 from trotline.adapters.browser.profiles import PROFILES, profile_of
-from trotline.adapters.browser.relay_folder import sweep
+from trotline.adapters.browser.relay_folder import RelayFolder, sweep
 from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
@@ -190,16 +190,22 @@ async def test_folders_of_killed_processes_are_removed_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    folders = [tmp_path / f"trotline-relay-{name}" for name in ("dead", "alive", "new")]
-    for folder in folders:
-        folder.mkdir()
-    with socket.socket(socket.AF_UNIX) as dead, socket.socket(socket.AF_UNIX) as alive:
-        dead.bind(str(folders[0] / "1"))
-        alive.bind(str(folders[1] / "1"))
-        alive.listen()
-        dead.close()
-        sweep()
-    assert sorted(children(tmp_path)) == sorted(folders[1:])
+    alive, killed = RelayFolder(), RelayFolder()
+    paths = [folder.socket_path() for folder in (alive, killed)]
+    for path in paths:
+        path.touch()
+    new = tmp_path / "trotline-relay-new"
+    new.mkdir()
+    sweep()
+    assert sorted(children(tmp_path)) == sorted([*(path.parent for path in paths), new])
+    # The kernel gives up the lock with the process.
+    assert killed._lock is not None
+    killed._lock.close()
+    sweep()
+    assert sorted(children(tmp_path)) == sorted([paths[0].parent, new])
+    alive.close()
+    killed.close()
+    assert children(tmp_path) == [new]
 
 
 @pytest.mark.parametrize(

@@ -112,9 +112,9 @@ class Relay:
     async def close(self) -> None:
         if self._server is not None:
             self._server.close()
-        # What was accepted just before gets its transport in the next turns of the loop, and is closed then.
+        # A connection that was just accepted is closed as soon as it has a transport.
         self._is_shut = True
-        while self._ends:
+        while any(end.transport is not None for end in self._ends):
             self.close_tunnels()
             await asyncio.sleep(0)
         for task in self._dialling:
