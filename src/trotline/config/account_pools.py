@@ -78,14 +78,22 @@ class AccountPools:
         found = self._pools.get(pool)
         return None if found is None else found.accounts.get(member)
 
-    def proxy_of(self, account: Account, moves: int, members_of: ProxyMembers) -> Way | None:
+    def proxy_id(self, account: Account, moves: int, kept: int, members_of: ProxyMembers) -> int:
+        """0: its proxy pool has no member at the moment, or it goes out directly."""
+        found = members_of(account.proxies) if account.proxies != NO_PROXY else None
+        if found is None or not found.members:
+            return 0
+        return kept if kept in found.ways else self._proxy(account, moves, found.members)
+
+    def proxy_of(self, account: Account, moves: int, members_of: ProxyMembers, proxy: int = 0) -> Way | None:
         """None: its proxy pool has no member at the moment, or it goes out directly."""
         found = members_of(account.proxies) if account.proxies != NO_PROXY else None
         if found is None or not found.members:
             return None
         # Beyond the last slot of a gateway the next round has other sessions, so that a move is always to another exit.
         rounds = moves // len(found.members)
-        return found.way_of(self._proxy(account, moves, found.members), f"{account.full_name} {rounds}")
+        chosen = proxy if proxy in found.ways else self._proxy(account, moves, found.members)
+        return found.way_of(chosen, f"{account.full_name} {rounds}")
 
     def _proxy(self, account: Account, moves: int, members: tuple[PoolMember, ...]) -> int:
         number = account_id(account.full_name)

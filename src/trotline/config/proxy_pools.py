@@ -144,9 +144,13 @@ class PoolBook:
         """Of `@buyers/anna`; None: it is not an account of this file."""
         return self.account(base_pool(pool), account_id(pool)) if names_account(pool) else None
 
-    def proxy_of(self, account: Account, moves: int) -> Way | None:
+    def proxy_id(self, account: Account, moves: int, kept: int) -> int:
+        """The proxy that an account keeps, or the one that is chosen for it; 0: none."""
+        return self._accounts.proxy_id(account, moves, kept, self._members)
+
+    def proxy_of(self, account: Account, moves: int, proxy: int = 0) -> Way | None:
         """The way out of an account, after `moves` to other proxies."""
-        return self._accounts.proxy_of(account, moves, self._members)
+        return self._accounts.proxy_of(account, moves, self._members, proxy)
 
     def _members(self, pool: str) -> Members | None:
         found = self._pools.get(pool)

@@ -62,6 +62,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     logged_in_at: Moment = 0.0
     moves: int = 0
     """How often the account took another proxy."""
+    proxy: int = 0
+    """The member of its proxy pool that the account keeps; 0: the next one is chosen."""
     blocks: int = 0
     """Blocked visits in a row. After the first one the proxy is changed, then the account rests."""
     login: str = ""

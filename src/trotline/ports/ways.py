@@ -20,9 +20,13 @@ class Ways(Protocol):
         """The account with this member id; None: this worker's file does not have it (any more)."""
         ...
 
-    def proxy_of(self, account: Account, moves: int) -> Way | None:
-        """The proxy that the account goes out through: always the same one, another after each of its `moves`.
-        None: its pool has none at the moment. Not for accounts that go out directly."""
+    def proxy_id(self, account: Account, moves: int, kept: int) -> int:
+        """The member of its proxy pool that the account goes out through: `kept`, while the pool has it, else one that
+        is chosen by a hash. 0: the pool has none at the moment, or the account goes out directly."""
+        ...
+
+    def proxy_of(self, account: Account, moves: int, proxy: int = 0) -> Way | None:
+        """The way out through this member; 0: through the one that is chosen. None: there is none."""
         ...
 
     @property

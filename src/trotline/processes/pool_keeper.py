@@ -59,8 +59,11 @@ class PoolKeeper:
     def account(self, lane: str, member: int) -> Account | None:
         return self._book.account(pool_of(lane), member)
 
-    def proxy_of(self, account: Account, moves: int) -> Way | None:
-        return self._book.proxy_of(account, moves)
+    def proxy_id(self, account: Account, moves: int, kept: int) -> int:
+        return self._book.proxy_id(account, moves, kept)
+
+    def proxy_of(self, account: Account, moves: int, proxy: int = 0) -> Way | None:
+        return self._book.proxy_of(account, moves, proxy)
 
     @property
     def proxied(self) -> bool:

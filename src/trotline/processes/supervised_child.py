@@ -19,7 +19,7 @@ from trotline.processes.child_config import ChildConfig, ChildStatus
 from trotline.processes.child_process import WaitingChild
 from trotline.rules import redaction
 from trotline.rules.child_output import ChildOutput
-from trotline.rules.pool_names import NAME
+from trotline.rules.pool_names import POOL
 from trotline.worker.marker import SIZE, Marker
 
 LONGEST_STATUS = 600
@@ -90,7 +90,7 @@ class SupervisedChild:
             log.warning("child.status_unreadable name=%s %r", self.name, line[:100])
             return
         shown = redaction.text(status.held_back[: 2 * LONGEST_STATUS])[:LONGEST_STATUS]
-        self.pools = tuple(pool for pool in status.pools[:MOST_POOLS] if not pool or NAME.fullmatch(pool))
+        self.pools = tuple(pool for pool in status.pools[:MOST_POOLS] if not pool or POOL.fullmatch(pool))
         self.status = "".join(char if char.isprintable() else " " for char in shown)
 
     async def _pass_on(self) -> None:

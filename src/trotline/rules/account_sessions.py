@@ -88,9 +88,9 @@ def after_result(session: Session, result: MemberResult) -> Session:
     if result is MemberResult.GOOD:
         return msgspec.structs.replace(session, blocks=0) if session.blocks else session
     if result is MemberResult.FAULT:
-        return msgspec.structs.replace(session, moves=session.moves + 1)
+        return msgspec.structs.replace(session, moves=session.moves + 1, proxy=0)
     if result is MemberResult.BLOCKED:
-        return msgspec.structs.replace(session, moves=session.moves + 1, blocks=session.blocks + 1)
+        return msgspec.structs.replace(session, moves=session.moves + 1, proxy=0, blocks=session.blocks + 1)
     return session
 
 

@@ -61,6 +61,8 @@ class AccountVisit:
         self.account = account
         self.session = session
         """As it was stored; `new_session` replaces it when the visit is over."""
+        self.kept = session
+        """The same, with the proxy of this visit."""
         self.new_session: Session | None = None
         self.way = way
         self.confirmed_at = asked_at
@@ -103,10 +105,14 @@ class Accounts:
         if state is None:
             return _given_back(lease, LOST)
         session = account_sessions.decoded(state, account.fingerprint)
-        way = None if account.proxies == NO_PROXY else ways.proxy_of(account, session.moves)
+        way = None
+        if proxy := ways.proxy_id(account, session.moves, session.proxy):
+            way = ways.proxy_of(account, session.moves, proxy)
         if account.proxies != NO_PROXY and (way is None or isinstance(way, ApiGateway)):
             return _given_back(lease, _MISSING, wait=5.0)
         visit = AccountVisit(lease, account, session, way, asked_at)
+        # It is kept when the session is saved: a proxy that is added or removed moves no other account.
+        visit.kept = msgspec.structs.replace(session, proxy=proxy)
         self._parts.fetcher.restore_cookies(visit.jar, session.cookies)
         return visit
 
@@ -140,7 +146,7 @@ class Accounts:
         if why:
             return self._rejected(visit, f"login rejected: {why}" + (f" ({login.last})" if login.last else ""))
         cookies = self._parts.fetcher.cookies(visit.jar)
-        visit.new_session = account_sessions.logged_in(visit.session, cookies, lease.leased_at)
+        visit.new_session = account_sessions.logged_in(visit.kept, cookies, lease.leased_at)
         log.info("account.logged-in %s", visit.jar)
         return _given_back(lease, "logged in")
 
@@ -170,7 +176,7 @@ class Accounts:
         task, member = visit.lease.task, visit.lease.member
         if member in task.blocked_by or len(task.blocked_by) >= _ENDED_FOR:
             return FinishedVisit(lease=visit.lease, outcome=self._of_this_page(task, why))
-        visit.new_session = account_sessions.logged_out(visit.session)
+        visit.new_session = account_sessions.logged_out(visit.kept)
         if account_sessions.did_not_last(visit.session, visit.lease.leased_at):
             return self._rejected(visit, f"login does not last: {why}")
         log.info("account.logged-out %s: %s", visit.jar, why)
@@ -192,7 +198,7 @@ class Accounts:
             session = account_sessions.after_result(visit.new_session, finished.member)
         else:
             cookies = self._parts.fetcher.cookies(visit.jar)
-            session = account_sessions.after_visit(visit.session, cookies, finished.member)
+            session = account_sessions.after_visit(visit.kept, cookies, finished.member)
         if account_sessions.may_be_the_proxy(visit.session, finished.member, visit.account.proxies):
             finished = msgspec.structs.replace(finished, member=MemberResult.UNCLEAR, feedback=None)
         if session == visit.session:
@@ -243,7 +249,7 @@ class Accounts:
         wait = proxy_judgement.AGAIN * (1.0 + self._parts.chance.random())
         outcome = _before_redirects(visit.lease.task, why, wait)
         finished = FinishedVisit(lease=visit.lease, outcome=outcome, member=MemberResult.BLOCKED)
-        visit.new_session = visit.new_session or account_sessions.logged_out(visit.session)
+        visit.new_session = visit.new_session or account_sessions.logged_out(visit.kept)
         return finished
 
 

@@ -328,3 +328,14 @@ def test_an_account_whose_list_is_not_read_yet_has_no_proxy(write: Write) -> Non
     book = load(write(feed + BUYERS), patient=True)
     assert book.proxy_of(account(book, "@buyers/anna"), 0) is None
     assert [pool.name for pool in book.pools()] == ["@buyers"]
+
+
+def test_an_account_that_moved_keeps_its_proxy_when_others_are_removed(write: Write) -> None:
+    book = load(write(HOME + BUYERS))
+    anna = account(book, "@buyers/anna")
+    kept = book.proxy_id(anna, 1, 0)
+    assert kept != book.proxy_id(anna, 0, 0)
+
+    assert book.proxy_id(anna, 1, kept) == kept
+    assert book.proxy_of(anna, 1, kept) == book.proxy_of(anna, 1)
+    assert book.proxy_id(anna, 1, 12345) == kept, "a proxy that is not in the pool any more is replaced"

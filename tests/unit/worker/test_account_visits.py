@@ -75,8 +75,13 @@ class Ways:
     def account(self, lane: str, member: int) -> Account | None:
         return self._account
 
-    def proxy_of(self, account: Account, moves: int) -> Way | None:
-        return Proxy(host=self._proxies[moves % len(self._proxies)], port=3128) if self._proxies else None
+    def proxy_id(self, account: Account, moves: int, kept: int) -> int:
+        if not self._proxies or account.proxies == "direct":
+            return 0
+        return kept or 1 + moves % len(self._proxies)
+
+    def proxy_of(self, account: Account, moves: int, proxy: int = 0) -> Way | None:
+        return Proxy(host=self._proxies[proxy - 1], port=3128)
 
     def size(self, lane: str) -> int:
         return 1
@@ -152,7 +157,7 @@ def visit(
 
 
 def stored(**fields: Any) -> bytes:
-    usual: dict[str, Any] = {"login": ANNA.fingerprint, "logged_in": True, "proved": True, "cookies": SEEN}
+    usual: dict[str, Any] = {"login": ANNA.fingerprint, "logged_in": True, "proved": True, "cookies": SEEN, "proxy": 1}
     return account_sessions.encoded(Session(**(usual | fields)))[0]
 
 
@@ -162,7 +167,7 @@ def why(done: FinishedVisit) -> str:
 
 
 def test_a_page_is_read_with_the_cookies_and_the_proxy_of_its_account() -> None:
-    frontier, fetcher = Sessions(stored(moves=1)), Browser(shop)
+    frontier, fetcher = Sessions(stored(moves=1, proxy=2)), Browser(shop)
 
     done = visit(with_login(), frontier, fetcher)
 
@@ -229,7 +234,7 @@ def test_a_page_that_says_logged_out_is_not_read_and_the_next_visit_logs_in() ->
     assert done.outcome.task.blocked_by == (done.lease.member,)
     assert done.member is MemberResult.GOOD, "the site answered"
     assert frontier.saves == 1
-    assert frontier.session == Session(login=ANNA.fingerprint)
+    assert frontier.session == Session(login=ANNA.fingerprint, proxy=1)
 
 
 def test_a_redirect_to_the_login_page_says_logged_out_by_itself() -> None:

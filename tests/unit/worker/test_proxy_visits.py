@@ -31,7 +31,10 @@ class Home:
     def account(self, lane: str, member: int) -> None:
         return None
 
-    def proxy_of(self, account: object, moves: int) -> None:
+    def proxy_id(self, account: object, moves: int, kept: int) -> int:
+        return 0
+
+    def proxy_of(self, account: object, moves: int, proxy: int = 0) -> None:
         return None
 
     def size(self, lane: str) -> int:
