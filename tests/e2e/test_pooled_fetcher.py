@@ -14,7 +14,7 @@ from trotline.adapters.http.pooled_fetcher import PooledFetcher
 from trotline.adapters.http.robots import RobotsTxt
 from trotline.model.answer import Answer, Failure, FailureKind
 from trotline.model.limits import Limits
-from trotline.model.proxy import Proxy, ProxyMode, Way
+from trotline.model.proxy import Proxy, ProxyMode
 from trotline.testing.ban_site import BanRules, BanSite
 from trotline.testing.proxy import ForwardProxy
 
@@ -175,11 +175,22 @@ class Clock:
 async def test_robots_txt_is_read_through_the_way_of_its_page_once() -> None:
     async with site(ok(b"User-agent: *\nDisallow: /no\n")) as shop, ForwardProxy() as proxy, pooled() as fetch:
         robots = RobotsTxt(fetch, agent="test", limits=Limits())
-        asked: list[Way | None] = [*ways(proxy, 10), None]
-        found = await asyncio.gather(*(robots.ask(shop.url("/no"), way=way) for way in asked))
-        assert [permission.allowed for permission in found] == [False] * 11
+        found = await asyncio.gather(*(robots.ask(shop.url("/no"), way=way) for way in ways(proxy, 10)))
+        assert [permission.allowed for permission in found] == [False] * 10
         assert len(shop.requests) == 1
         assert [one.login for one in proxy.asked] == ["session-0:"]
+
+
+async def test_what_a_proxy_says_of_robots_txt_over_plain_http_does_not_count_for_direct_requests() -> None:
+    """It can write what it likes: "Disallow: /" would end the crawls of everybody for a day."""
+    lie = ok(b"User-agent: *\nDisallow: /\n")
+    async with site(ok(b"User-agent: *\nAllow: /\n")) as shop, site(lie) as evil, pooled() as fetch:
+        robots = RobotsTxt(fetch, agent="test", limits=Limits())
+        host, _, port = evil.url("").removeprefix("http://").rstrip("/").partition(":")
+        way = Proxy(host=host, port=int(port), mode=ProxyMode.FORWARD)
+
+        assert not (await robots.ask(shop.url("/p"), way=way)).allowed
+        assert (await robots.ask(shop.url("/p"))).allowed
 
 
 @pytest.mark.parametrize("status", ["403 Forbidden", "429 Too Many", "503 Down"])
@@ -204,7 +215,7 @@ async def test_a_refusal_of_robots_txt_to_one_proxy_is_not_the_rule_for_all(stat
         clock.time += 3600
         again = await robots.ask(shop.url("/no"), way=Proxy.parse(banned.url))
         assert (again.allowed, again.ask_again) == (False, 0.0), "known by now"
-        assert len(shop.requests) == 2
+        assert len(shop.requests) == 3, "of the banned one, of the good one, and directly"
 
 
 async def test_a_failing_proxy_does_not_make_robots_txt_unreadable_for_others() -> None:

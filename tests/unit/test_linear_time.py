@@ -45,6 +45,7 @@ PATTERNS = {
     "adapters/browser/relay.py:_CONNECT": AUTHOR,
     "adapters/browser/shared.py:_HASHED": AUTHOR,
     "adapters/browser/shared.py:_SECURE_ONLY": AUTHOR,
+    "adapters/http/cookies.py:_WHOLE": "fullmatch",
     "adapters/http/fast_path.py:_NOT_PLAIN": AUTHOR,
     "adapters/http/failures.py:_UNPRINTABLE": "sub",
     "adapters/http/fetcher.py:_NOT_NORMALISED": "search",

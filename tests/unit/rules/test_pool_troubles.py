@@ -94,4 +94,4 @@ def test_visits_are_counted_by_pool() -> None:
         PoolUse(pool="residential", pages=2, bans=2, throttled=2, faults=2),
     ]
     assert use_line(uses(counts)[0]) == "isp: 1 page"
-    assert use_line(uses(counts)[1]) == "residential: 2 pages, 2 bans, 2 429 answers, 2 proxy faults"
+    assert use_line(uses(counts)[1]) == "residential: 2 pages, 2 bans, 2 answers with status 429, 2 proxy faults"
