@@ -48,7 +48,7 @@ class Body:
         try:
             while True:
                 piece = await anext(self._streamer)
-                # Trailers come as a map of headers; nobody asks for them.
+                # Trailers come as a map of headers, and are not used.
                 if isinstance(piece, memoryview) and len(piece):
                     break
         except StopAsyncIteration:

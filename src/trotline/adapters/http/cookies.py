@@ -37,7 +37,7 @@ class Jar(CookieJar):
         super().__init__(unsafe=True)
         self._given: CookieJar | None = None
         self._stored: dict[tuple[str, str, str], StoredCookie] | None = None
-        """By name, domain and path; None: nobody asks for them."""
+        """By name, domain and path; None: they are not recorded, as the session is not one of an account."""
 
     def __len__(self) -> int:
         return super().__len__() + (0 if self._given is None else len(self._given))
