@@ -64,6 +64,8 @@ class AccountVisit:
         self.kept = session
         """The same, with the proxy of this visit."""
         self.new_session: Session | None = None
+        self.rests = False
+        """Its login was rejected: no other proxy is tried first, as sites lock accounts after a few wrong passwords."""
         self.way = way
         self.confirmed_at = asked_at
         """When the frontier was asked last whether the lease is held, by `send_deadline.clock`."""
@@ -199,7 +201,8 @@ class Accounts:
         else:
             cookies = self._parts.fetcher.cookies(visit.jar)
             session = account_sessions.after_visit(visit.kept, cookies, finished.member)
-        if account_sessions.may_be_the_proxy(visit.session, finished.member, visit.account.proxies):
+        may_move = not visit.rests
+        if may_move and account_sessions.may_be_the_proxy(visit.session, finished.member, visit.account.proxies):
             finished = msgspec.structs.replace(finished, member=MemberResult.UNCLEAR, feedback=None)
         if session == visit.session:
             return finished
@@ -244,7 +247,8 @@ class Accounts:
         return finished
 
     def _rejected(self, visit: AccountVisit, why: str, detail: str = "") -> FinishedVisit:
-        """The account rests, as after a ban: sites lock accounts after a few wrong passwords."""
+        """The account rests, as after a ban."""
+        visit.rests = True
         log.warning("account.rejected %s: %s%s", visit.jar, why, f"\n{detail}" if detail else "")
         wait = proxy_judgement.AGAIN * (1.0 + self._parts.chance.random())
         outcome = _before_redirects(visit.lease.task, why, wait)

@@ -43,7 +43,7 @@ def test_an_account_without_a_session_logs_in_first_and_its_task_waits() -> None
 def test_a_rejected_login_rests_the_account_and_costs_the_page_nothing() -> None:
     wrong = Account(pool=POOL, name="anna", user="a", password=Secret("old"), proxies="residential")
 
-    frontier = Sessions(account_sessions.encoded(Session(login=wrong.fingerprint, blocks=1))[0])
+    frontier = Sessions(account_sessions.encoded(Session(login=wrong.fingerprint))[0])
     done = visit(with_login(), frontier, Browser(shop), ways=Ways(wrong))
 
     assert done.member is MemberResult.BLOCKED
@@ -54,7 +54,7 @@ def test_a_login_handler_that_raises_rests_the_account_and_loses_no_page() -> No
     def log_in(session: LoginSession) -> bool:
         raise KeyError("token")
 
-    done = visit(with_login(log_in), Sessions(stored(logged_in=False, blocks=1)), Browser(shop))
+    done = visit(with_login(log_in), Sessions(stored(logged_in=False)), Browser(shop))
 
     assert why(done).startswith("login failed: KeyError")
     assert done.member is MemberResult.BLOCKED
@@ -73,7 +73,7 @@ def test_a_login_after_which_no_page_can_be_read_rests_the_account() -> None:
     def never(task: Task) -> Answer:
         return Answer(url=task.url, status=401, headers=HTML, body=b"")
 
-    done = visit(with_login(), Sessions(stored(proved=False, blocks=1, logged_in_at=950.0)), Browser(never))
+    done = visit(with_login(), Sessions(stored(proved=False, logged_in_at=950.0)), Browser(never))
 
     assert (why(done), done.member) == ("login does not last: status 401", MemberResult.BLOCKED)
 
@@ -122,7 +122,7 @@ def test_a_login_that_is_refused_rests_the_account_and_buries_no_page() -> None:
     def too_large(task: Task) -> Failure:
         return Failure(url=task.url, trouble=FailureKind.TOO_LARGE, why="body over 10 MiB")
 
-    done = visit(with_login(), Sessions(stored(logged_in=False, blocks=1)), Browser(too_large))
+    done = visit(with_login(), Sessions(stored(logged_in=False)), Browser(too_large))
 
     assert why(done) == "login failed: body over 10 MiB"
     assert done.member is MemberResult.BLOCKED
