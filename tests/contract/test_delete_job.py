@@ -37,7 +37,7 @@ class SqlitePlace:
     async def size(self) -> int:
         """Rows of all tables that know of jobs."""
         with sqlite3.connect(self._path) as db:
-            names = ["job", "task", "seen", "lane", "tally", "reject", "worker", "example", "upgrade", "step"]
+            names = ["job", "task", "seen", "lane", "tally", "reject", "worker", "example", "upgrade", "step", "note"]
             return sum(db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in names)  # noqa: S608
 
     async def close(self) -> None:
@@ -89,6 +89,7 @@ async def busy(place: SqlitePlace | RedisPlace, *, end: str = "") -> Job:
     await frontier.settle("w", [Settlement(each, Bury("odd")) for each in leases[:3]])
     await frontier.settle("w", [Settlement(each, Done()) for each in leases[3:6]])
     await frontier.seal()
+    assert await frontier.write_note("summary", b"{}", 0)
     if end == "cancelled":
         await frontier.steer(State.CANCELLED)
     elif end == "finished":
@@ -161,6 +162,25 @@ async def test_a_worker_of_a_forgotten_job_is_told(place: SqlitePlace | RedisPla
         await frontier.lease("w", 1)
     with pytest.raises(FrontierGone):
         await frontier.put(tasks(1))
+    await frontier.close()
+
+
+async def test_n3_the_notes_of_a_forgotten_job_are_gone_and_none_is_written_any_more(
+    place: SqlitePlace | RedisPlace,
+) -> None:
+    await busy(place)
+    job = await busy(place)
+    frontier = await place.frontier(job)
+    before = await place.size()
+    await place.jobs.forget(job.id)
+    assert await frontier.read_notes(["summary"]) == [None]
+    left = await place.size()
+
+    for version in (0, 1):
+        with pytest.raises(FrontierGone):
+            await frontier.write_note("summary", b"late", version)
+
+    assert await place.size() == left < before
     await frontier.close()
 
 

@@ -4,12 +4,21 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
+from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 
 
 class Console(Protocol):
-    """Look at a job and steer it. Looking never blocks the crawl."""
+    """Look at a job and steer it. Looking never blocks the crawl.
+
+    Notes (`model.note`) are shared by all programs that look at a job:
+
+    N1   a note that was written is read by all
+    N2   of two writers with the same version one wins
+    N3   forgetting a job deletes its notes
+    N4   a note of more than 64 KiB is refused (FrontierError), and changes nothing
+    """
 
     async def progress(self) -> Progress: ...
 
@@ -66,4 +75,13 @@ class Console(Protocol):
         A record that failed validation stands for its page: the page is visited again, and its rejected records are
         forgotten.
         """
+        ...
+
+    async def read_notes(self, names: Sequence[str]) -> list[Note | None]:
+        """In the order of the names; None: there is none of this name."""
+        ...
+
+    async def write_note(self, name: str, data: bytes, version: int) -> bool:
+        """Store it if the note still has this version (0: there is none). False: another writer was faster, and nothing
+        is changed. A name has 1 to 100 characters."""
         ...

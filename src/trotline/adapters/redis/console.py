@@ -15,15 +15,17 @@ from trotline.adapters.redis.graveyard import Graveyard
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lane_view import lane_pace, views
 from trotline.adapters.redis.layouts import ProgressReply
+from trotline.adapters.redis.notes import read_notes, write_note
 from trotline.adapters.redis.priority_levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.trace_task import find
 from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerInfo, WorkerView
+from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.model.time import Moment
-from trotline.rules import grave_view, redaction
+from trotline.rules import grave_view, notes, redaction
 from trotline.rules.chains import shown_counts
 
 _PAGE = 500
@@ -160,6 +162,13 @@ class RedisConsole:
 
     async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
         return await self._graveyard.revive(ids, why)
+
+    async def read_notes(self, names: Sequence[str]) -> list[Note | None]:
+        return await read_notes(self._shards[0], names)
+
+    async def write_note(self, name: str, data: bytes, version: int) -> bool:
+        notes.check(name, data)
+        return await write_note(self._shards[0], name, data, version)
 
 
 def _together(one: WorkerView, other: WorkerView) -> WorkerView:

@@ -12,7 +12,7 @@ _JOB_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 PLAIN = (
     "lanes", "due", "levels", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
     "rejects", "tallies", "examples", "forms", "moved", "paces", "sessions", "pools",
-    "chains", "chained", "broken", "chainlanes",
+    "chains", "chained", "broken", "chainlanes", "notes",
 )  # fmt: skip
 """Keys that a shard has once, apart from `job`."""
 

@@ -296,3 +296,5 @@ BOUNDS = struct.Struct("<ddI")
 JOB_BOUNDS = struct.Struct("<ddId")
 """The same of a job, and the interval per member of a proxy pool."""
 PACKED_CLAIM = struct.Struct("<IIddddI")
+NOTE = struct.Struct("<dI")
+"""In front of a note's data: its version, and bytes of the name of the call that wrote it; then that name."""

@@ -149,6 +149,8 @@ _FORMS: dict[str, Value] = {
     "PARCEL_FORM": _form(task_codec.PARCEL) + "c0",
     "GRAVE_FORM": _form(task_codec.GRAVE) + "c0I4c0",
     "REJECT_FORM": _form(task_codec.REJECT) + "c0",
+    "NOTE_FORM": _form(layouts.NOTE),
+    "NOTE_BYTES": layouts.NOTE.size,
     "BLOB_VERSION": task_codec.VERSION,
     "BLOB_BYTES": task_codec.HEAD.size,
     "BLOB_FINGERPRINT": task_codec.FINGERPRINT.start + 1,

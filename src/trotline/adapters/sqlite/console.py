@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.sqlite import budgets, chains, job_control, revisit_pages, trace_task, workers
+from trotline.adapters.sqlite import budgets, chains, job_control, notes, revisit_pages, trace_task, workers
 from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.lane_row import decode_pace
 from trotline.adapters.sqlite.schema import (
@@ -21,9 +21,11 @@ from trotline.adapters.sqlite.schema import (
 from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.model import task_json
 from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
+from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 from trotline.rules import grave_view, redaction
+from trotline.rules import notes as note_rules
 from trotline.rules.chains import shown_counts
 from trotline.rules.counter_limits import NOT_KEPT, bad_record, bounded
 
@@ -76,6 +78,14 @@ class SqliteConsole:
 
     async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
         return await self._file.change(lambda turn: self._revive(turn, ids, why))
+
+    async def read_notes(self, names: Sequence[str]) -> list[Note | None]:
+        return await self._file.read(lambda db: notes.read(db, self._number, names))
+
+    async def write_note(self, name: str, data: bytes, version: int) -> bool:
+        note_rules.check(name, data)
+        # Not durable: after a power failure an older note is read, which its next writer replaces.
+        return await self._file.db.write(lambda db: notes.write(db, self._number, name, data, version), durable=False)
 
     def _progress(self, db: sqlite3.Connection) -> Progress:
         row = db.execute(

@@ -16,6 +16,7 @@ example the first URL of some tallies
 reject  records that failed validation
 session the process that is logged in to it
 upgrade code versions that joined a job after its start
+note    small values of operators' programs, with their version
 anchor  the file's clock: time = host's uptime clock + offset, so that jumps of the wall clock have no effect
 """
 
@@ -200,6 +201,15 @@ CREATE TABLE IF NOT EXISTS session (
     home TEXT NOT NULL,
     PRIMARY KEY (job, name)
 ) WITHOUT ROWID
+""",
+    "note": """
+CREATE TABLE IF NOT EXISTS note (
+    job INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    data BLOB NOT NULL,
+    version INTEGER NOT NULL,
+    UNIQUE (job, name)
+)
 """,
     "upgrade": """
 CREATE TABLE IF NOT EXISTS upgrade (

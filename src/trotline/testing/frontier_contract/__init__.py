@@ -27,6 +27,7 @@ from trotline.testing.frontier_contract.counting import CountPromises
 from trotline.testing.frontier_contract.failing import FailPromises
 from trotline.testing.frontier_contract.leasing import LeasePromises
 from trotline.testing.frontier_contract.living import LivePromises
+from trotline.testing.frontier_contract.noting import NotePromises
 from trotline.testing.frontier_contract.pacing import PacePromises
 from trotline.testing.frontier_contract.pool_listing import PoolListPromises
 from trotline.testing.frontier_contract.proxy_histories import ProxyHistories
@@ -60,6 +61,7 @@ class FrontierContract(
     HeedPromises,
     SteerPromises,
     WatchPromises,
+    NotePromises,
     BudgetPromises,
     ProxyPromises,
     PoolListPromises,
@@ -73,7 +75,10 @@ class FrontierContract(
     AccountPromises,
     AccountHistories,
 ):
-    """F1 to F20, R1 to R11, C1 to C7 and A1 to A6, at least one test each. A subclass provides the fixture `bench`."""
+    """F1 to F20, N1 to N4, R1 to R11, C1 to C7 and A1 to A6, at least one test each.
+
+    A subclass provides the fixture `bench`.
+    """
 
     pytestmark = pytest.mark.asyncio
 
