@@ -10,13 +10,13 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
-from trotline.cli.eta_view import living
 from trotline.cli.go_on_view import visit_again
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
 from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import count, json_line, length, safe, safe_url
 from trotline.commands.dead_reasons import of_tasks_and_records
+from trotline.coordinator.outlook import living
 from trotline.errors import SettingsError
 from trotline.model.job import Grave
 from trotline.model.time import iso

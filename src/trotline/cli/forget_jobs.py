@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trotline.cli.eta_view import is_alive
 from trotline.cli.job_argument import Target, console_of
 from trotline.cli.text import json_line, safe
+from trotline.coordinator.outlook import living
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
 from trotline.model.job import State
 
@@ -66,7 +66,7 @@ async def _check(target: Target) -> None:
             f"{name} has not ended: {left:,} of its tasks are still to be visited",
             hint=f"End it first (trotline cancel {name}), or forget it with all that waits: --force",
         )
-    if is_alive(workers):
+    if living(workers):
         raise SettingsError(
             f"workers still take part in {name}", hint="Wait until they have left, or forget it all the same: --force"
         )

@@ -8,7 +8,6 @@ import click
 
 from trotline.cli.fleet_options import place_option
 from trotline.cli.forget_jobs import ALL, chosen, forget, forget_id, print_all_forgotten, print_forgotten
-from trotline.cli.held_back_view import outage
 from trotline.cli.job_argument import Target, spider_name, survey
 from trotline.cli.options import examples, json_option, settings_of, time_of, wait_for
 from trotline.cli.plain_views import eta_facts
@@ -16,6 +15,7 @@ from trotline.cli.status import Look, held_back_lines, look_at_all, state
 from trotline.cli.text import columns, count, eta, json_line, length, safe, task_counts
 from trotline.config.backends import unwritten
 from trotline.config.urls import public
+from trotline.coordinator.outlook import outage
 from trotline.model.job import State
 from trotline.model.time import Seconds, iso
 from trotline.rules.eta import Load, Range, Sample, Unknown, estimate

@@ -6,7 +6,6 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view
-from trotline.cli.eta_view import living
 from trotline.cli.go_on_view import go_on
 from trotline.cli.held_back_view import remedy
 from trotline.cli.job_argument import Target, console_of, find, jobs_here
@@ -17,9 +16,10 @@ from trotline.cli.suggested_commands import same
 from trotline.cli.summary import alike
 from trotline.cli.text import by_number, columns, count, every, json_line, length, rest, safe, task_counts, task_states
 from trotline.commands.dead_reasons import REJECTED
-from trotline.commands.held_back import held_back_by
 from trotline.commands.open_pools import pool_watch
 from trotline.config.urls import public
+from trotline.coordinator.held_back import held_back_by
+from trotline.coordinator.outlook import living
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, State, WorkerView
 from trotline.model.time import iso

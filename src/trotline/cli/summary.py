@@ -6,7 +6,6 @@ import click
 import msgspec
 
 from trotline.cli import dead_reasons_view, records_view
-from trotline.cli.held_back_view import outage
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.pool_view import ProxyName, down_line, down_names, str_of_member, trouble_line, use_line
 from trotline.cli.suggested_commands import file_in, same
@@ -14,6 +13,7 @@ from trotline.cli.text import LONGEST, by_number, count, length, rate, rest, saf
 from trotline.commands.dead_reasons import REJECTED, Burial
 from trotline.config.backends import look_command
 from trotline.config.urls import public
+from trotline.coordinator.outlook import outage
 from trotline.model.job import LaneView, State
 from trotline.model.proxy_pool import is_account_pool
 from trotline.model.row_counts import Stored

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trotline.cli.eta_view import Outlook, is_alive, living
+from trotline.cli.eta_view import Outlook
 from trotline.cli.fleet_options import place_option
 from trotline.cli.go_on_view import go_on
 from trotline.cli.job_argument import Target, find
@@ -17,6 +17,7 @@ from trotline.cli.status import held_back, lane_line, state
 from trotline.cli.text import by_number, clock, count, eta, json_line, rate, safe, task_states
 from trotline.cli.workers_view import crew_table
 from trotline.config.settings import Settings
+from trotline.coordinator.outlook import living
 from trotline.model.job import State
 from trotline.rules.eta import Range
 from trotline.rules.limit_cuts import cuts
@@ -59,7 +60,7 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
         view.close()
     if not as_json:
         p = last.progress
-        stands = state(p, alive=is_alive(last.crew))
+        stands = state(p, alive=living(last.crew) > 0)
         click.echo(f"{target.job.id}: {stands}; {task_states(p, ', ')}")
         hint = _next(target, last)
         for line in [*_cut(last), *_unwritten(last.unwritten), *([hint] if hint else [])]:
@@ -93,7 +94,7 @@ def _unwritten(parcels: int) -> list[str]:
 def _next(target: Target, report: "Report") -> str:
     """What makes it go on, if its workers do not by themselves."""
     steered = report.progress.state in (State.PAUSED, State.CANCELLED)
-    return go_on(target, report.progress, living(report.crew)) if steered or not is_alive(report.crew) else ""
+    return go_on(target, report.progress, living(report.crew)) if steered or not living(report.crew) else ""
 
 
 def _portrait(target: Target) -> list[str]:
@@ -106,7 +107,7 @@ def _portrait(target: Target) -> list[str]:
     ends = ""
     if p.finished_at is None and p.state is not State.CANCELLED:
         ends = f"ends in {eta(found)}" if isinstance(found, Range) else eta(found)
-    stands = state(p, alive=is_alive(report.crew))
+    stands = state(p, alive=living(report.crew) > 0)
     lines = [
         f"{safe(report.job.id)}  {stands}{share}, {clock(report.elapsed)} since its start",
         f"{task_states(p)}  records {record_counts(report.found, report.stored)}",

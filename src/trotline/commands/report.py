@@ -8,8 +8,8 @@ from enum import StrEnum
 import msgspec
 
 from trotline.commands.dead_reasons import REJECTED, Burial, burials
-from trotline.commands.held_back import held_back_by
 from trotline.commands.stored_rows import ask
+from trotline.coordinator.held_back import held_back_by
 from trotline.errors import FrontierError
 from trotline.frontier.pool_watch import PoolWatch
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView

@@ -10,7 +10,6 @@ from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.coordinate import Post, look_after
 from trotline.commands.feed import HIGH_WATER, open_feed
-from trotline.commands.held_back import held_back_by
 from trotline.commands.open_job import open_job
 from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
@@ -20,6 +19,7 @@ from trotline.commands.stored_rows import count_rows
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
+from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.parts import CoordinatorEvent
 from trotline.errors import SettingsError, TrotlineError
 from trotline.model.time import Seconds

@@ -3,9 +3,10 @@
 import asyncio
 import contextlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from trotline.coordinator.job_list import JobList
+from trotline.coordinator.observer import Observer
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
 from trotline.frontier.pool_watch import PoolWatch
@@ -23,9 +24,10 @@ POOL_SAMPLES = 60
 
 
 class TrackedJob:
-    def __init__(self, job: Job, opened: OpenJob, samples: int) -> None:
+    def __init__(self, job: Job, opened: OpenJob, samples: int, clock: Callable[[], Seconds]) -> None:
         self.job = job
         self.opened = opened
+        self.observer = Observer(opened.console, clock)
         self.history: deque[Progress] = deque(maxlen=samples)
         self.pools: deque[PoolSample] = deque(maxlen=POOL_SAMPLES)
         self.alerts: dict[str, str] = {}
@@ -117,10 +119,12 @@ class JobMonitor:
     async def _track(self, job: Job) -> None:
         if job.id not in self._tracked:
             samples = int(AlertRules().window / self._policy.monitor_every) + 2
-            self._tracked[job.id] = TrackedJob(job, await self._parts.open_frontier(job), samples)
+            self._tracked[job.id] = TrackedJob(
+                job, await self._parts.open_frontier(job), samples, self._parts.clock.now
+            )
 
     async def _check_job(self, tracked: TrackedJob, *, seeds: bool) -> None:
-        progress = await tracked.opened.console.progress()
+        progress = (await tracked.observer.observe()).progress
         tracked.history.append(progress)
         await self._look_at_pools(tracked, progress)
         self._alert(tracked)

@@ -17,8 +17,8 @@ from trotline.cli.plain_views import Lines
 from trotline.cli.status import Look, portrait
 from trotline.cli.status import facts as status_facts
 from trotline.cli.status import table as status_table
-from trotline.commands.held_back import held_back_by
 from trotline.commands.report import Report, Reporter
+from trotline.coordinator.held_back import held_back_by
 from trotline.model.job import Job, LaneRules, Progress, WorkerInfo, WorkerView
 from trotline.rules.eta import Range, Unknown
 from trotline.testing.frontier_contract.bench import tasks

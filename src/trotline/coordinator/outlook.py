@@ -1,0 +1,61 @@
+"""When a job ends: from the samples that are kept of it, or why there is no estimate."""
+
+from collections.abc import Iterable, Sequence
+
+from trotline.model.job import LaneView, Progress, State, WorkerView
+from trotline.ports.frontier import DEAD_AFTER
+from trotline.rules.eta import WINDOWS, Load, Range, Sample, Unknown, estimate
+from trotline.rules.series import Point
+
+_OUTAGES = {
+    "sink is unreachable": Unknown.SINK_UNREACHABLE,
+    "frontier is unreachable": Unknown.FRONTIER_UNREACHABLE,
+}
+
+
+def living(crew: Iterable[WorkerView]) -> int:
+    """Workers with a recent heartbeat."""
+    return sum(worker.silent_for < DEAD_AFTER for worker in crew)
+
+
+def outage(held_back: str) -> Unknown | None:
+    """Why no page can be finished now; None if pages can, however slowly."""
+    return next((why for begin, why in _OUTAGES.items() if held_back.startswith(begin)), None)
+
+
+def no_estimate(progress: Progress, held_back: str, *, alive: bool) -> Unknown | None:
+    """Why a guess from the past would be wrong; None if it may be made. `alive`: are there workers?"""
+    if progress.paused:
+        return Unknown.PAUSED
+    if progress.state is State.CANCELLED:
+        # Its workers have left, and wait for another job.
+        return Unknown.CANCELLED
+    if progress.sealed and progress.waiting + progress.leased and not alive:
+        return Unknown.ALONE
+    if reason := outage(held_back):
+        return reason
+    if not progress.waiting + progress.leased and not progress.sealed:
+        # Nothing to do is not the end while seeds are still coming.
+        return Unknown.TOO_EARLY
+    return None
+
+
+def of_series(
+    points: Sequence[Point], progress: Progress, lanes: Iterable[LaneView], held_back: str, *, alive: bool
+) -> Range | Unknown:
+    """The estimate of a job that others observed. `points`: the finest that there are, the oldest first."""
+    if reason := no_estimate(progress, held_back, alive=alive):
+        return reason
+    since = progress.now - 2 * max(WINDOWS)
+    samples = [
+        Sample(point.at - progress.started_at, point.ended, point.admitted) for point in points if point.at >= since
+    ]
+    newest = Sample(progress.now - began, progress.ended, progress.admitted)
+    if not samples or samples[-1].at < newest.at:
+        samples.append(newest)
+    if len(samples) == 1:
+        # Met in the middle of its life: until some of it was seen, its average must do.
+        samples.insert(0, Sample(0.0, 0, progress.admitted))
+    pages_left = None if progress.budget.pages is None else max(0, progress.budget.pages - progress.ended)
+    loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in lanes]
+    return estimate(samples, progress.waiting + progress.leased, loads, pages_left)

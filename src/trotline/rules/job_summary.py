@@ -1,0 +1,35 @@
+"""What is published about a job now and then, as it is too expensive to be computed for every look."""
+
+import msgspec
+
+from trotline.model.time import Moment, Seconds
+from trotline.rules.lane_survey import LaneSurvey
+
+SUMMARY = "summary"
+"""The name of its note."""
+SURVEY_EVERY: Seconds = 15.0
+SELDOM = 20.0
+"""A survey is repeated after this multiple of the time that it took, if that is longer: a twentieth of the time."""
+
+
+class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
+    at: Moment = 0.0
+    """The frontier's time when the lanes were surveyed."""
+    took: Seconds = 0.0
+    lanes: LaneSurvey = LaneSurvey()
+
+    def due(self, now: Moment) -> bool:
+        """Also if its time is in the future: the clock of a server may be set back."""
+        return not 0 <= now - self.at < max(SURVEY_EVERY, SELDOM * self.took)
+
+
+def encode(summary: JobSummary) -> bytes:
+    return msgspec.json.encode(summary)
+
+
+def decode(data: bytes) -> JobSummary:
+    """An empty one, if another program damaged it: the next survey replaces it."""
+    try:
+        return msgspec.json.decode(data, type=JobSummary)
+    except msgspec.DecodeError:
+        return JobSummary()

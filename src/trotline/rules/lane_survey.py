@@ -1,0 +1,134 @@
+"""All lanes of a job in one small answer: how many, in which state, which stand out, and what they admit.
+
+A job may have a hundred thousand lanes. No page and no metric walks them: one process does now and then, page by page,
+and publishes the survey.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from trotline.model.job import LaneView, State
+from trotline.model.time import Seconds
+
+TOP = 50
+"""Lanes in each list."""
+SOON: Seconds = 60.0
+"""A lane with few tasks admits no more than these, over this time."""
+RESTING = "resting"
+
+
+class LaneSurvey(msgspec.Struct, frozen=True, kw_only=True):
+    lanes: int = 0
+    """With a task that waits or is leased, or with a state of their own."""
+    waiting: int = 0
+    leased: int = 0
+    states: dict[str, int] = {}
+    """Lanes by state: "running", "resting", "paused", "draining"."""
+    sizes: dict[str, int] = {}
+    """Lanes by the number of waiting tasks: "0", "1-9", "10-99", ..."""
+    causes: dict[str, int] = {}
+    """Resting lanes by cause."""
+    admissible: float = 0.0
+    """Starts per second that the lanes allow now, over all of them."""
+    top_share: float = 0.0
+    """The share of waiting tasks in the five largest lanes."""
+    most_waiting: tuple[LaneView, ...] = ()
+    longest_rest: tuple[LaneView, ...] = ()
+    most_trouble: tuple[LaneView, ...] = ()
+    """By the share of failures in their recent visits; lanes without any are left out."""
+
+
+class Surveyor:
+    """Adds up pages of lanes. A lane that moved between two pages may be counted twice: it is listed once."""
+
+    def __init__(self) -> None:
+        self._lanes = self._waiting = self._leased = 0
+        self._states: Counter[str] = Counter()
+        self._sizes: Counter[int] = Counter()
+        self._causes: Counter[str] = Counter()
+        self._admissible = 0.0
+        self._top: dict[str, list[LaneView]] = {"waiting": [], "rest": [], "trouble": []}
+
+    def add(self, lanes: Iterable[LaneView]) -> None:
+        page = list(lanes)
+        for lane in page:
+            self._lanes += 1
+            self._waiting += lane.waiting
+            self._leased += lane.leased
+            self._states[state_of(lane)] += 1
+            self._sizes[len(str(lane.waiting)) if lane.waiting else 0] += 1
+            if lane.rests_for > 0 and lane.why:
+                self._causes[cause(lane.why)] += 1
+            self._admissible += admissible(lane)
+        top = self._top
+        top["waiting"] = _largest(top["waiting"] + [lane for lane in page if lane.waiting], _waiting)
+        top["rest"] = _largest(top["rest"] + [lane for lane in page if lane.rests_for > 0], _rest)
+        top["trouble"] = _largest(top["trouble"] + [lane for lane in page if lane.trouble > 0], _trouble)
+
+    def survey(self) -> LaneSurvey:
+        top = self._top
+        five = sum(lane.waiting for lane in top["waiting"][:5])
+        return LaneSurvey(
+            lanes=self._lanes,
+            waiting=self._waiting,
+            leased=self._leased,
+            states=dict(self._states),
+            sizes={_size(digits): count for digits, count in sorted(self._sizes.items())},
+            causes=dict(self._causes.most_common(20)),
+            admissible=self._admissible,
+            top_share=five / self._waiting if self._waiting else 0.0,
+            most_waiting=tuple(top["waiting"]),
+            longest_rest=tuple(top["rest"]),
+            most_trouble=tuple(top["trouble"]),
+        )
+
+
+def state_of(lane: LaneView) -> str:
+    if lane.state is not State.RUNNING:
+        return lane.state.value
+    return RESTING if lane.rests_for > 0 else lane.state.value
+
+
+def cause(why: str) -> str:
+    """Without the figures of one lane: "rate limited: Retry-After 30 s" and "... 31 s" are one cause."""
+    return why.partition(":")[0].strip("0123456789 ") or why
+
+
+def admissible(lane: LaneView) -> float:
+    """Starts per second that the lane allows in the next minute: by its interval, by its concurrency and the time that
+    its visits take, and by what waits."""
+    if lane.state is State.PAUSED or lane.rests_for >= SOON:
+        return 0.0
+    awake = (SOON - lane.rests_for) / SOON
+    rates = [lane.waiting / SOON]
+    if lane.interval > 0:
+        rates.append(awake / lane.interval)
+    if lane.concurrency and lane.latency > 0:
+        rates.append(awake * lane.concurrency / lane.latency)
+    return min(rates)
+
+
+def _largest(lanes: list[LaneView], key: Callable[[LaneView], float]) -> list[LaneView]:
+    once = {lane.lane: lane for lane in lanes}
+    return heapq.nlargest(TOP, once.values(), key=key)
+
+
+def _waiting(lane: LaneView) -> float:
+    return lane.waiting
+
+
+def _rest(lane: LaneView) -> float:
+    return lane.rests_for
+
+
+def _trouble(lane: LaneView) -> float:
+    return lane.trouble
+
+
+def _size(digits: int) -> str:
+    if digits <= 1:
+        return "1-9" if digits else "0"
+    return f"{10 ** (digits - 1):,}-{10**digits - 1:,}"
