@@ -46,10 +46,8 @@ def of_series(
     """The estimate of a job that others observed. `points`: the finest that there are, the oldest first."""
     if reason := no_estimate(progress, held_back, alive=alive):
         return reason
-    since = progress.now - 2 * max(WINDOWS)
-    samples = [
-        Sample(point.at - progress.started_at, point.ended, point.admitted) for point in points if point.at >= since
-    ]
+    began, since = progress.started_at, progress.now - 2 * max(WINDOWS)
+    samples = [Sample(point.at - began, point.ended, point.admitted) for point in points if point.at >= since]
     newest = Sample(progress.now - began, progress.ended, progress.admitted)
     if not samples or samples[-1].at < newest.at:
         samples.append(newest)
