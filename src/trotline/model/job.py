@@ -170,6 +170,9 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why it rests: "rate limited: Retry-After 30 s", "10 failures in a row"."""
     state: State = State.RUNNING
+    concurrency: int = 0
+    """Visits at the same time, of all jobs, that it allows now: one while it is probed after failures, or until its
+    robots.txt is known. 0: unknown."""
 
     @property
     def paused(self) -> bool:

@@ -1,6 +1,6 @@
 """The operator's view of one job's frontier."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
@@ -24,6 +24,11 @@ class Console(Protocol):
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
         """The lanes an operator should look at: resting and paused first, then by waiting tasks."""
+        ...
+
+    def all_lanes(self) -> AsyncIterator[Sequence[LaneView]]:
+        """All lanes with a task or a state of their own, in pages of about a thousand. A lane that changes meanwhile
+        may come twice, or be missed. A job may have 100,000 lanes: not for a view that is refreshed each second."""
         ...
 
     async def steer(self, state: State, lane: str | None = None) -> int:

@@ -54,6 +54,7 @@ def views(reply: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRec
             rests_for=rests_for,
             why=row.why.decode(errors="replace") if rests_for else "",
             state=STATES[row.state],
+            concurrency=row.concurrency,
         )
         yield view, read_lane(row.own) if row.own else LaneRecord(())
 

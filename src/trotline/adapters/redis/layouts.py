@@ -199,6 +199,7 @@ class LaneRow(NamedTuple):
     rest_until: bytes
     why: bytes
     waiting: int
+    concurrency: int
 
 
 class WorkerRow(NamedTuple):
