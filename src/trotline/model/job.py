@@ -173,6 +173,10 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int = 0
     """Visits at the same time, of all jobs, that it allows now: one while it is probed after failures, or until its
     robots.txt is known. 0: unknown."""
+    latency: Seconds = 0.0
+    """Of its recent good answers, on average. 0: there was none."""
+    trouble: float = 0.0
+    """The share of failures in its recent visits."""
 
     @property
     def paused(self) -> bool:

@@ -200,6 +200,8 @@ class LaneRow(NamedTuple):
     why: bytes
     waiting: int
     concurrency: int
+    latency: bytes
+    trouble: bytes
 
 
 class WorkerRow(NamedTuple):

@@ -66,4 +66,6 @@ class LaneViews:
             why=lane.rest_why if rests_for else "",
             state=STATES[wanted],
             concurrency=pace.allowed(lane, now, heeds=self._heeds),
+            latency=lane.latency,
+            trouble=lane.trouble,
         )

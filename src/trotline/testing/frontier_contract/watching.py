@@ -230,6 +230,19 @@ class WatchPromises:
 
         assert (await lane_view(frontier)).concurrency == 1, "it is probed"
 
+    async def test_f16_a_lane_says_how_its_recent_visits_went(self, bench: Bench) -> None:
+        frontier = await bench.open(steady(concurrency=3))
+        await frontier.put(tasks(30))
+        assert (await lane_view(frontier)).latency == 0.0
+
+        await end(frontier, "w", await lease_one(frontier, "w"), Done(), LaneFeedback(Kind.OK, took=0.25))
+        good = await lane_view(frontier)
+        await end(frontier, "w", await lease_one(frontier, "w"), Retry(0, "503"), LaneFeedback(Kind.BROKEN))
+        bad = await lane_view(frontier)
+
+        assert (good.latency, good.trouble) == (0.25, 0.0)
+        assert 0.0 < bad.trouble < 1.0
+
     async def test_f18_a_lane_allows_one_visit_until_its_robots_txt_is_known(self, bench: Bench) -> None:
         frontier = await bench.open(steady(concurrency=3, robots=True))
         await frontier.put(tasks(3))

@@ -19,6 +19,8 @@ function view_of(views, names, own)
     views[at + VIEW_REST_UNTIL] = string.format("%.17g", lane[REST])
     views[at + VIEW_WHY], views[at + VIEW_WAITING] = lane[WHY], waiting_in(lane) + (listed[i] or 0)
     views[at + VIEW_CONCURRENCY] = allowed(lane, HEEDS)
+    views[at + VIEW_LATENCY] = string.format("%.17g", lane[LATENCY])
+    views[at + VIEW_TROUBLE] = string.format("%.17g", lane[TROUBLE])
   end
   return views
 end
