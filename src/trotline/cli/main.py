@@ -48,6 +48,7 @@ COMMANDS = {
     "trace": ("trace", "Show the history of a URL."),
     "dead": ("dead", "Look at buried tasks, revive or export them."),
     "export": ("export", "Write stored records to a file or to stdout."),
+    "web": ("web", "Show jobs in a browser, and serve the JSON API."),
     "db": ("db", "Look at the tables of a PostgreSQL sink, or upgrade them."),
     "doctor": ("doctor", "Check the machine, the settings and a spider."),
 }

@@ -15,13 +15,13 @@ from trotline.cli.pool_view import trouble_lines, use_line
 from trotline.cli.suggested_commands import same
 from trotline.cli.summary import alike
 from trotline.cli.text import by_number, columns, count, every, json_line, length, rest, safe, task_counts, task_states
-from trotline.commands.dead_reasons import REJECTED
+from trotline.commands.look_at_jobs import rejected, state
 from trotline.commands.open_pools import pool_watch
 from trotline.config.urls import public
 from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.outlook import living
 from trotline.errors import FrontierError, FrontierUnreachable
-from trotline.model.job import Job, LaneView, Progress, State, WorkerView
+from trotline.model.job import Job, LaneView, Progress, WorkerView
 from trotline.model.time import iso
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.rules.limit_cuts import cuts
@@ -124,28 +124,14 @@ async def _look(target: Target, console: "Console") -> Look:
     return Look(target, progress, alive=number > 0, workers=number, held_back=held_back_by(crew), crew=crew)
 
 
-def state(progress: Progress, *, alive: bool = True) -> str:
-    """`alive`: some worker of the job is running."""
-    if progress.finished_at is not None:
-        return "finished"
-    if progress.state is not State.RUNNING:
-        return progress.state.value
-    return State.RUNNING.value if progress.leased and alive else "unfinished"
-
-
 def table(looks: list[Look]) -> list[str]:
     head = ("job", "state", "waiting", "leased", "done", "dead", "rejected", "started")
     rows: list[tuple[str, ...]] = [head]
     for look in looks:
         p = look.progress
-        numbers = map(count, (p.waiting, p.leased, p.done, p.dead, _rejected(p)))
+        numbers = map(count, (p.waiting, p.leased, p.done, p.dead, rejected(p)))
         rows.append((safe(look.target.job.id, 40), state(p, alive=look.alive), *numbers, f"{_age(p)} ago"))
     return [*columns(rows, right=(2, 3, 4, 5, 6)), *held_back_lines(looks)]
-
-
-def _rejected(progress: Progress) -> int:
-    """Records that failed validation; their pages are done."""
-    return progress.tallies.get(REJECTED, 0)
 
 
 def held_back_lines(looks: list[Look]) -> list[str]:
@@ -160,7 +146,7 @@ def portrait(look: Look) -> list[str]:
     p, job = look.progress, look.target.job
     lines = [
         f"{safe(job.id)}  {state(p, alive=look.alive)}, started {_age(p)} ago",
-        f"{task_states(p)}  rejected {count(_rejected(p))}",
+        f"{task_states(p)}  rejected {count(rejected(p))}",
     ]
     lines[1:1] = [*held_back(look.held_back, job), *trouble_lines(look.troubles, _MOST)]
     lines += [f"cut: {text}" for text in cut_lines(cuts(p, job.rules.own_limits))]
@@ -206,7 +192,7 @@ def facts(look: Look) -> dict[str, object]:
         "started_at": iso(p.started_at),
         "finished_at": iso(p.finished_at) if p.finished_at is not None else None,
         **task_counts(p),
-        "rejected": _rejected(p),
+        "rejected": rejected(p),
         "seen": p.seen,
         "tallies": p.tallies,
         "examples": p.examples,

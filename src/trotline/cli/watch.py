@@ -13,9 +13,10 @@ from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.plain_views import choose, eta_facts, facts
 from trotline.cli.pool_view import trouble_lines
 from trotline.cli.records_view import record_counts
-from trotline.cli.status import held_back, lane_line, state
+from trotline.cli.status import held_back, lane_line
 from trotline.cli.text import by_number, clock, count, eta, json_line, rate, safe, task_states
 from trotline.cli.workers_view import crew_table
+from trotline.commands.look_at_jobs import state
 from trotline.config.settings import Settings
 from trotline.coordinator.outlook import living
 from trotline.model.job import State

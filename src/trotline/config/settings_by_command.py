@@ -22,6 +22,7 @@ USED: dict[str, frozenset[str]] = {
     "start": frozenset(_PLACES | {"max_pages", "max_bytes", "proxies"}),
     "coordinate": frozenset(_PLACES | {"proxies"}),
     "push": frozenset(_PLACES | {"proxies"}),
+    "web": frozenset(_PLACES | {"proxies"}),
     "try": frozenset(_GUARD | {"proxies"}),
 }
 """By command: what has an effect on it."""

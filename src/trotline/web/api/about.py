@@ -1,0 +1,73 @@
+"""What the server is, and what its API looks like."""
+
+from functools import cache
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+
+from trotline.web.openapi import PREFIX, document
+from trotline.web.route_table import Call, Role, Route
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    status: str
+    """"ok": the server answers. It says nothing about frontiers: see `places` of /api/v1/jobs."""
+
+
+class About(msgspec.Struct, frozen=True, kw_only=True):
+    version: str
+    role: str
+    """Of the one who asks: "view" or "operate"."""
+    how: str
+    """By "token", by "session", or "local": there are no tokens, and everybody on this machine is operator."""
+    spiders: tuple[str, ...]
+    """The files that were given: jobs of these spiders can be created."""
+
+
+async def health(_: Call) -> Health:
+    return Health(status="ok")
+
+
+async def about(call: Call) -> About:
+    who = call.who
+    return About(version=version("trotline"), role=who.role.name.lower(), how=who.how, spiders=call.site.plan.spiders)
+
+
+async def openapi(_: Call) -> dict[str, Any]:
+    return _document()
+
+
+@cache
+def _document() -> dict[str, Any]:
+    from trotline.web.routes import ROUTES as EVERY
+
+    return document(EVERY)
+
+
+ROUTES = (
+    Route(
+        method="GET",
+        path=f"{PREFIX}/health",
+        role=Role.ANYONE,
+        summary="Does the server answer? Needs no token.",
+        handler=health,
+        answer=Health,
+    ),
+    Route(
+        method="GET",
+        path=f"{PREFIX}/about",
+        role=Role.VIEW,
+        summary="The version, and the role of the one who asks.",
+        handler=about,
+        answer=About,
+    ),
+    Route(
+        method="GET",
+        path=f"{PREFIX}/openapi.json",
+        role=Role.VIEW,
+        summary="This API as an OpenAPI 3.1 document.",
+        handler=openapi,
+        answer=dict[str, Any],
+    ),
+)

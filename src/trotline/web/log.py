@@ -1,0 +1,31 @@
+"""The log of `trotline web`: one JSON object a line on stderr, with the names of events."""
+
+import json
+import logging
+import sys
+import time
+from typing import Any
+
+from trotline.rules import redaction
+
+LOGGER = "trotline.web"
+
+
+def event(log: logging.Logger, level: int, name: str, **fields: Any) -> None:
+    """Fields are untrusted: JSON in ASCII keeps line breaks and control characters out of the log."""
+    log.log(level, "%s", json.dumps({"event": name, "at": round(time.time(), 3), **fields}, default=str))
+
+
+class _Redacting(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return redaction.text(super().format(record))
+
+
+def to_stderr() -> None:
+    """From now on the events go to stderr, without secrets."""
+    log = logging.getLogger(LOGGER)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Redacting("%(message)s"))
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False

@@ -1,0 +1,144 @@
+"""The HTTP server: an application made from the route table, and its life from the first to the last connection."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+from aiohttp.web_protocol import RequestHandler
+
+from trotline.errors import SettingsError
+from trotline.model.time import Seconds
+from trotline.web import guard
+from trotline.web.dispatch import answering
+from trotline.web.errors import Refused, json_answer, refusal
+from trotline.web.route_table import Role, Route
+from trotline.web.sessions import Who
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from trotline.web.site import Site
+
+HEADERS_WITHIN: Seconds = 20.0
+"""The headers of a request have to be here by then; also how long an idle connection is kept."""
+MOST_CONNECTIONS = 600
+"""At once; further ones are closed at once. Below the usual limit of open files (1,024)."""
+STOP_WITHIN: Seconds = 2.0
+"""What is under way at Ctrl-C is given this long; streams end at once."""
+_DRAIN_BODY: Seconds = 1.0
+
+
+def application(site: "Site", routes: Sequence[Route]) -> web.Application:
+    """ValueError if a route's path and its types differ."""
+    hosts = guard.Hosts(site.plan.host, site.plan.host_names)
+
+    @web.middleware
+    async def outermost(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        try:
+            guard.refuse_host(request, hosts)
+            return await handler(request)
+        except (Refused, web.HTTPException) as error:
+            # Of the router: no such page, or not by this method.
+            refused = refusal(error)
+            if refused.status == 421 or request.path.startswith("/api/"):
+                return json_answer(refused)
+            return site.pages.error(request, Who(), refused)
+
+    app = web.Application(middlewares=[outermost])
+    app.on_response_prepare.append(guard.add_headers)
+    for route in routes:
+        _check(route)
+        app.router.add_route(route.method, route.path, answering(route, site))
+    return app
+
+
+def _check(route: Route) -> None:
+    fields = route.takes.__struct_fields__
+    if set(fields) != set(route.names):
+        raise ValueError(f"{route.method} {route.path}: the path has {route.names}, its type has {fields}")
+    if route.method != "GET" and route.role < Role.OPERATE and not route.path.startswith(("/login", "/logout")):
+        raise ValueError(f"{route.method} {route.path} changes something, and needs the role operate")
+
+
+class _Connection(RequestHandler):
+    """What is not HTTP gets a short answer with our headers, and no traceback in the log."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self._manager is not None and len(self._manager.connections) > MOST_CONNECTIONS:
+            self.force_close()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if status == 500 and exc is not None:
+            response = json_answer(refusal(exc))
+        else:
+            response = json_answer(Refused(status, "this is not a request that can be read"))
+        guard.harden(response.headers)
+        response.force_close()
+        return response
+
+
+class _Server(web.Server):
+    def __call__(self) -> RequestHandler:
+        return _Connection(self, loop=self._loop, **self._kwargs)
+
+
+class _Runner(web.AppRunner):
+    async def _make_server(self) -> web.Server:
+        made = await super()._make_server()
+        options = {name: value for name, value in self._kwargs.items() if name != "handler_cancellation"}
+        return _Server(made.request_handler, request_factory=made.request_factory, handler_cancellation=True, **options)
+
+
+@asynccontextmanager
+async def listening(app: web.Application, host: str, port: int) -> "AsyncIterator[tuple[str, int]]":
+    """Serve until the block ends; the address in use."""
+    runner = _Runner(
+        app,
+        shutdown_timeout=STOP_WITHIN,
+        keepalive_timeout=HEADERS_WITHIN,
+        lingering_time=_DRAIN_BODY,
+        access_log=None,
+        handler_cancellation=True,
+    )
+    await runner.setup()
+    try:
+        sock = _bound(host, port)
+        await web.SockSite(runner, sock).start()
+        found: tuple[Any, ...] = sock.getsockname()
+        yield str(found[0]), int(found[1])
+    finally:
+        await runner.cleanup()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    try:
+        [(family, kind, proto, _, address), *_] = socket.getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+        sock = socket.socket(family, kind, proto)
+    except OSError as error:
+        raise SettingsError(f"--listen {host}: {error.strerror}", hint="Give an address of this machine.") from error
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(128)
+    except OSError as error:
+        sock.close()
+        raise SettingsError(
+            f"{host}:{port} cannot be listened on: {error.strerror}",
+            hint="Is another trotline web running? Give another port: --listen 127.0.0.1:8322 (0: any free one)",
+        ) from error
+    sock.setblocking(False)
+    return sock

@@ -1,0 +1,20 @@
+"""What the handlers share: made once per server."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+if TYPE_CHECKING:
+    from trotline.commands.web import WebPlan
+    from trotline.web.access import Access
+    from trotline.web.jobs_index import JobsIndex
+    from trotline.web.pages import Pages
+    from trotline.web.snapshots import Snapshots
+
+
+class Site(msgspec.Struct, frozen=True, kw_only=True):
+    plan: "WebPlan"
+    access: "Access"
+    index: "JobsIndex"
+    snapshots: "Snapshots"
+    pages: "Pages"
