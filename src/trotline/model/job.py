@@ -232,6 +232,24 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     about: WorkerInfo = WorkerInfo()
 
 
+class InFlight(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease under way, as operators see it."""
+
+    url: str
+    """Redacted."""
+    lane: str
+    worker: str
+    route: str
+    attempt: int = 0
+    """Attempts spent before this one."""
+    leased_at: Moment | None = None
+    """The frontier's time. None: unknown, an older version of Trotline leased it."""
+    starts_at: Moment | None = None
+    """When it may start, at most a second after `leased_at`; the frontier's time."""
+    member: int = 0
+    """The member of the lane's proxy pool that it goes out through; 0: none."""
+
+
 class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The current state of a task, for `trotline trace`."""
 

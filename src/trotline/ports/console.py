@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
+from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -60,6 +60,10 @@ class Console(Protocol):
 
     async def workers(self) -> list[WorkerView]:
         """The running workers, and dead ones that are not rescued yet."""
+        ...
+
+    async def in_flight(self, limit: int = 100) -> list[InFlight]:
+        """Leases under way, the longest first."""
         ...
 
     async def whereabouts(self, task: Task) -> TaskStatus:

@@ -13,13 +13,25 @@ from trotline.adapters.redis.all_lanes import all_lanes
 from trotline.adapters.redis.damaged_jobs import readable
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.graveyard import Graveyard
+from trotline.adapters.redis.in_flight import in_flight
 from trotline.adapters.redis.job_shards import JobShards
 from trotline.adapters.redis.lane_view import lane_pace
 from trotline.adapters.redis.layouts import ProgressReply
 from trotline.adapters.redis.notes import read_notes, write_note
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.trace_task import find
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerInfo, WorkerView
+from trotline.model.job import (
+    Budget,
+    Grave,
+    InFlight,
+    LanePace,
+    LaneView,
+    Progress,
+    State,
+    TaskStatus,
+    WorkerInfo,
+    WorkerView,
+)
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -111,6 +123,9 @@ class RedisConsole:
             other = merged.get(view.name)
             merged[view.name] = view if other is None else _together(view, other)
         return list(merged.values())
+
+    async def in_flight(self, limit: int = 100) -> list[InFlight]:
+        return await in_flight(self._shards, limit, self.job.rules.redact)
 
     async def whereabouts(self, task: Task) -> TaskStatus:
         return await find(self._parts.home(task.lane), task, self.job.rules.redact)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.sqlite import budgets, chains, job_control, notes, revisit_pages, trace_task, workers
+from trotline.adapters.sqlite.in_flight import in_flight
 from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.lane_views import LaneViews
 from trotline.adapters.sqlite.schema import (
@@ -19,7 +20,7 @@ from trotline.adapters.sqlite.schema import (
 )
 from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.model import task_json
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
+from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -78,6 +79,9 @@ class SqliteConsole:
 
     async def workers(self) -> list[WorkerView]:
         return await self._file.read(lambda db: workers.views(db, self._number, self._file.now()))
+
+    async def in_flight(self, limit: int = 100) -> list[InFlight]:
+        return await self._file.read(lambda db: in_flight(db, self._number, limit, self.job.rules.redact))
 
     async def whereabouts(self, task: Task) -> TaskStatus:
         return await self._file.read(
