@@ -9,6 +9,7 @@ from trotline.model.pace import Pace
 from trotline.model.proxy_pool import without_pool
 from trotline.model.seen_memory import Memory
 from trotline.model.time import Moment, Seconds
+from trotline.model.work_stats import WorkStats
 
 BYTES = "bytes"
 """The counter of downloaded bytes (before decompression)."""
@@ -220,6 +221,14 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The proxy pools whose tasks it takes; "" are direct tasks. Empty: not known yet."""
     regions: tuple[str, ...] = ()
     """Of its pools, if it serves only some."""
+    memory_limit: int = 0
+    """Bytes that it may use; 0: unknown."""
+    cpu_cores: float = 0.0
+    """Processors that its host, or its container, lets it use; 0: unknown."""
+    host_memory: int = 0
+    """Bytes of memory of its host or its container; 0: unknown."""
+    stats: WorkStats | None = None
+    """Its figures; None: not known, or not yet."""
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):

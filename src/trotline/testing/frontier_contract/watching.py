@@ -7,6 +7,7 @@ from trotline.model.lease import LaneFeedback, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
 from trotline.model.pace import Pace
 from trotline.model.verdict import Kind
+from trotline.model.work_stats import Timing, WorkStats
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.testing.frontier_contract.bench import (
     FAST,
@@ -46,7 +47,18 @@ class WatchPromises:
         assert await operator.workers() == []
         await frontier.put(tasks(5))
         await frontier.lease("busy", 3)
-        about = WorkerInfo(host="tea", process=7, version="abc", slots=16, memory=2**33, held_back="the disk is full")
+        stats = WorkStats(uptime=9.5, cpu=1.25, received=2**40, visits={"ok": 3, "gone": 1}, fetch=Timing(0.5))
+        about = WorkerInfo(
+            host="tea",
+            process=7,
+            version="abc",
+            slots=16,
+            memory=2**33,
+            held_back="the disk is full",
+            memory_limit=2**34,
+            cpu_cores=1.5,
+            stats=stats,
+        )
         await frontier.beat("idle", about)
         bench.jump(4)
         await frontier.beat("idle")
