@@ -10,6 +10,7 @@ from os import getpid
 import msgspec
 
 from trotline.commands.feed import LoopClock, open_feed
+from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.seed import Seeded, seed
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
@@ -102,6 +103,7 @@ async def look_after(post: Post, emit: Callable[[CoordinatorEvent], None]) -> No
 async def _at(frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None]) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
+    sinks = {post.spider.name: post.sink for post in posts}
     jobs = await backends.open_jobs(frontier)
     try:
         leadership = await backends.open_leadership(frontier)
@@ -115,6 +117,7 @@ async def _at(frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEv
                 chance=components.open_chance(),
                 emit=emit,
                 open_proxy_pools=lambda: backends.open_proxy_pools(frontier),
+                extras=lambda job: ServerExtras(frontier, sinks.get(job.spider, "")),
             )
             configs = [post.config(plan.during) for post in posts]
             await Coordinator(coordinator_name(), configs, parts, CoordinatorPolicy(keep=plan.keep)).run()

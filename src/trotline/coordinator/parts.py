@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from trotline.coordinator.observer import Extras
 from trotline.model.job import Job, LaneRules
 from trotline.model.schedule import Schedule
 from trotline.model.time import Moment, Seconds
@@ -79,6 +80,8 @@ class CoordinatorParts:
     emit: Callable[[CoordinatorEvent], None]
     open_proxy_pools: Callable[[], Awaitable[ProxyPools]] | None = None
     """None: proxy pools raise no alerts."""
+    extras: Callable[[Job], Extras] | None = None
+    """What the advice needs beside a job's console. None: it does without."""
 
 
 class CoordinatorPolicy(msgspec.Struct, frozen=True, kw_only=True):
