@@ -113,6 +113,23 @@ async def test_a_file_from_before_workers_had_figures_goes_on_working(tmp_path: 
     await frontier.close()
 
 
+async def test_a_lease_of_an_older_version_is_in_flight_since_an_unknown_time(tmp_path: Path) -> None:
+    path = str(tmp_path / "frontier.db")
+    jobs = SqliteJobs(path)
+    frontier = sqlite_client(path, await jobs.start("shop", BRISK))
+    await frontier.put([task("https://shop.example/old"), task("https://shop.example/new")])
+    [old] = await frontier.lease("w", 1)
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as older:
+        older.execute("UPDATE task SET leased_at = NULL, starts_at = NULL")
+    [new] = await frontier.lease("w", 1)
+
+    found = await frontier.in_flight()
+
+    assert [(each.url, each.leased_at) for each in found] == [(old.task.url, None), (new.task.url, new.leased_at)]
+    await frontier.close()
+    await jobs.close()
+
+
 LONG = [pytest.mark.timeout(120 + 5 * HISTORIES), pytest.mark.slow("many random histories of calls")]
 
 TestSqliteFileMachine = frontier_machine(SqliteFileBench).TestCase

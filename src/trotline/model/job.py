@@ -9,6 +9,7 @@ from trotline.model.pace import Pace
 from trotline.model.proxy_pool import without_pool
 from trotline.model.seen_memory import Memory
 from trotline.model.time import Moment, Seconds
+from trotline.model.work_stats import WorkStats
 
 BYTES = "bytes"
 """The counter of downloaded bytes (before decompression)."""
@@ -170,6 +171,13 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     """Why it rests: "rate limited: Retry-After 30 s", "10 failures in a row"."""
     state: State = State.RUNNING
+    concurrency: int = 0
+    """Visits at the same time, of all jobs, that it allows now: one while it is probed after failures, or until its
+    robots.txt is known. 0: unknown."""
+    latency: Seconds = 0.0
+    """Of its recent good answers, on average. 0: there was none."""
+    trouble: float = 0.0
+    """The share of failures in its recent visits."""
 
     @property
     def paused(self) -> bool:
@@ -213,6 +221,14 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The proxy pools whose tasks it takes; "" are direct tasks. Empty: not known yet."""
     regions: tuple[str, ...] = ()
     """Of its pools, if it serves only some."""
+    memory_limit: int = 0
+    """Bytes that it may use; 0: unknown."""
+    cpu_cores: float = 0.0
+    """Processors that its host, or its container, lets it use; 0: unknown."""
+    host_memory: int = 0
+    """Bytes of memory of its host or its container; 0: unknown."""
+    stats: WorkStats | None = None
+    """Its figures; None: not known, or not yet."""
 
 
 class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +239,24 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     """Leases that it settled as done; `failed`: as buried, retried or snoozed. Consistent with the job's counters."""
     failed: int = 0
     about: WorkerInfo = WorkerInfo()
+
+
+class InFlight(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease under way, as operators see it."""
+
+    url: str
+    """Redacted."""
+    lane: str
+    worker: str
+    route: str
+    attempt: int = 0
+    """Attempts spent before this one."""
+    leased_at: Moment | None = None
+    """The frontier's time. None: unknown, an older version of Trotline leased it."""
+    starts_at: Moment | None = None
+    """When it may start, at most a second after `leased_at`; the frontier's time."""
+    member: int = 0
+    """The member of the lane's proxy pool that it goes out through; 0: none."""
 
 
 class TaskStatus(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,9 +1,9 @@
 """The operator's view of one job's frontier."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
+from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -24,6 +24,11 @@ class Console(Protocol):
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
         """The lanes an operator should look at: resting and paused first, then by waiting tasks."""
+        ...
+
+    def all_lanes(self) -> AsyncIterator[Sequence[LaneView]]:
+        """All lanes with a task or a state of their own, in pages of about a thousand. A lane that changes meanwhile
+        may come twice, or be missed. A job may have 100,000 lanes: not for a view that is refreshed each second."""
         ...
 
     async def steer(self, state: State, lane: str | None = None) -> int:
@@ -55,6 +60,10 @@ class Console(Protocol):
 
     async def workers(self) -> list[WorkerView]:
         """The running workers, and dead ones that are not rescued yet."""
+        ...
+
+    async def in_flight(self, limit: int = 100) -> list[InFlight]:
+        """Leases under way, the longest first."""
         ...
 
     async def whereabouts(self, task: Task) -> TaskStatus:

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 TURN: Seconds = 0.5
 """Interval of the child's heartbeat and status checks."""
+FIGURES: Seconds = 2.0
+"""Interval of the child's figures, unless something else of its status has changed."""
 
 log = logging.getLogger("trotline.child")
 
@@ -153,10 +155,12 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     keeping = asyncio.create_task(keeper.keep()) if keeper is not None else None
     try:
         await worker.run()
+        # The last figures: those of the last seconds count, too.
+        _send_status(config.status, _status(worker))
     except (FrontierError, SinkError) as error:
         # Permanent, or retried for long enough.
         reporting.cancel()
-        _send_status(config.status, ChildStatus(held_back=f"{error.what}. {error.hint}"))
+        _send_status(config.status, ChildStatus(held_back=f"{error.what}. {error.hint}", stats=worker.stats))
         return GAVE_UP
     finally:
         reporting.cancel()
@@ -198,14 +202,19 @@ def _orphaned(worker: Worker) -> None:
 async def _report(worker: Worker, marker: Marker, status: int) -> None:
     """Update the marker, and send the status whenever it has changed."""
     clock = asyncio.get_running_loop().time
-    sent = ChildStatus()
+    sent: tuple[str, tuple[str, ...]] = "", ()
+    sent_at = clock()
     while True:
         marker.alive(clock())
-        now = ChildStatus(held_back=worker.held_back, pools=worker.pools)
-        if now != sent:
-            sent = now
-            _send_status(status, sent)
+        now = worker.held_back, worker.pools
+        if now != sent or clock() - sent_at >= FIGURES:
+            sent, sent_at = now, clock()
+            _send_status(status, _status(worker))
         await asyncio.sleep(TURN)
+
+
+def _status(worker: Worker) -> ChildStatus:
+    return ChildStatus(held_back=worker.held_back, pools=worker.pools, stats=worker.stats)
 
 
 def _send_status(descriptor: int, status: ChildStatus) -> None:

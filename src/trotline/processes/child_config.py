@@ -4,6 +4,7 @@ import msgspec
 
 from trotline.config.settings import Settings
 from trotline.model.job import Job
+from trotline.model.work_stats import WorkStats
 
 
 class ChildStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,6 +14,7 @@ class ChildStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why it does not lease; empty if it does."""
     pools: tuple[str, ...] = ()
     """The proxy pools that it serves; "" are direct tasks."""
+    stats: WorkStats | None = None
 
 
 class ChildConfig(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,11 +15,13 @@ from typing import IO
 import msgspec
 
 from trotline.config.pool_sources import MOST_POOLS
+from trotline.model.work_stats import WorkStats
 from trotline.processes.child_config import ChildConfig, ChildStatus
 from trotline.processes.child_process import WaitingChild
 from trotline.rules import redaction
 from trotline.rules.child_output import ChildOutput
 from trotline.rules.pool_names import POOL
+from trotline.rules.worker_info import checked
 from trotline.worker.marker import SIZE, Marker
 
 LONGEST_STATUS = 600
@@ -37,6 +39,7 @@ class SupervisedChild:
         self.marker = Marker(mmap.mmap(launched.cell, SIZE))
         self.status = ""
         self.pools: tuple[str, ...] = ()
+        self.stats: WorkStats | None = None
         os.close(launched.cell)
         launched.taken = True
         self._process = launched.process
@@ -91,6 +94,7 @@ class SupervisedChild:
             return
         shown = redaction.text(status.held_back[: 2 * LONGEST_STATUS])[:LONGEST_STATUS]
         self.pools = tuple(pool for pool in status.pools[:MOST_POOLS] if not pool or POOL.fullmatch(pool))
+        self.stats = checked(status.stats) or self.stats
         self.status = "".join(char if char.isprintable() else " " for char in shown)
 
     async def _pass_on(self) -> None:

@@ -14,6 +14,7 @@ from trotline.ports.backend import OpenJob
 from trotline.processes.child_config import ChildConfig
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.fork_client import ForkServer
+from trotline.processes.host_limits import cpu_cores, host_memory
 from trotline.processes.signals import STOPPING
 from trotline.processes.supervised_child import start_child, worker_name
 from trotline.spider.spider import Spider
@@ -141,4 +142,8 @@ class WorkerPool:
             held_back=child.status,
             pools=child.pools,
             regions=self._settings.regions,
+            memory_limit=self._settings.memory,
+            cpu_cores=cpu_cores(),
+            host_memory=host_memory(),
+            stats=child.stats,
         )

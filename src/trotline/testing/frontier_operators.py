@@ -5,9 +5,9 @@ import asyncio
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from trotline.model.job import State
+from trotline.model.job import LaneView, State
 from trotline.model.pace import Pace
-from trotline.testing.frontier_contract.bench import FAST
+from trotline.testing.frontier_contract.bench import FAST, Client
 from trotline.testing.frontier_hands import LANES, Hands
 from trotline.testing.frontier_model import DEAD, LEASED, WAITING
 
@@ -15,6 +15,10 @@ pick = st.integers(0, 1_000)
 _lane = st.sampled_from(LANES)
 _job_or_lane = st.sampled_from((None, *LANES))
 _wanted = st.sampled_from((State.PAUSED, State.DRAINING, State.CANCELLED))
+
+
+async def _all_lanes(operator: Client) -> list[LaneView]:
+    return [view async for page in operator.all_lanes() for view in page]
 
 
 class Operators(Hands):
@@ -54,6 +58,14 @@ class Operators(Hands):
         operator = self._client(client)
         for view in self.run(operator.workers()):
             assert view.leased == len(self.model.held_by(view.name))
+        leased = self.model.having(LEASED)
+        under_way = sorted((each.url, each.worker) for each in self.run(operator.in_flight(1_000)))
+        assert under_way == sorted((known.task.url, known.worker) for known in leased)
+        lanes = {view.lane: (view.waiting, view.leased) for view in self.run(_all_lanes(operator))}
+        waiting = self.model.having(WAITING)
+        for lane in {known.task.lane for known in waiting + leased}:
+            counted = tuple(sum(known.task.lane == lane for known in some) for some in (waiting, leased))
+            assert lanes[lane] == counted
         if not self.model.tasks:
             return
         known = list(self.model.tasks.values())[which % len(self.model.tasks)]

@@ -126,7 +126,15 @@ class Committer:
         return [self._waiting.popleft() for _ in range(count)]
 
     async def _commit(self, batch: list[FinishedVisit]) -> None:
-        await self._settle(await self._stored(batch))
+        clock, meter = asyncio.get_running_loop().time, self._parts.meter
+        began = clock()
+        stored = await self._stored(batch)
+        stored_at = clock()
+        await self._settle(stored)
+        ended = clock()
+        meter.store += stored_at - began
+        meter.settle += ended - stored_at
+        meter.committed(ended - began)
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
 
@@ -222,6 +230,7 @@ class Committer:
             self._defects = 0
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
+        self._parts.meter.settled(accepted)
         for visit in accepted:
             if visit.field_facts:
                 self._parts.field_stats.confirm(visit.field_facts)

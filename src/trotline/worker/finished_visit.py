@@ -37,6 +37,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str = ""
     status: int = 0
     took: Seconds = 0.0
+    parse: Seconds = 0.0
+    """From the response to the end of the visit; 0 if the page was not read."""
     size: int = 0
     wire: int = 0
     """Bytes of the body before decompression."""
@@ -72,6 +74,11 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
     """The result for the lease's member of a proxy pool."""
     lift: tuple[int, ...] = ()
     """Members that were banned for this page: it was not their fault."""
+
+    @property
+    def verdict(self) -> str:
+        """The verdict of the spider's own check ("blocked") precedes the one of the response. Empty: none was sent."""
+        return self.feedback.kind.value if self.feedback is not None else self.request.verdict
 
     def lines(self, job: str, worker: str) -> list[VisitRow]:
         """The row of the visit, and those of its links that a limit or a trap rule dropped."""
@@ -118,8 +125,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             status=request.status,
             took=request.took,
             size=request.size,
-            # The verdict of the spider's own check ("blocked") precedes the one of the response.
-            verdict=self.feedback.kind.value if self.feedback is not None else request.verdict,
+            verdict=self.verdict,
             outcome=_NAMES[type(outcome)],
             why=redaction.text(whole(outcome.why), about=task) if outcome.why else "",
             records=len(self.records),
@@ -228,14 +234,15 @@ def buried_for_defect(lease: Lease, error: BaseException, request: Request = _NO
     )
 
 
-def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds) -> Request:
-    """What the ledger stores of a request that was sent."""
+def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds, parse: Seconds = 0.0) -> Request:
+    """What the ledger and the figures of the worker have of a request that was sent."""
     if isinstance(answer, Failure):
         return Request(verdict=verdict.kind.value, took=took, proxy=answer.proxy)
     return Request(
         verdict=verdict.kind.value,
         status=answer.status,
         took=took,
+        parse=parse,
         size=len(answer.body),
         wire=answer.wire_bytes or len(answer.body),
         moved_to=verdict.location,

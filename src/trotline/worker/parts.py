@@ -16,6 +16,7 @@ from trotline.ports.validators import Validators
 from trotline.ports.ways import Ways
 from trotline.worker.field_stats import FieldStats
 from trotline.worker.marker import Marker
+from trotline.worker.work_meter import WorkMeter
 
 
 class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,6 +33,8 @@ class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     marker: Marker
     field_stats: FieldStats = msgspec.field(default_factory=FieldStats)
     """For warnings about fields and selectors."""
+    meter: WorkMeter = msgspec.field(default_factory=WorkMeter)
+    """The figures of this process."""
     chance: random.Random
     ways: Ways | None = None
     """The proxy pools of this worker; None: it has none."""

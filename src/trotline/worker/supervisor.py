@@ -20,6 +20,7 @@ from trotline.frontier.outage_log import OutageLog
 from trotline.model.job import WorkerInfo
 from trotline.model.limits import MIB
 from trotline.model.time import Seconds
+from trotline.model.work_stats import WorkStats, total
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.rules import kill_reasons
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
@@ -52,6 +53,8 @@ class Child(Protocol):
     """Its last status line: why it is held back, or empty."""
     pools: tuple[str, ...]
     """The proxy pools that it serves; empty: not known yet."""
+    stats: WorkStats | None
+    """Its last figures; None: not known yet."""
 
     async def wait(self) -> int: ...
 
@@ -123,6 +126,8 @@ class Supervisor:
         """Why the supervisor gave up; empty if it did not."""
         self.advice = ""
         """What to do next, unless `failure` contains it."""
+        self.ended_stats = WorkStats()
+        """The sums of the children that have ended."""
 
     @property
     def children(self) -> list[Child]:
@@ -172,6 +177,8 @@ class Supervisor:
 
     async def _wait_for(self, child: Child) -> int:
         code = await self._exit_code(child)
+        if child.stats is not None:
+            self.ended_stats = total((self.ended_stats, child.stats))
         del self._children[child.name], self._born[child.name], self._relieved[child.name]
         if code not in (FINISHED, STOPPED):
             await self._handle_death(child, code)

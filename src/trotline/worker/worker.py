@@ -12,6 +12,7 @@ from trotline.frontier.outage_log import OutageLog
 from trotline.model.lease import Lease
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
+from trotline.model.work_stats import WorkStats
 from trotline.ports.frontier import DIRECT
 from trotline.rules import redaction, storage_patience
 from trotline.spider.spider import Spider
@@ -61,6 +62,8 @@ class Worker:
         self._leased = 0
         self._finished_visits = 0
         self._rate = 0.0
+        self._asking = False
+        """A `lease` call without a wait is under way, or about to be."""
         self._unreachable = ""
         self._outage = OutageLog(log)
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
@@ -83,6 +86,10 @@ class Worker:
         return self._retry_status.text(asyncio.get_running_loop().time(), idle=idle)
 
     @property
+    def stats(self) -> WorkStats:
+        return self._parts.meter.stats(asyncio.get_running_loop().time())
+
+    @property
     def stopping(self) -> bool:
         return self._stopping.is_set()
 
@@ -92,6 +99,7 @@ class Worker:
 
     async def run(self) -> None:
         self._start_queue = StartQueue()
+        self._parts.meter.begin(asyncio.get_running_loop().time())
         committing = asyncio.create_task(self._committer.run())
         feeding = asyncio.create_task(self._feed())
         helpers = [asyncio.create_task(self._slot()) for _ in range(self._policy.slots)]
@@ -146,6 +154,7 @@ class Worker:
                 self._slot_free.clear()
                 await self._slot_free.wait()
                 continue
+            self._asking = True
             if room < self._policy.slots // 4:
                 await asyncio.sleep(GATHER)
                 room = min(budget, self._room())
@@ -159,6 +168,7 @@ class Worker:
 
     async def _lease_or_starve(self, limit: int) -> list[Lease]:
         leases = await self._lease(limit, 0.0)
+        self._asking = False
         if leases:
             return leases
         self._committer.starve(True)
@@ -226,21 +236,39 @@ class Worker:
         return self._policy.slots + ahead - self._busy - len(self._start_queue)
 
     async def _measure(self) -> None:
-        """Visits per second, for the prefetch."""
+        """Visits per second, for the prefetch; the lag of the event loop, and what idle slots wait for."""
+        clock, meter = asyncio.get_running_loop().time, self._parts.meter
+        began = clock()
         while True:
-            before = self._finished_visits
-            await asyncio.sleep(0.5)
-            self._rate = (self._finished_visits - before) / 0.5
+            before, pause = self._finished_visits, meter.next_sample()
+            await asyncio.sleep(pause)
+            now = clock()
+            self._rate = (self._finished_visits - before) / pause
+            meter.sample(
+                now,
+                now - began - pause,
+                slots=self._policy.slots,
+                ready=len(self._start_queue),
+                cause=self._idle_cause(),
+            )
+            began = now
+
+    def _idle_cause(self) -> str:
+        if not self._committer.room.is_set():
+            return "sink"
+        return "frontier" if self._asking or self._unreachable else "no_lease"
 
     # Visiting
 
     async def _slot(self) -> None:
-        clock = asyncio.get_running_loop().time
+        clock, meter = asyncio.get_running_loop().time, self._parts.meter
         while True:
             lease, latest = await self._start_queue.next()
             self._busy += 1
+            now = clock()
+            meter.visit_begins(now)
             try:
-                if clock() > latest:
+                if now > latest:
                     self._leased -= 1
                     visit = returned(lease, MISSED_START)
                 else:
@@ -250,6 +278,7 @@ class Worker:
                 if visit.feedback is not None and visit.feedback.kind is Kind.THROTTLED:
                     self._let_rest(lease.task.lane)
             finally:
+                meter.visit_ends(clock())
                 self._busy -= 1
                 self._finished_visits += 1
                 self._slot_free.set()

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from tests.unit.worker.fake_ports import DiaryFrontier, now, until
 from trotline.model.job import WorkerInfo
+from trotline.model.work_stats import WorkStats
 from trotline.rules.kill_reasons import FINISHED
 from trotline.testing.virtual_time import run_virtual
 from trotline.worker.marker import Marker
@@ -26,6 +27,7 @@ class HandmadeChild:
         self.marker = Marker()
         self.status = ""
         self.pools: tuple[str, ...] = ()
+        self.stats: WorkStats | None = None
         self.stops = 0
         self.kills = 0
         self.size = 0

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.worker.fake_ports import now, until
 from tests.unit.worker.supervisor_bench import KILLED, SEGFAULT, Bench, HandmadeChild
 from trotline.model.limits import MIB
+from trotline.model.work_stats import WorkStats
 from trotline.rules.kill_reasons import FAILED, FINISHED, GAVE_UP, STOPPED
 from trotline.worker.supervisor import (
     CRASHES,
@@ -231,3 +232,17 @@ def test_a_child_that_was_born_large_is_left_alone():
     bench.run(story)
 
     assert bench.born[0].stops == 0
+
+
+def test_the_figures_of_children_that_ended_are_kept():
+    bench = Bench()
+
+    async def story(supervisor):
+        for count in (3, 4):
+            child = bench.born[-1]
+            child.stats = WorkStats(visits={"ok": count}, records=count)
+            child.end(SEGFAULT if count == 3 else FINISHED)
+            await asyncio.sleep(1)
+        return supervisor.ended_stats
+
+    assert bench.run(story) == WorkStats(visits={"ok": 7}, records=7)

@@ -9,22 +9,32 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import seen_memory
+from trotline.adapters.redis.all_lanes import all_lanes
 from trotline.adapters.redis.damaged_jobs import readable
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.graveyard import Graveyard
+from trotline.adapters.redis.in_flight import in_flight
 from trotline.adapters.redis.job_shards import JobShards
-from trotline.adapters.redis.lane_view import lane_pace, views
+from trotline.adapters.redis.lane_view import lane_pace
 from trotline.adapters.redis.layouts import ProgressReply
 from trotline.adapters.redis.notes import read_notes, write_note
-from trotline.adapters.redis.priority_levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
-from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.trace_task import find
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerInfo, WorkerView
+from trotline.model.job import (
+    Budget,
+    Grave,
+    InFlight,
+    LanePace,
+    LaneView,
+    Progress,
+    State,
+    TaskStatus,
+    WorkerInfo,
+    WorkerView,
+)
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.model.time import Moment
 from trotline.rules import grave_view, notes, redaction
 from trotline.rules.chains import shown_counts
 
@@ -75,52 +85,18 @@ class RedisConsole:
         )
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
-        now = await self._server.now()
         found: list[tuple[tuple[bool, bool, int], LaneView]] = []
-        async for view in self._all_lanes(now):
-            if view.waiting + view.leased:
-                found.append(((view.state is not State.RUNNING, view.rests_for > 0, view.waiting), view))
+        async for page in self.all_lanes():
+            for view in page:
+                if view.waiting + view.leased:
+                    found.append(((view.state is not State.RUNNING, view.rests_for > 0, view.waiting), view))
             if len(found) > 4 * limit + _PAGE:
                 found = heapq.nlargest(limit, found, key=lambda each: each[0])
         return [view for _, view in heapq.nlargest(limit, found, key=lambda each: each[0])]
 
-    async def _all_lanes(self, now: Moment) -> AsyncIterator[LaneView]:
-        for shard in self._shards:
-            cursor = ""
-            while cursor != "0":
-                next_cursor, *lanes = await self._server.run(
-                    script("list_waiting_lanes"), shard.key, cursor or "0", _PAGE
-                )
-                for view, record in views(lanes, now):
-                    more = await waiting_in_more(self._server, shard.prefix, view.lane, record) if record.more else 0
-                    yield msgspec.structs.replace(view, waiting=view.waiting + more) if more else view
-                cursor = next_cursor.decode()
-            others = await self._only_listed(shard, now) | await self._only_visited(shard, now)
-            for view in others.values():
-                yield view
-
-    async def _only_listed(self, shard: Shard, now: Moment) -> dict[str, LaneView]:
-        """Lanes of which tasks only wait for earlier steps of their chains."""
-        found: dict[str, LaneView] = {}
-        cursor = ""
-        while cursor != "0":
-            next_cursor, *lanes = await self._server.run(script("list_chained_lanes"), shard.key, cursor or "0", _PAGE)
-            found |= {view.lane: view for view, _ in views(lanes, now)}
-            cursor = next_cursor.decode()
-        return found
-
-    async def _only_visited(self, shard: Shard, now: Moment) -> dict[str, LaneView]:
-        """Lanes without waiting tasks, but with leased ones."""
-        found: dict[str, LaneView] = {}
-        for worker in await self._server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):
-            cursor = ""
-            while cursor != "0":
-                next_cursor, *lanes = await self._server.run(
-                    script("list_leased_lanes"), shard.key, worker, cursor or "0", _PAGE
-                )
-                found |= {view.lane: view for view, _ in views(lanes, now)}
-                cursor = next_cursor.decode()
-        return found
+    async def all_lanes(self) -> AsyncIterator[Sequence[LaneView]]:
+        async for page in all_lanes(self._shards, await self._server.now()):
+            yield page
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         shards = self._shards if lane is None else [self._parts.home(lane)]
@@ -147,6 +123,9 @@ class RedisConsole:
             other = merged.get(view.name)
             merged[view.name] = view if other is None else _together(view, other)
         return list(merged.values())
+
+    async def in_flight(self, limit: int = 100) -> list[InFlight]:
+        return await in_flight(self._shards, limit, self.job.rules.redact)
 
     async def whereabouts(self, task: Task) -> TaskStatus:
         return await find(self._parts.home(task.lane), task, self.job.rules.redact)

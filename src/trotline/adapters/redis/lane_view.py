@@ -54,6 +54,9 @@ def views(reply: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRec
             rests_for=rests_for,
             why=row.why.decode(errors="replace") if rests_for else "",
             state=STATES[row.state],
+            concurrency=row.concurrency,
+            latency=float(row.latency),
+            trouble=float(row.trouble),
         )
         yield view, read_lane(row.own) if row.own else LaneRecord(())
 

@@ -199,6 +199,9 @@ class LaneRow(NamedTuple):
     rest_until: bytes
     why: bytes
     waiting: int
+    concurrency: int
+    latency: bytes
+    trouble: bytes
 
 
 class WorkerRow(NamedTuple):
@@ -296,5 +299,9 @@ BOUNDS = struct.Struct("<ddI")
 JOB_BOUNDS = struct.Struct("<ddId")
 """The same of a job, and the interval per member of a proxy pool."""
 PACKED_CLAIM = struct.Struct("<IIddddI")
+STARTS = struct.Struct(">Hdff")
+"""Leases that were handed out together, behind the token of the first (6 bytes): how many, when, seconds until the
+first may start, and from one start to the next."""
+TOKEN_BYTES = 6
 NOTE = struct.Struct("<dI")
 """In front of a note's data: its version, and bytes of the name of the call that wrote it; then that name."""

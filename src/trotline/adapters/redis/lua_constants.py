@@ -149,6 +149,8 @@ _FORMS: dict[str, Value] = {
     "PARCEL_FORM": _form(task_codec.PARCEL) + "c0",
     "GRAVE_FORM": _form(task_codec.GRAVE) + "c0I4c0",
     "REJECT_FORM": _form(task_codec.REJECT) + "c0",
+    "STARTS_FORM": ">I6I2dff",
+    "STARTS_BYTES": layouts.TOKEN_BYTES + layouts.STARTS.size,
     "NOTE_FORM": _form(layouts.NOTE),
     "NOTE_BYTES": layouts.NOTE.size,
     "BLOB_VERSION": task_codec.VERSION,

@@ -38,12 +38,12 @@ from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DIRECT
+from trotline.rules.worker_info import read_info, shown_name
 
 _ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"): Admission.REFUSED}
 _SETTLED = {ord("1"): Settled.OK, ord("0"): Settled.STALE}
 _PAGE = 500
 _HEAD = len(LeaseReply._fields)
-_decode_about = msgspec.msgpack.Decoder(WorkerInfo).decode
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
 
 
@@ -273,12 +273,12 @@ class Shard:
         now, *rows = await self.server.run(script("list_workers"), self.key)
         return [
             WorkerView(
-                name=row.name.decode(errors="replace"),
+                name=shown_name(row.name.decode(errors="replace")),
                 silent_for=max(0.0, (now - row.seen_at) / 1e6),
                 leased=row.leased,
                 done=int(row.done),
                 failed=int(row.failed),
-                about=_decode_about(row.about) if row.about else WorkerInfo(),
+                about=read_info(row.about),
             )
             for row in unflatten(WorkerRow, rows)
         ]

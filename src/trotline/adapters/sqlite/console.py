@@ -1,26 +1,26 @@
 """The operator's view of one job in a frontier file."""
 
+import asyncio
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import msgspec
 
 from trotline.adapters.sqlite import budgets, chains, job_control, notes, revisit_pages, trace_task, workers
+from trotline.adapters.sqlite.in_flight import in_flight
 from trotline.adapters.sqlite.job_file import JobFile
-from trotline.adapters.sqlite.lane_row import decode_pace
+from trotline.adapters.sqlite.lane_views import LaneViews
 from trotline.adapters.sqlite.schema import (
     CHAINED,
     DEAD,
     DELAYED,
-    LEASED,
-    RESTING,
     WAITING,
 )
 from trotline.adapters.sqlite.transaction import Turn, gone
 from trotline.model import task_json
-from trotline.model.job import Budget, Grave, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
+from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
@@ -37,12 +37,27 @@ class SqliteConsole:
         self._file = file
         self._number = file.number
         self.job = file.job
+        self._lanes = LaneViews(file.number, heeds=file.job.rules.robots)
 
     async def progress(self) -> Progress:
         return await self._file.read(self._progress)
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:
-        return await self._file.read(lambda db: self._lanes(db, limit))
+        return await self._file.read(lambda db: self._lanes.foremost(db, limit, self._file.now()))
+
+    async def all_lanes(self) -> AsyncIterator[Sequence[LaneView]]:
+        leased = await self._file.read(self._lanes.leased)
+        page, last = await self._lane_page("", leased)
+        while page or last:
+            yield page
+            if not last:
+                return
+            # The pages of a large job must not block the event loop for long.
+            await asyncio.sleep(0)
+            page, last = await self._lane_page(last, leased)
+
+    async def _lane_page(self, after: str, leased: dict[int, int]) -> tuple[list[LaneView], str]:
+        return await self._file.read(lambda db: self._lanes.page(db, after, leased, self._file.now()))
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         if lane is not None and state is State.CANCELLED:
@@ -64,6 +79,9 @@ class SqliteConsole:
 
     async def workers(self) -> list[WorkerView]:
         return await self._file.read(lambda db: workers.views(db, self._number, self._file.now()))
+
+    async def in_flight(self, limit: int = 100) -> list[InFlight]:
+        return await self._file.read(lambda db: in_flight(db, self._number, limit, self.job.rules.redact))
 
     async def whereabouts(self, task: Task) -> TaskStatus:
         return await self._file.read(
@@ -115,30 +133,6 @@ class SqliteConsole:
             finished_at=finished_at,
             state=job_control.STATES[wanted],
             budget=budgets.read(db, self._number),
-        )
-
-    def _lanes(self, db: sqlite3.Connection, limit: int) -> list[LaneView]:
-        rows = db.execute(
-            "SELECT l.name, waiting, coalesce(leased, 0), paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace"
-            f" LEFT JOIN (SELECT lane, count(*) AS leased FROM task WHERE job = ? AND state = {LEASED} GROUP BY lane) t"
-            " ON t.lane = l.id WHERE job = ? AND (waiting > 0 OR leased > 0 OR paused)"
-            f" ORDER BY paused > 0 DESC, state = {RESTING} DESC, waiting DESC LIMIT ?",
-            (self._number, self._number, limit),
-        ).fetchall()
-        return [self._view(row) for row in rows]
-
-    def _view(self, row: tuple[str, int, int, int, bytes]) -> LaneView:
-        name, waiting, leased, wanted, packed = row
-        lane = decode_pace(packed)
-        rests_for = max(0.0, lane.rest_until - self._file.now())
-        return LaneView(
-            lane=name,
-            waiting=waiting,
-            leased=leased,
-            interval=lane.interval,
-            rests_for=rests_for,
-            why=lane.rest_why if rests_for else "",
-            state=job_control.STATES[wanted],
         )
 
     def _graves(self, db: sqlite3.Connection, why: str, limit: int, after: str) -> list[Grave]:

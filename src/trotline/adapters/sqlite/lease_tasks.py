@@ -157,7 +157,7 @@ def _hand_out(
         if attempt != task.attempt:
             task = msgspec.structs.replace(task, attempt=attempt)
         token = task_id << TOKEN_BITS | counter & (1 << TOKEN_BITS) - 1
-        updates.append((request.worker, token, task_id))
+        updates.append((request.worker, token, turn.now, start, task_id))
         if members:
             out.append((members[number], task_id))
         leases.append(
@@ -173,7 +173,9 @@ def _hand_out(
                 site_blocked=blocked,
             )
         )
-    turn.db.executemany(f"UPDATE task SET state = {LEASED}, worker = ?, token = ? WHERE id = ?", updates)
+    turn.db.executemany(
+        f"UPDATE task SET state = {LEASED}, worker = ?, token = ?, leased_at = ?, starts_at = ? WHERE id = ?", updates
+    )
     if out:
         turn.db.executemany("UPDATE task SET member = ? WHERE id = ?", out)
     lane.running += len(leases)

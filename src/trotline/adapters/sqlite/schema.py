@@ -230,6 +230,7 @@ ADDED_COLUMNS = {
         "about": "BLOB",
     },
     "reject": {"body": "BLOB"},
+    "task": {"leased_at": "REAL", "starts_at": "REAL"},
     "lane": {"member": "INTEGER NOT NULL DEFAULT 0", "waits": "INTEGER NOT NULL DEFAULT 0"},
     "pool_member": {
         "uses": "INTEGER NOT NULL DEFAULT 0",
@@ -241,6 +242,7 @@ ADDED_COLUMNS = {
 }
 """Added columns, created where a file lacks them. Older versions of this format do not need them.
 
+task.leased_at, starts_at: of the last lease; NULL: an older version leased it
 lane.member: the one account that visits it, 0 if any does; lane.waits: for an account that another lane has
 pool_member.uses, window_began: starts within the window of `PoolRules.uses_window`
 pool_member.state: the session of an account

@@ -11,8 +11,8 @@ from trotline.adapters.sqlite.transaction import Held, Turn
 from trotline.model.job import LaneRules, WorkerInfo, WorkerView
 from trotline.model.time import Moment
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, KILLS
+from trotline.rules.worker_info import read_info, shown_name
 
-_decode_about = msgspec.msgpack.Decoder(WorkerInfo).decode
 KEPT_BY = " kept by "
 _BROUGHT_DOWN = "killed: reading its page brought the worker down"
 
@@ -44,12 +44,12 @@ def views(db: sqlite3.Connection, job: int, now: Moment) -> list[WorkerView]:
     known = db.execute("SELECT id, seen_at, done, failed, about FROM worker WHERE job = ? ORDER BY id", (job,))
     return [
         WorkerView(
-            name=name,
+            name=shown_name(name),
             silent_for=max(0.0, now - seen_at),
             leased=leased.get(name, 0),
             done=done,
             failed=failed,
-            about=_decode_about(about) if about else WorkerInfo(),
+            about=read_info(about or b""),
         )
         for name, seen_at, done, failed, about in known
     ]

@@ -25,6 +25,7 @@ from trotline.testing.frontier_contract.chain_watching import ChainWatchPromises
 from trotline.testing.frontier_contract.chaining import ChainPromises
 from trotline.testing.frontier_contract.counting import CountPromises
 from trotline.testing.frontier_contract.failing import FailPromises
+from trotline.testing.frontier_contract.in_flight import InFlightPromises
 from trotline.testing.frontier_contract.leasing import LeasePromises
 from trotline.testing.frontier_contract.living import LivePromises
 from trotline.testing.frontier_contract.noting import NotePromises
@@ -61,6 +62,7 @@ class FrontierContract(
     HeedPromises,
     SteerPromises,
     WatchPromises,
+    InFlightPromises,
     NotePromises,
     BudgetPromises,
     ProxyPromises,

@@ -2,16 +2,21 @@
 
 from msgspec.structs import replace
 
-from trotline.model.job import State, TaskStatus, WorkerInfo, WorkerView
-from trotline.model.lease import Settled, Settlement
+from trotline.model.job import LaneView, State, TaskStatus, WorkerInfo, WorkerView
+from trotline.model.lease import LaneFeedback, Settled, Settlement
 from trotline.model.outcome import Bury, Done, Retry, Snooze
+from trotline.model.pace import Pace
+from trotline.model.verdict import Kind
+from trotline.model.work_stats import Timing, WorkStats
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.testing.frontier_contract.bench import (
+    FAST,
     Bench,
     Client,
     bury_one,
     end,
     finish,
+    lane_view,
     lease_all,
     lease_one,
     steady,
@@ -27,6 +32,13 @@ async def workers(client: Client) -> dict[str, WorkerView]:
     return {view.name: view for view in await client.workers()}
 
 
+async def all_lanes(client: Client) -> dict[str, LaneView]:
+    views = [view async for page in client.all_lanes() for view in page]
+    found = {view.lane: view for view in views}
+    assert len(found) == len(views), "a lane that does not change comes once"
+    return found
+
+
 class WatchPromises:
     # Workers
 
@@ -35,7 +47,18 @@ class WatchPromises:
         assert await operator.workers() == []
         await frontier.put(tasks(5))
         await frontier.lease("busy", 3)
-        about = WorkerInfo(host="tea", process=7, version="abc", slots=16, memory=2**33, held_back="the disk is full")
+        stats = WorkStats(uptime=9.5, cpu=1.25, received=2**40, visits={"ok": 3, "gone": 1}, fetch=Timing(0.5))
+        about = WorkerInfo(
+            host="tea",
+            process=7,
+            version="abc",
+            slots=16,
+            memory=2**33,
+            held_back="the disk is full",
+            memory_limit=2**34,
+            cpu_cores=1.5,
+            stats=stats,
+        )
         await frontier.beat("idle", about)
         bench.jump(4)
         await frontier.beat("idle")
@@ -167,3 +190,76 @@ class WatchPromises:
             ("small.example", 3),
         ]
         assert await frontier.lanes(2) == views[:2]
+
+    async def test_f10_all_lanes_are_seen_with_all_their_tasks(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(), await bench.again()
+        assert await all_lanes(operator) == {}
+        many = [task(f"https://h{number}.example/", lane=f"h{number}.example") for number in range(2_500)]
+        await frontier.put(many)
+        await frontier.put(tasks(7, lane="large.example"))
+        held = await lease_all(frontier, "w", limit=1_200)
+        await finish(frontier, "w", held[:200])
+
+        seen = await all_lanes(operator)
+
+        waiting, leased = sum(view.waiting for view in seen.values()), sum(view.leased for view in seen.values())
+        assert (waiting, leased) == (2_507 - 1_200, 1_000)
+        still = {lease.task.lane for lease in held[200:]}
+        ended = {lease.task.lane for lease in held[:200]} - still - {"large.example"}
+        assert set(seen) == {one.lane for one in many} - ended | {"large.example"}
+        assert {lane for lane, view in seen.items() if view.leased} == still
+        assert {view.lane: view for view in await operator.lanes(10_000)} == seen
+
+    async def test_f12_a_lane_without_tasks_that_is_held_is_seen(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.steer(State.PAUSED, "held.example")
+        await frontier.steer(State.DRAINING, "drained.example")
+
+        assert {lane: view.state for lane, view in (await all_lanes(frontier)).items()} == {
+            "held.example": State.PAUSED,
+            "drained.example": State.DRAINING,
+        }
+
+    async def test_c6_lanes_whose_tasks_wait_for_others_are_seen_once(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        await frontier.put([task(f"https://a.example/{n}", lane="a.example", chain="one") for n in range(3)])
+        [held] = await lease_all(frontier, "w")
+
+        views = [view async for page in frontier.all_lanes() for view in page]
+
+        assert [(view.lane, view.waiting, view.leased) for view in views] == [("a.example", 2, 1)]
+        await finish(frontier, "w", [held])
+
+    async def test_f13_a_lane_says_how_many_visits_it_allows_now(self, bench: Bench) -> None:
+        frontier = await bench.open(steady(concurrency=3))
+        await frontier.put(tasks(30))
+        assert (await lane_view(frontier)).concurrency == 3
+        await frontier.set_pace("shop.example", Pace(rate=FAST, concurrency=2, slowest=FAST))
+        assert (await lane_view(frontier)).concurrency == 2
+
+        for _ in range(10):
+            await end(frontier, "w", await lease_one(frontier, "w"), Retry(0, "503"), LaneFeedback(Kind.BROKEN))
+
+        assert (await lane_view(frontier)).concurrency == 1, "it is probed"
+
+    async def test_f16_a_lane_says_how_its_recent_visits_went(self, bench: Bench) -> None:
+        frontier = await bench.open(steady(concurrency=3))
+        await frontier.put(tasks(30))
+        assert (await lane_view(frontier)).latency == 0.0
+
+        await end(frontier, "w", await lease_one(frontier, "w"), Done(), LaneFeedback(Kind.OK, took=0.25))
+        good = await lane_view(frontier)
+        await end(frontier, "w", await lease_one(frontier, "w"), Retry(0, "503"), LaneFeedback(Kind.BROKEN))
+        bad = await lane_view(frontier)
+
+        assert (good.latency, good.trouble) == (0.25, 0.0)
+        assert 0.0 < bad.trouble < 1.0
+
+    async def test_f18_a_lane_allows_one_visit_until_its_robots_txt_is_known(self, bench: Bench) -> None:
+        frontier = await bench.open(steady(concurrency=3, robots=True))
+        await frontier.put(tasks(3))
+        assert (await lane_view(frontier)).concurrency == 1
+
+        await end(frontier, "w", await lease_one(frontier, "w"), Done(), LaneFeedback(Kind.OK, robots=True))
+
+        assert (await lane_view(frontier)).concurrency == 3

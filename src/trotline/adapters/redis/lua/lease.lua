@@ -17,6 +17,7 @@
 -- uses promote: promote
 -- uses chains: chains
 -- uses account_locks: account_locks
+-- uses lease_times: keep_starts
 -- uses serve: limit shards shard served reply held high_water serve_level
 
 local worker, this_call, lost_call, upto = ARGV[2], ARGV[4], ARGV[5], tonumber(ARGV[10])
@@ -145,6 +146,7 @@ reply[REPLY_TOKEN] = (book.leases + 1) * shards + shard
 local handed_out
 if served > 0 then
   many("HSET", HELD .. worker, held)
+  keep_starts(worker, HELD .. worker, shards)
   handed_out = held[1] .. held[2 * served - 1]
   book.leases = book.leases + served
   book.leased = book.leased + served

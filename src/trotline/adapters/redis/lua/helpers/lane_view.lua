@@ -2,7 +2,8 @@
 -- Adds the values of layouts.py's LaneRow for each of them, numbers with fractions as text.
 --
 -- uses job_books: P
--- uses shared_lanes: SHARED
+-- uses pace: allowed
+-- uses shared_lanes: SHARED HEEDS
 -- uses job_lanes: read_lane fetch
 -- uses priority_levels: waiting_in
 -- exports: view_of
@@ -17,6 +18,9 @@ function view_of(views, names, own)
     views[at + VIEW_INTERVAL] = string.format("%.17g", lane[INTERVAL])
     views[at + VIEW_REST_UNTIL] = string.format("%.17g", lane[REST])
     views[at + VIEW_WHY], views[at + VIEW_WAITING] = lane[WHY], waiting_in(lane) + (listed[i] or 0)
+    views[at + VIEW_CONCURRENCY] = allowed(lane, HEEDS)
+    views[at + VIEW_LATENCY] = string.format("%.17g", lane[LATENCY])
+    views[at + VIEW_TROUBLE] = string.format("%.17g", lane[TROUBLE])
   end
   return views
 end

@@ -12,6 +12,7 @@
 -- uses ready_lanes: popped popped_at line_key levels_key line_up write_lines
 -- uses graves: wrap
 -- uses graveyard: bury_waiting
+-- uses lease_times: add_starts
 -- exports: limit shards shard served reply held high_water serve_level
 
 local MOST = 1000
@@ -41,6 +42,7 @@ local function hand_out(lane, level, blobs, start, taken)
     group, name = members(), lane[NAME]
     wanted, blocked = group.interval_of(name), group.site_blocked(name) and "1" or "0"
   end
+  if not taken then add_starts(token + shards, count, start, interval) end
   for i = 1, count do
     local blob = blobs[i]
     local given, packed = blob, ""
@@ -50,6 +52,7 @@ local function hand_out(lane, level, blobs, start, taken)
       -- The worker gets the member that it goes out through in front of the task, and whether the site blocks us.
       start, packed = group.go_out(name, taken[i], start, wanted, field)
       given = sub(packed, 1, MEMBER_ID_BYTES) .. blocked .. blob
+      add_starts(token, 1, start, 0)
     end
     -- Whole microseconds: a reply has no fractions.
     reply[at + 1], reply[at + 2] = (start - now) * 1e6 + 0.5, given

@@ -82,6 +82,7 @@ function forget_worker(worker)
   call("DEL", HELD .. worker)
   call("ZREM", P .. "workers", worker)
   call("HDEL", P .. "about", worker)
+  call("HDEL", P .. "starts", worker)
   call("HDEL", P .. "figures", "d" .. worker, "f" .. worker)
   call("HDEL", P .. "calls", "l" .. worker, "s" .. worker)
 end

@@ -1,0 +1,54 @@
+"""All lanes of a job, in pages. Every lane is in one of its shards."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+
+from trotline.adapters.redis.lane_view import LaneRecord, views
+from trotline.adapters.redis.priority_levels import waiting_in_more
+from trotline.adapters.redis.scripts import script
+from trotline.adapters.redis.shard import Shard
+from trotline.model.job import LaneView
+from trotline.model.time import Moment
+
+_PAGE = 500
+
+
+async def all_lanes(shards: Sequence[Shard], now: Moment) -> AsyncIterator[list[LaneView]]:
+    for shard in shards:
+        async for lanes in _pages(shard, "list_waiting_lanes"):
+            yield [await _whole(shard, view, record) for view, record in views(lanes, now)]
+        # A lane with both kinds of tasks, or with leases of two workers, comes once.
+        seen: set[str] = set()
+        async for page in _others(shard, now):
+            yield [view for view in page if view.lane not in seen]
+            seen.update(view.lane for view in page)
+
+
+async def _others(shard: Shard, now: Moment) -> AsyncIterator[list[LaneView]]:
+    """Lanes of which tasks only wait for earlier steps of their chains, or are leased."""
+    async for lanes in _pages(shard, "list_chained_lanes"):
+        yield [view for view, _ in views(lanes, now)]
+    for worker in await shard.server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):
+        async for lanes in _pages(shard, "list_leased_lanes", worker):
+            yield [view for view, _ in views(lanes, now)]
+
+
+async def _pages(shard: Shard, name: str, *args: bytes) -> AsyncIterator[list[Any]]:
+    cursor = "0"
+    while True:
+        following, *lanes = await shard.server.run(script(name), shard.key, *args, cursor, _PAGE)
+        if lanes:
+            yield lanes
+        cursor = following.decode()
+        if cursor == "0":
+            return
+
+
+async def _whole(shard: Shard, view: LaneView, record: LaneRecord) -> LaneView:
+    """With the tasks of levels that are not in the packed lane."""
+    if not record.more:
+        return view
+    more = await waiting_in_more(shard.server, shard.prefix, view.lane, record)
+    return msgspec.structs.replace(view, waiting=view.waiting + more)
