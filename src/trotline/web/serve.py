@@ -1,6 +1,8 @@
 """`trotline web`: from the plan to the end by Ctrl-C."""
 
 import asyncio
+import os
+import sys
 from collections.abc import Callable
 
 from trotline.commands.web import WebPlan
@@ -38,12 +40,20 @@ async def serve(plan: WebPlan, ready: Callable[[str], None]) -> None:
     tidying = asyncio.create_task(_tidy(site.index))
     try:
         with obeyed(stop.set):
+            if plan.end_with_stdin:
+                asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _end_if_closed, stop)
             async with listening(application(site, ROUTES), plan.host, plan.port) as (host, port):
                 ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
                 await stop.wait()
     finally:
         tidying.cancel()
         await site.index.close()
+
+
+def _end_if_closed(stop: asyncio.Event) -> None:
+    if not os.read(sys.stdin.fileno(), 1024):
+        asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+        stop.set()
 
 
 async def _tidy(index: JobsIndex) -> None:
