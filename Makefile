@@ -86,7 +86,7 @@ soak: $(VENV)/.dev
 lock: $(VENV)/.dev
 	$(INSTALL) uv
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra browser -c requirements/build.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra browser --extra metrics --extra otel -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
 
 clean:

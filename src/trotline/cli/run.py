@@ -11,6 +11,7 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    metrics_option,
     note_pools,
     pool_book,
     prefetch_option,
@@ -71,6 +72,7 @@ CODES = {
 @proxy_option
 @proxies_option
 @visits_option
+@metrics_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
