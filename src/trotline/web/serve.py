@@ -8,8 +8,9 @@ from trotline.model.time import Seconds
 from trotline.processes.signals import obeyed
 from trotline.web import log
 from trotline.web.access import Access
+from trotline.web.figures import Figures
 from trotline.web.jobs_index import JobsIndex
-from trotline.web.pages import Pages
+from trotline.web.pages.render import Pages
 from trotline.web.routes import ROUTES
 from trotline.web.server import application, listening
 from trotline.web.sessions import Tokens
@@ -26,6 +27,7 @@ def made(plan: WebPlan) -> Site:
         access=Access(Tokens(plan.view, plan.operate)),
         index=index,
         snapshots=Snapshots(index),
+        figures=Figures(index),
         pages=Pages(),
     )
 

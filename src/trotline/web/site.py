@@ -7,8 +7,9 @@ import msgspec
 if TYPE_CHECKING:
     from trotline.commands.web import WebPlan
     from trotline.web.access import Access
+    from trotline.web.figures import Figures
     from trotline.web.jobs_index import JobsIndex
-    from trotline.web.pages import Pages
+    from trotline.web.pages.render import Pages
     from trotline.web.snapshots import Snapshots
 
 
@@ -17,4 +18,5 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     access: "Access"
     index: "JobsIndex"
     snapshots: "Snapshots"
+    figures: "Figures"
     pages: "Pages"
