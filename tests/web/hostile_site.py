@@ -57,7 +57,7 @@ def _page(title: str) -> web.Response:
     return web.Response(text=f"<title>{text}</title><h1>{text}</h1>", content_type="text/html")
 
 
-SPIDER = '''
+SPIDER = """
 import os
 
 from trotline import Page, Spider
@@ -75,5 +75,5 @@ def product(page: Page):
     if "/handler/" in page.url:
         raise ValueError("no price on " + page.css("h1::text").get() + " <script>window.hurt=1</script>")
     yield {{"url": page.url, "title": page.css("h1::text").get(), "price": None}}
-'''
+"""
 """Its handler fails on some pages, and a field is never filled."""

@@ -1,5 +1,6 @@
 """`trotline run`: run a spider until nothing is left, or resume it."""
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -49,6 +50,7 @@ CODES = {
         "trotline run shop.py                            records go to shop.db",
         "trotline run shop.py --limit 50 --out few.jsonl fifty pages, records to a file",
         "trotline run shop.py --processes 4 --slots 32   more at once; the pace per site stays",
+        "trotline run shop.py --web                      with the dashboard, at the address that it prints",
         "trotline run shops.books:spider --json          a spider in a package, output for machines",
     )
 )
@@ -71,6 +73,7 @@ CODES = {
 @proxy_option
 @proxies_option
 @visits_option
+@click.option("--web", is_flag=True, help="Serve the dashboard on this machine, for as long as the run lasts.")
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -79,6 +82,7 @@ def command(
     sink: str | None,
     seeds: str | None,
     fresh: bool,
+    web: bool,
     quiet: bool,
     as_json: bool,
     **flags: Any,
@@ -103,9 +107,15 @@ def command(
         found = _load(spider, pools)
         note_pools(found, pools, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
-        view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
         plan = RunPlan(ref=spider, settings=settings.of(found.name), fresh=fresh, seeds_file=seeds, pools=pools)
-        return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
+        with ExitStack() as stack:
+            if web:
+                from trotline.cli.web_beside import web_beside
+
+                # To standard error: with --json standard output is for machines.
+                click.echo(stack.enter_context(web_beside(plan.settings, spider)), err=True)
+            view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
+            return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
     finally:
         for child in launched:
             child.abandon()

@@ -28,6 +28,7 @@ from trotline.errors import SettingsError
 @place_option
 @sink_option
 @proxies_option
+@click.option("--end-with-stdin", is_flag=True, hidden=True, help="End when standard input is closed.")
 def command(
     spiders: tuple[str, ...],
     listen: str,
@@ -37,6 +38,7 @@ def command(
     frontier: str | None,
     sink: str | None,
     proxies: str | None,
+    end_with_stdin: bool,
 ) -> None:
     """Show jobs, workers, records and the graveyard in a browser, and serve the JSON API under /api/v1.
 
@@ -54,6 +56,7 @@ def command(
             view=token("--token-view", token_view),
             operate=token("--token-operate", token_operate),
             spiders=spiders,
+            end_with_stdin=end_with_stdin,
             pools=known_pools(settings) if spiders else None,
         )
     )

@@ -183,6 +183,8 @@ class _Printer:
                 return [f"left out: {safe_text(event.reason)}"]
             case "retired":
                 return [f"old jobs are forgotten: {safe_text(event.reason)}"]
+            case "forgotten":
+                return [f"{job} was forgotten (trotline jobs --forget): its tasks are gone; waits for the next job"]
             case "unreachable":
                 return [f"frontier is unreachable, retrying every second: {safe_text(event.reason)}"]
             case "back":

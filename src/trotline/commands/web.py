@@ -28,6 +28,8 @@ class WebPlan(msgspec.Struct, frozen=True, kw_only=True):
     operate: Secret | None = None
     spiders: tuple[str, ...] = ()
     """Files of spiders: needed to create jobs and to add tasks."""
+    end_with_stdin: bool = False
+    """Of a command that we accompany: it dies, and so do we."""
     pools: KnownPools | None = None
     """The proxy pools that exist; None: not known here."""
 

@@ -17,7 +17,7 @@ from trotline.commands.retire_jobs import retire_old
 from trotline.commands.stored_rows import ask, refuse_lost_rows
 from trotline.config import backends, components
 from trotline.config.settings import Settings
-from trotline.errors import FrontierError, SettingsError, SinkGone, SinkUnreachable, TrotlineError
+from trotline.errors import FrontierError, FrontierGone, SettingsError, SinkGone, SinkUnreachable, TrotlineError
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, State
 from trotline.model.time import Seconds
@@ -61,6 +61,8 @@ class What(StrEnum):
     ENDED = "ended"
     UNREADABLE = "unreadable"
     """Jobs were left out because their entries are damaged: `reason` names them."""
+    FORGOTTEN = "forgotten"
+    """An operator forgot the job while this worker took part in it."""
     RETIRED = "retired"
     """Old jobs were forgotten: `reason` names them."""
 
@@ -246,6 +248,12 @@ class _Member:
             self._output.emit(event)
             try:
                 return await self._take_part(opened, sink)
+            except FrontierGone:
+                if not await self._is_forgotten(opened.job):
+                    raise
+                self._left = None
+                self._output.emit(WorkEvent(what=What.FORGOTTEN, job=opened.job))
+                return Ending.CANCELLED if self._plan.until_finished else None
             finally:
                 await sink.close()
         finally:
@@ -312,7 +320,23 @@ class _Member:
             self._pool = None
             self._output.pause()
         if pool.failure:
+            if await self._is_forgotten(opened.job):
+                raise FrontierGone(pool.failure, hint=pool.advice)
             raise TrotlineError(pool.failure, hint="The job goes on without this worker. " + pool.advice)
+
+    async def _is_forgotten(self, job: Job) -> bool:
+        """Did an operator forget the job, and is its frontier as good as before?"""
+        if backends.is_missing(self._settings.frontier):
+            return False
+        try:
+            jobs = await backends.open_jobs(self._settings.frontier)
+            try:
+                known = {each.id for each in await jobs.all()}
+                return job.id not in known and job.id not in jobs.unreadable()
+            finally:
+                await jobs.close()
+        except FrontierError:
+            return False
 
     async def _ending(self, opened: OpenJob) -> Ending | None:
         return (

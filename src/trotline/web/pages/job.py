@@ -1,5 +1,6 @@
 """One job: how fast, what limits it, what goes wrong, and what was cut."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -8,16 +9,14 @@ from aiohttp import web
 from trotline.commands.dead_reasons import Burial, burials
 from trotline.model.job import Progress
 from trotline.model.time import Seconds
-from trotline.rules.eta import Range, Unknown
 from trotline.rules.job_figures import Figures, figures, signatures
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import uses
 from trotline.rules.series import RESOLUTIONS, Point, Resolution, rates, thinned
 from trotline.rules.warnings import warnings
-from trotline.web.figures import Seen
 from trotline.web.pages import charts, text
 from trotline.web.pages.frame import PageQuery, framed, job_page
-from trotline.web.pages.overview import estimate, lately, state_parts
+from trotline.web.pages.overview import state_parts
 from trotline.web.pages.sentences import sentence
 from trotline.web.route_table import Call
 
@@ -58,13 +57,13 @@ async def page(call: Call) -> web.Response:
     if snapshot.progress is None:
         return call.site.pages.page("job_unknown.html", call.who, **frame)
     window = WINDOWS[call.query.window]
-    seen = await call.site.figures.of(call.path.job, window.resolution)
+    points = await call.site.figures.series(call.path.job, window.resolution)
     _, job = await call.site.index.find(call.path.job)
     progress, found = snapshot.progress, figures(snapshot.progress)
     dead = await call.site.index.ask(call.path.job, burials) if progress.dead and not snapshot.view.unreachable else ()
-    lanes = seen.summary.lanes
-    rate = lately(seen.points, snapshot.view.pages_per_second) if progress.finished_at is None else _average(progress)
-    estimated = estimate(snapshot, seen) if progress.finished_at is None else None
+    view, summary = snapshot.view, snapshot.summary
+    lanes = summary.lanes
+    rate = view.pages_per_second if progress.finished_at is None else _average(progress)
     return call.site.pages.page(
         "job.html",
         call.who,
@@ -72,17 +71,17 @@ async def page(call: Call) -> web.Response:
         progress=progress,
         took=_took(progress),
         rate=rate,
-        eta=text.eta(estimated) if isinstance(estimated, Range) else "",
-        eta_why=estimated.value if isinstance(estimated, Unknown) else "an estimate",
-        sentence=sentence(snapshot, seen.summary, rate),
-        bar=charts.bar(state_parts(snapshot.view)),
+        eta=text.eta(view.eta),
+        eta_why=(view.eta.unknown if view.eta is not None else "") or "an estimate",
+        sentence=sentence(snapshot, rate),
+        bar=charts.bar(state_parts(view)),
         figures=found,
         stats=_stats(progress, found),
         window=call.query.window,
         windows={name: one.title for name, one in WINDOWS.items()},
-        charts=[chart for chart in drawn(seen, window, progress) if chart is not None],
+        charts=[chart for chart in drawn(points, window, progress) if chart is not None],
         lanes=lanes,
-        surveyed_ago=max(0.0, progress.now - seen.summary.at) if seen.summary.at else None,
+        surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,
         top_lanes=lanes.most_waiting[:_LANES],
         signatures=_signatures(progress, found, dead),
         others=max(0, len(signatures(progress)) - _SIGNATURES),
@@ -114,11 +113,11 @@ def _stats(progress: Progress, found: Figures) -> dict[str, Any]:
     }
 
 
-def drawn(seen: Seen, window: Window, progress: Progress) -> tuple[charts.Chart | None, ...]:
+def drawn(points: Sequence[Point], window: Window, progress: Progress) -> tuple[charts.Chart | None, ...]:
     """Pages and errors per second; admitted against ended, whose meeting is the end."""
-    newest = seen.points[-1].at if seen.points else 0
-    points = thinned([point for point in seen.points if point.at >= newest - window.seconds], charts.MOST_POINTS)
-    return _speed(points, window), _totals(points, window, progress)
+    newest = points[-1].at if points else 0
+    shown = thinned([point for point in points if point.at >= newest - window.seconds], charts.MOST_POINTS)
+    return _speed(shown, window), _totals(shown, window, progress)
 
 
 def _speed(points: list[Point], window: Window) -> charts.Chart | None:

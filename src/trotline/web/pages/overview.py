@@ -6,12 +6,9 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
-from trotline.coordinator.outlook import of_series
 from trotline.model.job import Job
-from trotline.rules.eta import Range, Unknown
-from trotline.rules.series import Point, rates, thinned
+from trotline.rules.series import rates, thinned
 from trotline.web.api.types import Limit, Name
-from trotline.web.figures import Seen
 from trotline.web.job_views import JobView
 from trotline.web.jobs_index import Place
 from trotline.web.openapi import PREFIX
@@ -19,7 +16,6 @@ from trotline.web.pages import charts, text
 from trotline.web.pages.frame import PageQuery, said
 from trotline.web.route_table import HTML, Call, Role, Route
 from trotline.web.site import Site
-from trotline.web.snapshots import Snapshot
 
 _SPARK = 40
 """Points of a small chart."""
@@ -71,36 +67,19 @@ async def _line(site: Site, place: Place, job: Job) -> Line:
     progress, view = snapshot.progress, snapshot.view
     if progress is None:
         return Line(view=view, bar=[], spark="", eta="", ended_share=None)
-    seen = await site.figures.of(job.id) if progress.finished_at is None else Seen()
-    found = estimate(snapshot, seen) if progress.finished_at is None else None
-    recent = thinned([point for point in seen.points if point.at >= progress.now - 600], _SPARK)
+    points = await site.figures.series(job.id) if progress.finished_at is None else ()
+    recent = thinned([point for point in points if point.at >= progress.now - 600], _SPARK)
     return Line(
-        view=msgspec.structs.replace(view, pages_per_second=lately(seen.points, view.pages_per_second)),
+        view=view,
         bar=charts.bar(state_parts(view)),
         spark=charts.spark([each.ended for each in rates(recent)]),
-        eta=text.eta(found),
+        eta=text.eta(view.eta) or (view.eta.unknown if view.eta is not None else ""),
         ended_share=progress.ended / progress.admitted if progress.admitted else None,
     )
 
 
 def state_parts(view: JobView) -> list[tuple[str, int]]:
     return [(name, getattr(view, name) or 0) for name in ("done", "dead", "leased", "waiting")]
-
-
-def estimate(snapshot: Snapshot, seen: Seen) -> Range | Unknown | None:
-    progress, view = snapshot.progress, snapshot.view
-    if progress is None or view.unreachable:
-        return None
-    lanes = seen.summary.lanes.most_waiting
-    return of_series(seen.points, progress, lanes, view.held_back, alive=bool(view.workers))
-
-
-def lately(points: tuple[Point, ...], otherwise: float | None) -> float | None:
-    """Pages per second over the last minute of the series: the look of a second is too short for slow lanes."""
-    recent = [point for point in points if points and point.at >= points[-1].at - 60]
-    if len(recent) < 2 or recent[-1].ended < recent[0].ended:
-        return otherwise
-    return (recent[-1].ended - recent[0].ended) / (recent[-1].at - recent[0].at)
 
 
 def _totals(lines: list[Line]) -> dict[str, Any]:

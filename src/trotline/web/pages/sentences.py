@@ -8,7 +8,7 @@ _NEAR = 0.85
 """A job that does this share of what its lanes allow is as fast as they allow."""
 
 
-def sentence(snapshot: Snapshot, summary: JobSummary, rate: float | None) -> str:
+def sentence(snapshot: Snapshot, rate: float | None) -> str:
     progress, view = snapshot.progress, snapshot.view
     if progress is None:
         return ""
@@ -27,7 +27,7 @@ def sentence(snapshot: Snapshot, summary: JobSummary, rate: float | None) -> str
         return f"Held back: {view.held_back}."
     if not view.workers:
         return "No worker is running. Start one: trotline work FILE (or trotline run FILE on this machine)."
-    return _pace(summary, rate)
+    return _pace(snapshot.summary, rate)
 
 
 def _pace(summary: JobSummary, rate: float | None) -> str:

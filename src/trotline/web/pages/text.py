@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 from trotline.model.time import Moment, Seconds
-from trotline.rules.eta import Range, Unknown
+from trotline.web.job_views import EtaView
 
 UNKNOWN = "unknown"
 LONGEST = 300
@@ -91,12 +91,10 @@ def length(seconds: Seconds | None) -> str:
     return f"{whole} s"
 
 
-def eta(found: Range | Unknown | None) -> str:
-    """`2 to 5 min`, or why there is no estimate."""
-    if found is None:
+def eta(found: EtaView | None) -> str:
+    """`2 to 5 min`; empty: there is no estimate."""
+    if found is None or found.low is None or found.high is None:
         return ""
-    if isinstance(found, Unknown):
-        return found.value
     for step, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         if found.low >= 1.5 * step or found.high >= 3 * step or step == 1:
             low, high = round(found.low / step), max(1, round(found.high / step))

@@ -93,16 +93,15 @@ function hear(event) {
       const view = views.get(row.dataset.job);
       if (view && !view.unreachable) show(row.querySelectorAll("[data-value]"), view);
     }
-  } else if (!found.unreachable) {
-    show(document.querySelectorAll("[data-value]"), found);
-    say(found.state);
+  } else if (found.job && !found.job.unreachable) {
+    show(document.querySelectorAll("[data-value]"), found.job);
+    say(found.job.state);
   }
 }
 
 function listen() {
   if (source || !stream) return;
   source = new EventSource(stream);
-  source.onmessage = hear;
   source.addEventListener("snapshot", hear);
   source.onerror = () => { if (source?.readyState === EventSource.CLOSED) { quiet(); setTimeout(() => document.hidden || listen(), 10000); } };
 }
