@@ -15,8 +15,9 @@ from trotline.web.access import Access
 from trotline.web.downloads import Downloads
 from trotline.web.errors import refusal
 from trotline.web.feeds import Feeds
+from trotline.web.figures import Figures
 from trotline.web.jobs_index import JobsIndex
-from trotline.web.pages import Pages
+from trotline.web.pages.render import Pages
 from trotline.web.routes import ROUTES
 from trotline.web.seeding import Seeding
 from trotline.web.server import application, listening
@@ -35,6 +36,7 @@ def made(plan: WebPlan) -> Site:
         access=Access(Tokens(plan.view, plan.operate)),
         index=index,
         snapshots=Snapshots(index),
+        figures=Figures(index),
         pages=Pages(),
         feeds=Feeds(),
         downloads=Downloads(),

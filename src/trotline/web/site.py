@@ -9,8 +9,9 @@ if TYPE_CHECKING:
     from trotline.web.access import Access
     from trotline.web.downloads import Downloads
     from trotline.web.feeds import Feeds
+    from trotline.web.figures import Figures
     from trotline.web.jobs_index import JobsIndex
-    from trotline.web.pages import Pages
+    from trotline.web.pages.render import Pages
     from trotline.web.seeding import Seeding
     from trotline.web.snapshots import Snapshots
     from trotline.web.spiders import Spiders
@@ -21,6 +22,7 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     access: "Access"
     index: "JobsIndex"
     snapshots: "Snapshots"
+    figures: "Figures"
     pages: "Pages"
     feeds: "Feeds"
     downloads: "Downloads"
