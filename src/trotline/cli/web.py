@@ -28,7 +28,7 @@ from trotline.errors import SettingsError
 @place_option
 @sink_option
 @proxies_option
-@click.option("--end-with-stdin", is_flag=True, hidden=True, help="End when standard input is closed.")
+@click.option("--end-with-stdin", is_flag=True, help="End when standard input is closed.")
 def command(
     spiders: tuple[str, ...],
     listen: str,
