@@ -127,6 +127,12 @@ def high_water_option(command: F) -> F:
     )(command)
 
 
+def metrics_option(command: F) -> F:
+    return click.option(
+        "--metrics", metavar="[ADDRESS:]PORT", help="Serve Prometheus metrics; on loopback unless an address is given."
+    )(command)
+
+
 def prefetch_option(command: F) -> F:
     return click.option(
         "--prefetch", type=int, metavar="N", help="Tasks that a process holds ready beyond its slots.  [default: auto]"

@@ -12,6 +12,7 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    metrics_option,
     note_pools,
     pool_book,
     prefetch_option,
@@ -74,6 +75,7 @@ CODES = {
 @proxies_option
 @visits_option
 @click.option("--web", is_flag=True, help="Serve the dashboard on this machine, for as long as the run lasts.")
+@metrics_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(

@@ -13,6 +13,7 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    metrics_option,
     note_pools,
     pool_book,
     prefetch_option,
@@ -73,6 +74,7 @@ _LINE_EVERY = 30.0
 @proxies_option
 @share_options
 @visits_option
+@metrics_option
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_json: bool, **flags: Any) -> int:

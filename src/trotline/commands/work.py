@@ -11,6 +11,7 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
+from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
@@ -98,18 +99,27 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
             "a frontier in memory belongs to one run: no other worker can take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
-    return await _Member(plan, spider, output, launched).until_end()
+    async with metrics_at(plan.settings.metrics, workers=True) as metrics:
+        return await _Member(plan, spider, output, launched, metrics).until_end()
 
 
 class _Member:
     """One member of the fleet: looks for a job, joins it, looks again."""
 
-    def __init__(self, plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Sequence[WaitingChild]) -> None:
+    def __init__(
+        self,
+        plan: WorkPlan,
+        spider: Spider,
+        output: WorkOutput,
+        launched: Sequence[WaitingChild],
+        metrics: Metrics | None = None,
+    ) -> None:
         self._plan = plan
         self._settings = plan.settings
         self._spider = spider
         self._output = output
         self._launched = list(launched)
+        self._metrics = metrics
         self._stopped = asyncio.Event()
         self._out_of_time = False
         self._pool: WorkerPool | None = None
@@ -310,6 +320,8 @@ class _Member:
             self._plan.ref, self._settings, self._spider, opened, self._launched, strict=True
         )
         self._launched = []
+        if self._metrics is not None:
+            self._metrics.workers.begin(opened.job.id, pool.figures)
         try:
             async with contextlib.AsyncExitStack() as stack:
                 if self._output.every is not None:
@@ -318,6 +330,8 @@ class _Member:
                 await pool.run()
         finally:
             self._pool = None
+            if self._metrics is not None:
+                self._metrics.workers.end(opened.job.id)
             self._output.pause()
         if pool.failure:
             if await self._is_forgotten(opened.job):

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
+from trotline.config.listen_address import listen_address
 from trotline.config.proxy_lines import REGION
 from trotline.config.urls import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
@@ -59,6 +60,8 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """The way out."""
     proxy_mode: ProxyMode = ProxyMode.ADDRESS
     """What the proxy receives about a target."""
+    metrics: str = ""
+    """The address of the metrics endpoint; empty: there is none."""
 
     @property
     def way_out(self) -> Proxy | None:
@@ -364,4 +367,5 @@ _TYPES: dict[str, Any] = {
     "proxies": _proxies,
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
+    "metrics": listen_address,
 }

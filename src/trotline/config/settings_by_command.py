@@ -20,7 +20,7 @@ USED: dict[str, frozenset[str]] = {
     "run": frozenset(NAMES) - _SHARE,
     "work": frozenset(NAMES),
     "start": frozenset(_PLACES | {"max_pages", "max_bytes", "proxies"}),
-    "coordinate": frozenset(_PLACES | {"proxies"}),
+    "coordinate": frozenset(_PLACES | {"proxies", "metrics"}),
     "push": frozenset(_PLACES | {"proxies"}),
     "web": frozenset(_PLACES | {"proxies"}),
     "try": frozenset(_GUARD | {"proxies"}),

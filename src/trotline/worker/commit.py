@@ -126,12 +126,12 @@ class Committer:
         return [self._waiting.popleft() for _ in range(count)]
 
     async def _commit(self, batch: list[FinishedVisit]) -> None:
-        clock, meter = asyncio.get_running_loop().time, self._parts.meter
-        began = clock()
+        meter = self._parts.meter
+        began = meter.now()
         stored = await self._stored(batch)
-        stored_at = clock()
+        stored_at = meter.now()
         await self._settle(stored)
-        ended = clock()
+        ended = meter.now()
         meter.store += stored_at - began
         meter.settle += ended - stored_at
         meter.committed(ended - began)
