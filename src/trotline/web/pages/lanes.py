@@ -5,6 +5,7 @@ from typing import Literal
 import msgspec
 from aiohttp import web
 
+from trotline.rules.lane_survey import LaneSurvey
 from trotline.web.api import lanes as api
 from trotline.web.api.types import Name
 from trotline.web.pages import charts
@@ -26,6 +27,9 @@ async def page(call: Call) -> web.Response:
     asked: LanesQuery = call.query
     _, frame = await framed(call, "lanes")
     found = await api.lanes(msgspec.structs.replace(call, query=api.LanesQuery(sort=asked.sort, prefix=asked.prefix)))
+    if frame["job"].finished_at is not None:
+        # The last survey was made before the end: nothing waits since then.
+        found = msgspec.structs.replace(found, survey=LaneSurvey(), lanes=[], more=False)
     one = None
     if asked.lane:
         one = (await api.pace(msgspec.structs.replace(call, query=api.PaceQuery(lane=asked.lane)))).pace
