@@ -75,7 +75,7 @@ async def create(call: Call) -> CreatedJob:
     return CreatedJob(job=made.found.job.id, resumed=made.found.resumed, forgotten=made.retired)
 
 
-def _steering(verb: Verb) -> Handler:
+def steering(verb: Verb) -> Handler:
     async def handler(call: Call) -> SteeredJob:
         asked: Steer = call.body
         name: str = call.path.job
@@ -127,7 +127,7 @@ ROUTES = (
             path=f"{PREFIX}/jobs/{{job}}/{verb}",
             role=Role.OPERATE,
             summary=_SAYS[verb],
-            handler=_steering(verb),
+            handler=steering(verb),
             takes=JobPath,
             body=Steer,
             answer=SteeredJob,

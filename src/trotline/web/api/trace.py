@@ -1,15 +1,17 @@
 """What became of a URL."""
 
 import asyncio
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from trotline.commands.trace import ledger_at, trace
 from trotline.commands.trace_facts import facts_of
+from trotline.model.job import Job
 from trotline.model.time import Seconds
 from trotline.rules import redaction
+from trotline.rules.url_history import Facts
 from trotline.web.api.types import JobPath, Url
 from trotline.web.errors import Refused
 from trotline.web.openapi import PREFIX
@@ -51,10 +53,17 @@ class TraceAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The spider's code is known here: its routes, and whether it would follow the URL."""
 
 
-async def trace_url(call: Call) -> TraceAnswer:
-    asked: TraceQuery = call.query
+class Traced(NamedTuple):
+    job: Job
+    facts: Facts
+    visits_kept: bool
+    spider_known: bool
+
+
+async def look_up(call: Call, url: str, *, alone: bool, limit: int) -> Traced:
+    """For the API and for the page."""
     site = call.site
-    if "://" not in asked.url:
+    if "://" not in url:
         raise Refused(400, "this is not a web address", hint="It begins with https:// or http://")
     _, job = await site.index.find(call.path.job)
     # The ledger knows URLs without their secrets: ours must lose the same ones to be found there.
@@ -62,10 +71,16 @@ async def trace_url(call: Call) -> TraceAnswer:
     spider = site.spiders.known(job.spider)
     sink = site.plan.settings.sink_of(job.spider)
     async with site.index.opened(job.id) as opened, ledger_at(sink) as ledger, asyncio.timeout(TRACE_WITHIN):
-        facts = await trace(asked.url, job.id, opened.console, ledger, spider, alone=asked.alone, limit=asked.limit)
-        kept = ledger is not None
-    found = msgspec.to_builtins(facts_of(facts, job))
-    return msgspec.convert({**found, "visits_kept": kept, "spider_known": spider is not None}, TraceAnswer)
+        facts = await trace(url, job.id, opened.console, ledger, spider, alone=alone, limit=limit)
+    return Traced(job, facts, ledger is not None, spider is not None)
+
+
+async def trace_url(call: Call) -> TraceAnswer:
+    asked: TraceQuery = call.query
+    traced = await look_up(call, asked.url, alone=asked.alone, limit=asked.limit)
+    found = msgspec.to_builtins(facts_of(traced.facts, traced.job))
+    kept = {"visits_kept": traced.visits_kept, "spider_known": traced.spider_known}
+    return msgspec.convert({**found, **kept}, TraceAnswer)
 
 
 ROUTES = (

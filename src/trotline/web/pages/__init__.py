@@ -1,6 +1,7 @@
 """Pages for people. Each file has the view models of one page, and its lines of the route table."""
 
-from trotline.web.pages import job, login, overview
+from trotline.web.pages import actions, graveyard, in_flight, job, lanes, login, overview, pools, trace, workers
 from trotline.web.route_table import Route
 
-ROUTES: tuple[Route, ...] = (*login.ROUTES, *overview.ROUTES, *job.ROUTES)
+_PAGES = (login, overview, job, lanes, workers, in_flight, pools, graveyard, trace, actions)
+ROUTES: tuple[Route, ...] = tuple(route for page in _PAGES for route in page.ROUTES)

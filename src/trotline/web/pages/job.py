@@ -10,6 +10,7 @@ from trotline.commands.dead_reasons import Burial, burials
 from trotline.model.job import Progress
 from trotline.model.time import Seconds
 from trotline.rules.job_figures import Figures, figures, signatures
+from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import uses
 from trotline.rules.series import RESOLUTIONS, Point, Resolution, rates, thinned
@@ -62,7 +63,8 @@ async def page(call: Call) -> web.Response:
     progress, found = snapshot.progress, figures(snapshot.progress)
     dead = await call.site.index.ask(call.path.job, burials) if progress.dead and not snapshot.view.unreachable else ()
     view, summary = snapshot.view, snapshot.summary
-    lanes = summary.lanes
+    # The last survey was made before the end: nothing waits since then.
+    lanes = summary.lanes if progress.finished_at is None else LaneSurvey()
     rate = view.pages_per_second if progress.finished_at is None else _average(progress)
     return call.site.pages.page(
         "job.html",

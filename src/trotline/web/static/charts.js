@@ -22,7 +22,7 @@ function leave(figure) {
   show(figure, x.length - 1);
   delete figure.dataset.place;
   delete figure.querySelector(".cross").dataset.on;
-  figure.querySelector("[data-at]").textContent = "now";
+  figure.querySelector("[data-at]").textContent = "newest";
 }
 
 function nearest(x, wanted) {
