@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.sqlite import budgets, job_control, notes, trace_task, workers
+from trotline.adapters.sqlite import budgets, chains, job_control, notes, trace_task, workers
 from trotline.adapters.sqlite.in_flight import in_flight
 from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.lane_views import LaneViews
