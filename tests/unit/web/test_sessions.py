@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.web.conftest import OPERATE, VIEW, Client
 from trotline.model.secret import Secret
-from trotline.web.pages import local_path
+from trotline.web.pages.login import local_path
 from trotline.web.route_table import Role
 from trotline.web.sessions import IDLE, LIFE, MOST_SESSIONS, LoginLimit, Sessions, Tokens
 
