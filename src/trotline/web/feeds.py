@@ -28,6 +28,7 @@ LONGEST: Seconds = 15 * 60.0
 """Then a stream ends, and the browser opens another one."""
 _ALIVE_EVERY: Seconds = 15.0
 """A comment, so that proxies keep the connection and a dead one is noticed."""
+_LOOK_EVERY: Seconds = 5.0
 _BUFFER = 1 << 14
 """Bytes that wait for a slow viewer, besides those of the operating system."""
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -73,8 +74,12 @@ class _Feed:
         if event != self.newest:
             self.newest = event
             self.version += 1
-            self.changed.set()
-            self.changed = asyncio.Event()
+            self.wake()
+
+    def wake(self) -> None:
+        """One event for all viewers: a task for each of them would cost more than all the rest."""
+        self.changed.set()
+        self.changed = asyncio.Event()
 
 
 class Feeds:
@@ -82,11 +87,13 @@ class Feeds:
         self._feeds: dict[str, _Feed] = {}
         self._of_session: Counter[str] = Counter()
         self._streams = 0
-        self._closing = asyncio.Event()
+        self._closing = False
 
     def close(self) -> None:
         """Every stream ends at once."""
-        self._closing.set()
+        self._closing = True
+        for feed in self._feeds.values():
+            feed.wake()
 
     async def stream(self, call: Call, subject: str, compute: Compute) -> web.StreamResponse:
         self._enter(call.who.session)
@@ -109,7 +116,7 @@ class Feeds:
     async def _send(self, call: Call, response: web.StreamResponse, feed: _Feed) -> None:
         written = time.monotonic()
         until, version = written + LONGEST, -1
-        while not self._closing.is_set() and time.monotonic() < until and _may_go_on(call):
+        while not self._closing and time.monotonic() < until and _may_go_on(call):
             changed = feed.changed
             if feed.version != version and feed.newest:
                 version = feed.version
@@ -118,16 +125,10 @@ class Feeds:
             elif time.monotonic() - written > _ALIVE_EVERY:
                 await _write(call.request, response, b": alive\n\n")
                 written = time.monotonic()
-            await self._wait(changed)
-
-    async def _wait(self, changed: asyncio.Event) -> None:
-        """For news, at most a few seconds: a session may have ended."""
-        waiting = [asyncio.ensure_future(changed.wait()), asyncio.ensure_future(self._closing.wait())]
-        try:
-            await asyncio.wait(waiting, timeout=5.0, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in waiting:
-                task.cancel()
+            # At most a few seconds: a session may have ended.
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_EVERY):
+                    await changed.wait()
 
     def _enter(self, session: str) -> None:
         if self._streams >= MOST_STREAMS:

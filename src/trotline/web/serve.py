@@ -17,6 +17,7 @@ from trotline.web.errors import refusal
 from trotline.web.feeds import Feeds
 from trotline.web.figures import Figures
 from trotline.web.jobs_index import JobsIndex
+from trotline.web.kind_counts import RowCounter
 from trotline.web.pages.render import Pages
 from trotline.web.routes import ROUTES
 from trotline.web.seeding import Seeding
@@ -42,6 +43,7 @@ def made(plan: WebPlan) -> Site:
         downloads=Downloads(),
         spiders=Spiders(plan.spiders, plan.pools),
         seeding=Seeding(),
+        row_counts=RowCounter(),
     )
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from trotline.web.feeds import Feeds
     from trotline.web.figures import Figures
     from trotline.web.jobs_index import JobsIndex
+    from trotline.web.kind_counts import RowCounter
     from trotline.web.pages.render import Pages
     from trotline.web.seeding import Seeding
     from trotline.web.snapshots import Snapshots
@@ -28,3 +29,4 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     downloads: "Downloads"
     spiders: "Spiders"
     seeding: "Seeding"
+    row_counts: "RowCounter"

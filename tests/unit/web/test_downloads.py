@@ -94,3 +94,20 @@ async def test_an_error_before_the_first_row_is_an_answer(server: Client, folder
     (folder.path / "shop.db").write_bytes(b"this is not a database" * 100)
     answer = await server.get(PATH)
     assert answer.status in (502, 503), answer.body
+
+
+async def test_records_come_in_pages_by_the_start_of_their_key_or_url(server: Client, rows: int) -> None:
+    path = "/api/v1/jobs/shop-1/records"
+    first = (await server.get(f"{path}?limit=500")).json
+    assert {"page": rows} == first["kinds"] and first["counted_ago"] < 60
+    keys, after = {row["key"] for row in first["records"]}, first["next"]
+    while after:
+        page = (await server.get(path, params={"limit": "500", "after": after})).json
+        found = {row["key"] for row in page["records"]}
+        assert not found & keys
+        keys, after = keys | found, page["next"]
+    assert rows == len(keys)
+    some = (await server.get(f"{path}?prefix=199&limit=1000")).json
+    assert {"199", *(f"199{digit}" for digit in range(10))} == {row["key"] for row in some["records"]}
+    assert [] == (await server.get(f"{path}?kind=nothing")).json["records"]
+    assert (await server.get(f"{path}?after=nonsense")).status in (200, 400, 409)

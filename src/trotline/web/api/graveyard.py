@@ -105,6 +105,7 @@ async def revive(call: Call) -> RevivedAnswer:
     if (asked.ids is None) == (asked.why is None):
         raise Refused(400, "which ones: ids, or why?", hint='All whose reason starts like this: {"why": "blocked"}')
     ids, why = tuple(asked.ids or ()), asked.why or ""
+    await call.site.index.find(call.path.job)
     if asked.ids is not None and not ids:
         return RevivedAnswer(job=call.path.job, dry_run=asked.dry_run, matching=0, revived=0)
     async with call.site.index.opened(call.path.job) as opened:

@@ -6,10 +6,12 @@ import msgspec
 from msgspec import Meta
 
 from trotline.commands.pace import chosen, wanted
+from trotline.errors import SettingsError
 from trotline.model.job import LanePace, LaneView
 from trotline.model.time import Moment, Seconds, iso
 from trotline.rules.lane_survey import TOP, LaneSurvey
 from trotline.web.api.types import JobPath, Name
+from trotline.web.errors import Refused
 from trotline.web.openapi import PREFIX
 from trotline.web.route_table import Call, Role, Route
 
@@ -98,7 +100,16 @@ async def pace(call: Call) -> PaceAnswer:
 async def set_pace(call: Call) -> PaceAnswer:
     asked: SetPace = call.body
     _, job = await call.site.index.find(call.path.job)
-    rate = wanted(asked.rate, asked.lane) if asked.rate is not None else None
+    if not asked.lane.isprintable():
+        raise Refused(400, "lane: the name of a host, as the list of lanes has it")
+    try:
+        rate = wanted(asked.rate, asked.lane) if asked.rate is not None else None
+    except SettingsError as error:
+        raise Refused(
+            400, f"rate: {error.what}", hint='For example: {"lane": "shop.example", "rate": "2/s"}'
+        ) from error
+    if rate is None and asked.concurrency is not None:
+        raise Refused(400, "concurrency belongs to a rate", hint="Give both.")
     async with call.site.index.opened(call.path.job) as opened:
         now = await opened.console.lane_pace(asked.lane)
         order = None if rate is None else chosen(job, asked.lane, rate, asked.concurrency, now)
