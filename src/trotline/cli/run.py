@@ -50,8 +50,7 @@ CODES = {
     epilog=examples(
         "trotline run shop.py                            records go to shop.db",
         "trotline run shop.py --limit 50 --out few.jsonl fifty pages, records to a file",
-        "trotline run shop.py --processes 4 --slots 32   more at once; the pace per site stays",
-        "trotline run shop.py --web                      with the dashboard, at the address that it prints",
+        "trotline run shop.py --processes 4 --web        more at once (the pace per site stays), and the dashboard",
         "trotline run shops.books:spider --json          a spider in a package, output for machines",
     )
 )

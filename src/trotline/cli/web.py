@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from trotline.cli.fleet_options import place_option
-from trotline.cli.options import examples, known_pools, proxies_option, settings_of, sink_option, wait_for
+from trotline.cli.options import examples, pool_book, proxies_option, settings_of, sink_option, wait_for
 from trotline.commands.web import LISTEN, WebPlan, address, checked, token
 from trotline.errors import SettingsError
 
@@ -28,7 +28,7 @@ from trotline.errors import SettingsError
 @place_option
 @sink_option
 @proxies_option
-@click.option("--end-with-stdin", is_flag=True, hidden=True, help="End when standard input is closed.")
+@click.option("--end-with-stdin", is_flag=True, help="End when standard input is closed.")
 def command(
     spiders: tuple[str, ...],
     listen: str,
@@ -57,7 +57,7 @@ def command(
             operate=token("--token-operate", token_operate),
             spiders=spiders,
             end_with_stdin=end_with_stdin,
-            pools=known_pools(settings) if spiders else None,
+            book=pool_book(settings) if settings.proxies else None,
         )
     )
     wait_for(_serving(plan))

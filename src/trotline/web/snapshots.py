@@ -51,6 +51,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
 class _Kept(msgspec.Struct, kw_only=True):
     lock: asyncio.Lock
     read_at: Seconds | None = None
+    changed: bool = False
+    """By us, since it was read."""
     observed_at: Seconds | None = None
     job: Job | None = None
     snapshot: Snapshot | None = None
@@ -82,14 +84,14 @@ class Snapshots:
                     kept.snapshot = await self._read(kept, place, job, opened)
             except FrontierError as error:
                 return self._last_known(kept, place, job, error.what)
-            kept.read_at, kept.job = self._clock(), job
+            kept.read_at, kept.job, kept.changed = self._clock(), job, False
             return kept.snapshot
 
     def forget(self, job: str) -> None:
         """It was changed by us: the next look reads it anew."""
         for (_, name), kept in self._kept.items():
             if name == job:
-                kept.read_at = None
+                kept.changed = True
 
     async def observe_all(self) -> None:
         """Every few seconds, so that series have no gaps while nobody looks."""
@@ -101,7 +103,7 @@ class Snapshots:
             await asyncio.sleep(OBSERVE_EVERY)
 
     def _is_stale(self, kept: _Kept, job: Job) -> bool:
-        if kept.read_at is None or kept.job != job:
+        if kept.read_at is None or kept.changed or kept.job != job:
             return True
         fresh = FRESH if job.finished_at is None else ENDED_FRESH
         return self._clock() - kept.read_at >= fresh

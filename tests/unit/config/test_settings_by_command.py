@@ -1,6 +1,7 @@
 """Every setting with every command that starts or does work: it has an effect, or it is refused or named."""
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from trotline.config import components
 from trotline.config.proxy_pools import PoolBook
 from trotline.config.settings import NAMES
 from trotline.config.settings_by_command import USED
+from trotline.web import serve
 
 SPIDER = """
 import os
@@ -45,6 +47,7 @@ OTHER = {
 WORDS = {
     "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
     "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
+    "web": ["shop.py"],
 }  # fmt: skip
 LOOKING = set(cli.COMMANDS) - set(USED)
 
@@ -90,6 +93,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         (start, "start"),
         (coordinate, "coordinate"),
         (push, "push"),
+        (serve, "serve"),
         (components, "open_fetcher"),
     ):
         monkeypatch.setattr(module, name, take)
@@ -117,7 +121,7 @@ class _Nobody:
 
 def _plain(plan: Any) -> Any:
     """Comparable: spiders are loaded anew for every command."""
-    return repr(plan).replace("object at 0x", "")
+    return re.sub(" object at 0x[0-9a-f]+", "", repr(plan))
 
 
 @pytest.mark.parametrize("command", sorted(USED))

@@ -1,11 +1,12 @@
 """Proxies and accounts of the job's frontier, as all its workers see them. Never an address with a login."""
 
+from collections.abc import Callable
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
-from trotline.commands.proxies_list import PoolState, hex_id, members, survey
+from trotline.commands.proxies_list import MemberNames, PoolState, hex_id, members, survey
 from trotline.model.proxy_pool import LanePoolView, is_account_pool
 from trotline.model.time import Seconds
 from trotline.web.api.types import JobPath, Name
@@ -25,6 +26,9 @@ class PoolsQuery(msgspec.Struct, frozen=True):
 
 class DownRow(msgspec.Struct, frozen=True, kw_only=True):
     member: str
+    """Its id."""
+    name: str
+    """host:port, or the account, from the file of proxies; else the id. Never a login."""
     faults: int
     until: Seconds
     """Seconds until it is tried again."""
@@ -32,6 +36,7 @@ class DownRow(msgspec.Struct, frozen=True, kw_only=True):
 
 class MemberRow(msgspec.Struct, frozen=True, kw_only=True):
     member: str
+    name: str
     quality: float
     strikes: int
     in_flight: bool
@@ -71,7 +76,8 @@ async def _pools(call: Call, *, accounts: bool) -> PoolsAnswer:
         raise Refused(400, "lane: of which pool?", hint="Give pool=NAME, too.")
     target = await call.site.index.target(call.path.job)
     found = await survey(target.frontier, asked.pool or None)
-    rows = [_row(state) for state in found if is_account_pool(state.pool.name) is accounts]
+    name = _names(call)
+    rows = [_row(state, name) for state in found if is_account_pool(state.pool.name) is accounts]
     if asked.pool and not rows:
         raise Refused(404, f"there is no pool {asked.pool!r}")
     listed = await members(target.frontier, asked.pool, asked.lane) if asked.lane else []
@@ -81,6 +87,7 @@ async def _pools(call: Call, *, accounts: bool) -> PoolsAnswer:
         members=[
             MemberRow(
                 member=hex_id(one.member),
+                name=name(asked.pool, one.member),
                 quality=one.quality,
                 strikes=one.strikes,
                 in_flight=one.in_flight,
@@ -93,12 +100,24 @@ async def _pools(call: Call, *, accounts: bool) -> PoolsAnswer:
     )
 
 
-def _row(state: PoolState) -> PoolRow:
+def _names(call: Call) -> Callable[[str, int], str]:
+    book = call.site.plan.book
+    if book is None:
+        return lambda _, member: hex_id(member)
+    names, listed = MemberNames(book), book.listed
+    return lambda pool, member: names.name(pool, member) if pool in listed else hex_id(member)
+
+
+def _row(state: PoolState, name: Callable[[str, int], str]) -> PoolRow:
+    pool = state.pool.name
     return PoolRow(
-        name=state.pool.name,
+        name=pool,
         members=state.pool.members,
         lanes=state.lanes,
-        down=[DownRow(member=hex_id(one.member), faults=one.faults, until=one.until) for one in state.down],
+        down=[
+            DownRow(member=hex_id(one.member), name=name(pool, one.member), faults=one.faults, until=one.until)
+            for one in state.down
+        ],
     )
 
 
