@@ -34,7 +34,7 @@ def browser() -> "Iterator[Browser]":
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     folder: Path = tmp_path_factory.mktemp("fleet")
     with dashboard(folder) as opened:
-        quick, slow = opened.spider(QUICK, "300/s"), opened.spider(SLOW, "1/s")
+        quick, slow = opened.spider(QUICK, "300/s"), opened.spider(SLOW, "0.5/s")
         for file in (quick, slow):
             opened.call("start", file, "--detach")
             opened.start("work", file, "--json", "--slots", "8")

@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.web.hostile_site import SPIDER, HostileSite
 
@@ -77,9 +78,15 @@ class Dashboard:
         raise AssertionError("trotline web did not start")
 
     def api(self, path: str) -> Any:
-        request = urllib.request.Request(f"{self.url}/api/v1/{path}", headers={"Authorization": f"Bearer {OPERATE}"})
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        place = urlsplit(self.url)
+        connection = HTTPConnection(str(place.hostname), place.port, timeout=10)
+        try:
+            connection.request("GET", f"/api/v1/{path}", headers={"Authorization": f"Bearer {OPERATE}"})
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.read()
             return json.load(answer)
+        finally:
+            connection.close()
 
     def job_of(self, spider: str) -> str:
         """The id of its newest job."""

@@ -15,8 +15,8 @@ TURNED = "\u202egnp.exe\u202c \u200b\u05e9\u05dc\u05d5\u05dd"
 LONG = "x" * 900
 HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
 """Each is a lane of its own."""
-BROKEN, BLOCKED, BUSY, HANDLER = 3, 2, 1, 4
-"""Pages of each kind on each host: they fail with 500, are blocked, say 429 once, and make the spider's handler fail."""
+BROKEN, BLOCKED, BUSY, HANDLER = 2, 1, 1, 4
+"""Pages of each kind on each host: 500, a block page, 429 at first, and pages on which the spider's handler fails."""
 
 
 class HostileSite:
@@ -58,12 +58,15 @@ class HostileSite:
     def _listing(self, request: web.Request) -> web.Response:
         own = f"http://{request.host}"
         odd = [f"odd/{quote(ATTACK)}", f"odd/{quote(TURNED)}", f"odd/?q={LONG}"]
-        odd += [f"handler/{number}" for number in range(HANDLER)] + [f"busy/{number}" for number in range(BUSY)]
-        odd += [f"broken/{number}" for number in range(BROKEN)] + [f"blocked/{number}" for number in range(BLOCKED)]
+        odd += [f"handler/{number}" for number in range(HANDLER)]
+        bad = [f"blocked/{number}" for number in range(BLOCKED)] + [f"busy/{number}" for number in range(BUSY)]
+        bad += [f"broken/{number}" for number in range(BROKEN)]
         paths = [f"item/{number}" for number in range(self.items)]
         for place, path in enumerate(odd):
-            # In between: many failures in a row would be a lane that rests.
             paths.insert(3 * place + 3, path)
+        # Towards the end, and not in a row: a lane slows down after failures, and rests after many.
+        for place, path in enumerate(bad):
+            paths.insert(len(paths) - 2 * place, path)
         body = "".join(f'<a href="{own}/{path}">item</a>' for path in paths)
         return web.Response(text=f"<title>List</title>{body}", content_type="text/html")
 
@@ -73,7 +76,7 @@ def _page(title: str) -> web.Response:
     return web.Response(text=f"<title>{text}</title><h1>{text}</h1>", content_type="text/html")
 
 
-SPIDER = '''
+SPIDER = """
 import os
 
 from trotline import Page, Spider
@@ -91,5 +94,5 @@ def product(page: Page):
     if "/handler/" in page.url:
         raise ValueError("no price on <script>window.hurt=1</script>")
     yield {{"url": page.url, "title": page.css("h1::text").get(), "price": None}}
-'''
+"""
 """Its handler fails on some pages, and a field is never filled."""
