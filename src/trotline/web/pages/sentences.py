@@ -36,7 +36,7 @@ def _pace(summary: JobSummary, rate: float | None) -> str:
         return "Too early to say what limits it."
     said = f"{text.rate(rate)} pages/s"
     first = lanes.most_waiting[0] if lanes.most_waiting else None
-    if lanes.admissible and rate >= _NEAR * lanes.admissible:
+    if lanes.admissible and _NEAR * lanes.admissible <= rate <= lanes.admissible / _NEAR:
         largest = f"; most waits for {first.lane}" if first is not None and lanes.lanes > 1 else ""
         return f"{said}: as much as the rate limits of its lanes allow ({text.rate(lanes.admissible)}/s){largest}."
     resting = lanes.states.get("resting", 0)
