@@ -46,6 +46,14 @@ def allow_option(command: F) -> F:
     )(command)
 
 
+def bandwidth_option(command: F) -> F:
+    return click.option(
+        "--bandwidth",
+        metavar="RATE",
+        help="What this machine can receive: 100Mbit, 1Gbit. For `trotline advise`.  [default: its network device's]",
+    )(command)
+
+
 def proxy_option(command: F) -> F:
     for option in (
         click.option(

@@ -8,6 +8,7 @@ import click
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
+    bandwidth_option,
     budget_options,
     examples,
     frontier_option,
@@ -66,6 +67,7 @@ CODES = {
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
 @storage_patience_option
 @click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
+@bandwidth_option
 @click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")

@@ -9,6 +9,7 @@ import msgspec
 from trotline.cli.fleet_options import note_what_is_missing, print_summary, summary_of
 from trotline.cli.options import (
     allow_option,
+    bandwidth_option,
     budget_options,
     examples,
     frontier_option,
@@ -68,6 +69,7 @@ _LINE_EVERY = 30.0
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
 @storage_patience_option
 @click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
+@bandwidth_option
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
 @proxy_option

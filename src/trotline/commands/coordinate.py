@@ -12,6 +12,7 @@ import msgspec
 
 from trotline.commands.feed import LoopClock, open_feed
 from trotline.commands.metrics import metrics_at
+from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.seed import Seeded, seed
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
@@ -116,6 +117,7 @@ async def _at(
 ) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
+    sinks = {post.spider.name: post.sink for post in posts}
     jobs = await backends.open_jobs(frontier)
     try:
         leadership = await backends.open_leadership(frontier)
@@ -130,6 +132,7 @@ async def _at(
                 emit=emit,
                 open_proxy_pools=lambda: backends.open_proxy_pools(frontier),
                 board=board,
+                extras=lambda job: ServerExtras(frontier, sinks.get(job.spider, "")),
             )
             configs = [post.config(plan.during) for post in posts]
             await Coordinator(coordinator_name(), configs, parts, CoordinatorPolicy(keep=plan.keep)).run()

@@ -4,15 +4,15 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
-from trotline.coordinator.observer import OBSERVE_EVERY, Observer
+from trotline.coordinator.observer import OBSERVE_EVERY, Extras, Observer
 from trotline.errors import FrontierError
 from trotline.ports.backend import OpenJob
 
 
 @contextlib.asynccontextmanager
-async def observed(opened: OpenJob) -> AsyncIterator[None]:
+async def observed(opened: OpenJob, extras: Extras | None = None) -> AsyncIterator[None]:
     """Observe the job now and then while the block runs, and once at its end."""
-    observer = Observer(opened.console, asyncio.get_running_loop().time)
+    observer = Observer(opened.console, asyncio.get_running_loop().time, extras)
     observing = asyncio.create_task(_observe(observer))
     try:
         yield

@@ -11,6 +11,7 @@ from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.observe import observed
+from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.open_job import open_job
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import Ending, Report, Reporter, ending_of
@@ -132,8 +133,9 @@ class _Run:
         self._seeding = asyncio.create_task(self._seed())
         showing = self._reporter.show(show, self._pool.held_back, self._pool.processes)
         timing = asyncio.create_task(self._limit_time())
+        extras = ServerExtras(self._plan.settings.frontier, self._plan.settings.sink)
         try:
-            async with in_background(showing, self._stop_once), observed(self._opened):
+            async with in_background(showing, self._stop_once), observed(self._opened, extras):
                 with obeyed(self._interrupt):
                     await asyncio.wait([self._seeding])
                     if not self._seeding.cancelled():

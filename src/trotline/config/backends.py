@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from trotline.model.job import Job
     from trotline.model.row import Row, RowPage
+    from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment
     from trotline.ports.backend import FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
     from trotline.ports.jobs import Jobs
@@ -196,6 +197,19 @@ async def notices(frontier: str) -> list[Notice]:
         return []
     with _installed(frontier):
         return await offer(frontier)
+
+
+async def frontier_load(frontier: str) -> ServerLoad | None:
+    """How busy the server behind a frontier is; None: its technology does not say."""
+    offer = _frontier(frontier).load
+    with _installed(frontier):
+        return None if offer is None else await offer(frontier)
+
+
+async def sink_load(sink: str) -> ServerLoad | None:
+    offer = _sink(sink).load
+    with _installed(sink):
+        return None if offer is None else await offer(sink)
 
 
 def open_sink(sink: str, job: str = "", started_at: Moment = 0.0) -> Sink:

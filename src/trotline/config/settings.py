@@ -58,6 +58,8 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Hosts and networks that may be visited although they are private."""
     proxy: Proxy | None = None
     """The way out."""
+    bandwidth: float | None = None
+    """Bytes per second that this machine can receive; None: what its network device says. For the advice only."""
     proxy_mode: ProxyMode = ProxyMode.ADDRESS
     """What the proxy receives about a target."""
     metrics: str = ""
@@ -278,6 +280,20 @@ def _budget(value: Any) -> int:
     return found
 
 
+def bandwidth(text: str) -> float:
+    """`100Mbit`, `1Gbit`: bytes per second. Units of networks are powers of ten."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT])BIT(?:/S)?", text.strip().upper())
+    found = float(match[1]) * 1000 ** ("KMGT".index(match[2]) + 1) / 8 if match is not None else 0.0
+    if not found:
+        raise ValueError(f'{text!r} is not a bandwidth; write it like "100Mbit" or "1Gbit"')
+    return found
+
+
+def _bandwidth(value: Any) -> float:
+    # A number of bytes per second comes from the environment of a child.
+    return float(value) if isinstance(value, float) and 0 < value < float("inf") else bandwidth(str(value))
+
+
 def _whole_or_none(most: int) -> Any:
     def parse(value: Any) -> int:
         return 0 if value in (0, "0") and value is not False else int(_whole(most)(value))
@@ -359,6 +375,7 @@ _TYPES: dict[str, Any] = {
     "grace": _length,
     "storage_patience": _length,
     "memory": _memory,
+    "bandwidth": _bandwidth,
     "visits": _yes_or_no,
     "allow_private": _yes_or_no,
     "allow": _places,

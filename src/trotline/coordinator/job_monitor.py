@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trotline.coordinator.job_list import JobList
-from trotline.coordinator.observer import Observer
+from trotline.coordinator.observer import Extras, Observer
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
 from trotline.frontier.pool_watch import PoolWatch
@@ -27,10 +27,12 @@ POOL_SAMPLES = 60
 
 
 class TrackedJob:
-    def __init__(self, job: Job, opened: OpenJob, samples: int, clock: Callable[[], Seconds]) -> None:
+    def __init__(
+        self, job: Job, opened: OpenJob, samples: int, clock: Callable[[], Seconds], extras: Extras | None
+    ) -> None:
         self.job = job
         self.opened = opened
-        self.observer = Observer(opened.console, clock)
+        self.observer = Observer(opened.console, clock, extras)
         self.history: deque[Progress] = deque(maxlen=samples)
         self.pools: deque[PoolSample] = deque(maxlen=POOL_SAMPLES)
         self.alerts: dict[str, str] = {}
@@ -122,8 +124,9 @@ class JobMonitor:
     async def _track(self, job: Job) -> None:
         if job.id not in self._tracked:
             samples = int(AlertRules().window / self._policy.monitor_every) + 2
+            extras = self._parts.extras(job) if self._parts.extras is not None else None
             self._tracked[job.id] = TrackedJob(
-                job, await self._parts.open_frontier(job), samples, self._parts.clock.now
+                job, await self._parts.open_frontier(job), samples, self._parts.clock.now, extras
             )
 
     async def _check_job(self, tracked: TrackedJob, *, seeds: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from trotline.coordinator.observer import Extras
 from trotline.model.job import Job, LaneRules
 from trotline.model.schedule import Schedule
 from trotline.model.time import Moment, Seconds
@@ -82,6 +83,8 @@ class CoordinatorParts:
     """None: proxy pools raise no alerts."""
     board: JobBoard | None = None
     """For the metrics of the jobs that we lead; None: there are none."""
+    extras: Callable[[Job], Extras] | None = None
+    """What the advice needs beside a job's console. None: it does without."""
 
 
 class CoordinatorPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trotline.model.job import Job
     from trotline.model.row import Row, RowPage
     from trotline.model.schema import SchemaStatus, SchemaUpgrade
+    from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment
     from trotline.ports.console import Console
     from trotline.ports.frontier import Frontier
@@ -64,6 +65,8 @@ class FrontierOffer(msgspec.Struct, frozen=True, kw_only=True):
     shared_cache: Callable[[str, str], SharedCache] | None = None
     """URL and kind: what workers fetch once for all of them. None: each process keeps its own."""
     notices: Callable[[str], Awaitable[list[Notice]]] | None = None
+    load: Callable[[str], Awaitable[ServerLoad]] | None = None
+    """How busy its server is, for the advice. None: unknown."""
 
 
 class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +88,8 @@ class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no reader, and what to do: "text|hint"."""
     schema: SchemaAdmin | None = None
     """None: there is nothing to upgrade."""
+    load: Callable[[str], Awaitable[ServerLoad]] | None = None
+    """How busy its server is, for the advice. None: unknown."""
 
 
 class RowReader(msgspec.Struct, frozen=True, kw_only=True):

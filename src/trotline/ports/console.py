@@ -8,6 +8,9 @@ from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 
+MOST_CHAINS = 10_000
+"""More are not counted."""
+
 
 class Console(Protocol):
     """Look at a job and steer it. Looking never blocks the crawl.
@@ -64,6 +67,10 @@ class Console(Protocol):
 
     async def in_flight(self, limit: int = 100) -> list[InFlight]:
         """Leases under way, the longest first."""
+        ...
+
+    async def chains(self) -> int:
+        """Chains with steps that have not ended; `MOST_CHAINS` stands for more. Of each, one step at a time runs."""
         ...
 
     async def whereabouts(self, task: Task) -> TaskStatus:

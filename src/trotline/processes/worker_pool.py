@@ -18,7 +18,7 @@ from trotline.ports.backend import OpenJob
 from trotline.processes.child_config import ChildConfig
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.fork_client import ForkServer
-from trotline.processes.host_limits import cpu_cores, host_memory
+from trotline.processes.host_limits import bandwidth, cpu_cores, host_memory, received
 from trotline.processes.signals import STOPPING
 from trotline.processes.supervised_child import start_child, worker_name
 from trotline.spider.spider import Spider
@@ -164,5 +164,7 @@ class WorkerPool:
             memory_limit=self._settings.memory,
             cpu_cores=cpu_cores(),
             host_memory=host_memory(),
+            bandwidth=self._settings.bandwidth or bandwidth(),
+            host_received=received(),
             stats=child.stats,
         )

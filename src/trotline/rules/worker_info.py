@@ -85,6 +85,8 @@ def _bounded(info: WorkerInfo) -> WorkerInfo:
         memory=max(0, info.memory),
         memory_limit=max(0, info.memory_limit),
         host_memory=max(0, info.host_memory),
+        bandwidth=info.bandwidth if 0 <= info.bandwidth <= 1e15 else 0.0,
+        host_received=max(0, info.host_received),
         cpu_cores=info.cpu_cores if 0 <= info.cpu_cores <= 1e6 else 0.0,
         pools=tuple(name[:LONGEST_NAME] for name in info.pools[:MOST_NAMES]),
         regions=tuple(name[:LONGEST_NAME] for name in info.regions[:MOST_NAMES]),

@@ -40,6 +40,7 @@ proxies = ["http://127.0.0.1:10"]
 OTHER = {
     "frontier": "sqlite:other.db", "sink": "jsonl:other.jsonl", "processes": "3", "slots": "7", "prefetch": "0",
     "max_pages": "5", "max_bytes": "2GB", "max_time": "7s", "grace": "9s", "memory": "300MiB", "visits": "no",
+    "bandwidth": "5Mbit",
     "storage_patience": "8s", "allow_private": "yes", "allow": "10.0.0.0/8", "proxy": "http://127.0.0.1:9",
     "proxy_mode": "name", "proxies": "proxies.toml", "pools": "home", "regions": "eu", "metrics": "9400",
 }  # fmt: skip

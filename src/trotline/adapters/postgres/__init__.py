@@ -8,6 +8,7 @@ from urllib.parse import parse_qsl
 
 from trotline.model.row import Row, RowPage
 from trotline.model.schema import SchemaStatus, SchemaUpgrade
+from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, RowReader, SchemaAdmin, SinkOffer
 from trotline.ports.ledger import Ledger
@@ -46,6 +47,12 @@ async def _upgrade(url: str) -> SchemaUpgrade:
         return await sink.upgrade()
     finally:
         await sink.close()
+
+
+async def _load(url: str) -> ServerLoad:
+    from trotline.adapters.postgres.load import load
+
+    return await load(url)
 
 
 def _snapshot(url: str, kind: str | None, site: str | None) -> AbstractContextManager[Iterable[Row]]:
@@ -95,6 +102,7 @@ BACKEND = Backend(
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
         schema=SchemaAdmin(status=_status, upgrade=_upgrade),
+        load=_load,
     ),
     table=_table,
 )

@@ -35,6 +35,7 @@ from trotline.model.job import (
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
+from trotline.ports.console import MOST_CHAINS
 from trotline.rules import grave_view, notes, redaction
 from trotline.rules.chains import shown_counts
 
@@ -126,6 +127,10 @@ class RedisConsole:
 
     async def in_flight(self, limit: int = 100) -> list[InFlight]:
         return await in_flight(self._shards, limit, self.job.rules.redact)
+
+    async def chains(self) -> int:
+        counts: list[int] = [await self._server.ask("HLEN", f"{shard.prefix}chains") for shard in self._shards]
+        return min(MOST_CHAINS, sum(counts))
 
     async def whereabouts(self, task: Task) -> TaskStatus:
         return await find(self._parts.home(task.lane), task, self.job.rules.redact)

@@ -8,6 +8,7 @@ from typing import Any
 
 from trotline.model.job import Job
 from trotline.model.row import Row, RowPage
+from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, SinkOffer
 from trotline.ports.jobs import Jobs
@@ -63,6 +64,10 @@ def _sink(url: str, job: str, started_at: Moment) -> Sink:
     return SqliteSink(path_of(url), job=job, started_at=started_at)
 
 
+async def _load(url: str) -> ServerLoad:
+    return ServerLoad(kind="sqlite", serial=True)
+
+
 def _ledger(url: str) -> Ledger:
     from trotline.adapters.sqlite.sink import SqliteSink
 
@@ -115,6 +120,7 @@ BACKEND = Backend(
         job=_job,
         leadership=_leadership,
         proxy_pools=_proxy_pools,
+        load=_load,
     ),
     sink=SinkOffer(
         forms=("sqlite:PATH",),
@@ -123,6 +129,7 @@ BACKEND = Backend(
         look=_look,
         ledger=_ledger,
         rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
+        load=_load,
     ),
     table=_table,
 )

@@ -83,6 +83,9 @@ class SqliteConsole:
     async def in_flight(self, limit: int = 100) -> list[InFlight]:
         return await self._file.read(lambda db: in_flight(db, self._number, limit, self.job.rules.redact))
 
+    async def chains(self) -> int:
+        return await self._file.read(lambda db: chains.count(db, self._number))
+
     async def whereabouts(self, task: Task) -> TaskStatus:
         return await self._file.read(
             lambda db: trace_task.whereabouts(db, self._number, task, self._file.now(), self.job.rules.redact)
