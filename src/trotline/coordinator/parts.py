@@ -17,6 +17,7 @@ from trotline.ports.clock import Clock
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
 from trotline.ports.proxy_pools import ProxyPools
+from trotline.rules.metric_boards import JobBoard
 
 DAY: Seconds = 86400.0
 
@@ -80,6 +81,8 @@ class CoordinatorParts:
     emit: Callable[[CoordinatorEvent], None]
     open_proxy_pools: Callable[[], Awaitable[ProxyPools]] | None = None
     """None: proxy pools raise no alerts."""
+    board: JobBoard | None = None
+    """For the metrics of the jobs that we lead; None: there are none."""
     extras: Callable[[Job], Extras] | None = None
     """What the advice needs beside a job's console. None: it does without."""
 

@@ -240,7 +240,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     silent_for: Seconds
     leased: int
     done: int = 0
-    """Leases that it settled as done; `failed`: as buried, retried or snoozed. Consistent with the job's counters."""
+    """Leases that it settled as done; `failed`: as retried or buried. A redirect or a 429 is neither."""
     failed: int = 0
     about: WorkerInfo = WorkerInfo()
 

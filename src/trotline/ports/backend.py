@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trotline.model.job import Job
-    from trotline.model.row import Row
+    from trotline.model.row import Row, RowPage
     from trotline.model.schema import SchemaStatus, SchemaUpgrade
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment
@@ -97,6 +97,10 @@ class RowReader(msgspec.Struct, frozen=True, kw_only=True):
     """URL, kind, site: the rows at one moment; they can be iterated more than once."""
     count: Callable[[str], dict[str, int]]
     """How many rows of each kind."""
+    page: Callable[[str, str | None, str, str, int], Awaitable[RowPage]] | None = None
+    """URL, kind, prefix, after, limit: rows of the kind (None: of all) whose key or URL starts with the prefix, each of
+    them once, in an order of the sink's own. `after`: that of the page before; empty: the first page. At most 1,000
+    rows, and a bounded cost, whatever the size of the table. None: the rows can only be read as a whole."""
 
 
 class SchemaAdmin(msgspec.Struct, frozen=True, kw_only=True):

@@ -11,6 +11,11 @@ from trotline.model.time import Moment, Seconds
 from trotline.rules.pool_names import members, titled
 from trotline.rules.pool_troubles import PoolTrouble
 
+RULES = (
+    "empty run", "queue growing", "error spike", "stalled job",
+    "no proxy free", "proxies down", "no account free", "accounts down",
+)  # fmt: skip
+"""The names of all alerts."""
 _ERRORS = ("retry: ", "dead: ")
 _UNCHANGED = "dropped: unchanged"
 

@@ -1,4 +1,4 @@
-"""Reads what workers report about themselves. Untrusted: whoever can write to the frontier can write anything there.
+"""Reads what workers report about themselves. Untrusted: every client of the frontier can write anything there.
 
 A value of the wrong type is left out, as if it had not been sent; texts and lists are cut.
 """

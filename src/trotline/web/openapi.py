@@ -41,7 +41,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
-    return {
+    found = {
         "openapi": "3.1.0",
         "info": {"title": "Trotline", "version": version("trotline"), "description": _ABOUT},
         "paths": paths,
@@ -50,6 +50,9 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+    # Defaults may be tuples, which JSON does not have.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
+    return plain
 
 
 _ABOUT = "Jobs, lanes, workers, records and the graveyard of Trotline. `x-role` is the role that a token needs."

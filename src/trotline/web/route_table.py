@@ -88,6 +88,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return self.body is None and self.body_media != JSON
 
     @property
+    def is_stream(self) -> bool:
+        """It may last as long as the client wants, and has limits of its own."""
+        return self.streams_body or (self.answer is None and not self.is_page)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """The parameters in the path."""
         return tuple(part[1:-1] for part in self.path.split("/") if part[:1] == "{")

@@ -110,6 +110,8 @@ async def listening(app: web.Application, host: str, port: int) -> "AsyncIterato
         keepalive_timeout=HEADERS_WITHIN,
         lingering_time=_DRAIN_BODY,
         access_log=None,
+        # Validation refuses compressed bodies: a few kilobytes can be gigabytes.
+        auto_decompress=False,
         handler_cancellation=True,
     )
     await runner.setup()

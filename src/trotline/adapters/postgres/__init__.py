@@ -1,12 +1,12 @@
 """Records, their history and visits in PostgreSQL."""
 
 import shlex
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from trotline.model.row import Row
+from trotline.model.row import Row, RowPage
 from trotline.model.schema import SchemaStatus, SchemaUpgrade
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
@@ -67,6 +67,12 @@ def _count(url: str) -> dict[str, int]:
     return count_records(url)
 
 
+def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Awaitable[RowPage]:
+    from trotline.adapters.postgres.row_pages import page
+
+    return page(url, kind, prefix, after, limit)
+
+
 def _look(url: str, kinds: Mapping[str, int]) -> str:
     # Without our own options, which psql does not know.
     place, _, options = url.partition("?")
@@ -94,7 +100,7 @@ BACKEND = Backend(
         check=_status,
         look=_look,
         ledger=_ledger,
-        rows=RowReader(snapshot=_snapshot, count=_count),
+        rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
         schema=SchemaAdmin(status=_status, upgrade=_upgrade),
         load=_load,
     ),

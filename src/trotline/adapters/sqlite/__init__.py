@@ -2,12 +2,12 @@
 
 import re
 import shlex
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 from trotline.model.job import Job
-from trotline.model.row import Row
+from trotline.model.row import Row, RowPage
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, SinkOffer
@@ -86,6 +86,12 @@ def _count(url: str) -> dict[str, int]:
     return count_records(path_of(url))
 
 
+def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Awaitable[RowPage]:
+    from trotline.adapters.sqlite.sink_pages import page
+
+    return page(path_of(url), kind, prefix, after, limit)
+
+
 def _look(url: str, kinds: Mapping[str, int]) -> str:
     from trotline.adapters.sqlite.sink_views import identifier, is_keyword, view_name
 
@@ -122,7 +128,7 @@ BACKEND = Backend(
         open=_sink,
         look=_look,
         ledger=_ledger,
-        rows=RowReader(snapshot=_snapshot, count=_count),
+        rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
         load=_load,
     ),
     table=_table,

@@ -5,7 +5,6 @@ import asyncio
 import msgspec
 
 from trotline.errors import FrontierError
-from trotline.model.job import Progress
 from trotline.ports.console import Console
 from trotline.rules import job_summary
 from trotline.rules.advice import Advice, Scale, advise, scale
@@ -15,9 +14,6 @@ from trotline.web.api.types import JobPath, Name
 from trotline.web.openapi import PREFIX
 from trotline.web.route_table import Call, Role, Route
 
-OLD = 60.0
-"""Seconds; older figures say nothing about now."""
-
 
 class ScaleQuery(msgspec.Struct, frozen=True):
     spider: Name = ""
@@ -25,15 +21,9 @@ class ScaleQuery(msgspec.Struct, frozen=True):
 
 
 async def read(console: Console) -> Advice:
-    progress, [note] = await console.progress(), await console.read_notes([SUMMARY])
-    return current(progress, job_summary.decode(note.data) if note is not None else JobSummary())
-
-
-def current(progress: Progress, summary: JobSummary) -> Advice:
     """Unknown if nobody has observed the job lately."""
-    if progress.finished_at is None and not 0 <= progress.now - summary.at < OLD:
-        summary = JobSummary()
-    return advise(progress, summary)
+    progress, [note] = await console.progress(), await console.read_notes([SUMMARY])
+    return advise(progress, job_summary.decode(note.data) if note is not None else JobSummary())
 
 
 async def advice(call: Call) -> Advice:
