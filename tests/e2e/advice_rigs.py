@@ -165,7 +165,7 @@ async def frontier(folder: Path, seconds: float) -> Result:
     with redis(WHEEL) as queue:
         async with slow_site(0.0, 20) as there:
             told = {"hosts": hosts_of(20), "pages": 2500}
-            job = _job(folder, there.port, "--slots", "64", told=told, frontier=queue.url)
+            job = _job(folder, there.port, "--slots", "8", told=told, frontier=queue.url)
             job.environment["TROTLINE_VISITS"] = "no"
             with throttled(queue.pid, 0.01):
                 return await trial("frontier", ("frontier",), job, workers=2, seconds=seconds)
