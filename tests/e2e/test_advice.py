@@ -2,12 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from tests.e2e import advice_rigs
 from tests.e2e.advice_rig_kit import Result, slow_site
-from tests.e2e.running import call, start
+from tests.e2e.running import call, lives, rows_of, start
 
 pytestmark = pytest.mark.timeout(240)
 SPIDER = """
@@ -119,6 +120,30 @@ async def test_a_fleet_starts_more_workers_while_slots_are_the_limit_and_all_pag
     assert (scaled["event"], scaled["workers"]) == ("fleet.scaled", 2)
     assert "slots" in scaled["text"]
     assert ended.code == 0, ended
-    from tests.e2e.running import rows_of
-
     assert len({row["url"] for row in rows_of(tmp_path / "r.db")}) == 900
+
+
+@pytest.mark.slow("starts real workers")
+async def test_workers_of_a_fleet_that_was_killed_stop(tmp_path: Path) -> None:
+    env = {"TROTLINE_FRONTIER": f"sqlite:{tmp_path}/f.db", "TROTLINE_ALLOW_PRIVATE": "yes"}
+    async with slow_site(0.1) as there:
+        (tmp_path / "shop.py").write_text(SPIDER.format(pace="50/s", port=there.port, pages=5000))
+        assert (await call(tmp_path, "start", "shop.py", "--detach", env=env)).code == 0
+        running = await start(tmp_path, "fleet", "shop.py", "--max", "1", "--slots", "2", "--grace", "2s", env=env)
+        await _until(lambda: len(there.requests) >= 5)
+        workers = _children(running.process.pid)
+        running.process.kill()
+        await running.process.wait()
+        assert workers
+        await _until(lambda: not any(map(lives, workers)))
+
+
+async def _until(fits: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not fits():  # noqa: ASYNC110 - other processes have no event of ours
+            await asyncio.sleep(0.1)
+
+
+def _children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(each) for each in text.split()]
