@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trotline.coordinator.job_list import JobList
-from trotline.coordinator.observer import Extras, Observer
+from trotline.coordinator.observer import Extras, Observation, Observer
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
 from trotline.frontier.pool_watch import PoolWatch
@@ -18,7 +18,10 @@ from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, DEAD_AFTER
+from trotline.rules.advice import advise
+from trotline.rules.advice_gauges import with_advice
 from trotline.rules.alerts import RULES, AlertRules, PoolSample, alerts, pool_alerts
+from trotline.rules.fleet_flow import living
 from trotline.rules.metric_boards import gauges_of
 from trotline.rules.pool_troubles import served_by
 
@@ -36,6 +39,8 @@ class TrackedJob:
         self.history: deque[Progress] = deque(maxlen=samples)
         self.pools: deque[PoolSample] = deque(maxlen=POOL_SAMPLES)
         self.alerts: dict[str, str] = {}
+        self.seen: Observation | None = None
+        """The last look."""
         self.seeding: asyncio.Task[None] | None = None
         self.error = ""
         """The last one that was reported."""
@@ -130,7 +135,8 @@ class JobMonitor:
             )
 
     async def _check_job(self, tracked: TrackedJob, *, seeds: bool) -> None:
-        progress = (await tracked.observer.observe()).progress
+        tracked.seen = seen = await tracked.observer.observe()
+        progress = seen.progress
         tracked.history.append(progress)
         await self._look_at_pools(tracked, progress)
         self._alert(tracked)
@@ -185,6 +191,8 @@ class JobMonitor:
             alerts={rule: rule in tracked.alerts for rule in (*RULES, *tracked.alerts)},
             proxies={pool: {"up": share.members - share.down, "down": share.down} for pool, share in down.items()},
         )
+        if (seen := tracked.seen) is not None:
+            gauges = with_advice(gauges, advise(progress, seen.summary), seen.summary, len(living(seen.crew)))
         self._parts.board.set(tracked.job.id, gauges, self._config.spider)
 
     async def _finish(self, tracked: TrackedJob, progress: Progress) -> None:
