@@ -65,6 +65,7 @@ PATTERNS = {
     "adapters/redis/scripts.py:_USES": AUTHOR,
     "adapters/redis/scripts.py:_WORDS": AUTHOR,
     "config/proxy_lines.py:REGION": "fullmatch",
+    "rules/log_lines.py:EVENT": "fullmatch",
     "config/proxy_lines.py:_BARE": "fullmatch",
     "config/spider_loader.py:_MODULE": AUTHOR,
     "config/spider_loader.py:_NAME": AUTHOR,

@@ -13,6 +13,7 @@ from trotline.cli.options import (
     high_water_option,
     json_option,
     known_pools,
+    log_options,
     metrics_option,
     proxies_option,
     settings_of,
@@ -45,6 +46,7 @@ _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 @click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
 @high_water_option
 @metrics_option
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show alerts and trouble only.")
 @json_option
 def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -70,7 +72,12 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
 
 
 def _printer(*, quiet: bool, json: bool) -> "Callable[[CoordinatorEvent], None]":
+    from trotline.config import logs
+
     def show(event: "CoordinatorEvent") -> None:
+        level = "warning" if event.event in _ALARMS else "info"
+        names = {"spider": event.spider} | ({"job": event.job} if event.job else {})
+        logs.announce(event.event, event.text, level=level, fields={**names, **event.data})
         if quiet and event.event not in _IMPORTANT:
             return
         if json:

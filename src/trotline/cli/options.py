@@ -135,6 +135,19 @@ def high_water_option(command: F) -> F:
     )(command)
 
 
+def log_options(command: F) -> F:
+    for option in (
+        click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [default: warning]"),
+        click.option(
+            "--log-format",
+            metavar="FORMAT",
+            help="Of standard error: text, or json for log collectors.  [default: text]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
 def metrics_option(command: F) -> F:
     return click.option(
         "--metrics", metavar="[ADDRESS:]PORT", help="Serve Prometheus metrics; on loopback unless an address is given."
@@ -172,7 +185,12 @@ def settings_of(**flags: Any) -> Settings:
             click.echo(f"note: {note}", err=True)
     # () is a repeatable option that was not given.
     found = read({name: value for name, value in flags.items() if value != ()}, os.environ, Path.cwd())
-    return narrowed(context.info_name or "", found) if context is not None else found
+    settings = narrowed(context.info_name or "", found) if context is not None else found
+    if context is not None and "log_format" in context.params and (settings.log_format != "text" or settings.log_level):
+        from trotline.config import logs
+
+        logs.install(settings.log_format, settings.log_level)
+    return settings
 
 
 def time_of(option: str, text: str) -> Seconds:

@@ -13,6 +13,7 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    log_options,
     metrics_option,
     note_pools,
     pool_book,
@@ -77,6 +78,7 @@ CODES = {
 @visits_option
 @click.option("--web", is_flag=True, help="Serve the dashboard on this machine, for as long as the run lasts.")
 @metrics_option
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -145,18 +147,23 @@ def _run(
     from trotline.cli.suggested_commands import typed
     from trotline.cli.summary import summarise
     from trotline.commands.run import run
+    from trotline.config import logs
 
     ended_before: list[int] = []
 
     def show(report: "Report") -> None:
         if not ended_before:
             ended_before.append(report.progress.done + report.progress.dead)
+            logs.know(spider=spider.name, job=report.job.id)
+            logs.announce("run.started", "resumed" if report.resumed else "", fields={"resumed": report.resumed})
         view.show(report)
 
     try:
         ending, report = wait_for(run(plan, spider, show, launched))
     finally:
         view.close()
+    progress = report.progress
+    logs.announce("run.ended", str(ending), fields={"done": progress.done, "dead": progress.dead})
     before = ended_before[0] if ended_before and report.resumed else 0
     summary = summarise(
         report,

@@ -14,6 +14,7 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    log_options,
     metrics_option,
     note_pools,
     pool_book,
@@ -77,6 +78,7 @@ _LINE_EVERY = 30.0
 @share_options
 @visits_option
 @metrics_option
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -157,6 +159,7 @@ class _Printer:
             self._view = None
 
     def print_event(self, event: "WorkEvent") -> None:
+        _log(event, self._spider.name)
         if self._quiet:
             return
         if self._json:
@@ -197,6 +200,19 @@ class _Printer:
                 return [f"sink is unreachable, retrying every second: {safe_text(event.reason)}"]
             case _:
                 return [] if event.announced else [_ended(event, job)]
+
+
+def _log(event: "WorkEvent", spider: str) -> None:
+    from trotline.config import logs
+
+    if not logs.is_json():
+        return
+    facts = {name: value for name, value in _facts(event, spider).items() if name not in ("event", "reason")}
+    if event.report is not None:
+        facts |= {"done": event.report.progress.done, "dead": event.report.progress.dead}
+    bad = event.what in ("unreachable", "sink unreachable", "unreadable")
+    name = f"worker.{event.what.name.lower()}"
+    logs.announce(name, event.reason, level="warning" if bad else "info", fields=facts)
 
 
 def _ended(event: "WorkEvent", job: str) -> str:

@@ -64,6 +64,10 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """What the proxy receives about a target."""
     metrics: str = ""
     """The address of the metrics endpoint; empty: there is none."""
+    log_format: str = "text"
+    """Of standard error: text or json."""
+    log_level: str = ""
+    """Empty: warning, or info in a JSON log."""
 
     @property
     def way_out(self) -> Proxy | None:
@@ -350,6 +354,15 @@ def _names(pattern: re.Pattern[str], what: str) -> Any:
     return parse
 
 
+def _one_of(*names: str) -> Any:
+    def parse(value: Any) -> str:
+        if (name := str(value).strip().lower()) not in names:
+            raise ValueError(f"{value!r} is none of {', '.join(names)}")
+        return name
+
+    return parse
+
+
 def _proxy(value: Any) -> Proxy:
     if not isinstance(value, str):
         raise ValueError("a proxy is a URL")
@@ -385,4 +398,6 @@ _TYPES: dict[str, Any] = {
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
     "metrics": listen_address,
+    "log_format": _one_of("text", "json"),
+    "log_level": _one_of("debug", "info", "warning", "error"),
 }

@@ -15,7 +15,7 @@ from trotline.model.server_load import ServerUse
 from trotline.model.time import Seconds
 from trotline.ports.console import Console
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules import fleet_flow, job_summary, series
+from trotline.rules import fleet_flow, job_summary, series, signature_trend
 from trotline.rules.job_summary import SUMMARY, JobSummary
 from trotline.rules.lane_survey import LaneSurvey, Surveyor
 from trotline.rules.pool_supply import PoolSupply
@@ -109,6 +109,7 @@ class Observer:
             at=progress.now,
             took=self._clock() - started,
             lanes=lanes,
+            failures=signature_trend.kept(last.failures, progress),
             steps=steps,
             hosts=fleet_flow.hosts_use(self._before, crew) if self._before else last.hosts,
             chains=await self._console.chains(),

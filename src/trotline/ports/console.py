@@ -85,11 +85,16 @@ class Console(Protocol):
         """How many are buried for which reason."""
         ...
 
-    async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
+    async def revive(self, ids: Sequence[str] = (), why: str = "", pool: str | None = None) -> int:
         """Give buried tasks a fresh start: by id, or all whose reason starts with `why`. How many were revived (F9).
 
         A record that failed validation stands for its page: the page is visited again, and its rejected records are
         forgotten.
+
+        `pool`: they go out through this proxy pool from now on ("direct": without a proxy), and their lanes change with
+        it. A failed chain is moved as a whole, with all steps that are revived; a frontier in several parts refuses
+        that (FrontierError, nothing is changed) if a new lane is in another part. Tasks of account pools, and pages of
+        rejected records, stay in theirs.
         """
         ...
 

@@ -57,6 +57,11 @@ def serve() -> int:
         # The supervisor was killed before it sent the config.
         return FAILED
     config = msgspec.json.decode(line, type=ChildConfig)
+    if config.log_mark or config.settings.log_level:
+        from trotline.config import logs
+
+        names = {"job": config.job.id, "worker": config.name, "spider": config.job.spider}
+        logs.install(config.settings.log_format, config.settings.log_level, mark=config.log_mark, **names)
     memory_limits.cap(config.settings.memory)
     try:
         spider = load(config.ref)

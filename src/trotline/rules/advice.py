@@ -25,6 +25,7 @@ from trotline.rules.advice_limits import (
     lane_limit,
     lowest_first,
     outer_limits,
+    with_one_more,
     worker_limit,
 )
 from trotline.rules.fleet_flow import FleetFlow, HostsUse, flow
@@ -131,7 +132,7 @@ def _advise(progress: Progress, summary: JobSummary, measured: FleetFlow) -> Adv
     if idle:
         least, admitted = explaining(outside, summary, measured), rate
     capacity = crew.per_second or rate
-    one_more = capacity * (measured.workers + 1) / measured.workers
+    one_more = with_one_more(measured, summary.hosts, crew)
     bound = least if admitted <= one_more else crew
     known = bound.name != NOT_EXPLAINED and min(admitted, capacity) >= rate * (1.0 - OFF)
     gain = max(0.0, min(admitted, one_more) / rate - 1.0)

@@ -1,13 +1,14 @@
 """The limits of a job, each with the pages per second that it allows: those of the workers, and all others."""
 
 from collections.abc import Sequence
+from math import inf
 
 import msgspec
 
 from trotline.model.job import Progress
 from trotline.model.server_load import ServerUse
 from trotline.rules import lane_survey
-from trotline.rules.fleet_flow import FleetFlow
+from trotline.rules.fleet_flow import FleetFlow, HostsUse
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.pool_supply import PoolSupply, most
@@ -18,6 +19,8 @@ IDLE = 0.2
 """The share of slots without admissible work from which the crew waits for work, and not the work for the crew."""
 CPU_FULL = 0.8
 """The share of a processor from which a worker process is bound by it: the rest is waiting for others."""
+CONTENDED = 0.05
+"""The share of time without a processor from which a machine is shared with others."""
 
 PACE, CONCURRENCY, WORK, REST = lane_survey.PACE, lane_survey.CONCURRENCY, lane_survey.WORK, lane_survey.REST
 PROXIES, SESSIONS, CHAINS = "proxies", "sessions", "chains"
@@ -52,6 +55,24 @@ def outer_limits(progress: Progress, summary: JobSummary, measured: FleetFlow) -
     return found
 
 
+def ready(measured: FleetFlow) -> float:
+    """The share of time in which a worker process runs, or would with a processor."""
+    return min(1.0, measured.cpu + measured.waited)
+
+
+def with_one_more(measured: FleetFlow, hosts: HostsUse, crew: Limit) -> float:
+    """K with one more worker. Where processors are contended, it also takes from those that are there."""
+    workers = measured.workers
+    more = (workers + 1) / workers
+    if crew.name == CPU and measured.waited >= CONTENDED and hosts.cores and hosts.hosts:
+        # Of so many that are ready to run on a host, each has the same share of its processors.
+        there, each = workers / hosts.hosts, hosts.cores / hosts.hosts
+        competing = each * (measured.cpu + measured.waited) / measured.cpu if measured.cpu else inf
+        others = (hosts.hosts - 1) * there / competing
+        more = (others + (there + 1) / (competing + 1)) / (hosts.hosts * there / competing)
+    return (crew.per_second or 0.0) * more
+
+
 def lane_limit(lanes: LaneSurvey) -> Limit:
     rate, fastest = lanes.admissible, lanes.fastest
     if not rate or fastest is None:
@@ -61,7 +82,9 @@ def lane_limit(lanes: LaneSurvey) -> Limit:
         return Limit(name=WORK, per_second=rate, text=f"no more than {lanes.waiting:,} tasks wait")
     if fastest.per_second > rate / 2:
         return Limit(name=bound, per_second=rate, text=f"{fastest.lane} is at its limit of {_rate(fastest.per_second)}")
-    return Limit(name=bound, per_second=rate, text=f"{_count(lanes.lanes, 'lane')} allow {_rate(rate)} in all")
+    return Limit(
+        name=bound, per_second=rate, text=f"{_count(lanes.lanes, 'lane')} {_allow(lanes.lanes)} {_rate(rate)} in all"
+    )
 
 
 def _pool_limits(lanes: LaneSurvey, pools: Sequence[PoolSupply], measured: FleetFlow) -> list[Limit]:
@@ -76,7 +99,7 @@ def _pool_limits(lanes: LaneSurvey, pools: Sequence[PoolSupply], measured: Fleet
             continue
         name = SESSIONS if pool.is_accounts else PROXIES
         noun = "account" if pool.is_accounts else "proxy"
-        text = f"{_count(pool.usable, noun)} of pool {pool.name} allow {_rate(allowed)}"
+        text = f"{_count(pool.usable, noun)} of pool {pool.name} {_allow(pool.usable)} {_rate(allowed)}"
         others = max(0.0, lanes.admissible - used.admissible)
         found.append(Limit(name=name, per_second=min(allowed, used.admissible) + others, text=text))
     return found
@@ -96,11 +119,13 @@ def _server_limit(server: ServerUse, measured: FleetFlow) -> Limit | None:
 def worker_limit(measured: FleetFlow) -> Limit:
     """K, and what the workers are busy with."""
     rate, waits = measured.pages_per_second, measured.waits
-    cpu = min(1.0, measured.cpu)
+    cpu = ready(measured)
     allowed = rate / max(measured.occupied, cpu, 1e-9)
     if cpu >= CPU_FULL or cpu >= measured.occupied:
         # Slots fill up behind a processor that is full.
         text = f"each worker process uses {measured.cpu:.0%} of a processor"
+        if measured.waited >= CONTENDED:
+            text += f", and waits for one for {measured.waited:.0%} of the time"
         return Limit(name=CPU, per_second=allowed, text=text)
     if waits["sink"] > measured.busy:
         return Limit(name=SINK_WAIT, per_second=allowed, text="workers wait for their commits to the sink")
@@ -120,9 +145,9 @@ def explaining(outside: Sequence[Limit], summary: JobSummary, measured: FleetFlo
     with_accounts = sum(pool.waiting for name, pool in lanes.by_pool.items() if name[:1] == "@")
     if waiting and with_accounts > waiting / 2:
         holders = sum(pool.usable for pool in summary.pools if pool.is_accounts)
-        return Limit(name=SESSIONS, per_second=rate, text=_holders(holders, "account", "in use all the time"))
+        return Limit(name=SESSIONS, per_second=rate, text=f"{_count(holders, 'account')} in use all the time")
     if summary.chains and measured.leased <= 2 * summary.chains and waiting > 2 * summary.chains:
-        text = _holders(summary.chains, "chain", "run one step at a time")
+        text = f"{_count(summary.chains, 'chain')}, each with one step at a time"
         return Limit(name=CHAINS, per_second=rate, text=text)
     if lanes.leased and lanes.bounds.get(CONCURRENCY, 0.0) > lanes.admissible / 2:
         return msgspec.structs.replace(lane_limit(lanes), per_second=rate)
@@ -143,8 +168,8 @@ def _rate(per_second: float) -> str:
     return f"{60 * per_second:.3g}/min" if per_second >= 0.995 / 60 else f"{3600 * per_second:.3g}/h"
 
 
-def _holders(number: int, noun: str, doing: str) -> str:
-    return f"{_count(number, noun)} {'is' if number == 1 and doing.startswith('in') else ''} {doing}".replace("  ", " ")
+def _allow(number: int) -> str:
+    return "allows" if number == 1 else "allow"
 
 
 def _count(number: int, noun: str) -> str:

@@ -48,6 +48,7 @@ class FlowStep(msgspec.Struct, frozen=True, array_like=True):
     commits: int
     store: float
     settle: float
+    waited: float = 0.0
 
     @property
     def span(self) -> Seconds:
@@ -92,6 +93,8 @@ class FleetFlow(msgspec.Struct, frozen=True, kw_only=True):
     """Of the time of all slots, by what idle ones wait for: "start", "no_lease", "frontier", "sink"."""
     cpu: float
     """Processor time."""
+    waited: float
+    """Ready to run, without a processor: others use the machines, too."""
     parse: float
     store: float
     """Workers that write to the sink at the same time, on average: above 1 if they queue for it."""
@@ -148,6 +151,7 @@ def step(before: Sequence[WorkerView], crew: Sequence[WorkerView], now: Moment) 
         commits=sum(new.commit.count - old.commit.count for old, new in pairs),
         store=grown("store"),
         settle=grown("settle"),
+        waited=max(0.0, grown("waited")),
     )
 
 
@@ -191,6 +195,7 @@ def flow(steps: Sequence[FlowStep]) -> FleetFlow | None:
         busy=phases["busy"] / slot_seconds,
         waits={name: phases[name] / slot_seconds for name in ("start", "no_lease", "frontier", "sink")},
         cpu=total("cpu") / worker_seconds,
+        waited=total("waited") / worker_seconds,
         parse=total("parse") / worker_seconds,
         store=total("store") / worker_seconds * newest.workers,
         settle=total("settle") / worker_seconds * newest.workers,

@@ -7,6 +7,7 @@ from trotline.model.time import Moment, Seconds
 from trotline.rules.fleet_flow import FlowStep, HostsUse
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.pool_supply import PoolSupply
+from trotline.rules.signature_trend import SignatureTrend
 
 SUMMARY = "summary"
 """The name of its note."""
@@ -20,6 +21,7 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The frontier's time when the lanes were surveyed."""
     took: Seconds = 0.0
     lanes: LaneSurvey = LaneSurvey()
+    failures: SignatureTrend = SignatureTrend()
     steps: tuple[FlowStep, ...] = ()
     """What the crew did in the last minute."""
     hosts: HostsUse = HostsUse()

@@ -48,7 +48,15 @@ def checked(stats: WorkStats | None) -> WorkStats | None:
         # Of a version with other classes.
         return None
     # NaN passes every comparison that is written as "not less than".
-    sums = (stats.uptime, stats.cpu, stats.lag, stats.store, stats.settle, *msgspec.structs.astuple(stats.slots))
+    sums = (
+        stats.uptime,
+        stats.cpu,
+        stats.waited,
+        stats.lag,
+        stats.store,
+        stats.settle,
+        *msgspec.structs.astuple(stats.slots),
+    )
     if any(not seconds >= 0 for seconds in (*sums, *(timing.total for timing in timings))):
         return None
     if not stats.visits.keys() <= _VERDICTS:

@@ -231,6 +231,9 @@ class Committer:
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
         self._parts.meter.settled(accepted)
+        if log.isEnabledFor(logging.DEBUG):
+            for visit in accepted:
+                _log_visit(visit.line(self._parts.job, self._worker))
         for visit in accepted:
             if visit.field_facts:
                 self._parts.field_stats.confirm(visit.field_facts)
@@ -267,3 +270,10 @@ class Committer:
         self.room.clear()
         await asyncio.sleep(wait * (0.5 + 0.5 * self._parts.chance.random()))
         return min(_LONGEST_WAIT, wait * 2)
+
+
+def _log_visit(row: VisitRow) -> None:
+    facts = {
+        name: getattr(row, name) for name in ("url", "route", "lane", "outcome", "verdict", "status", "took", "size")
+    }
+    log.debug("visit.settled %s %s", row.url, row.why or row.outcome, extra={"fields": facts})

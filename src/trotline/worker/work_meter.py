@@ -5,6 +5,7 @@ import time
 from bisect import bisect_left
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind
@@ -119,6 +120,7 @@ class WorkMeter:
         return WorkStats(
             uptime=0.0 if self._began is None else now - self._began,
             cpu=time.process_time(),
+            waited=_waited(),
             lag=max(self._lags, default=0.0),
             received=self._received,
             records=self._records,
@@ -133,3 +135,11 @@ class WorkMeter:
 
     def _busy_so_far(self, now: Seconds) -> Seconds:
         return self._busy_seconds + self._busy * (now - self._changed_at)
+
+
+def _waited() -> Seconds:
+    """How long the main thread stood in the scheduler's queue; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -9,11 +9,13 @@ from aiohttp import web
 from trotline.commands.dead_reasons import Burial, burials
 from trotline.model.job import Progress
 from trotline.model.time import Seconds
+from trotline.rules.advice import advise
 from trotline.rules.job_figures import Figures, figures, signatures
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import uses
 from trotline.rules.series import RESOLUTIONS, Point, Resolution, rates, thinned
+from trotline.rules.signature_trend import SignatureTrend
 from trotline.rules.warnings import warnings
 from trotline.web.pages import charts, text
 from trotline.web.pages.frame import PageQuery, framed, job_page
@@ -49,6 +51,10 @@ class Signature(msgspec.Struct, frozen=True, kw_only=True):
     count: int
     share: float
     example: str
+    trend: str
+    """The path of its small chart; empty: unknown, or nothing lately."""
+    lately: int | None
+    """New ones in the time of the trend."""
     why: str
     """The reason in the graveyard; empty: attempts that were repeated."""
 
@@ -85,7 +91,8 @@ async def page(call: Call) -> web.Response:
         lanes=lanes,
         surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,
         top_lanes=lanes.most_waiting[:_LANES],
-        signatures=_signatures(progress, found, dead),
+        signatures=_signatures(progress, found, dead, summary.failures),
+        advice=advise(progress, summary),
         others=max(0, len(signatures(progress)) - _SIGNATURES),
         cuts=cuts(progress, job.rules.own_limits),
         warnings=warnings(progress.tallies),
@@ -158,17 +165,20 @@ def _step(points: list[Point], window: Window) -> Seconds:
     return max(window.resolution.step, (points[-1].at - points[0].at) / (len(points) - 1))
 
 
-def _signatures(progress: Progress, found: Figures, dead: tuple[Burial, ...]) -> list[Signature]:
+def _signatures(progress: Progress, found: Figures, dead: tuple[Burial, ...], trend: SignatureTrend) -> list[Signature]:
     examples = {f"dead: {burial.why}": burial for burial in dead}
     rows = []
     for name, number in signatures(progress)[:_SIGNATURES]:
         burial = examples.get(name)
+        lately = trend.lately(name, number)
         rows.append(
             Signature(
                 name=name,
                 count=number,
                 share=min(1.0, number / found.attempts) if found.attempts else 0.0,
                 example=burial.url if burial is not None else progress.examples.get(name, ""),
+                trend=charts.spark(lately) if lately and any(lately) else "",
+                lately=None if lately is None else sum(lately),
                 why=name.removeprefix("dead: ") if name.startswith("dead: ") else "",
             )
         )

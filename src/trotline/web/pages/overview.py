@@ -7,6 +7,7 @@ import msgspec
 from aiohttp import web
 
 from trotline.model.job import Job
+from trotline.rules.advice import advise
 from trotline.rules.series import rates, thinned
 from trotline.web.api.types import Limit, Name
 from trotline.web.job_views import JobView
@@ -35,6 +36,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     spark: str
     eta: str
     ended_share: float | None
+    advice: str = ""
+    """Of a job that runs: what one more worker would give."""
 
 
 async def page(call: Call) -> web.Response:
@@ -75,6 +78,7 @@ async def _line(site: Site, place: Place, job: Job) -> Line:
         spark=charts.spark([each.ended for each in rates(recent)]),
         eta=text.eta(view.eta) or (view.eta.unknown if view.eta is not None else ""),
         ended_share=progress.ended / progress.admitted if progress.admitted else None,
+        advice=advised.sentence if (advised := advise(progress, snapshot.summary)).explained else "",
     )
 
 
@@ -118,6 +122,7 @@ def _sentence(lines: list[Line], jobs: int) -> str:
         if running
         else f"{text.counted(jobs, 'job')}, none running"
     ]
+    said += [f"{line.view.job}: {line.advice}" for line in running if line.advice and not line.view.held_back][:2]
     said += [f"{line.view.job} is held back: {line.view.held_back}" for line in held[:2]]
     if lonely:
         said.append(f"{', '.join(lonely[:3])}{' and others' if len(lonely) > 3 else ''} without a worker")

@@ -85,7 +85,7 @@ async def _looked_up(call: Call, frontier: str, *, accounts: bool) -> dict[str, 
         chosen = next((one for one in pools if call.query.pool in ("", one.name)), None)
         if chosen is None:
             return nothing | {"pools": pools}
-        names = MemberNames(_book(call.site.plan.settings))
+        names = MemberNames(book_of(call.site.plan.settings))
         lanes = await opened.lanes(chosen.name)
         return {
             "pools": pools,
@@ -99,7 +99,7 @@ async def _looked_up(call: Call, frontier: str, *, accounts: bool) -> dict[str, 
         await opened.close()
 
 
-def _book(settings: Settings) -> proxy_pools.PoolBook:
+def book_of(settings: Settings) -> proxy_pools.PoolBook:
     """The addresses in the operator's own file, if the server was given it; it is read again when it changes."""
     book = _loaded(settings.proxies, settings.allow_private, tuple(settings.allow))
     book.reload()

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote
 
+from trotline.model.proxy_pool import without_pool
 from trotline.model.time import Moment, Seconds
 from trotline.web.job_views import EtaView
 
@@ -124,6 +125,6 @@ def plain_iso(text: str) -> str:
 FILTERS: dict[str, Callable[..., Any]] = {
     "foreign": foreign, "lines_of": lines, "count": count, "counted": counted, "size": size, "rate": rate,
     "percent": percent, "lasting": length, "eta": eta, "clock": clock, "moment": moment, "part": part,
-    "plain_iso": plain_iso,
+    "plain_iso": plain_iso, "host": without_pool,
 }  # fmt: skip
 """Of the templates. Jinja has a `count` of its own, for lists: here it is for numbers, and lists have `length`."""
