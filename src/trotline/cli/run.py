@@ -14,6 +14,7 @@ from trotline.cli.options import (
     log_options,
     metrics_option,
     note_pools,
+    otel_options,
     pool_book,
     prefetch_option,
     proxies_option,
@@ -74,6 +75,7 @@ CODES = {
 @proxies_option
 @visits_option
 @metrics_option
+@otel_options
 @log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
