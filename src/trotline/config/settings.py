@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import msgspec
 
 from trotline.config.listen_address import listen_address
+from trotline.config.otel_values import collector, share
 from trotline.config.proxy_lines import REGION
 from trotline.config.urls import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
@@ -372,29 +372,6 @@ def _one_of(*names: str) -> Any:
     return parse
 
 
-def _collector(value: Any) -> str:
-    """The complete URL. Not quoted in errors: it may have a password."""
-    text = value.strip() if isinstance(value, str) else ""
-    try:
-        parts = urlsplit(text)
-        right = parts.scheme in ("http", "https") and bool(parts.hostname) and text.isprintable() and parts.port != 0
-    except ValueError:
-        right = False
-    if not right or parts.query or parts.fragment:
-        raise ValueError("the OpenTelemetry collector is given as http://HOST:4318 or https://HOST/v1/traces")
-    return text if parts.path.strip("/") else f"{text.rstrip('/')}/v1/traces"
-
-
-def _share(value: Any) -> float:
-    try:
-        share = float(value) if not isinstance(value, bool) else -1.0
-    except (TypeError, ValueError):
-        share = -1.0
-    if not 0 < share <= 1:
-        raise ValueError(f"{value!r} is not a share above 0 and up to 1, as 0.01")
-    return share
-
-
 def _proxy(value: Any) -> Proxy:
     if not isinstance(value, str):
         raise ValueError("a proxy is a URL")
@@ -430,8 +407,8 @@ _TYPES: dict[str, Any] = {
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
     "metrics": listen_address,
-    "otel": _collector,
-    "otel_sample": _share,
+    "otel": collector,
+    "otel_sample": share,
     "log_format": _one_of("text", "json"),
     "log_level": _one_of("debug", "info", "warning", "error"),
 }
