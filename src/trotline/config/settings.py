@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -68,6 +69,10 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Of standard error: text or json."""
     log_level: str = ""
     """Empty: warning, or info in a JSON log."""
+    otel: str = ""
+    """The OpenTelemetry collector for traces; empty: there is none."""
+    otel_sample: float = 0.01
+    """The share of visits that are traced."""
 
     @property
     def way_out(self) -> Proxy | None:
@@ -107,6 +112,8 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str], folder: Path)
     for source in (_from_file(folder), _from_environment(environment), _from_flags(flags)):
         for name, (value, place) in source.items():
             found[name], origin[name] = value, place
+    if flags.get("otel_sample") is not None and "otel" not in found:
+        raise SettingsError("--otel-sample has no effect without a collector", hint="Name it: --otel http://HOST:4318")
     return Settings(**{name: _typed(name, value, origin[name]) for name, value in found.items()})
 
 
@@ -136,7 +143,7 @@ def _from_flags(flags: Mapping[str, Any]) -> _Source:
     if "out" in given:
         # --out FILE is the short way to say --sink; an error names what was typed.
         given["sink"] = given.pop("out")
-    for name in {"proxy", "frontier", "sink"} & given.keys():
+    for name in {"proxy", "frontier", "sink", "otel"} & given.keys():
         value, option = given[name]
         if name == "proxy" and "@" in str(value) and not is_reference(value):
             raise _readable_by_all(option, "a user or password", f", or set {_variable(name)}")
@@ -160,9 +167,11 @@ def _readable_by_all(option: str, what: str, otherwise: str) -> SettingsError:
 def _from_environment(environment: Mapping[str, str]) -> _Source:
     for unknown in unknown_variables(environment):
         # A near miss is a typing error that would be ignored in silence; anything else may belong to another program.
-        if near := difflib.get_close_matches(unknown, [_variable(name) for name in NAMES], n=1, cutoff=0.8):
+        # Without the prefix, which would make all short names alike.
+        if near := difflib.get_close_matches(unknown.removeprefix(PREFIX).lower(), NAMES, n=1, cutoff=0.75):
             raise SettingsError(
-                f"environment variable {unknown} is not a setting", hint=f"Did you mean {near[0]}? Unset it otherwise."
+                f"environment variable {unknown} is not a setting",
+                hint=f"Did you mean {_variable(near[0])}? Unset it otherwise.",
             )
     found: _Source = {
         n: (environment[_variable(n)], _variable(n)) for n in NAMES if environment.get(_variable(n), "") != ""
@@ -363,6 +372,29 @@ def _one_of(*names: str) -> Any:
     return parse
 
 
+def _collector(value: Any) -> str:
+    """The complete URL. Not quoted in errors: it may have a password."""
+    text = value.strip() if isinstance(value, str) else ""
+    try:
+        parts = urlsplit(text)
+        right = parts.scheme in ("http", "https") and bool(parts.hostname) and text.isprintable() and parts.port != 0
+    except ValueError:
+        right = False
+    if not right or parts.query or parts.fragment:
+        raise ValueError("the OpenTelemetry collector is given as http://HOST:4318 or https://HOST/v1/traces")
+    return text if parts.path.strip("/") else f"{text.rstrip('/')}/v1/traces"
+
+
+def _share(value: Any) -> float:
+    try:
+        share = float(value) if not isinstance(value, bool) else -1.0
+    except (TypeError, ValueError):
+        share = -1.0
+    if not 0 < share <= 1:
+        raise ValueError(f"{value!r} is not a share above 0 and up to 1, as 0.01")
+    return share
+
+
 def _proxy(value: Any) -> Proxy:
     if not isinstance(value, str):
         raise ValueError("a proxy is a URL")
@@ -398,6 +430,8 @@ _TYPES: dict[str, Any] = {
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
     "metrics": listen_address,
+    "otel": _collector,
+    "otel_sample": _share,
     "log_format": _one_of("text", "json"),
     "log_level": _one_of("debug", "info", "warning", "error"),
 }
