@@ -1,6 +1,6 @@
 """Advice and the signal for autoscalers, by the API."""
 
-from tests.unit.web.conftest import Client, Folder, Serving
+from tests.unit.web.conftest import VIEW, Client, Folder, Serving
 from trotline.config.settings import Settings
 from trotline.rules.advice import Scale
 from trotline.web.api.advice import _sum
@@ -42,3 +42,12 @@ async def test_reviving_through_a_pool_that_does_not_exist_is_refused(server: Cl
     assert 400 == (await server.post(path, {})).status
     answer = await server.post(path, {"why": "broken", "pool": "direct"})
     assert (200, 1) == (answer.status, answer.json["revived"])
+
+
+async def test_the_servers_own_metrics_are_for_viewers(guarded: Client) -> None:
+    assert 401 == (await guarded.get("/metrics")).status
+    await guarded.get("/api/v1/health")
+    text = (await guarded.get("/metrics", token=VIEW)).body.decode()
+    assert 'trotline_web_requests_total{method="GET",status="200"} 1.0' in text
+    assert 'trotline_web_requests_total{method="GET",status="401"} 1.0' in text
+    assert "trotline_web_streams 0.0" in text
