@@ -38,6 +38,7 @@ COMMANDS = {
     "push": ("push", "Add tasks to a job while it runs."),
     "jobs": ("jobs", "List the jobs of a frontier."),
     "watch": ("watch", "Watch a job with all its workers."),
+    "alerts": ("alerts", "Show the alerts of jobs, or test who gets them."),
     "status": ("status", "Show the jobs of this folder and how far they are."),
     "pause": ("job_control:pause", "Hand out no more tasks of a job or of a lane."),
     "resume": ("job_control:resume", "Go on after pause, drain or cancel."),

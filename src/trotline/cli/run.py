@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from trotline.cli.plain_views import View
     from trotline.commands.run import Report, RunPlan
     from trotline.config.proxy_pools import PoolBook
+    from trotline.coordinator.alert_watch import AlertPlan
     from trotline.rules.known_pools import KnownPools
     from trotline.spider.spider import Spider
 
@@ -104,11 +105,32 @@ def command(
         note_pools(found, pools, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
         view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
-        plan = RunPlan(ref=spider, settings=settings.of(found.name), fresh=fresh, seeds_file=seeds, pools=pools)
+        plan = RunPlan(
+            ref=spider,
+            settings=settings.of(found.name),
+            fresh=fresh,
+            seeds_file=seeds,
+            pools=pools,
+            alerts=_alerts(),
+        )
         return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
     finally:
         for child in launched:
             child.abandon()
+
+
+def _alerts() -> "AlertPlan | None":
+    """None without receivers: nobody would notice, and a run has a summary."""
+    from pathlib import Path
+
+    from trotline.config.settings import file_table
+
+    if not file_table(Path.cwd())[0].get("alerts"):
+        return None
+    from trotline.commands.open_alerts import alert_plan
+
+    plan = alert_plan(Path.cwd())
+    return plan if plan.receivers else None
 
 
 def _load(ref: str, pools: "KnownPools") -> "Spider":

@@ -3,11 +3,13 @@
 import asyncio
 import tempfile
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
+from trotline.commands.last_job import tallies_before
 from trotline.commands.observe import observed
 from trotline.commands.open_job import open_job
 from trotline.commands.open_pools import pool_watch
@@ -19,12 +21,17 @@ from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.errors import TrotlineError
+from trotline.frontier.pool_watch import PoolWatch
 from trotline.ports.backend import OpenJob
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
 from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
+
+if TYPE_CHECKING:
+    from trotline.commands.open_alerts import JobAlerts
+    from trotline.coordinator.alert_watch import AlertPlan
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
 
@@ -38,6 +45,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     seeds_file: str | None = None
     pools: KnownPools | None = None
     """The pools that exist; None: not checked."""
+    alerts: "AlertPlan | None" = None
+    """None: there are no receivers."""
 
 
 async def run(
@@ -73,7 +82,10 @@ async def run(
         await sink.open()
         await refuse_lost_rows(sink, settings.sink, opened)
         async with pool_watch(settings.frontier) as pools:
-            run_ = _Run(plan, spider, Reporter(opened, resumed=resumed, sink=sink, pools=pools), opened, launched)
+            before = tallies_before(settings.frontier, job)
+            reporter = Reporter(opened, resumed=resumed, sink=sink, pools=pools, tallies_before=before)
+            run_ = _Run(plan, spider, reporter, opened, launched)
+            run_.watch_alerts(pools)
             run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
             ending = await run_.until_end(show)
             await sink.finish()
@@ -103,6 +115,18 @@ class _Run:
         self._interrupted = False
         self._pool = WorkerPool(plan.ref, plan.settings, spider, opened, launched)
         self._reporter = reporter
+        self._alerts: JobAlerts | None = None
+
+    def watch_alerts(self, pools: PoolWatch) -> None:
+        if self._plan.alerts is not None:
+            from trotline.commands.open_alerts import JobAlerts
+
+            frontier = self._plan.settings.frontier
+            self._alerts = JobAlerts(self._opened, frontier, self._plan.alerts, self._on_alert, pools)
+
+    def _on_alert(self, event: str, text: str, **data: object) -> None:
+        if event in ("alert.undelivered", "alert.dropped"):
+            self.note([text])
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
         working = asyncio.create_task(self._pool.run())
@@ -110,7 +134,7 @@ class _Run:
         showing = self._reporter.show(show, self._pool.held_back, self._pool.processes)
         timing = asyncio.create_task(self._limit_time())
         try:
-            async with in_background(showing, self._stop_once), observed(self._opened):
+            async with in_background(showing, self._stop_once), observed(self._opened, self._alerts):
                 with obeyed(self._interrupt):
                     await asyncio.wait([self._seeding])
                     if not self._seeding.cancelled():

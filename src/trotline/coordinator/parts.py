@@ -3,11 +3,12 @@ own."""
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
+from trotline.coordinator.alert_watch import AlertPlan
 from trotline.model.job import Job, LaneRules
 from trotline.model.schedule import Schedule
 from trotline.model.time import Moment, Seconds
@@ -79,6 +80,7 @@ class CoordinatorParts:
     emit: Callable[[CoordinatorEvent], None]
     open_proxy_pools: Callable[[], Awaitable[ProxyPools]] | None = None
     """None: proxy pools raise no alerts."""
+    alerts: AlertPlan = field(default_factory=AlertPlan)
 
 
 class CoordinatorPolicy(msgspec.Struct, frozen=True, kw_only=True):
