@@ -98,6 +98,8 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 NAMES = Settings.__struct_fields__
+TABLES = ("alerts",)
+"""Tables of the settings file, read by the commands that need them (`alert_settings`)."""
 
 
 def file_name(spider: str) -> str:
@@ -182,6 +184,16 @@ def _from_environment(environment: Mapping[str, str]) -> _Source:
 
 
 def _from_file(folder: Path) -> _Source:
+    table, place = file_table(folder)
+    for key in table:
+        if key.replace("-", "_") not in NAMES and key not in TABLES:
+            raise SettingsError(f"{place}: unknown setting {key!r}", hint=_suggestion(key))
+    plain = {key: value for key, value in table.items() if key not in TABLES}
+    return {key.replace("-", "_"): (value, f"{key} in {place}") for key, value in plain.items()}
+
+
+def file_table(folder: Path) -> tuple[dict[str, Any], str]:
+    """The settings file, and what messages call it; empty if there is none."""
     own, shared = folder / "trotline.toml", folder / "pyproject.toml"
     if own.is_file():
         table, place = _toml(own), own.name
@@ -190,13 +202,10 @@ def _from_file(folder: Path) -> _Source:
         table = tools.get("trotline", {}) if isinstance(tools, dict) else {}
         place = f"[tool.trotline] in {shared.name}"
     else:
-        return {}
+        return {}, ""
     if not isinstance(table, dict):
         raise SettingsError(f"{place} is not a table", hint="Write one setting a line: slots = 16")
-    for key in table:
-        if key.replace("-", "_") not in NAMES:
-            raise SettingsError(f"{place}: unknown setting {key!r}", hint=_suggestion(key))
-    return {key.replace("-", "_"): (value, f"{key} in {place}") for key, value in table.items()}
+    return table, place
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -225,7 +234,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _suggestion(key: str) -> str:
-    near = difflib.get_close_matches(key.replace("-", "_"), NAMES, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(key.replace("-", "_"), (*NAMES, *TABLES), n=1, cutoff=0.5)
     return f"Did you mean {near[0]!r}?" if near else f"Known settings: {', '.join(NAMES)}."
 
 
