@@ -21,6 +21,7 @@ from trotline.rules.eta import Range, Unknown
 from trotline.rules.job_figures import Figures, figures
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.series import FINEST, Point, rates
+from trotline.web.errors import Refused
 from trotline.web.job_views import JobView, job_view, known_by_name
 from trotline.web.jobs_index import WITHIN, JobsIndex, Opened, Place
 
@@ -30,6 +31,9 @@ ENDED_FRESH: Seconds = 30.0
 RATE_WINDOW: Seconds = 15.0
 """Pages per second are those of the last seconds."""
 MOST_KEPT = 1000
+PATIENCE: Seconds = 0.5
+"""A look waits so long for an observation; then it shows the one before."""
+OBSERVE_WITHIN: Seconds = 120.0
 OBSERVED = 50
 """Unfinished jobs that are observed although nobody looks at them, the newest."""
 
@@ -57,6 +61,8 @@ class _Kept(msgspec.Struct, kw_only=True):
     job: Job | None = None
     snapshot: Snapshot | None = None
     points: list[Point] = []
+    summary: JobSummary = JobSummary()
+    observing: asyncio.Task[None] | None = None
 
 
 class Snapshots:
@@ -109,22 +115,32 @@ class Snapshots:
         return self._clock() - kept.read_at >= fresh
 
     async def _read(self, kept: _Kept, place: Place, job: Job, opened: Opened) -> Snapshot:
-        now = self._clock()
-        if kept.observed_at is None or now - kept.observed_at >= OBSERVE_EVERY:
-            seen = await opened.observer.observe()
-            kept.points = await opened.observer.series(FINEST)
-            kept.observed_at = now
-            progress, crew, summary = seen.progress, seen.crew, seen.summary
-        else:
-            progress = await opened.console.progress()
-            crew = await opened.console.workers()
-            summary = kept.snapshot.summary if kept.snapshot is not None else JobSummary()
+        if kept.observing is None and (kept.observed_at is None or self._clock() - kept.observed_at >= OBSERVE_EVERY):
+            kept.observing = asyncio.create_task(self._observe(kept, job.id))
+        if kept.observing is not None:
+            await asyncio.wait([kept.observing], timeout=PATIENCE)
+        progress = await opened.console.progress()
+        crew = await opened.console.workers()
+        summary = kept.summary
         if progress.finished_at is not None:
             # After the end a late heartbeat may still list a worker that has left.
             crew = []
         points = _with_now(kept.points, progress)
         view = job_view(place.url, job, progress, crew, _rate(points, progress), _eta(points, progress, crew, summary))
         return Snapshot(view=view, progress=progress, crew=crew, summary=summary)
+
+    async def _observe(self, kept: _Kept, job: str) -> None:
+        """Besides the look: a survey of a hundred thousand lanes takes longer than a page may."""
+        try:
+            async with self._index.opened(job) as opened, asyncio.timeout(OBSERVE_WITHIN):
+                seen = await opened.observer.observe()
+                kept.points = await opened.observer.series(FINEST)
+            kept.summary = seen.summary
+        except (FrontierError, Refused):
+            # The look itself says why the job cannot be read.
+            return
+        finally:
+            kept.observed_at, kept.observing = self._clock(), None
 
     def _last_known(self, kept: _Kept, place: Place, job: Job, why: str) -> Snapshot:
         if kept.snapshot is None or kept.read_at is None:

@@ -13,6 +13,8 @@ import logging
 import traceback
 from collections import deque
 
+import msgspec
+
 from trotline.errors import (
     FrontierError,
     FrontierFileFails,
@@ -30,11 +32,13 @@ from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
+from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
+from trotline.worker.visit_spans import visit_span
 
 log = logging.getLogger("trotline.commit")
 
@@ -130,13 +134,25 @@ class Committer:
         began = meter.now()
         stored = await self._stored(batch)
         stored_at = meter.now()
+        for visit in stored:
+            if visit.records:
+                self._parts.coverage.add(visit.records)
         await self._settle(stored)
         ended = meter.now()
         meter.store += stored_at - began
         meter.settle += ended - stored_at
         meter.committed(ended - began)
+        if self._parts.tracer is not None:
+            self._trace(self._parts.tracer, stored, began, ended)
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
+
+    def _trace(self, tracer: Tracer, batch: list[FinishedVisit], began: Seconds, ended: Seconds) -> None:
+        for visit in batch:
+            if tracer.wants() and (
+                span := visit_span(visit, self._parts.job, self._worker, began, ended, self._parts.meter.now())
+            ):
+                tracer.record(span)
 
     async def _stored(self, batch: list[FinishedVisit], *, last: bool = False) -> list[FinishedVisit]:
         """The batch as it was stored. After an unexpected error, visit by visit, so that only the page that causes it
@@ -212,6 +228,10 @@ class Committer:
 
     async def _settle_all(self, batch: list[FinishedVisit], *, grave: bool = False) -> None:
         settlements = [visit.settlement() for visit in batch]
+        idle = self._closing or (self._starving and not self._waiting)
+        if counts := self._parts.coverage.take(asyncio.get_running_loop().time(), idle=idle):
+            # With the first one: if that is refused they are lost, and it is only a ratio.
+            settlements[0] = msgspec.structs.replace(settlements[0], tallies={**settlements[0].tallies, **counts})
         wait = _FIRST_WAIT
         while True:
             generation = self._parts.frontier.generation

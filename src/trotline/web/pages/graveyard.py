@@ -11,7 +11,7 @@ from trotline.errors import SettingsError
 from trotline.model.proxy_pool import NO_PROXY, is_account_pool
 from trotline.ports.console import Console
 from trotline.web.api import graveyard as api
-from trotline.web.api.types import JobPath, Limit, Name
+from trotline.web.api.types import JobPath, Name
 from trotline.web.pages.frame import PageQuery, framed, job_page
 from trotline.web.pages.render import redirect
 from trotline.web.pages.text import part
@@ -20,7 +20,7 @@ from trotline.web.route_table import FORM, HTML, Call, Role, Route
 BATCH = 500
 """Graves that are revived by one request."""
 _SIGNATURES = 100
-_SHORT = 2000
+_SHORT = 600
 """Characters of a detail in the list; all of it where one grave is shown."""
 Number = Annotated[int, Meta(ge=0, le=10**12)]
 
@@ -28,7 +28,7 @@ Number = Annotated[int, Meta(ge=0, le=10**12)]
 class GravesQuery(PageQuery, frozen=True):
     why: api.Reason = ""
     after: Annotated[str, Meta(max_length=40)] = ""
-    limit: Limit = 50
+    limit: Annotated[int, Meta(ge=1, le=100)] = 50
 
 
 class ReviveQuery(PageQuery, frozen=True):

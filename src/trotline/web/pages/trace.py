@@ -27,7 +27,8 @@ class TraceQuery(PageQuery, frozen=True):
 async def page(call: Call) -> web.Response:
     asked: TraceQuery = call.query
     _, frame = await framed(call, "trace")
-    frame["stream"] = frame["stream"] if asked.url else ""
+    # It may look through many lanes: once is enough.
+    frame["stream"] = ""
     if not asked.url.strip():
         return call.site.pages.page("trace.html", call.who, **frame, url="", facts=None)
     found = await api.look_up(call, asked.url.strip(), alone=asked.alone, limit=50)
