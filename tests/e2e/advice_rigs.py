@@ -293,6 +293,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("rigs", nargs="*", default=list(RIGS))
     parser.add_argument("--seconds", type=float, default=20.0)
+    parser.add_argument("--again", action="store_true", help="measure before and after the new worker's time")
     parser.add_argument("--verbose", action="store_true", help="all limits")
     given = parser.parse_args()
+    if given.again:
+        os.environ["RIG_AGAIN"] = "yes"
     sys.exit(asyncio.run(main(given.rigs, given.seconds, verbose=given.verbose)))
