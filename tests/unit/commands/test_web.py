@@ -28,7 +28,9 @@ def test_addresses(text: str, place: tuple[str, int]) -> None:
     assert place == address(text)
 
 
-@pytest.mark.parametrize("text", ["", "localhost", "127.0.0.1:", "x:65536", "x:99999999999", "[::1:80", "a:b:80", "x:-1", "x:١"])
+@pytest.mark.parametrize(
+    "text", ["", "localhost", "127.0.0.1:", "x:65536", "x:99999999", "[::1:80", "a:b:80", "x:-1", "x:١"]
+)
 def test_what_is_not_an_address_is_refused(text: str) -> None:
     with pytest.raises(SettingsError, match="--listen"):
         address(text)
