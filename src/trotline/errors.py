@@ -19,6 +19,7 @@ TrotlineError                 what happened, to what, and what to do next
 │   ├── SinkRejects           some records can never be stored; without them the batch can
 │   ├── SinkTooOld            made by an older Trotline: to be upgraded first
 │   └── SinkTooNew            written by a newer Trotline
+├── AlertNotDelivered         a receiver of alerts did not accept a message
 └── ValidatorsError           pages are fetched whole instead
     ├── ValidatorsUnreachable not there, locked, no permission, disk full
     └── ValidatorsTooNew      written by a newer Trotline
@@ -130,3 +131,12 @@ class ValidatorsUnreachable(ValidatorsError):
 
 class ValidatorsTooNew(ValidatorsError):
     """The validators were written by a newer Trotline."""
+
+
+class AlertNotDelivered(TrotlineError):
+    """A receiver of alerts did not accept a message."""
+
+    def __init__(self, what: str, *, hint: str = "", retry_after: float | None = None) -> None:
+        super().__init__(what, hint=hint)
+        self.retry_after = retry_after
+        """Seconds that the receiver asked for."""

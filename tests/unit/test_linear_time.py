@@ -64,6 +64,8 @@ PATTERNS = {
     "adapters/redis/scripts.py:_NUMBERS": AUTHOR,
     "adapters/redis/scripts.py:_USES": AUTHOR,
     "adapters/redis/scripts.py:_WORDS": AUTHOR,
+    "config/alert_settings.py:_ADDRESS": AUTHOR,
+    "config/alert_settings.py:_NAME": AUTHOR,
     "config/proxy_lines.py:REGION": "fullmatch",
     "rules/log_lines.py:EVENT": "fullmatch",
     "config/proxy_lines.py:_BARE": "fullmatch",

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -27,7 +28,8 @@ from trotline.model.time import iso
 if TYPE_CHECKING:
     from trotline.coordinator.parts import CoordinatorEvent
 
-_ALARMS = ("alert.raised", "job.trouble", "coordinator.trouble")
+_ALERTS = ("alert.raised", "alert.continues", "alert.undelivered", "alert.dropped")
+_ALARMS = (*_ALERTS, "job.trouble", "coordinator.trouble")
 _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 
 
@@ -57,6 +59,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
     file (shop.py:shop), or package.module:shop.
     """
     from trotline.commands.coordinate import CoordinatePlan, coordinate, posts_of
+    from trotline.commands.open_alerts import alert_plan
 
     settings = settings_of(**flags)
     pools = known_pools(settings, quiet=quiet)
@@ -66,6 +69,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
         keep=time_of("--keep", keep),
         high_water=high_water,
         metrics=settings.metrics,
+        alerts=alert_plan(Path.cwd()),
     )
     wait_for(coordinate(plan, _printer(quiet=quiet, json=as_json)))
     return FINISHED

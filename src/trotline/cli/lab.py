@@ -27,7 +27,7 @@ _MINUTES = click.FloatRange(0.5, 24 * 60)
 
 @click.command(
     epilog=examples(
-        "trotline lab shop.py                                ten minutes, then lab-shop.md and lab-shop.html",
+        "trotline lab shop.py                                ten minutes, then a report in this folder",
         "trotline lab shop.py --minutes 3 --prices prices.toml",
         "trotline lab shop.py --within 6h --out reports",
     )

@@ -40,6 +40,7 @@ COMMANDS = {
     "jobs": ("jobs", "List the jobs of a frontier."),
     "watch": ("watch", "Watch a job with all its workers."),
     "advise": ("advise", "Say which limit binds a job, and what would change it."),
+    "alerts": ("alerts", "Show the alerts of jobs, or test who gets them."),
     "status": ("status", "Show the jobs of this folder and how far they are."),
     "pause": ("job_control:pause", "Hand out no more tasks of a job or of a lane."),
     "resume": ("job_control:resume", "Go on after pause, drain or cancel."),

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from trotline.cli.plain_views import View
     from trotline.commands.run import Report, RunPlan
     from trotline.config.proxy_pools import PoolBook
+    from trotline.coordinator.alert_watch import AlertPlan
     from trotline.rules.known_pools import KnownPools
     from trotline.spider.spider import Spider
 
@@ -114,7 +115,14 @@ def command(
         found = _load(spider, pools)
         note_pools(found, pools, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
-        plan = RunPlan(ref=spider, settings=settings.of(found.name), fresh=fresh, seeds_file=seeds, pools=pools)
+        plan = RunPlan(
+            ref=spider,
+            settings=settings.of(found.name),
+            fresh=fresh,
+            seeds_file=seeds,
+            pools=pools,
+            alerts=_alerts(),
+        )
         with ExitStack() as stack:
             if web:
                 from trotline.cli.web_beside import web_beside
@@ -126,6 +134,20 @@ def command(
     finally:
         for child in launched:
             child.abandon()
+
+
+def _alerts() -> "AlertPlan | None":
+    """None without receivers: nobody would notice, and a run has a summary."""
+    from pathlib import Path
+
+    from trotline.config.settings import file_table
+
+    if not file_table(Path.cwd())[0].get("alerts"):
+        return None
+    from trotline.commands.open_alerts import alert_plan
+
+    plan = alert_plan(Path.cwd())
+    return plan if plan.receivers else None
 
 
 def _load(ref: str, pools: "KnownPools") -> "Spider":

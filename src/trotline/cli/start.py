@@ -1,5 +1,6 @@
 """`trotline start`: a job for the fleet, seeded and shown until its workers have finished it."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,6 +66,7 @@ def command(
     `trotline work` does, on as many machines as you like. SPIDER is a file (shop.py), one spider of a file
     (shop.py:shop), or package.module:shop.
     """
+    from trotline.commands.open_alerts import alert_plan
     from trotline.commands.start import StartPlan, start
     from trotline.config import logs
     from trotline.config.backends import notices
@@ -82,6 +84,7 @@ def command(
         seeds_file=seeds,
         pools=pools,
         high_water=high_water,
+        alerts=alert_plan(Path.cwd()),
     )
     for notice in [] if quiet else wait_for(notices(plan.settings.frontier)):
         click.echo(f"warning: {safe(notice.text, 300)}; see: {same('doctor', spider)}", err=True)

@@ -15,8 +15,10 @@ from trotline.cli.pool_view import trouble_lines, use_line
 from trotline.cli.suggested_commands import same
 from trotline.cli.summary import alike
 from trotline.cli.text import by_number, columns, count, every, json_line, length, rest, safe, task_counts, task_states
+from trotline.commands.last_job import tallies_before
 from trotline.commands.look_at_jobs import rejected, state
 from trotline.commands.open_pools import pool_watch
+from trotline.commands.report import coverage_warnings
 from trotline.config.urls import public
 from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.outlook import living
@@ -24,6 +26,7 @@ from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job, LaneView, Progress, WorkerView
 from trotline.model.time import iso
 from trotline.ports.frontier import DEAD_AFTER
+from trotline.rules.field_coverage import coverage
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import POOL_FACTS, uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
@@ -52,6 +55,8 @@ class Look(msgspec.Struct, frozen=True):
     troubles: list[PoolTrouble] = []
     """Why tasks of lanes with a proxy pool wait."""
     crew: list[WorkerView] = []
+    coverage_warnings: list[str] = []
+    """Fields that are filled less often than in the last job."""
 
 
 @click.command(
@@ -90,7 +95,14 @@ async def _closely(settings: "Settings", job: str) -> Look:
         served = served_by([worker for worker in look.crew if worker.silent_for < DEAD_AFTER])
         async with pool_watch(target.frontier) as pools:
             troubles = await pools.troubles(lanes, served) if look.progress.finished_at is None else []
-        return msgspec.structs.replace(look, lanes=lanes, reasons=await console.reasons(), troubles=troubles)
+        before = tallies_before(target.frontier, target.job)
+        return msgspec.structs.replace(
+            look,
+            lanes=lanes,
+            reasons=await console.reasons(),
+            troubles=troubles,
+            coverage_warnings=await coverage_warnings(look.progress.tallies, before),
+        )
 
 
 async def _all(settings: "Settings") -> list[Look]:
@@ -152,7 +164,7 @@ def portrait(look: Look) -> list[str]:
     lines += [f"cut: {text}" for text in cut_lines(cuts(p, job.rules.own_limits))]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
-    lines += [f"warning: {safe(text)}" for text in warnings(p.tallies)]
+    lines += [f"warning: {safe(text)}" for text in (*warnings(p.tallies), *look.coverage_warnings)]
     if happened := {name: number for name, number in p.tallies.items() if not name.startswith((*FACTS, *POOL_FACTS))}:
         ordered = by_number(happened, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
@@ -202,4 +214,6 @@ def facts(look: Look) -> dict[str, object]:
         "pool_troubles": look.troubles,
         "lanes": look.lanes,
         "reasons": look.reasons,
+        "coverage": [{**msgspec.structs.asdict(each), "share": each.share} for each in coverage(p.tallies)],
+        "warnings": [*warnings(p.tallies), *look.coverage_warnings],
     }

@@ -18,6 +18,7 @@ from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.config.spider_loader import load
+from trotline.coordinator.alert_watch import AlertPlan
 from trotline.coordinator.coordinator import Coordinator
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
 from trotline.errors import SettingsError
@@ -66,6 +67,7 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     high_water: int = HIGH_WATER
     metrics: str = ""
     """The address of the metrics endpoint; empty: there is none."""
+    alerts: AlertPlan = AlertPlan()
 
 
 def posts_of(refs: Sequence[str], settings: Settings, pools: Collection[str] | None = None) -> tuple[Post, ...]:
@@ -106,10 +108,10 @@ async def _coordinate(plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], N
             raise end.exceptions[0] if isinstance(end, ExceptionGroup) else end
 
 
-async def look_after(post: Post, emit: Callable[[CoordinatorEvent], None]) -> None:
+async def look_after(post: Post, alerts: AlertPlan, emit: Callable[[CoordinatorEvent], None]) -> None:
     """The coordinator's part of `trotline start`: rescue, alerts and the end of jobs, but no schedules and no
     retention. Until cancelled."""
-    await _at(post.frontier, CoordinatePlan(posts=(post,), during="start"), emit)
+    await _at(post.frontier, CoordinatePlan(posts=(post,), during="start", alerts=alerts), emit)
 
 
 async def _at(
@@ -133,6 +135,7 @@ async def _at(
                 open_proxy_pools=lambda: backends.open_proxy_pools(frontier),
                 board=board,
                 extras=lambda job: ServerExtras(frontier, sinks.get(job.spider, "")),
+                alerts=plan.alerts,
             )
             configs = [post.config(plan.during) for post in posts]
             await Coordinator(coordinator_name(), configs, parts, CoordinatorPolicy(keep=plan.keep)).run()

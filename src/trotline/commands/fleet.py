@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -32,6 +33,9 @@ KILL_AFTER: Seconds = 15.0
 """Beyond the grace time; a worker ends its own children before."""
 
 
+_PR_SET_PDEATHSIG = 1
+
+
 class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
     ref: str
     spider: str
@@ -57,6 +61,12 @@ Emit = Callable[[FleetEvent], None]
 async def fleet(plan: FleetPlan, emit: Emit) -> bool:
     """Until a signal, or the end of the job with `until_finished`. Did the job finish?"""
     return await _Fleet(plan, emit).run()
+
+
+def _end_with_us() -> None:
+    """In the new process: if we are killed, it stops gracefully, as after SIGTERM. Linux only."""
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 class _Fleet:
@@ -116,6 +126,7 @@ class _Fleet:
                 stdin=asyncio.subprocess.DEVNULL,
                 # Ctrl-C reaches us alone: we stop them gracefully.
                 start_new_session=True,
+                preexec_fn=_end_with_us,
             )
             self._workers[process.pid] = (process, asyncio.get_running_loop().time())
 

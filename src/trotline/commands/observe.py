@@ -2,33 +2,40 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from trotline.coordinator.observer import OBSERVE_EVERY, Extras, Observer
 from trotline.errors import FrontierError
 from trotline.ports.backend import OpenJob
 
+if TYPE_CHECKING:
+    from trotline.commands.open_alerts import JobAlerts
+
 
 @contextlib.asynccontextmanager
-async def observed(opened: OpenJob, extras: Extras | None = None) -> AsyncIterator[None]:
-    """Observe the job now and then while the block runs, and once at its end."""
+async def observed(
+    opened: OpenJob, alerts: "JobAlerts | None" = None, extras: Extras | None = None
+) -> AsyncIterator[None]:
+    """Observe the job now and then while the block runs, and once at its end; with its alerts, if any are wanted."""
     observer = Observer(opened.console, asyncio.get_running_loop().time, extras)
-    observing = asyncio.create_task(_observe(observer))
+    look: Callable[[], Awaitable[object]] = observer.observe if alerts is None else alerts.look
+    observing = asyncio.create_task(_observe(look))
     try:
         yield
     finally:
         observing.cancel()
         await asyncio.gather(observing, return_exceptions=True)
-        await _look(observer)
+        await _once(observer.observe if alerts is None else alerts.finish)
 
 
-async def _observe(observer: Observer) -> None:
+async def _observe(look: Callable[[], Awaitable[object]]) -> None:
     while True:
         await asyncio.sleep(OBSERVE_EVERY)
-        await _look(observer)
+        await _once(look)
 
 
-async def _look(observer: Observer) -> None:
+async def _once(look: Callable[[], Awaitable[object]]) -> None:
     # Workers and reports say that the frontier is unreachable: a point is missing in the series, and no more.
     with contextlib.suppress(FrontierError):
-        await observer.observe()
+        await look()

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import StrEnum
 
 import msgspec
@@ -10,6 +10,7 @@ import msgspec
 from trotline.commands.dead_reasons import REJECTED, Burial, burials
 from trotline.commands.stored_rows import ask
 from trotline.coordinator.held_back import held_back_by
+from trotline.coordinator.last_job import LastTallies
 from trotline.errors import FrontierError
 from trotline.frontier.pool_watch import PoolWatch
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView
@@ -20,6 +21,7 @@ from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.ports.sink import Sink
 from trotline.processes.signals import STOPPING
+from trotline.rules.field_coverage import LEAST_RECORDS, coverage, drops
 from trotline.rules.limit_cuts import cuts, unwanted
 from trotline.rules.pool_tallies import uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
@@ -36,6 +38,8 @@ COUNT_EVERY: Seconds = 1.0
 """How often a sink is asked at most."""
 COUNT_AGAIN: Seconds = 15.0
 """A count is never older than about this."""
+MOST_DROPS = 10
+"""Fields that are named because they are filled less often than before."""
 ENOUGH_PAGES = 20
 """Pages after which something that never happened is worth a warning, while the job runs."""
 _ERRORS = ("retry: ", "dead: ")
@@ -115,10 +119,13 @@ class Reporter:
         whole: bool = False,
         sink: Sink | None = None,
         pools: PoolWatch | None = None,
+        tallies_before: LastTallies | None = None,
     ) -> None:
         self._opened = opened
         self._pools = pools
         """Looks at the proxy pools of lanes that wait; None: they are not looked at."""
+        self._tallies_before = tallies_before
+        """The counters of the last job, for the coverage of fields; None: not compared."""
         self._sink = sink
         """Counts the rows; None: they are not counted."""
         self._resumed = resumed
@@ -171,7 +178,8 @@ class Reporter:
     async def last(self, held_back: str = "", workers: int = 0) -> Report:
         """The report of a job that has ended: with the reasons for what went wrong."""
         report = await self.report(held_back, workers)
-        notes = (*self.notes, *warnings(report.progress.tallies))
+        tallies = report.progress.tallies
+        notes = (*self.notes, *warnings(tallies), *await coverage_warnings(tallies, self._tallies_before))
         why = self._reason if report.progress.waiting else ""
         used = [use.pool for use in uses(report.progress.tallies)]
         down = await self._pools.down(used) if self._pools is not None else {}
@@ -244,6 +252,15 @@ class Reporter:
         if now > since:
             return (pages - before) / (now - since)
         return pages / since_job_began if self._whole and since_job_began > 0 else 0.0
+
+
+async def coverage_warnings(tallies: Mapping[str, int], before: LastTallies | None) -> list[str]:
+    """Fields that are filled less often than in the last job."""
+    now = coverage(tallies)
+    if before is None or all(each.records < LEAST_RECORDS for each in now):
+        return []
+    old = await before()
+    return [] if old is None else [drop.text() for drop in drops(now, coverage(old))[:MOST_DROPS]]
 
 
 async def _within(limit: Seconds, asked: Awaitable[Stored | None]) -> Stored | None:

@@ -9,6 +9,7 @@ import msgspec
 
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
+from trotline.commands.last_job import tallies_before
 from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.observe import observed
 from trotline.commands.observe_extras import ServerExtras
@@ -22,6 +23,7 @@ from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.errors import TrotlineError
+from trotline.frontier.pool_watch import PoolWatch
 from trotline.ports.backend import OpenJob
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
@@ -30,6 +32,8 @@ from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
 
 if TYPE_CHECKING:
+    from trotline.commands.open_alerts import JobAlerts
+    from trotline.coordinator.alert_watch import AlertPlan
     from trotline.rules.metric_boards import JobBoard
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
@@ -44,6 +48,8 @@ class RunPlan(msgspec.Struct, frozen=True, kw_only=True):
     seeds_file: str | None = None
     pools: KnownPools | None = None
     """The pools that exist; None: not checked."""
+    alerts: "AlertPlan | None" = None
+    """None: there are no receivers."""
 
 
 async def run(
@@ -92,8 +98,10 @@ async def _run_job(
         await sink.open()
         await refuse_lost_rows(sink, settings.sink, opened)
         async with pool_watch(settings.frontier) as pools:
-            reporter = Reporter(opened, resumed=resumed, sink=sink, pools=pools)
+            before = tallies_before(settings.frontier, job)
+            reporter = Reporter(opened, resumed=resumed, sink=sink, pools=pools, tallies_before=before)
             run_ = _Run(plan, spider, reporter, opened, launched, metrics)
+            run_.watch_alerts(pools)
             run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
             ending = await run_.until_end(show)
             await sink.finish()
@@ -125,6 +133,19 @@ class _Run:
         self._interrupted = False
         self._pool = WorkerPool(plan.ref, plan.settings, spider, opened, launched)
         self._reporter = reporter
+        self._alerts: JobAlerts | None = None
+        self._extras = ServerExtras(plan.settings.frontier, plan.settings.sink)
+
+    def watch_alerts(self, pools: PoolWatch) -> None:
+        if self._plan.alerts is not None:
+            from trotline.commands.open_alerts import JobAlerts
+
+            frontier = self._plan.settings.frontier
+            self._alerts = JobAlerts(self._opened, frontier, self._plan.alerts, self._on_alert, pools, self._extras)
+
+    def _on_alert(self, event: str, text: str, **data: object) -> None:
+        if event in ("alert.undelivered", "alert.dropped"):
+            self.note([text])
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
         if self._metrics is not None:
@@ -134,9 +155,8 @@ class _Run:
         self._seeding = asyncio.create_task(self._seed())
         showing = self._reporter.show(show, self._pool.held_back, self._pool.processes)
         timing = asyncio.create_task(self._limit_time())
-        extras = ServerExtras(self._plan.settings.frontier, self._plan.settings.sink)
         try:
-            async with in_background(showing, self._stop_once), observed(self._opened, extras):
+            async with in_background(showing, self._stop_once), observed(self._opened, self._alerts, self._extras):
                 with obeyed(self._interrupt):
                     await asyncio.wait([self._seeding])
                     if not self._seeding.cancelled():

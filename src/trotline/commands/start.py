@@ -10,6 +10,8 @@ from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.coordinate import Post, look_after
 from trotline.commands.feed import HIGH_WATER, open_feed
+from trotline.commands.last_job import tallies_before
+from trotline.commands.open_alerts import JobAlerts
 from trotline.commands.open_job import JobFound, open_job
 from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
@@ -19,6 +21,7 @@ from trotline.commands.stored_rows import count_rows
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
+from trotline.coordinator.alert_watch import AlertPlan
 from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.parts import CoordinatorEvent
 from trotline.errors import SettingsError, TrotlineError
@@ -44,6 +47,7 @@ class StartPlan(msgspec.Struct, frozen=True, kw_only=True):
     pools: KnownPools | None = None
     """The pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
+    alerts: AlertPlan = AlertPlan()
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +121,9 @@ class _Start:
         self._plan = plan
         self._spider = spider
         self._opened = opened
-        self._reporter = Reporter(opened, resumed=resumed, whole=True)
+        self._reporter = Reporter(
+            opened, resumed=resumed, whole=True, tallies_before=tallies_before(plan.settings.frontier, opened.job)
+        )
         self._reporter.notes += notes
         self._feeding = ""
         self._last: Report | None = None
@@ -143,6 +149,9 @@ class _Start:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
         found = Ending.INTERRUPTED if ending.cancelled() else ending.result()
+        if found not in (None, Ending.INTERRUPTED):
+            # A coordinator looks every few seconds: it may not have seen the end.
+            await JobAlerts(self._opened, self._plan.settings.frontier, self._plan.alerts, self._on_alert).finish()
         report = await self._reporter.last()
         stored = await count_rows(self._plan.settings.sink, self._opened.job)
         report = msgspec.structs.replace(report, stored=stored)
@@ -155,7 +164,7 @@ class _Start:
         plan = self._plan
         post = Post(ref=plan.ref, spider=self._spider, frontier=plan.settings.frontier, sink=plan.settings.sink)
         try:
-            await look_after(post, self._on_event)
+            await look_after(post, plan.alerts, self._on_event)
         except TrotlineError as error:
             # The job goes on without: workers rescue each other's tasks.
             self._alerts["coordinator"] = f"no coordinator: {error.what}"
@@ -163,13 +172,19 @@ class _Start:
     def _on_event(self, event: CoordinatorEvent) -> None:
         if event.job and event.job != self._opened.job.id:
             return
-        name = str(event.data.get("alert", ""))
-        if event.event == "alert.raised":
-            self._alerts[name] = event.text
-        elif event.event == "alert.over":
-            self._alerts.pop(name, None)
-        elif event.event == "job.finished":
+        if event.event == "job.finished":
             self._announced = True
+        else:
+            self._on_alert(event.event, event.text, **event.data)
+
+    def _on_alert(self, event: str, text: str, **data: object) -> None:
+        name = f"{data.get('alert', '')} {data.get('object', '')}"
+        if event in ("alert.raised", "alert.continues"):
+            self._alerts[name] = text
+        elif event == "alert.over":
+            self._alerts.pop(name, None)
+        elif event in ("alert.undelivered", "alert.dropped"):
+            self._reporter.notes.append(text)
 
     async def _ended(self, seeding: "asyncio.Task[None]") -> Ending | None:
         await seeding

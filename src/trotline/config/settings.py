@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 import msgspec
 
 from trotline.config.listen_address import listen_address
+from trotline.config.otel_values import collector, share
 from trotline.config.proxy_lines import REGION
 from trotline.config.urls import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
@@ -98,6 +98,8 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 NAMES = Settings.__struct_fields__
+TABLES = ("alerts",)
+"""Tables of the settings file, read by the commands that need them (`alert_settings`)."""
 
 
 def file_name(spider: str) -> str:
@@ -182,6 +184,16 @@ def _from_environment(environment: Mapping[str, str]) -> _Source:
 
 
 def _from_file(folder: Path) -> _Source:
+    table, place = file_table(folder)
+    for key in table:
+        if key.replace("-", "_") not in NAMES and key not in TABLES:
+            raise SettingsError(f"{place}: unknown setting {key!r}", hint=_suggestion(key))
+    plain = {key: value for key, value in table.items() if key not in TABLES}
+    return {key.replace("-", "_"): (value, f"{key} in {place}") for key, value in plain.items()}
+
+
+def file_table(folder: Path) -> tuple[dict[str, Any], str]:
+    """The settings file, and what messages call it; empty if there is none."""
     own, shared = folder / "trotline.toml", folder / "pyproject.toml"
     if own.is_file():
         table, place = _toml(own), own.name
@@ -190,13 +202,10 @@ def _from_file(folder: Path) -> _Source:
         table = tools.get("trotline", {}) if isinstance(tools, dict) else {}
         place = f"[tool.trotline] in {shared.name}"
     else:
-        return {}
+        return {}, ""
     if not isinstance(table, dict):
         raise SettingsError(f"{place} is not a table", hint="Write one setting a line: slots = 16")
-    for key in table:
-        if key.replace("-", "_") not in NAMES:
-            raise SettingsError(f"{place}: unknown setting {key!r}", hint=_suggestion(key))
-    return {key.replace("-", "_"): (value, f"{key} in {place}") for key, value in table.items()}
+    return table, place
 
 
 def _toml(path: Path) -> dict[str, Any]:
@@ -225,7 +234,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _suggestion(key: str) -> str:
-    near = difflib.get_close_matches(key.replace("-", "_"), NAMES, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(key.replace("-", "_"), (*NAMES, *TABLES), n=1, cutoff=0.5)
     return f"Did you mean {near[0]!r}?" if near else f"Known settings: {', '.join(NAMES)}."
 
 
@@ -372,29 +381,6 @@ def _one_of(*names: str) -> Any:
     return parse
 
 
-def _collector(value: Any) -> str:
-    """The complete URL. Not quoted in errors: it may have a password."""
-    text = value.strip() if isinstance(value, str) else ""
-    try:
-        parts = urlsplit(text)
-        right = parts.scheme in ("http", "https") and bool(parts.hostname) and text.isprintable() and parts.port != 0
-    except ValueError:
-        right = False
-    if not right or parts.query or parts.fragment:
-        raise ValueError("the OpenTelemetry collector is given as http://HOST:4318 or https://HOST/v1/traces")
-    return text if parts.path.strip("/") else f"{text.rstrip('/')}/v1/traces"
-
-
-def _share(value: Any) -> float:
-    try:
-        share = float(value) if not isinstance(value, bool) else -1.0
-    except (TypeError, ValueError):
-        share = -1.0
-    if not 0 < share <= 1:
-        raise ValueError(f"{value!r} is not a share above 0 and up to 1, as 0.01")
-    return share
-
-
 def _proxy(value: Any) -> Proxy:
     if not isinstance(value, str):
         raise ValueError("a proxy is a URL")
@@ -430,8 +416,8 @@ _TYPES: dict[str, Any] = {
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
     "metrics": listen_address,
-    "otel": _collector,
-    "otel_sample": _share,
+    "otel": collector,
+    "otel_sample": share,
     "log_format": _one_of("text", "json"),
     "log_level": _one_of("debug", "info", "warning", "error"),
 }

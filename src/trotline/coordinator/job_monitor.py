@@ -2,40 +2,36 @@
 
 import asyncio
 import contextlib
-from collections import deque
-from collections.abc import Callable, Sequence
 
-import msgspec
-
+from trotline.coordinator import job_gauges
+from trotline.coordinator.alert_sample import AlertSampler
+from trotline.coordinator.alert_watch import AlertWatch
 from trotline.coordinator.job_list import JobList
-from trotline.coordinator.observer import Extras, Observer
+from trotline.coordinator.last_job import last_tallies
+from trotline.coordinator.observer import Observation, Observer
 from trotline.coordinator.parts import CoordinatorEvent, CoordinatorParts, CoordinatorPolicy, IsLeader, SpiderConfig
+from trotline.coordinator.pool_sampler import PoolSampler
 from trotline.errors import FrontierError, FrontierUnreachable, SinkError, TermOver, TrotlineError
 from trotline.frontier.pool_watch import PoolWatch
 from trotline.model.job import Job, Progress, State
 from trotline.model.leadership import Term
-from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Moment, Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, DEAD_AFTER
-from trotline.rules.alerts import RULES, AlertRules, PoolSample, alerts, pool_alerts
-from trotline.rules.metric_boards import gauges_of
-from trotline.rules.pool_troubles import served_by
 
-POOL_SAMPLES = 60
-"""Looks at the proxy pools of a job that are kept."""
+DELIVER_WITHIN: Seconds = 3600.0
+"""Messages about a job that ended longer ago are not looked for."""
 
 
 class TrackedJob:
     def __init__(
-        self, job: Job, opened: OpenJob, samples: int, clock: Callable[[], Seconds], extras: Extras | None
+        self, job: Job, opened: OpenJob, observer: Observer, alerts: AlertWatch, pools: PoolSampler | None
     ) -> None:
         self.job = job
         self.opened = opened
-        self.observer = Observer(opened.console, clock, extras)
-        self.history: deque[Progress] = deque(maxlen=samples)
-        self.pools: deque[PoolSample] = deque(maxlen=POOL_SAMPLES)
-        self.alerts: dict[str, str] = {}
+        self.observer = observer
+        self.alerts = alerts
+        self.pools = pools
         self.seeding: asyncio.Task[None] | None = None
         self.error = ""
         """The last one that was reported."""
@@ -63,6 +59,8 @@ class JobMonitor:
         self._tracked: dict[str, TrackedJob] = {}
         self._checked_at = self._retired_at = float("-inf")
         self._retiring: asyncio.Task[None] | None = None
+        self._draining: dict[str, asyncio.Task[None]] = {}
+        """Jobs that have ended, while messages about them are delivered."""
         self._pools = PoolWatch(parts.open_proxy_pools) if parts.open_proxy_pools is not None else None
 
     def check_soon(self) -> None:
@@ -79,14 +77,15 @@ class JobMonitor:
             self._retiring = asyncio.create_task(self._retire(now))
 
     async def close(self) -> None:
-        background = [self._retiring, *(tracked.seeding for tracked in self._tracked.values())]
+        seeding = (tracked.seeding for tracked in self._tracked.values())
+        background = [self._retiring, *self._draining.values(), *seeding]
         tasks = [task for task in background if task is not None]
         for task in tasks:
             # Cancel all of them before the first await: that await may be cancelled itself.
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         for tracked in list(self._tracked.values()):
-            await self._untrack(tracked)
+            await self._untrack(tracked, drain=False)
         if self._pools is not None:
             with contextlib.suppress(FrontierError):
                 await self._pools.close()
@@ -98,6 +97,8 @@ class JobMonitor:
                 await self._finished_elsewhere(self._tracked[job.id])
             elif not job.announced:
                 await self._track(job)
+            elif job.id not in self._draining:
+                await self._deliver_leftovers(job)
         for tracked in list(self._tracked.values()):
             try:
                 await self._check_job(tracked, seeds=tracked.job.id == scheduled)
@@ -123,68 +124,72 @@ class JobMonitor:
 
     async def _track(self, job: Job) -> None:
         if job.id not in self._tracked:
-            samples = int(AlertRules().window / self._policy.monitor_every) + 2
-            extras = self._parts.extras(job) if self._parts.extras is not None else None
-            self._tracked[job.id] = TrackedJob(
-                job, await self._parts.open_frontier(job), samples, self._parts.clock.now, extras
-            )
+            self._tracked[job.id] = self._opened(job, await self._parts.open_frontier(job))
+
+    def _opened(self, job: Job, opened: OpenJob) -> TrackedJob:
+        console, parts, plan = opened.console, self._parts, self._parts.alerts
+        extras = parts.extras(job) if parts.extras is not None else None
+        observer = Observer(console, parts.clock.now, extras)
+        pools = None if self._pools is None else PoolSampler(console, self._pools, self._policy.pools_every)
+        before = last_tallies(parts.jobs, parts.open_frontier, job)
+        sampler = AlertSampler(job, console, observer, plan.rules, last_tallies=before, pools=pools)
+
+        def emit(event: str, text: str, **data: object) -> None:
+            self._emit(event, text, job, **data)
+
+        alerts = AlertWatch(job, console, plan, sampler, parts.clock.now, emit)
+        return TrackedJob(job, opened, observer, alerts, pools)
+
+    async def _deliver_leftovers(self, job: Job) -> None:
+        """Messages that a leader that died left in the book of a job that has ended: looked for once."""
+        ended = job.ended_at or 0.0
+        if not self._parts.alerts.receivers or self._term.now - ended > DELIVER_WITHIN:
+            return
+        opened = await self._parts.open_frontier(job)
+        self._draining[job.id] = asyncio.create_task(self._drain(self._opened(job, opened)))
+
+    async def _drain(self, tracked: TrackedJob) -> None:
+        try:
+            await tracked.alerts.deliver()
+            await tracked.alerts.drain()
+        except FrontierError as error:
+            self._report_error(tracked, f"{tracked.job.id}: messages about its alerts were not delivered: {error.what}")
+        finally:
+            await tracked.alerts.close()
+            with contextlib.suppress(FrontierError):
+                await tracked.opened.close()
 
     async def _check_job(self, tracked: TrackedJob, *, seeds: bool) -> None:
-        progress = (await tracked.observer.observe()).progress
-        tracked.history.append(progress)
-        await self._look_at_pools(tracked, progress)
-        self._alert(tracked)
-        self._show(tracked, progress)
+        observation = await tracked.observer.observe()
+        progress = observation.progress
+        ended = progress.finished_at is not None or progress.state is State.CANCELLED
+        await tracked.alerts.check(observation, final=ended)
+        self._show(tracked, observation)
         if progress.finished_at is not None:
             await self._finish(tracked, progress)
             return
         if progress.leased:
-            await self._rescue(tracked)
+            await self._rescue(tracked, observation)
         if progress.state is State.CANCELLED:
             # A job that is resumed later is found again when the list is refreshed.
             await self._untrack(tracked)
         elif seeds and not progress.sealed and tracked.seeding is None:
             tracked.seeding = asyncio.create_task(self._seed(tracked))
 
-    async def _look_at_pools(self, tracked: TrackedJob, progress: Progress) -> None:
-        if progress.finished_at is not None or progress.state is not State.RUNNING:
-            tracked.pools.clear()
-        elif self._pools is not None and _is_due(tracked.pools, progress.now, self._policy.pools_every):
-            console = tracked.opened.console
-            lanes = [lane for lane in await console.lanes() if pool_of(lane.lane)]
-            crew = [worker for worker in await console.workers() if worker.silent_for < DEAD_AFTER]
-            troubles = await self._pools.troubles(lanes, served_by(crew))
-            down = await self._pools.down_shares(lanes)
-            tracked.pools.append(PoolSample(now=progress.now, troubles=troubles, down=down))
-
-    async def _rescue(self, tracked: TrackedJob) -> None:
+    async def _rescue(self, tracked: TrackedJob, observation: Observation) -> None:
         """Workers rescue each other's leases within a heartbeat; this is for a fleet in which all of them died."""
-        workers = await tracked.opened.console.workers()
-        if any(worker.leased and worker.silent_for > DEAD_AFTER + BEAT for worker in workers):
+        if any(worker.leased and worker.silent_for > DEAD_AFTER + BEAT for worker in observation.crew):
             # `lease` rescues. The one task it may return is given back at once, with no attempt counted.
             await tracked.opened.frontier.lease(self._name, 1)
             await tracked.opened.frontier.leave(self._name)
             self._emit("job.rescued", f"{tracked.job.id}: leases of dead workers are waiting again", tracked.job)
 
-    def _alert(self, tracked: TrackedJob) -> None:
-        """Each alert is reported when it is raised and when it is over."""
-        found = alerts(tracked.history) | pool_alerts(tracked.pools)
-        for name in sorted(found.keys() - tracked.alerts.keys()):
-            self._emit("alert.raised", f"{tracked.job.id}: {name}: {found[name]}", tracked.job, alert=name)
-        for name in sorted(tracked.alerts.keys() - found.keys()):
-            self._emit("alert.over", f"{tracked.job.id}: {name} is over", tracked.job, alert=name)
-        tracked.alerts = found
-
-    def _show(self, tracked: TrackedJob, progress: Progress) -> None:
+    def _show(self, tracked: TrackedJob, observation: Observation) -> None:
         """In the metrics."""
         if self._parts.board is None:
             return
-        down = tracked.pools[-1].down if tracked.pools else {}
-        gauges = msgspec.structs.replace(
-            gauges_of(progress),
-            alerts={rule: rule in tracked.alerts for rule in (*RULES, *tracked.alerts)},
-            proxies={pool: {"up": share.members - share.down, "down": share.down} for pool, share in down.items()},
-        )
+        down = tracked.pools.down if tracked.pools is not None else {}
+        gauges = job_gauges.gauges(observation, tracked.alerts.firing, down)
         self._parts.board.set(tracked.job.id, gauges, self._config.spider)
 
     async def _finish(self, tracked: TrackedJob, progress: Progress) -> None:
@@ -202,11 +207,10 @@ class JobMonitor:
 
     async def _finished_elsewhere(self, tracked: TrackedJob) -> None:
         """A worker announced the finish: check the final counts once more."""
-        progress = await tracked.opened.console.progress()
-        tracked.history.append(progress)
-        self._alert(tracked)
-        self._show(tracked, progress)
-        self._emit_finish("job.over", tracked, progress)
+        observation = await tracked.observer.observe()
+        await tracked.alerts.check(observation, final=True)
+        self._show(tracked, observation)
+        self._emit_finish("job.over", tracked, observation.progress)
         await self._untrack(tracked)
 
     def _emit_finish(self, event: str, tracked: TrackedJob, progress: Progress) -> None:
@@ -266,13 +270,18 @@ class JobMonitor:
             text = f"maintenance failed, retrying later: {error.what}"
             self._parts.emit(CoordinatorEvent(event="coordinator.trouble", spider=spider, text=text))
 
-    async def _untrack(self, tracked: TrackedJob) -> None:
+    async def _untrack(self, tracked: TrackedJob, *, drain: bool = True) -> None:
+        """`drain`: deliver the messages that are left, in the background."""
         del self._tracked[tracked.job.id]
         if self._parts.board is not None:
             self._parts.board.end(tracked.job.id)
         if tracked.seeding is not None:
             tracked.seeding.cancel()
             await asyncio.gather(tracked.seeding, return_exceptions=True)
+        if drain and tracked.alerts.undelivered:
+            self._draining[tracked.job.id] = asyncio.create_task(self._drain(tracked))
+            return
+        await tracked.alerts.close()
         with contextlib.suppress(FrontierError):
             await tracked.opened.close()
 
@@ -284,10 +293,6 @@ class JobMonitor:
 
     def _emit(self, event: str, text: str, job: Job, **data: object) -> None:
         self._parts.emit(CoordinatorEvent(event=event, spider=self._config.spider, text=text, job=job.id, data=data))
-
-
-def _is_due(samples: Sequence[PoolSample], now: Moment, every: Seconds) -> bool:
-    return not samples or now - samples[-1].now >= every
 
 
 def _message(error: Exception) -> str:

@@ -3,11 +3,12 @@ own."""
 
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
 
+from trotline.coordinator.alert_watch import AlertPlan
 from trotline.coordinator.observer import Extras
 from trotline.model.job import Job, LaneRules
 from trotline.model.schedule import Schedule
@@ -81,6 +82,7 @@ class CoordinatorParts:
     emit: Callable[[CoordinatorEvent], None]
     open_proxy_pools: Callable[[], Awaitable[ProxyPools]] | None = None
     """None: proxy pools raise no alerts."""
+    alerts: AlertPlan = field(default_factory=AlertPlan)
     board: JobBoard | None = None
     """For the metrics of the jobs that we lead; None: there are none."""
     extras: Callable[[Job], Extras] | None = None

@@ -34,6 +34,8 @@ class LaneRules(msgspec.Struct, frozen=True):
     """The options of its command that allow private addresses: later commands for the job need them again."""
     own_limits: dict[str, int | float] = {}
     """Limits and trap rules that the spider sets itself: their cuts are intended."""
+    deadline: Seconds = 0.0
+    """How long the job may take, from its start: an alert says when it will take longer. 0: there is no deadline."""
 
     def pace(self, lane: str) -> Pace:
         """That of the lane by its name; through a proxy pool also that of its host."""

@@ -19,6 +19,8 @@ IDLE = 0.2
 """The share of slots without admissible work from which the crew waits for work, and not the work for the crew."""
 CPU_FULL = 0.8
 """The share of a processor from which a worker process is bound by it: the rest is waiting for others."""
+NEARLY = 0.7
+"""The share of time from which a server is taken to be full, if workers wait for it for most of theirs."""
 CONTENDED = 0.05
 """The share of time without a processor from which a machine is shared with others."""
 
@@ -111,6 +113,10 @@ def _server_limit(server: ServerUse, measured: FleetFlow) -> Limit | None:
         share = measured.settle if name == FRONTIER else measured.store
     if not share:
         return None
+    held_back = measured.waits["frontier" if name == FRONTIER else "sink"]
+    if share >= NEARLY and held_back >= measured.busy:
+        # Workers wait for it more than they work: it has no more to give, whatever its counters leave out.
+        share = 1.0
     share = min(1.0, share)
     text = f"the {name} ({server.kind}) is busy for {share:.0%} of the time"
     return Limit(name=name, per_second=measured.pages_per_second / share, text=text)

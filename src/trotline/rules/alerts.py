@@ -1,46 +1,129 @@
-"""Alerts from the counters of a job: empty run, growing queue, error spike, stalled job; and from its proxy pools."""
+"""Alerts of a job: the rules by name, their thresholds, and what they are evaluated on.
+
+A rule reports findings. A finding that *fires* starts an alert when it lasts; one that *holds* keeps an alert that
+fires already, as it is between the two thresholds of the rule; without a finding the alert is over. So no alert comes
+and goes at a single threshold. `alert_book` makes alerts of findings.
+"""
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 
-from trotline.model.job import Progress, State
-from trotline.model.proxy_pool import is_account_pool
+from trotline.model.alert import Severity
+from trotline.model.job import Job, Progress
 from trotline.model.time import Moment, Seconds
-from trotline.rules.pool_names import members, titled
+from trotline.rules.eta import Range, Unknown
+from trotline.rules.field_coverage import CoverageDrop
 from trotline.rules.pool_troubles import PoolTrouble
+from trotline.rules.series import Point
 
-RULES = (
-    "empty run", "queue growing", "error spike", "stalled job",
-    "no proxy free", "proxies down", "no account free", "accounts down",
-)  # fmt: skip
-"""The names of all alerts."""
-_ERRORS = ("retry: ", "dead: ")
-_UNCHANGED = "dropped: unchanged"
+RULES: dict[str, str] = {
+    "queue": "queue growing",
+    "errors": "error spike",
+    "blocks": "block spike",
+    "stalled": "stalled job",
+    "empty": "empty run",
+    "deadline": "deadline at risk",
+    "proxies": "no proxy free",
+    "proxies_down": "proxies down",
+    "accounts": "no account free",
+    "accounts_down": "accounts down",
+    "database": "database slow",
+    "sink": "sink unreachable",
+    "coverage": "field coverage fell",
+    "worker": "worker lost",
+}
+"""Rule -> its title."""
 
 
 class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
+    """The thresholds, as in the table `[alerts]` of the settings file."""
+
+    off: tuple[str, ...] = ()
+    """Rules that are not evaluated."""
     window: Seconds = 600.0
     """The time over which counters are compared."""
-    growth: float = 1.2
+    queue_growth: float = 1.2
     """Queue growing: the factor by which waiting tasks grew in a window, ..."""
-    growth_least: int = 1_000
+    queue_least: int = 1_000
     """... and the minimum number, although pages are finished."""
+    queue_clear: float = 1.05
     errors: float = 0.3
     """Error spike: the share of failed attempts in a window, ..."""
     errors_least: int = 20
     """... their minimum number, ..."""
     errors_times: float = 2.0
     """... and the factor on the share before the window."""
+    errors_clear: float = 0.15
+    """The share of the last half window below which it is over."""
+    blocks: float = 0.2
+    """Block spike: the same for attempts that the site blocked."""
+    blocks_least: int = 20
+    blocks_times: float = 2.0
+    blocks_clear: float = 0.1
     stalled: Seconds = 300.0
     """No page was finished for this long, although tasks could run."""
-    barren: int = 200
+    stalled_clear: int = 3
+    """Pages that were finished in this time when it is over."""
+    empty_pages: int = 200
     """Pages without a single record."""
-    no_proxy: Seconds = 300.0
+    deadline_for: Seconds = 600.0
+    """The estimate is past the deadline for this long."""
+    deadline_margin: float = 0.1
+    """The estimate ends before this share of the time left when it is over."""
+    proxies_for: Seconds = 60.0
     """A lane had no free proxy or account for this long, although tasks wait."""
     down: float = 0.5
     """More than this share of a pool's members is down."""
+    down_clear: float = 0.4
+    database: Seconds = 2.0
+    """The 95th percentile of the time of commits, ..."""
+    database_for: Seconds = 300.0
+    """... for this long."""
+    database_clear: Seconds = 1.0
+    sink_for: Seconds = 60.0
+    """Most workers have not reached the sink for this long."""
+    coverage: float = 0.1
+    """A field is filled in so much less of the records than in the last job, ..."""
+    coverage_records: int = 200
+    """... each with at least this many records."""
+    coverage_clear: float = 0.05
+    worker_for: Seconds = 900.0
+    """A lost worker is reported for this long at most."""
+    worker_clear: Seconds = 300.0
+    """Its tasks were taken over so long ago when it is over."""
+    group: Seconds = 30.0
+    """Changes within this time are sent in one message."""
+    repeat: Seconds = 4 * 3600.0
+    """An alert that still fires is sent again after this time."""
+    flaps: int = 4
+    """An alert that fires so often in an hour ..."""
+    flap_hold: Seconds = 3600.0
+    """... is not reported for this long."""
+
+
+class Level(StrEnum):
+    FIRES = "fires"
+    HOLDS = "holds"
+    UNKNOWN = "unknown"
+    """Nothing can be said now: what is pending or fires stays so."""
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    rule: str
+    object: str = ""
+    level: Level = Level.FIRES
+    severity: Severity = Severity.WARNING
+    text: str = ""
+    next: str = ""
+    lasting: Seconds = 0.0
+    """It fires when it was found for this long, ..."""
+    mark: str = ""
+    """... and this did not change meanwhile."""
+    clear_after: Seconds = 0.0
+    """It is over when it was not found for this long."""
 
 
 class DownShare(NamedTuple):
@@ -58,128 +141,42 @@ class PoolSample(msgspec.Struct, frozen=True, kw_only=True):
     down: Mapping[str, DownShare] = {}
 
 
-def pool_alerts(history: Sequence[PoolSample], rules: AlertRules | None = None) -> dict[str, str]:
-    """The current alerts: name -> text. `history`: samples of one job, the oldest first."""
-    if not history:
-        return {}
-    rules = rules or AlertRules()
-    found = {}
-    for one, all_, accounts in (("proxy", "proxies", False), ("account", "accounts", True)):
-        found[f"no {one} free"] = _none_free(history, rules, accounts)
-        found[f"{all_} down"] = _down(history[-1], rules, accounts)
-    return {name: text for name, text in found.items() if text}
+class LostWorker(NamedTuple):
+    """A worker that fell silent without leaving the job."""
+
+    name: str
+    silent_for: Seconds
+    leased: int
+    rescued: bool
+    """Others have its tasks."""
 
 
-def _none_free(history: Sequence[PoolSample], rules: AlertRules, accounts: bool) -> str:
-    now = history[-1]
-    troubles = [trouble for trouble in now.troubles if is_account_pool(trouble.pool) == accounts]
-    ages = {trouble.lane: now.now - _since(history, trouble.lane) for trouble in troubles}
-    lasting = [trouble for trouble in troubles if ages[trouble.lane] >= rules.no_proxy]
-    if not lasting:
-        return ""
-    first = max(lasting, key=lambda trouble: ages[trouble.lane])
-    more = f", and {len(lasting) - 1:,} more" if len(lasting) > 1 else ""
-    time = _minutes(ages[first.lane])
-    who = f"{titled(first.pool)} has had no free {members(first.pool, 1)}"
-    return f"{who} for {first.host} for {time} ({first.trouble}){more}"
+class JobSample(msgspec.Struct, frozen=True, kw_only=True):
+    """A job at one time, with what is kept of the time before."""
+
+    job: Job
+    progress: Progress
+    points: Sequence[Point] = ()
+    """The last two windows at least, the oldest first, the newest of now."""
+    estimate: Range | Unknown | None = None
+    """None: it was not asked for."""
+    held_back: str = ""
+    """What most workers report."""
+    workers: int = 0
+    """Living ones."""
+    pools: PoolSample | None = None
+    """None: not looked at (yet)."""
+    commit_p95: Seconds | None = None
+    """Of the last minute; None: there were too few commits."""
+    drops: Sequence[CoverageDrop] | None = None
+    """Down to `coverage_clear`; None: there is nothing to compare with."""
+    lost: Sequence[LostWorker] = ()
+
+    def command(self, verb: str, *words: str) -> str:
+        return " ".join(["trotline", verb, self.job.id, *words])
 
 
-def _since(history: Sequence[PoolSample], lane: str) -> Moment:
-    """The first of the last samples in a row in which the lane is in trouble."""
-    since = history[-1].now
-    for sample in reversed(history):
-        if all(trouble.lane != lane for trouble in sample.troubles):
-            break
-        since = sample.now
-    return since
-
-
-def _down(now: PoolSample, rules: AlertRules, accounts: bool) -> str:
-    shares = [(pool, share) for pool, share in now.down.items() if is_account_pool(pool) == accounts]
-    bad = [(pool, share) for pool, share in shares if share.down > rules.down * share.members]
-    return "; ".join(
-        f"{share.down:,} of {share.members:,} {members(pool, share.members)} of {titled(pool)} are down"
-        for pool, share in bad[:5]
-    )
-
-
-def alerts(history: Sequence[Progress], rules: AlertRules | None = None) -> dict[str, str]:
-    """The current alerts: name -> text. `history`: samples of one job, the oldest first."""
-    if not history:
-        return {}
-    rules = rules or AlertRules()
-    now = history[-1]
-    recent = [sample for sample in history if now.now - sample.now <= rules.window]
-    found = {
-        "empty run": _empty(now, rules),
-        "queue growing": _growing(recent, rules),
-        "error spike": _spike(recent, rules),
-        "stalled job": _stalled(history, rules),
-    }
-    return {name: text for name, text in found.items() if text}
-
-
-def _empty(now: Progress, rules: AlertRules) -> str:
-    if _records(now):
-        return ""
-    if now.finished_at is not None:
-        return f"finished without a single record ({now.done:,} done, {now.dead:,} dead)"
-    return f"{now.ended:,} pages and not a single record" if now.ended >= rules.barren else ""
-
-
-def _growing(recent: Sequence[Progress], rules: AlertRules) -> str:
-    first, last = recent[0], recent[-1]
-    # The queue always grows in the first minutes of a crawl: a whole window must have passed.
-    if last.now - first.now < rules.window * 0.9 or last.finished_at is not None or last.ended == first.ended:
-        return ""
-    more = last.waiting - first.waiting
-    if more < rules.growth_least or last.waiting < first.waiting * rules.growth:
-        return ""
-    return f"{last.waiting:,} tasks wait, {more:,} more than {_minutes(last.now - first.now)} ago"
-
-
-def _spike(recent: Sequence[Progress], rules: AlertRules) -> str:
-    first, last = recent[0], recent[-1]
-    bad, all_ = _errors(last) - _errors(first), _attempts(last) - _attempts(first)
-    if bad < rules.errors_least or bad < rules.errors * all_:
-        return ""
-    before, all_before = _errors(first), _attempts(first)
-    if all_before and bad / all_ < rules.errors_times * before / all_before:
-        return ""
-    return f"{bad:,} of {all_:,} attempts failed in the last {_minutes(last.now - first.now)}"
-
-
-def _stalled(history: Sequence[Progress], rules: AlertRules) -> str:
-    now = history[-1]
-    could_run = now.waiting - now.delayed + now.leased > 0
-    if not could_run or now.state is not State.RUNNING or now.finished_at is not None:
-        return ""
-    # Since the last sample that differs: pages were finished, or there was nothing to do.
-    since = now.now
-    for sample in reversed(history):
-        could_run = sample.waiting - sample.delayed + sample.leased > 0
-        if (sample.ended, sample.state) != (now.ended, now.state) or not could_run:
-            break
-        since = sample.now
-    if now.now - since < rules.stalled:
-        return ""
-    return f"nothing ended for {_minutes(now.now - since)}: {now.waiting:,} wait, {now.leased:,} leased"
-
-
-def _errors(progress: Progress) -> int:
-    return sum(count for name, count in progress.tallies.items() if name.startswith(_ERRORS))
-
-
-def _attempts(progress: Progress) -> int:
-    """Ended tasks and retries."""
-    retries = sum(count for name, count in progress.tallies.items() if name.startswith("retry: "))
-    return progress.ended + retries
-
-
-def _records(progress: Progress) -> bool:
-    """Records, or unchanged pages, whose rows exist."""
-    return any(count and (name == "records" or name.startswith(_UNCHANGED)) for name, count in progress.tallies.items())
-
-
-def _minutes(seconds: Seconds) -> str:
+def minutes(seconds: Seconds) -> str:
+    if seconds >= 2 * 3600:
+        return f"{seconds / 3600:.1f} h"
     return f"{seconds / 60:.0f} min" if seconds >= 90 else f"{seconds:.0f} s"

@@ -13,7 +13,7 @@ from trotline.model.pace import Pace, Rate
 from trotline.model.proxy_pool import NO_PROXY, base_pool, is_account_pool, lane_of, pool_of
 from trotline.model.schedule import Overlap, Schedule
 from trotline.model.secret import Secret
-from trotline.model.time import Seconds
+from trotline.model.time import Seconds, seconds
 from trotline.rules import content_types, pool_names, schedules
 from trotline.rules.scope import Scope
 from trotline.rules.task_fields import MOST_RETRIES as MOST_RETRIES
@@ -29,6 +29,8 @@ _BREAKS = re.compile(r"[\r\n\0\ud800-\udfff]")
 _HOST = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|[0-9a-f:]+")
 _USUAL_SLOWEST = Pace().slowest
 MOST_AT_ONCE = 10_000
+LONGEST_DEADLINE: Seconds = 366 * 86400.0
+_DEADLINE_HINT = 'Give the time that a job may take, at most 366 days: deadline="6h".'
 _USUAL_AT_ONCE = Pace().concurrency
 _PER_PROXY_HINT = 'Name one: Spider(pool="residential", pace="1/s per proxy"). Without proxies write pace="1/s".'
 
@@ -245,6 +247,18 @@ class Checks:
         if not isinstance(given, timedelta) or given <= timedelta(0):
             raise self.refuse(f"{field} is {shown(given)}", f"Give a length of time: {field}=timedelta(minutes=30).")
         return given.total_seconds()
+
+    def deadline(self, given: Any) -> Seconds:
+        """0: there is none."""
+        if given is None:
+            return 0.0
+        try:
+            found = given.total_seconds() if isinstance(given, timedelta) else seconds(self.text("deadline", given))
+        except ValueError as error:
+            raise self.refuse(f"deadline: {error}", _DEADLINE_HINT) from error
+        if not 0 < found <= LONGEST_DEADLINE:
+            raise self.refuse(f"deadline is {shown(given)}", _DEADLINE_HINT)
+        return found
 
     def schedule(self, cron: Any, timezone: Any, overlap: Any) -> Schedule | None:
         if cron is None:

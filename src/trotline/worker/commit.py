@@ -13,6 +13,8 @@ import logging
 import traceback
 from collections import deque
 
+import msgspec
+
 from trotline.errors import (
     FrontierError,
     FrontierFileFails,
@@ -132,6 +134,9 @@ class Committer:
         began = meter.now()
         stored = await self._stored(batch)
         stored_at = meter.now()
+        for visit in stored:
+            if visit.records:
+                self._parts.coverage.add(visit.records)
         await self._settle(stored)
         ended = meter.now()
         meter.store += stored_at - began
@@ -223,6 +228,10 @@ class Committer:
 
     async def _settle_all(self, batch: list[FinishedVisit], *, grave: bool = False) -> None:
         settlements = [visit.settlement() for visit in batch]
+        idle = self._closing or (self._starving and not self._waiting)
+        if counts := self._parts.coverage.take(asyncio.get_running_loop().time(), idle=idle):
+            # With the first one: if that is refused they are lost, and it is only a ratio.
+            settlements[0] = msgspec.structs.replace(settlements[0], tallies={**settlements[0].tallies, **counts})
         wait = _FIRST_WAIT
         while True:
             generation = self._parts.frontier.generation

@@ -5,10 +5,10 @@ fleet. After the first pages nothing new is found, and the cost is a comparison 
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
 
 from trotline.model.harvest import Follow
 from trotline.model.record import Record
+from trotline.rules.field_coverage import is_empty
 from trotline.rules.warnings import FIELD_EMPTY, FIELD_FILLED, FOLLOW_EMPTY, FOLLOW_MATCHED, label
 
 MOST_FIELDS = 100
@@ -51,15 +51,10 @@ class FieldStats:
                     self._settled.setdefault(record.kind, set()).add(name)
                     continue
                 self._labels.add(field)
-            if _is_empty(value):
+            if is_empty(value):
                 if FIELD_EMPTY + field not in self._reported:
                     facts[FIELD_EMPTY + field] = None
             elif FIELD_FILLED + field in self._reported:
                 self._settled.setdefault(record.kind, set()).add(name)
             else:
                 facts[FIELD_FILLED + field] = None
-
-
-def _is_empty(value: Any) -> bool:
-    """None, white space and empty containers are empty; 0 and False are not."""
-    return value is None or (isinstance(value, str) and not value.strip()) or value in ([], {})

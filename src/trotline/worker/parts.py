@@ -15,6 +15,7 @@ from trotline.ports.sink import Sink
 from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.ports.ways import Ways
+from trotline.worker.coverage_count import CoverageCount
 from trotline.worker.field_stats import FieldStats
 from trotline.worker.marker import Marker
 from trotline.worker.work_meter import WorkMeter
@@ -34,6 +35,8 @@ class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     marker: Marker
     field_stats: FieldStats = msgspec.field(default_factory=FieldStats)
     """For warnings about fields and selectors."""
+    coverage: CoverageCount = msgspec.field(default_factory=CoverageCount)
+    """How often the fields of records are filled."""
     meter: WorkMeter = msgspec.field(default_factory=WorkMeter)
     """The figures of this process."""
     tracer: Tracer | None = None

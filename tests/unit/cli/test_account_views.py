@@ -19,7 +19,6 @@ from trotline.model.pace import Pace, Rate
 from trotline.model.proxy_pool import DownMember, MemberResult, account_id, lane_of
 from trotline.model.task import Task
 from trotline.model.verdict import Kind
-from trotline.rules.alerts import DownShare, PoolSample, pool_alerts
 from trotline.rules.pool_tallies import PoolUse
 from trotline.rules.pool_troubles import PoolTrouble, Trouble
 from trotline.testing.frontier_contract import client
@@ -195,15 +194,3 @@ def test_uses_and_names_of_accounts(call: Call) -> None:
     name = names_in(load("proxies.toml"))
     down = down_names({"@buyers": [DownMember(account_id("@buyers/anna"), 3, 60.0), DownMember(7, 3, 60.0)]}, name)
     assert down_line("@buyers", down["@buyers"]) == "@buyers: down: anna, member 000000000007"
-
-
-def test_alerts_of_accounts_stand_beside_those_of_proxies() -> None:
-    troubles = (trouble(Trouble.RESTING), trouble(Trouble.RESTING, "home"))
-    down = {"@buyers": DownShare(2, 3), "home": DownShare(2, 3)}
-    history = [PoolSample(now=60.0 * minute, troubles=troubles, down=down) for minute in range(7)]
-    assert pool_alerts(history) == {
-        "no proxy free": "pool home has had no free proxy for shop.example for 6 min (resting)",
-        "proxies down": "2 of 3 proxies of pool home are down",
-        "no account free": "@buyers has had no free account for shop.example for 6 min (resting)",
-        "accounts down": "2 of 3 accounts of @buyers are down",
-    }

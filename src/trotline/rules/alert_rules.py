@@ -1,0 +1,35 @@
+"""Evaluates the alert rules on a sample of a job."""
+
+from collections.abc import Callable
+
+from trotline.model.job import State
+from trotline.rules import fleet_alerts, job_alerts
+from trotline.rules.alerts import RULES, AlertRules, Finding, JobSample
+
+_RULES: dict[str, Callable[[JobSample, AlertRules], list[Finding]]] = {
+    "queue": job_alerts.queue,
+    "errors": job_alerts.errors,
+    "blocks": job_alerts.blocks,
+    "stalled": job_alerts.stalled,
+    "empty": job_alerts.empty,
+    "deadline": job_alerts.deadline,
+    "proxies": fleet_alerts.proxies,
+    "proxies_down": fleet_alerts.proxies_down,
+    "accounts": fleet_alerts.accounts,
+    "accounts_down": fleet_alerts.accounts_down,
+    "database": fleet_alerts.database,
+    "sink": fleet_alerts.sink,
+    "coverage": fleet_alerts.coverage,
+    "worker": fleet_alerts.worker,
+}
+_AT_THE_END = ("empty", "coverage")
+"""What is still true of a job that is finished."""
+
+
+def findings(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    """Of all rules that are not off. A cancelled job has none: an operator has decided."""
+    now = sample.progress
+    if now.state is State.CANCELLED:
+        return []
+    names = _AT_THE_END if now.finished_at is not None else tuple(RULES)
+    return [found for name in names if name not in rules.off for found in _RULES[name](sample, rules)]

@@ -1,0 +1,60 @@
+"""The words of messages about alerts: the same for webhooks, chats and mail."""
+
+from trotline.model.alert import Alert, AlertMessage, AlertState
+from trotline.model.time import iso
+from trotline.rules.alerts import RULES, minutes
+
+LONGEST_SUBJECT = 120
+
+
+def title(alert: Alert) -> str:
+    return RULES.get(alert.rule, alert.rule)
+
+
+def subject(message: AlertMessage) -> str:
+    """In one line: "shop-3: stalled job (critical), 2 more"."""
+    firing = [alert for alert in message.alerts if alert.state is AlertState.FIRING]
+    shown = sorted(firing or message.alerts, key=lambda alert: (-alert.severity.rank, alert.number))
+    if not shown:
+        return f"{message.job}: alerts"
+    first = shown[0]
+    what = f"{title(first)} ({first.severity})" if firing else f"{title(first)} is over"
+    more = len(message.alerts) + message.more - 1
+    return f"{message.job}: {what}" + (f", and {more:,} more" if more > 0 else "")
+
+
+def headline(alert: Alert) -> str:
+    about = f", {alert.object}" if alert.object else ""
+    if alert.state is AlertState.RESOLVED:
+        return f"{title(alert)}{about}: over"
+    return f"{title(alert)}{about} ({alert.severity})"
+
+
+def details(alert: Alert) -> list[str]:
+    """Cause and figure, since when, and what to do next."""
+    lines = [alert.text] if alert.text else []
+    if alert.state is AlertState.RESOLVED and alert.ended_at is not None:
+        lasted = minutes(max(0.0, alert.ended_at - alert.since))
+        lines.append(f"from {_time(alert.since)} to {_time(alert.ended_at)} ({lasted})")
+    else:
+        lines.append(f"since {_time(alert.since)}")
+    if alert.held_until > (alert.fired_at or 0.0):
+        lines.append(f"it comes and goes: its changes are not reported until {_time(alert.held_until)}")
+    if alert.next and alert.state is AlertState.FIRING:
+        lines.append(f"next: {alert.next}")
+    return lines
+
+
+def body(message: AlertMessage) -> str:
+    """As plain text, for mail."""
+    parts = ["\n".join([headline(alert), *(f"  {line}" for line in details(alert))]) for alert in message.alerts]
+    if message.more:
+        parts.append(f"and {message.more:,} more")
+    parts.append(
+        "\n".join([f"job {message.job} of spider {message.spider}", *([message.link] if message.link else [])])
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _time(moment: float) -> str:
+    return iso(int(moment))[:19].replace("T", " ") + " UTC"

@@ -1,0 +1,117 @@
+"""Alerts from what a job runs on: proxy pools, the database, workers; and from the records it stores."""
+
+from trotline.model.alert import Severity
+from trotline.model.proxy_pool import is_account_pool
+from trotline.rules.alerts import AlertRules, Finding, JobSample, Level, minutes
+from trotline.rules.pool_names import members, titled
+
+_SINK = "sink is unreachable"
+
+
+def proxies(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    return _none_free(sample, rules, "proxies", accounts=False)
+
+
+def accounts(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    return _none_free(sample, rules, "accounts", accounts=True)
+
+
+def proxies_down(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    return _down(sample, rules, "proxies_down", accounts=False)
+
+
+def accounts_down(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    return _down(sample, rules, "accounts_down", accounts=True)
+
+
+def database(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    p95 = sample.commit_p95
+    if p95 is None:
+        return [Finding(rule="database", level=Level.UNKNOWN, text="no commits lately", next="trotline doctor")]
+    if p95 < rules.database_clear:
+        return []
+    return [
+        Finding(
+            rule="database",
+            level=Level.FIRES if p95 > rules.database else Level.HOLDS,
+            text=f"1 of 20 commits takes {p95:.1f} s or more (sink and frontier together)",
+            next="trotline doctor",
+            lasting=rules.database_for,
+        )
+    ]
+
+
+def sink(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    if not sample.held_back.startswith(_SINK):
+        return []
+    return [
+        Finding(
+            rule="sink",
+            severity=Severity.CRITICAL,
+            text=f"{sample.held_back}; nothing is lost, workers wait for it",
+            next="trotline doctor",
+            lasting=rules.sink_for,
+        )
+    ]
+
+
+def coverage(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    return [
+        Finding(
+            rule="coverage",
+            object=f"{drop.kind}.{drop.field}",
+            level=Level.FIRES if drop.points >= rules.coverage else Level.HOLDS,
+            text=drop.text(),
+            next=sample.command("status"),
+        )
+        for drop in sample.drops or ()
+    ]
+
+
+def worker(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    found = []
+    for lost in sample.lost:
+        if lost.silent_for > rules.worker_for:
+            continue
+        tasks = f"{lost.leased:,} task{'' if lost.leased == 1 else 's'}" if lost.leased else "no task"
+        now = f"it held {tasks}, which others take over" if lost.rescued else f"it holds {tasks}"
+        found.append(
+            Finding(
+                rule="worker",
+                object=lost.name,
+                text=f"silent for {minutes(lost.silent_for)} without leaving the job; {now}",
+                next=sample.command("watch"),
+                clear_after=rules.worker_clear,
+            )
+        )
+    return found
+
+
+def _none_free(sample: JobSample, rules: AlertRules, rule: str, *, accounts: bool) -> list[Finding]:
+    if sample.pools is None:
+        return [Finding(rule=rule, level=Level.UNKNOWN)]
+    return [
+        Finding(
+            rule=rule,
+            object=f"{trouble.pool} for {trouble.host}",
+            severity=Severity.CRITICAL,
+            text=f"{titled(trouble.pool)} has no free {members(trouble.pool, 1)} for {trouble.host}"
+            f" ({trouble.trouble})",
+            next="trotline proxies list",
+            lasting=rules.proxies_for,
+        )
+        for trouble in sample.pools.troubles
+        if is_account_pool(trouble.pool) == accounts
+    ]
+
+
+def _down(sample: JobSample, rules: AlertRules, rule: str, *, accounts: bool) -> list[Finding]:
+    if sample.pools is None:
+        return [Finding(rule=rule, level=Level.UNKNOWN)]
+    found = []
+    for pool, share in sample.pools.down.items():
+        if is_account_pool(pool) == accounts and share.down >= rules.down_clear * share.members:
+            text = f"{share.down:,} of {share.members:,} {members(pool, share.members)} of {titled(pool)} are down"
+            level = Level.FIRES if share.down > rules.down * share.members else Level.HOLDS
+            found.append(Finding(rule=rule, object=pool, level=level, text=text, next="trotline proxies list"))
+    return found

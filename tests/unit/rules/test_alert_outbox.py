@@ -1,0 +1,224 @@
+"""Messages about alerts: grouped, repeated, held back while they flap, claimed, tried again, dropped."""
+
+from typing import Any
+
+import msgspec
+
+from trotline.model.alert import AlertBook, AlertMessage, AlertState, Parcel, Severity
+from trotline.model.job import Job
+from trotline.rules import alert_outbox, alert_texts
+from trotline.rules.alert_book import step
+from trotline.rules.alert_outbox import CLAIM, MOST_PARCELS, TRIES
+from trotline.rules.alerts import AlertRules, Finding
+
+RULES = AlertRules()
+JOB = Job(id="shop-3", spider="shop", started_at=1_700_000_000.5)
+OPS = {"ops": Severity.WARNING}
+BAD = Finding(rule="sink", severity=Severity.CRITICAL, text="it is away", next="trotline doctor")
+
+
+class Play:
+    def __init__(self, receivers: dict[str, Severity] | None = None) -> None:
+        self.receivers = OPS if receivers is None else receivers
+        self.book = AlertBook()
+        self.now = 1_700_000_100.0
+
+    def after(self, seconds: float, *found: Finding, flush: bool = False) -> "Play":
+        self.now += seconds
+        self.book = step(self.book, found, RULES, self.now, final=False)
+        self.book = alert_outbox.post(self.book, self.receivers, RULES, self.now, flush=flush)
+        return self
+
+    def take(self, receiver: str = "ops") -> AlertMessage | None:
+        """Deliver the next message."""
+        self.book, parcel = alert_outbox.claim(self.book, [receiver], self.now)
+        if parcel is None:
+            return None
+        message = alert_outbox.message(self.book, parcel, JOB, "https://dash.example/jobs/shop-3")
+        self.book = alert_outbox.delivered(self.book, parcel)
+        return message
+
+    def states(self, receiver: str = "ops") -> list[str]:
+        message = self.take(receiver)
+        return [] if message is None else [f"{alert.rule} {alert.state}" for alert in message.alerts]
+
+
+def test_changes_of_half_a_minute_go_out_in_one_message() -> None:
+    play = Play()
+    other = Finding(rule="worker", object="w-1")
+    assert play.after(0, BAD).states() == []
+    assert play.after(25, BAD, other).states() == []
+    assert play.after(5, BAD, other).states() == ["sink firing", "worker firing"]
+    assert play.after(600, BAD, other).states() == []
+
+
+def test_the_end_is_reported_too_as_an_answer() -> None:
+    play = Play()
+    play.after(0, BAD).after(30, BAD)
+    first = play.take()
+    play.after(60).after(30)
+    second = play.take()
+
+    assert first is not None
+    assert second is not None
+    assert (first.state, second.state) == (AlertState.FIRING, AlertState.RESOLVED)
+    assert (first.id, second.id) == ("shop-3.1700000000.1", "shop-3.1700000000.2")
+    assert (first.answers, second.answers) == ((), (first.id,))
+    assert second.alerts[0].ended_at == 1_700_000_190.0
+
+
+def test_what_came_and_went_between_two_messages_is_not_reported() -> None:
+    play = Play()
+    play.after(0, BAD).after(10).after(60)
+    assert play.take() is None
+
+
+def test_an_alert_that_goes_on_is_repeated_after_four_hours() -> None:
+    play = Play()
+    play.after(0, BAD).after(30, BAD)
+    assert play.states() == ["sink firing"]
+    assert play.after(4 * 3600 - 60, BAD).states() == []
+    play.after(70, BAD)
+    assert play.after(60, BAD).states() == ["sink firing"]
+    assert play.after(60, BAD).states() == []
+
+
+def test_an_alert_that_gets_worse_is_reported_again() -> None:
+    play = Play()
+    mild = msgspec.structs.replace(BAD, severity=Severity.WARNING)
+    play.after(0, mild).after(30, mild)
+    assert play.states() == ["sink firing"]
+    assert play.after(5, BAD).after(30, BAD).states() == ["sink firing"]
+    assert play.after(5, mild).after(30, mild).states() == [], "that it gets better is no news"
+
+
+def test_a_receiver_gets_what_is_severe_enough_for_it() -> None:
+    play = Play({"ops": Severity.WARNING, "phone": Severity.CRITICAL})
+    mild = Finding(rule="worker", object="w-1")
+    play.after(0, mild).after(30, mild)
+    assert (play.states("ops"), play.states("phone")) == (["worker firing"], [])
+    play.after(5, mild, BAD).after(30, mild, BAD)
+    assert (play.states("ops"), play.states("phone")) == (["sink firing"], ["sink firing"])
+    play.after(5).after(400)
+    play.after(40)
+    assert play.states("phone") == ["sink resolved"]
+
+
+def test_a_process_without_receivers_takes_the_news_from_nobody() -> None:
+    play = Play({})
+    play.after(0, BAD).after(30, BAD).after(600, BAD)
+    assert play.book.outbox == ()
+    play.receivers = OPS
+    assert play.after(5, BAD).states() == ["sink firing"]
+
+
+def test_at_the_end_of_a_command_nothing_waits_for_company() -> None:
+    assert Play().after(0, BAD, flush=True).states() == ["sink firing"]
+
+
+def test_flapping_is_reported_once_and_then_held_for_an_hour() -> None:
+    play = Play()
+    sent = []
+    for _ in range(12):
+        sent += play.after(30, BAD).after(60, BAD).states()
+        sent += play.after(30).after(60).states()
+    assert sent == ["sink firing", "sink resolved"] * 3 + ["sink firing"]
+    assert play.after(3600).states() == ["sink resolved"], "what it came to is reported when the hold ends"
+
+
+def test_a_flapping_alert_says_so() -> None:
+    play = Play()
+    for _ in range(3):
+        play.after(30, BAD).after(60, BAD).states()
+        play.after(30).after(60).states()
+    play.after(30, BAD).after(60, BAD)
+    message = play.take()
+    assert message is not None
+    assert "it comes and goes: its changes are not reported until 2023-11-14 23:24:30 UTC" in alert_texts.body(message)
+
+
+def parcel_of(play: Play) -> Parcel:
+    [parcel] = play.book.outbox
+    return parcel
+
+
+def test_a_message_that_is_claimed_is_not_given_to_another_process_for_a_minute() -> None:
+    play = Play()
+    play.after(0, BAD, flush=True)
+    play.book, mine = alert_outbox.claim(play.book, ["ops"], play.now)
+    assert mine is not None
+    for later, given in ((0.0, False), (CLAIM - 1, False), (CLAIM, True)):
+        _, other = alert_outbox.claim(play.book, ["ops"], play.now + later)
+        assert (other is not None) is given
+    assert not alert_outbox.due(play.book, ["ops"], play.now)
+    assert alert_outbox.waits(play.book, ["ops"])
+
+
+def test_a_message_is_tried_five_times_with_growing_pauses() -> None:
+    play = Play()
+    play.after(0, BAD, flush=True)
+    pauses = []
+    for number in range(TRIES):
+        play.book, parcel = alert_outbox.claim(play.book, ["ops"], play.now)
+        assert parcel is not None
+        play.book, last = alert_outbox.failed(play.book, parcel, "it answered 500", None, play.now)
+        assert last is (number == TRIES - 1)
+        if not last:
+            pauses.append(parcel_of(play).not_before - play.now)
+            play.now += pauses[-1]
+    assert pauses == [10.0, 30.0, 90.0, 270.0]
+    assert play.book.outbox == ()
+
+
+def test_a_receiver_that_asks_for_time_gets_it_within_limits() -> None:
+    for asked, given in ((120.0, 120.0), (1e9, 900.0), (0.0, 10.0)):
+        play = Play()
+        play.after(0, BAD, flush=True)
+        book, _ = alert_outbox.failed(play.book, parcel_of(play), "429", asked, play.now)
+        assert book.outbox[0].not_before == play.now + given
+
+
+def test_a_message_that_nobody_delivers_is_dropped_after_an_hour() -> None:
+    play = Play()
+    play.after(0, BAD, flush=True)
+    assert alert_outbox.expired(play.book, play.now + 3599) == (play.book, [])
+    book, dropped = alert_outbox.expired(play.book, play.now + 3601)
+    assert (book.outbox, [parcel.receiver for parcel in dropped]) == ((), ["ops"])
+
+
+def test_of_too_many_messages_the_oldest_are_dropped() -> None:
+    many = tuple(
+        Parcel(number=number, receiver="ops", made_at=10.0, alerts={}) for number in range(1, MOST_PARCELS + 4)
+    )
+    book, dropped = alert_outbox.expired(AlertBook(outbox=many), 20.0)
+    assert [parcel.number for parcel in dropped] == [1, 2, 3]
+    assert len(book.outbox) == MOST_PARCELS
+
+
+def test_what_is_left_out_is_counted_in_the_message() -> None:
+    play = Play()
+    found = [Finding(rule="worker", object=f"w-{number}") for number in range(50)]
+    play.after(0, *found, flush=True)
+    message = play.take()
+    assert message is not None
+    assert (len(message.alerts), message.more) == (20, 30)
+    assert alert_texts.subject(message) == "shop-3: worker lost (warning), and 49 more"
+    assert "and 30 more" in alert_texts.body(message)
+
+
+def test_a_message_says_cause_since_figure_link_and_next_command() -> None:
+    play = Play()
+    play.after(0, BAD, flush=True)
+    message = play.take()
+    assert message is not None
+    assert alert_texts.subject(message) == "shop-3: sink unreachable (critical)"
+    expected: Any = """\
+sink unreachable (critical)
+  it is away
+  since 2023-11-14 22:15:00 UTC
+  next: trotline doctor
+
+job shop-3 of spider shop
+https://dash.example/jobs/shop-3
+"""
+    assert alert_texts.body(message) == expected
