@@ -14,7 +14,7 @@ from trotline.rules.job_figures import Figures, figures, signatures
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import uses
-from trotline.rules.series import RESOLUTIONS, Point, Resolution, rates, thinned
+from trotline.rules.series import RESOLUTIONS, Point, Resolution, point_of, rates, thinned
 from trotline.rules.signature_trend import SignatureTrend
 from trotline.rules.warnings import warnings
 from trotline.web.pages import charts, text
@@ -126,7 +126,14 @@ def drawn(points: Sequence[Point], window: Window, progress: Progress) -> tuple[
     """Pages and errors per second; admitted against ended, whose meeting is the end."""
     newest = points[-1].at if points else 0
     shown = thinned([point for point in points if point.at >= newest - window.seconds], charts.MOST_POINTS)
-    return _speed(shown, window), _totals(shown, window, progress)
+    return _speed(shown, window), _totals(_until_now(shown, progress), window, progress)
+
+
+def _until_now(points: list[Point], progress: Progress) -> list[Point]:
+    """With the totals of now, or of the end: the last point that was kept is some seconds older."""
+    at = int(progress.now if progress.finished_at is None else progress.finished_at)
+    newest = point_of(progress, 0)._replace(at=at)
+    return [*(point for point in points if point.at < at), newest] if points else []
 
 
 def _speed(points: list[Point], window: Window) -> charts.Chart | None:
