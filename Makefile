@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo fleet check test lint types imports sbom audit bench soak lock packages clean
+.PHONY: demo fleet check test lint types imports sbom audit containers bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -65,6 +65,12 @@ sbom: $(VENV)/.dev
 
 audit: $(VENV)/.dev
 	$(BIN)/python -m scripts.supply_chain audit
+
+# The image and deploy/compose.yaml in real containers (podman, as root): a job that is scaled 2 -> 6 -> 1. It installs
+# the Debian packages that it needs, and takes some minutes.
+containers: $(VENV)/.deploy
+	@bash scripts/debian-packages requirements/debian-containers.txt
+	$(BIN)/python -m tests.deploy.compose_run
 
 bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench

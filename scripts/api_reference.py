@@ -46,7 +46,7 @@ def _details(route: Route) -> str:
     ]
     notes = []
     if route.media != JSON:
-        notes.append(f"Answers `{route.media}`.")
+        notes.append(f"Answers {', '.join(f'`{media}`' for media in (route.media, *route.other_media))}.")
     if route.streams_body:
         notes.append(f"Takes `{route.body_media}`.")
     if not any(tables) and not notes:

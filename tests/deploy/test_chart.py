@@ -120,7 +120,7 @@ def test_an_unknown_value_is_refused() -> None:
         (["workers.groups[0].name=a", "workers.groups[0].regions={eu}"], "set proxies.enabled"),
         (["workers.autoscaling.kind=keda", "web.enabled=false"], "keda needs the dashboard"),
         (["workers.autoscaling.minReplicas=9", "workers.autoscaling.maxReplicas=3"], "minReplicas is larger"),
-        (["metrics.podMonitor.enabled=true"], "needs metrics.enabled"),
+        (["metrics.podMonitor.enabled=true", "metrics.enabled=false"], "needs metrics.enabled"),
         (["web.ingress.enabled=true"], "web.ingress.host"),
         (["workers.grace=0"], "workers.grace"),
         (["spider=--help"], "spider"),
@@ -242,10 +242,10 @@ def test_keda_asks_the_dashboard_by_a_name_that_it_accepts_with_the_view_token()
     }
 
 
-def test_workers_reach_the_web_but_no_private_address_and_nobody_reaches_them() -> None:
+def test_workers_reach_the_web_but_no_private_address_and_only_prometheus_reaches_them() -> None:
     [policy] = [each for each in objects("minimal", "NetworkPolicy") if each["metadata"]["name"].endswith("-worker")]
     assert policy["spec"]["policyTypes"] == ["Ingress", "Egress"]
-    assert "ingress" not in policy["spec"]
+    assert [rule["ports"] for rule in policy["spec"]["ingress"]] == [[{"port": 9464, "protocol": "TCP"}]]
     blocks = [to["ipBlock"] for rule in policy["spec"]["egress"] for to in rule.get("to", []) if "ipBlock" in to]
     assert {"169.254.0.0/16", "10.0.0.0/8"} <= set(blocks[0]["except"])
     for each in objects("minimal", "NetworkPolicy"):

@@ -127,6 +127,10 @@ async def database(folder: Path, seconds: float) -> Result:
             return await trial("database", ("database",), job, workers=2, seconds=1.5 * seconds, warm=8.0)
 
 
+_BURST = 0.002
+"""Seconds of processor time."""
+
+
 @contextmanager
 def throttled(pid: int, share: float) -> Iterator[None]:
     """The process gets this share of a processor, as in a small container: it is stopped while it has had more."""
@@ -136,9 +140,12 @@ def throttled(pid: int, share: float) -> Iterator[None]:
         return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
 
     def throttle() -> None:
-        began, before, runs = time.monotonic(), used(), True
+        at, before, left, runs = time.monotonic(), used(), 0.0, True
         while not over.wait(0.002):
-            may_run = used() - before < share * (time.monotonic() - began)
+            now, spent = time.monotonic(), used()
+            # What was not used is not saved up for later.
+            left = min(_BURST, left + share * (now - at)) - (spent - before)
+            at, before, may_run = now, spent, left > 0
             if may_run != runs:
                 os.kill(pid, signal.SIGCONT if may_run else signal.SIGSTOP)
                 runs = may_run

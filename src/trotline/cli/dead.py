@@ -17,7 +17,6 @@ from trotline.cli.options import (
     frontier_option,
     json_option,
     known_pools,
-    proxies_option,
     settings_of,
     wait_for,
 )
@@ -71,7 +70,6 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--export", metavar="FILE", help='Write them as JSON lines; "-" is stdout.')
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many to list.")
 @frontier_option
-@proxies_option
 @json_option
 def command(
     job_and_ids: tuple[str, ...],
@@ -81,7 +79,6 @@ def command(
     export: str | None,
     limit: int,
     frontier: str | None,
-    proxies: str | None,
     as_json: bool,
 ) -> None:
     """Look at dead tasks and rejected records, revive or export them.
@@ -94,10 +91,8 @@ def command(
         raise click.UsageError(f"{names[1]!r} is not the id of a dead task (16 characters of 0-9 and a-f)")
     if pool is not None and (not revive or export is not None):
         raise click.UsageError("--pool is the pool of revived tasks: give it with --revive")
-    if proxies is not None and pool is None:
-        raise click.UsageError("--proxies is the file in which the --pool of revived tasks is looked up: give both")
     picked = Selection(ids=ids, why=why, revive=revive, pool=pool, export=export, limit=limit, as_json=as_json)
-    settings = settings_of(frontier=frontier, proxies=proxies)
+    settings = settings_of(frontier=frontier)
     if pool is not None:
         _check_pool(pool, settings, quiet=as_json)
 
@@ -120,7 +115,7 @@ def _check_pool(pool: str, settings: "Settings", *, quiet: bool) -> None:
     if known is not None and pool not in known:
         raise SettingsError(pool_names.missing(pool), hint=pool_names.hint(pool, known))
     if known is None and not quiet:
-        click.echo(f"note: pool names are not checked here ({pool}); to check them: --proxies FILE", err=True)
+        click.echo(f"note: pool names are not checked here ({pool}); to check them: TROTLINE_PROXIES=FILE", err=True)
 
 
 async def execute(picked: Selection, target: Target, console: "Console") -> None:

@@ -42,6 +42,8 @@ def sentences(result: "LabResult") -> list[str]:
         f"with {chosen.pages_per_second:.2f} pages/s.",
         f"There, {chosen.report.advice.sentence}.",
     ]
+    if result.missed:
+        found.append(f"Not measured: {', '.join(result.missed)}.")
     return [*found, f"The laboratory ended early: {result.ended}."] if result.ended else found
 
 
@@ -98,8 +100,7 @@ def tables(result: "LabResult") -> list[tuple[str, Table]]:
     found.append(("Signs that one machine is too small", (("sign", "raised", "measured", "what helps"), signs)))
     if chosen.report.options:
         found.append(("Up or out", options_table(chosen)))
-    moves = [(each.what, "a file of the laboratory" if "trotline-lab" in each.now else each.now, each.then)
-             for each in chosen.report.moves]  # fmt: skip
+    moves = [(each.what, each.now, each.then) for each in chosen.report.moves]
     found.append(("Before other machines can take part", (("what", "now", "then"), moves)))
     return found
 

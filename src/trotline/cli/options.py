@@ -148,6 +148,15 @@ def log_options(command: F) -> F:
     return command
 
 
+def otel_options(command: F) -> F:
+    for option in (
+        click.option("--otel-sample", metavar="SHARE", help="Share of visits that are traced.  [default: 0.01]"),
+        click.option("--otel", metavar="URL", help="Send traces of visits to this OpenTelemetry collector."),
+    ):
+        command = option(command)
+    return command
+
+
 def metrics_option(command: F) -> F:
     return click.option(
         "--metrics", metavar="[ADDRESS:]PORT", help="Serve Prometheus metrics; on loopback unless an address is given."

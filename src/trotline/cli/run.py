@@ -16,6 +16,7 @@ from trotline.cli.options import (
     log_options,
     metrics_option,
     note_pools,
+    otel_options,
     pool_book,
     prefetch_option,
     proxies_option,
@@ -78,6 +79,7 @@ CODES = {
 @visits_option
 @click.option("--web", is_flag=True, help="Serve the dashboard on this machine, for as long as the run lasts.")
 @metrics_option
+@otel_options
 @log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option

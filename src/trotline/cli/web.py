@@ -43,7 +43,7 @@ def command(
     """Show jobs, workers, records and the graveyard in a browser, and serve the JSON API under /api/v1.
 
     SPIDER is the file of a spider (shop.py): it is needed to create jobs and to add tasks. On a loopback address
-    without a token everybody on this machine is operator; any other address needs one. Ctrl-C ends it.
+    without a token every user of this machine is operator; any other address needs one. Ctrl-C ends it.
     """
     settings = settings_of(frontier=frontier, sink=sink, proxies=proxies)
     host, port = address(listen)
@@ -79,6 +79,6 @@ def _serving(plan: WebPlan) -> Coroutine[Any, Any, None]:
 def _print_ready(url: str, plan: WebPlan) -> None:
     click.echo(f"listening on {url}   (Ctrl-C ends it)")
     if plan.is_open:
-        click.echo("note: there is no token: everybody on this machine may change things", err=True)
+        click.echo("note: there is no token: every user of this machine may change things", err=True)
     elif plan.operate is None:
         click.echo("note: there is no --token-operate: nothing can be changed here", err=True)

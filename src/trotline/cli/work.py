@@ -17,6 +17,7 @@ from trotline.cli.options import (
     log_options,
     metrics_option,
     note_pools,
+    otel_options,
     pool_book,
     prefetch_option,
     proxies_option,
@@ -78,6 +79,7 @@ _LINE_EVERY = 30.0
 @share_options
 @visits_option
 @metrics_option
+@otel_options
 @log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option

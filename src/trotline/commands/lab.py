@@ -22,7 +22,7 @@ from trotline.processes.host_limits import cpu_cores
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
 from trotline.rules.eta import Unknown
-from trotline.rules.fleet_flow import flow
+from trotline.rules.fleet_flow import flow, living
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.known_pools import KnownPools
 from trotline.rules.lab_plan import Phase
@@ -30,8 +30,6 @@ from trotline.rules.machine_options import Prices
 from trotline.rules.svg_charts import Point
 from trotline.spider.spider import Spider
 
-WARM: Seconds = 7.0
-"""After the start of the processes: their first figures come after 5 s."""
 SAMPLE_EVERY: Seconds = 1.0
 
 
@@ -62,6 +60,8 @@ class LabResult(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since the start, and pages that had ended."""
     changes: list[Point]
     """Seconds since the start, at which each measurement began."""
+    missed: list[str] = []
+    """Configurations without a measurement."""
     ended: str = ""
     """Why it ended early; empty if it did not."""
 
@@ -71,18 +71,22 @@ async def lab(plan: LabPlan, spider: Spider, say: Callable[[str], None]) -> LabR
     with tempfile.TemporaryDirectory(prefix="trotline-lab-") as folder:
         places = {"frontier": f"sqlite:{folder}/frontier.db", "sink": f"sqlite:{folder}/rows.db"}
         settings = msgspec.structs.replace(plan.settings, **places)
-        return await _Lab(msgspec.structs.replace(plan, settings=settings), spider, say).run()
+        own = plan.settings.of(spider.name)
+        return await _Lab(msgspec.structs.replace(plan, settings=settings), own, spider, say).run()
 
 
 class _Lab:
-    def __init__(self, plan: LabPlan, spider: Spider, say: Callable[[str], None]) -> None:
+    def __init__(self, plan: LabPlan, own: Settings, spider: Spider, say: Callable[[str], None]) -> None:
+        """`own`: with the places that the spider has outside of the laboratory."""
         self._plan = plan
+        self._own = own
         self._spider = spider
         self._say = say
         self._stopped = asyncio.Event()
         self._samples: list[Point] = []
         self._changes: list[Point] = []
         self._trials: list[Trial] = []
+        self._missed: list[str] = []
 
     async def run(self) -> LabResult:
         settings = self._plan.settings
@@ -104,6 +108,7 @@ class _Lab:
             trials=self._trials,
             samples=self._samples,
             changes=self._changes,
+            missed=self._missed,
             ended=ended,
         )
 
@@ -116,7 +121,10 @@ class _Lab:
         for phase in self._plan.phases:
             self._say(f"{phase.name}: {self._plan.phase:.0f} s")
             trial = await self._trial(opened, phase)
-            if trial is not None:
+            if trial is None:
+                self._missed.append(phase.name)
+                self._say(f"{phase.name}: not measured, as its processes sent too few figures")
+            else:
                 self._trials.append(trial)
                 self._say(f"{phase.name}: {trial.pages_per_second:.2f} pages/s; {trial.report.advice.sentence}")
             if self._stopped.is_set():
@@ -132,11 +140,12 @@ class _Lab:
         clock = asyncio.get_running_loop().time
         observer = Observer(opened.console, clock, ServerExtras(settings.frontier, settings.sink))
         async with _running(pool), self._sampled(opened, phase):
-            if not await self._pause(opened, min(WARM, self._plan.phase / 3)):
-                return None
+            until = clock() + self._plan.phase
             console = opened.console
+            if not await self._all_report(opened, phase.processes, until - self._plan.phase / 2):
+                return None
             summary = await observer.measure(await console.progress(), await console.workers(), JobSummary())
-            await self._pause(opened, self._plan.phase - min(WARM, self._plan.phase / 3))
+            await self._pause(opened, until - clock())
             progress, crew = await console.progress(), await console.workers()
             summary = await observer.measure(progress, crew, summary)
         if pool.failure:
@@ -145,7 +154,7 @@ class _Lab:
         if measured is None:
             return None
         plan = AdvisePlan(
-            frontier=settings.frontier, sink=settings.sink, job=opened.job,
+            frontier=self._own.frontier, sink=self._own.sink, job=opened.job,
             prices=self._plan.prices, within=self._plan.within, proxies=settings.proxies,
         )  # fmt: skip
         return Trial(
@@ -154,6 +163,14 @@ class _Lab:
             memory=summary.hosts.memory,
             report=made(plan, progress, summary, Unknown.TOO_EARLY),
         )
+
+    async def _all_report(self, opened: OpenJob, processes: int, until: Seconds) -> bool:
+        """Every process has sent figures: the first ones come some seconds after its start."""
+        while asyncio.get_running_loop().time() < until and await self._pause(opened, 0.5):
+            crew = living(await opened.console.workers())
+            if len(crew) >= processes and all(worker.about.stats is not None for worker in crew):
+                return True
+        return False
 
     async def _pause(self, opened: OpenJob, seconds: Seconds) -> bool:
         """False: it was stopped, or the job ended."""

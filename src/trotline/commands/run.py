@@ -59,6 +59,7 @@ async def run(
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
             kept = msgspec.structs.replace(settings, frontier=f"sqlite:{folder}/frontier.db")
             return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)
+    components.check_tracer(settings.otel)
     async with metrics_at(settings.metrics, workers=True, jobs=True) as metrics:
         return await _run_job(plan, spider, show, launched, metrics)
 

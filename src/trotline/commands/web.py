@@ -41,7 +41,7 @@ class WebPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_open(self) -> bool:
-        """No token: everybody who reaches it is an operator."""
+        """No token: all who reach it are operators."""
         return self.view is None and self.operate is None
 
 

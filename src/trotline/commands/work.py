@@ -99,6 +99,7 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
             "a frontier in memory belongs to one run: no other worker can take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
+    components.check_tracer(plan.settings.otel)
     async with metrics_at(plan.settings.metrics, workers=True) as metrics:
         return await _Member(plan, spider, output, launched, metrics).until_end()
 

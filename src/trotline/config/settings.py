@@ -15,6 +15,7 @@ from typing import Any, Self
 import msgspec
 
 from trotline.config.listen_address import listen_address
+from trotline.config.otel_values import collector, share
 from trotline.config.proxy_lines import REGION
 from trotline.config.urls import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
@@ -68,6 +69,10 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Of standard error: text or json."""
     log_level: str = ""
     """Empty: warning, or info in a JSON log."""
+    otel: str = ""
+    """The OpenTelemetry collector for traces; empty: there is none."""
+    otel_sample: float = 0.01
+    """The share of visits that are traced."""
 
     @property
     def way_out(self) -> Proxy | None:
@@ -107,6 +112,8 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str], folder: Path)
     for source in (_from_file(folder), _from_environment(environment), _from_flags(flags)):
         for name, (value, place) in source.items():
             found[name], origin[name] = value, place
+    if flags.get("otel_sample") is not None and "otel" not in found:
+        raise SettingsError("--otel-sample has no effect without a collector", hint="Name it: --otel http://HOST:4318")
     return Settings(**{name: _typed(name, value, origin[name]) for name, value in found.items()})
 
 
@@ -136,7 +143,7 @@ def _from_flags(flags: Mapping[str, Any]) -> _Source:
     if "out" in given:
         # --out FILE is the short way to say --sink; an error names what was typed.
         given["sink"] = given.pop("out")
-    for name in {"proxy", "frontier", "sink"} & given.keys():
+    for name in {"proxy", "frontier", "sink", "otel"} & given.keys():
         value, option = given[name]
         if name == "proxy" and "@" in str(value) and not is_reference(value):
             raise _readable_by_all(option, "a user or password", f", or set {_variable(name)}")
@@ -160,9 +167,11 @@ def _readable_by_all(option: str, what: str, otherwise: str) -> SettingsError:
 def _from_environment(environment: Mapping[str, str]) -> _Source:
     for unknown in unknown_variables(environment):
         # A near miss is a typing error that would be ignored in silence; anything else may belong to another program.
-        if near := difflib.get_close_matches(unknown, [_variable(name) for name in NAMES], n=1, cutoff=0.8):
+        # Without the prefix, which would make all short names alike.
+        if near := difflib.get_close_matches(unknown.removeprefix(PREFIX).lower(), NAMES, n=1, cutoff=0.75):
             raise SettingsError(
-                f"environment variable {unknown} is not a setting", hint=f"Did you mean {near[0]}? Unset it otherwise."
+                f"environment variable {unknown} is not a setting",
+                hint=f"Did you mean {_variable(near[0])}? Unset it otherwise.",
             )
     found: _Source = {
         n: (environment[_variable(n)], _variable(n)) for n in NAMES if environment.get(_variable(n), "") != ""
@@ -398,6 +407,8 @@ _TYPES: dict[str, Any] = {
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
     "metrics": listen_address,
+    "otel": collector,
+    "otel_sample": share,
     "log_format": _one_of("text", "json"),
     "log_level": _one_of("debug", "info", "warning", "error"),
 }

@@ -47,3 +47,11 @@ class JobGauges(msgspec.Struct, frozen=True, kw_only=True):
     """By rule: does it fire?"""
     proxies: dict[str, dict[str, int]] = {}
     """By pool and state: members."""
+
+
+class WebFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Of a web server."""
+
+    requests: dict[tuple[str, int], int] = {}
+    """(method, status) -> answers."""
+    streams: int = 0

@@ -13,6 +13,7 @@ from math import ceil, inf
 import msgspec
 
 from trotline.model.job import Progress, State
+from trotline.model.time import Seconds
 from trotline.rules.advice_limits import (
     HOSTS,
     IDLE,
@@ -31,6 +32,8 @@ from trotline.rules.advice_limits import (
 from trotline.rules.fleet_flow import FleetFlow, HostsUse, flow
 from trotline.rules.job_summary import JobSummary
 
+OLD: Seconds = 120.0
+"""Older figures say nothing about now."""
 FEW_VISITS = 5
 """With fewer in the window nothing is known."""
 
@@ -80,10 +83,10 @@ def scale(advice: Advice) -> Scale:
 def advise(progress: Progress, summary: JobSummary) -> Advice:
     if reason := _no_work(progress):
         return Advice(sentence=reason, limit=NOTHING, wanted_workers=0, gain=0.0, admissible_per_second=0.0)
-    measured = flow(summary.steps)
+    measured = flow([each for each in summary.steps if 0 <= progress.now - each.at < OLD])
     if measured is None:
         return Advice(
-            sentence="not measured yet: no worker has sent figures twice",
+            sentence="not measured: no worker has sent figures twice in the last minutes",
             limit=UNKNOWN,
             admissible_per_second=summary.lanes.admissible or None,
         )

@@ -149,8 +149,9 @@ def explaining(outside: Sequence[Limit], summary: JobSummary, measured: FleetFlo
     if summary.chains and measured.leased <= 2 * summary.chains and waiting > 2 * summary.chains:
         text = f"{_count(summary.chains, 'chain')}, each with one step at a time"
         return Limit(name=CHAINS, per_second=rate, text=text)
-    if lanes.leased and lanes.bounds.get(CONCURRENCY, 0.0) > lanes.admissible / 2:
-        return msgspec.structs.replace(lane_limit(lanes), per_second=rate)
+    if lanes.fullest is not None and lanes.full > waiting / 2:
+        text = f"{lanes.fullest.lane} has {_count(lanes.fullest.leased, 'visit')} under way, and allows no more"
+        return Limit(name=CONCURRENCY, per_second=rate, text=text)
     if lanes.at_rest > waiting:
         return Limit(name=REST, per_second=rate, text=f"{lanes.at_rest:,} tasks wait in lanes that rest or are paused")
     if waiting <= measured.slots:

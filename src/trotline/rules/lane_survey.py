@@ -61,6 +61,10 @@ class LaneSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks that wait in lanes that rest or are paused for longer than SOON."""
     fastest: LaneRate | None = None
     """The lane that allows the most."""
+    full: int = 0
+    """Tasks that wait in lanes with as many visits under way as they allow."""
+    fullest: LaneView | None = None
+    """Of these lanes, the one with the most waiting tasks."""
     by_pool: dict[str, PoolLanes] = {}
     """Of lanes with a pool in their names."""
     top_share: float = 0.0
@@ -80,6 +84,8 @@ class Surveyor:
         self._bounds: defaultdict[str, float] = defaultdict(float)
         self._at_rest = 0
         self._fastest: LaneRate | None = None
+        self._full = 0
+        self._fullest: LaneView | None = None
         self._pools: dict[str, PoolLanes] = {}
         self._lanes = self._waiting = self._leased = 0
         self._states: Counter[str] = Counter()
@@ -113,6 +119,10 @@ class Surveyor:
             self._bounds[rate.bound] += rate.per_second
         if self._fastest is None or rate.per_second > self._fastest.per_second:
             self._fastest = rate
+        if 0 < lane.concurrency <= lane.leased and rate.bound != REST:
+            self._full += lane.waiting
+            if self._fullest is None or lane.waiting > self._fullest.waiting:
+                self._fullest = lane
         pool = pool_of(lane.lane)
         if pool and (pool in self._pools or len(self._pools) < MOST_POOLS):
             known = self._pools.get(pool, PoolLanes())
@@ -137,6 +147,8 @@ class Surveyor:
             bounds=dict(self._bounds),
             at_rest=self._at_rest,
             fastest=self._fastest,
+            full=self._full,
+            fullest=self._fullest,
             by_pool=self._pools,
             top_share=five / self._waiting if self._waiting else 0.0,
             most_waiting=tuple(top["waiting"]),

@@ -86,7 +86,8 @@ class Feeds:
     def __init__(self) -> None:
         self._feeds: dict[str, _Feed] = {}
         self._of_session: Counter[str] = Counter()
-        self._streams = 0
+        self.streams = 0
+        """Open ones."""
         self._closing = False
 
     def close(self) -> None:
@@ -131,15 +132,15 @@ class Feeds:
                     await changed.wait()
 
     def _enter(self, session: str) -> None:
-        if self._streams >= MOST_STREAMS:
+        if self.streams >= MOST_STREAMS:
             raise Refused(503, f"{MOST_STREAMS} streams are open already", hint="Close some, or poll instead.")
         if session and self._of_session[session] >= MOST_OF_A_SESSION:
             raise Refused(429, f"this session has {MOST_OF_A_SESSION} streams already", hint="Close a tab.")
-        self._streams += 1
+        self.streams += 1
         self._of_session[session] += 1
 
     def _leave(self, session: str) -> None:
-        self._streams -= 1
+        self.streams -= 1
         self._of_session[session] -= 1
         if not self._of_session[session]:
             del self._of_session[session]

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from trotline.commands.find_jobs import Target, frontiers
+from trotline.commands.observe_extras import ServerExtras
 from trotline.config import backends
 from trotline.config.settings import Settings
 from trotline.config.urls import public
@@ -177,7 +178,8 @@ class JobsIndex:
             if entry is None:
                 async with _timely(url):
                     opened = await backends.open_frontier(url, job)
-                observer = Observer(opened.console, time.monotonic)
+                extras = ServerExtras(url, self._settings.sink_of(job.spider))
+                observer = Observer(opened.console, time.monotonic, extras)
                 entry = Opened(opened=opened, observer=observer, file=file, used=self._clock())
                 self._open[key] = entry
                 await self._make_room()

@@ -97,9 +97,8 @@ def _parameters(fields: type[msgspec.Struct], place: str) -> list[dict[str, Any]
 
 def _responses(route: Route, schemas: dict[int, Any]) -> dict[str, Any]:
     good: dict[str, Any] = {"description": route.summary}
-    good["content"] = {
-        route.media: {"schema": {"type": "string"} if route.answer is None else schemas[id(route.answer)]}
-    }
+    schema = {"type": "string"} if route.answer is None else schemas[id(route.answer)]
+    good["content"] = {media: {"schema": schema} for media in (route.media, *route.other_media)}
     numbers = {*_ALWAYS, *route.errors}
     if route.role is not Role.ANYONE:
         numbers.update(_WITH_A_ROLE)

@@ -73,6 +73,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     answer: Any = None
     """The type of the JSON answer; None: `media` says what it is."""
     media: str = JSON
+    other_media: tuple[str, ...] = ()
+    """It answers with one of these, too, as it is asked for."""
     status: int = 200
     errors: tuple[int, ...] = ()
     """Statuses of its own, besides those that every route has."""

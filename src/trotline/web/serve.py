@@ -18,6 +18,7 @@ from trotline.web.feeds import Feeds
 from trotline.web.figures import Figures
 from trotline.web.jobs_index import JobsIndex
 from trotline.web.kind_counts import RowCounter
+from trotline.web.metrics import Metrics
 from trotline.web.pages.render import Pages
 from trotline.web.routes import ROUTES
 from trotline.web.seeding import Seeding
@@ -31,7 +32,7 @@ _AGAIN: Seconds = 5.0
 
 
 def made(plan: WebPlan) -> Site:
-    index = JobsIndex(plan.settings)
+    index, feeds = JobsIndex(plan.settings), Feeds()
     return Site(
         plan=plan,
         access=Access(Tokens(plan.view, plan.operate)),
@@ -39,11 +40,12 @@ def made(plan: WebPlan) -> Site:
         snapshots=Snapshots(index),
         figures=Figures(index),
         pages=Pages(),
-        feeds=Feeds(),
+        feeds=feeds,
         downloads=Downloads(),
         spiders=Spiders(plan.spiders, plan.pools),
         seeding=Seeding(),
         row_counts=RowCounter(),
+        metrics=Metrics(lambda: feeds.streams),
     )
 
 

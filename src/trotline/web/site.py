@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from trotline.web.figures import Figures
     from trotline.web.jobs_index import JobsIndex
     from trotline.web.kind_counts import RowCounter
+    from trotline.web.metrics import Metrics
     from trotline.web.pages.render import Pages
     from trotline.web.seeding import Seeding
     from trotline.web.snapshots import Snapshots
@@ -30,3 +31,4 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     spiders: "Spiders"
     seeding: "Seeding"
     row_counts: "RowCounter"
+    metrics: "Metrics"

@@ -30,11 +30,13 @@ from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
+from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
+from trotline.worker.visit_spans import visit_span
 
 log = logging.getLogger("trotline.commit")
 
@@ -135,8 +137,17 @@ class Committer:
         meter.store += stored_at - began
         meter.settle += ended - stored_at
         meter.committed(ended - began)
+        if self._parts.tracer is not None:
+            self._trace(self._parts.tracer, stored, began, ended)
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
+
+    def _trace(self, tracer: Tracer, batch: list[FinishedVisit], began: Seconds, ended: Seconds) -> None:
+        for visit in batch:
+            if tracer.wants() and (
+                span := visit_span(visit, self._parts.job, self._worker, began, ended, self._parts.meter.now())
+            ):
+                tracer.record(span)
 
     async def _stored(self, batch: list[FinishedVisit], *, last: bool = False) -> list[FinishedVisit]:
         """The batch as it was stored. After an unexpected error, visit by visit, so that only the page that causes it

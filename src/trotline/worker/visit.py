@@ -134,8 +134,7 @@ class Visitor:
         visit = self._with_proxies(await self._judged(lease, route, answer, verdict, feedback, account))
         if self._clients is not None and verdict.kind is Kind.OK and isinstance(visit.outcome, Done):
             self._clients.passed(lease)
-        parse = self._parts.meter.now() - answered if verdict.kind is Kind.OK else 0.0
-        request = request_of(answer, verdict, took, parse)
+        request = request_of(answer, verdict, took, answered, self._parts.meter.now())
         if lease.member and visit.member is MemberResult.UNUSED:
             return msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
         return msgspec.structs.replace(visit, request=request)

@@ -312,15 +312,16 @@ proxies = ["http://127.0.0.1:3128"]
 """
 
 
-def test_revived_tasks_get_another_pool_if_it_exists(call: Call, job: str):
+def test_revived_tasks_get_another_pool_if_it_exists(call: Call, job: str, monkeypatch: pytest.MonkeyPatch):
     Path("proxies.toml").write_text(POOLS)
+    monkeypatch.setenv("TROTLINE_PROXIES", "proxies.toml")
     revive = ("dead", "shop", "--why", "blocked", "--revive")
 
-    code, _, err = call(*revive, "--pool", "ips", "--proxies", "proxies.toml")
+    code, _, err = call(*revive, "--pool", "ips")
     assert code == 2
     assert "there is no proxy pool 'ips'" in err
     assert "'isp'" in err
-    code, out, err = call(*revive, "--pool", "isp", "--proxies", "proxies.toml")
+    code, out, err = call(*revive, "--pool", "isp")
     assert (code, err) == (0, "")
     assert "1 page of shop-1 will be visited again, with a fresh start, through the proxy pool isp." in out
     code, out, err = call("dead", "--why", "broken", "--revive", "--pool", "direct", "--json")
@@ -340,10 +341,8 @@ def test_a_pool_that_cannot_be_checked_is_noted(call: Call, job: str):
     [
         (("--pool", "isp"), "with --revive"),
         (("--revive", "--export", "x", "--pool", "isp"), "with --revive"),
-        (("--revive", "--proxies", "proxies.toml"), "give both"),
         (("--revive", "--pool", "@buyers"), "pool of accounts"),
         (("--revive", "--pool", "a b"), "not the name of a proxy pool"),
-        (("--revive", "--pool", "isp", "--proxies", "missing.toml"), "missing.toml"),
     ],
 )
 def test_a_pool_without_effect_or_meaning_is_refused(call: Call, job: str, words: tuple[str, ...], said: str):

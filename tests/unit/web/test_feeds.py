@@ -124,7 +124,7 @@ async def test_a_viewer_that_does_not_read_is_dropped(
     async with server.session.get(server.url + "/api/v1/events") as response:
         await snapshots(response, 20)
         async with asyncio.timeout(10):
-            while server.site.feeds._streams > 1:
+            while server.site.feeds.streams > 1:
                 await snapshots(response, 1)
     deaf.close()
     assert "Traceback" not in caplog.text

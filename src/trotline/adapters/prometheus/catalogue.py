@@ -43,11 +43,13 @@ UTILISATION = Metric("trotline_limit_utilisation_ratio", "gauge", (CRAWL, "resou
 ALERT = Metric("trotline_alert_firing", "gauge", (CRAWL, "rule"), "1 while the alert fires.")
 PROXIES = Metric("trotline_proxies", "gauge", (CRAWL, "pool", "state"), "Members of the proxy pools of a job.")
 LEADING = Metric("trotline_coordinator_leading", "gauge", ("spider",), "1 if this coordinator leads the spider.")
+WEB_REQUESTS = Metric("trotline_web_requests_total", "counter", ("method", "status"), "Answers of the web server.")
+WEB_STREAMS = Metric("trotline_web_streams", "gauge", (), "Open streams of events.")
 BUILD = Metric("trotline_build_info", "gauge", ("version",), "The version of Trotline; always 1.")
 
 METRICS: tuple[Metric, ...] = (
     VISITS, RECORDS, RECEIVED, FETCH, PARSE, COMMIT, STORE, SETTLE, SLOT_SECONDS, CPU, LAG, MEMORY, MEMORY_LIMIT,
     PROCESSES, SLOTS, RESTARTS, TASKS, DELAYED, JOB_STATE, WORKERS, LANES, ADMISSIBLE, WANTED, UTILISATION, ALERT,
-    PROXIES, LEADING, BUILD,
+    PROXIES, LEADING, WEB_REQUESTS, WEB_STREAMS, BUILD,
 )  # fmt: skip
 STATES = ("running", "paused", "draining", "cancelled", "finished")

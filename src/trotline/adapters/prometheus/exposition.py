@@ -10,7 +10,7 @@ from prometheus_client.metrics_core import Metric as Family
 
 from trotline.adapters.prometheus import catalogue
 from trotline.adapters.prometheus.catalogue import Metric
-from trotline.model.metrics import JobGauges, WorkerFigures
+from trotline.model.metrics import JobGauges, WebFigures, WorkerFigures
 from trotline.model.work_stats import BOUNDS, Timing
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -30,11 +30,13 @@ class Exposition:
         workers: Workers | None = None,
         jobs: Jobs | None = None,
         leading: Callable[[], Mapping[str, bool]] | None = None,
+        web: Callable[[], WebFigures] | None = None,
     ) -> None:
         self._version = version
         self._workers = workers
         self._jobs = jobs
         self._leading = leading
+        self._web = web
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(self)
         ProcessCollector(registry=self._registry)
@@ -55,6 +57,11 @@ class Exposition:
         if self._leading is not None:
             leading = self._leading()
             yield _gauge(catalogue.LEADING, [((spider,), float(leads)) for spider, leads in leading.items()])
+        if self._web is not None:
+            web = self._web()
+            rows = [((method, str(status)), float(count)) for (method, status), count in sorted(web.requests.items())]
+            yield _counter(catalogue.WEB_REQUESTS, rows)
+            yield _gauge(catalogue.WEB_STREAMS, [((), float(web.streams))])
 
 
 def _worker_families(found: Mapping[str, WorkerFigures]) -> Iterator[Family]:

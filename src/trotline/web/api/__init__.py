@@ -1,6 +1,19 @@
 """The JSON API: one file per subject, each with its lines of the route table."""
 
-from trotline.web.api import about, control, events, graveyard, jobs, lanes, pools, progress, records, tasks, trace
+from trotline.web.api import (
+    about,
+    advice,
+    control,
+    events,
+    graveyard,
+    jobs,
+    lanes,
+    pools,
+    progress,
+    records,
+    tasks,
+    trace,
+)
 from trotline.web.route_table import Route
 
 API: tuple[Route, ...] = (
@@ -14,5 +27,6 @@ API: tuple[Route, ...] = (
     *trace.ROUTES,
     *records.ROUTES,
     *pools.ROUTES,
+    *advice.ROUTES,
     *events.ROUTES,
 )

@@ -20,7 +20,7 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     """Of the one who asks: "view" or "operate"."""
     how: str
-    """By "token", by "session", or "local": there are no tokens, and everybody on this machine is operator."""
+    """By "token", by "session", or "local": there are no tokens, and every user of this machine is operator."""
     spiders: tuple[str, ...]
     """Jobs of these can be created: their files were given."""
 

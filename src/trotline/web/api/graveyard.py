@@ -5,8 +5,11 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from trotline.config.backends import open_proxy_pools
 from trotline.model.job import Grave
+from trotline.model.proxy_pool import NO_PROXY, is_account_pool
 from trotline.model.time import iso
+from trotline.rules import pool_names
 from trotline.web.api.types import JobPath, Limit, Name
 from trotline.web.errors import Refused
 from trotline.web.openapi import PREFIX
@@ -105,17 +108,33 @@ async def revive(call: Call) -> RevivedAnswer:
     if (asked.ids is None) == (asked.why is None):
         raise Refused(400, "which ones: ids, or why?", hint='All whose reason starts like this: {"why": "blocked"}')
     ids, why = tuple(asked.ids or ()), asked.why or ""
-    await call.site.index.find(call.path.job)
+    place, _ = await call.site.index.find(call.path.job)
+    if asked.pool is not None:
+        await _check_pool(call, place.url, asked.pool)
     if asked.ids is not None and not ids:
         return RevivedAnswer(job=call.path.job, dry_run=asked.dry_run, matching=0, revived=0)
     async with call.site.index.opened(call.path.job) as opened:
         reasons = await opened.console.reasons()
         matching = len(ids) or sum(number for reason, number in reasons.items() if reason.startswith(why))
-        options: dict[str, Any] = {} if asked.pool is None else {"pool": asked.pool}
-        revived = 0 if asked.dry_run else await opened.console.revive(ids=ids, why=why, **options)
+        revived = 0 if asked.dry_run else await opened.console.revive(ids=ids, why=why, pool=asked.pool)
     call.site.snapshots.forget(call.path.job)
     call.site.index.forget_list()
     return RevivedAnswer(job=call.path.job, dry_run=asked.dry_run, matching=matching, revived=revived)
+
+
+async def _check_pool(call: Call, frontier: str, pool: str) -> None:
+    """A pool that no worker serves would hide the tasks for ever."""
+    if pool == NO_PROXY:
+        return
+    if is_account_pool(pool):
+        raise Refused(400, "pool: tasks cannot be moved to accounts", hint="Name a pool of proxies.")
+    pools = await open_proxy_pools(frontier)
+    try:
+        known = {each.name for each in await pools.pools()}
+    finally:
+        await pools.close()
+    if pool not in known:
+        raise Refused(409, pool_names.missing(pool), hint=pool_names.hint(pool, known))
 
 
 ROUTES = (

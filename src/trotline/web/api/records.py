@@ -15,7 +15,7 @@ from trotline.model.job import Job
 from trotline.model.row import Row
 from trotline.model.time import Seconds, iso
 from trotline.web.api.types import JobPath, Limit, Name
-from trotline.web.downloads import MOST_ROWS
+from trotline.web.downloads import MEDIA, MOST_ROWS
 from trotline.web.errors import Refused
 from trotline.web.openapi import PREFIX
 from trotline.web.route_table import Call, Role, Route
@@ -137,6 +137,7 @@ ROUTES = (
         handler=download,
         takes=JobPath,
         query=DownloadQuery,
-        media="application/octet-stream",
+        media=MEDIA["jsonl"],
+        other_media=(MEDIA["csv"], MEDIA["parquet"]),
     ),
 )

@@ -4,7 +4,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from trotline.adapters.prometheus.catalogue import METRICS
 from trotline.adapters.prometheus.exposition import Exposition
-from trotline.model.metrics import JobGauges, WorkerFigures
+from trotline.model.metrics import JobGauges, WebFigures, WorkerFigures
 from trotline.model.work_stats import BOUNDS, SlotSeconds, Timing, WorkStats
 
 TIMING = Timing(3.5, (*(1,) * len(BOUNDS), 2))
@@ -28,6 +28,7 @@ def full() -> Exposition:
         workers=lambda: {"shop-1": FIGURES},
         jobs=lambda: {"shop-1": GAUGES},
         leading=lambda: {"shop": True},
+        web=lambda: WebFigures(requests={("GET", 200): 3}, streams=1),
     )
 
 
