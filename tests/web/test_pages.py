@@ -48,7 +48,7 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_back(browser: "Browser
 
 def test_every_page_opens_is_accessible_and_fits(operator: Viewer, fleet: Dashboard, axe: str) -> None:
     quick, slow = fleet.job_of(QUICK), fleet.job_of(SLOW)
-    ended = ["/", *(f"/jobs/{quick}{page}" for page in PAGES), f"/jobs/{quick}/graveyard/revive"]
+    ended = ["/", "/alerts", *(f"/jobs/{quick}{page}" for page in PAGES), f"/jobs/{quick}/graveyard/revive"]
     ended.append(f"/jobs/{quick}/trace?url={fleet.hosts[QUICK][0]}/broken/0")
     page = operator.tab()
     for paths, scheme, width in ((ended, "light", 1440), ([f"/jobs/{slow}{one}" for one in PAGES], "dark", 390)):

@@ -88,6 +88,7 @@ async def page(call: Call) -> web.Response:
         window=call.query.window,
         windows={name: one.title for name, one in WINDOWS.items()},
         charts=[chart for chart in drawn(points, window, progress) if chart is not None],
+        alerts=(await call.site.figures.alerts(call.path.job)).firing,
         lanes=lanes,
         surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,
         top_lanes=lanes.most_waiting[:_LANES],
