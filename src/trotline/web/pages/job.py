@@ -137,8 +137,18 @@ def _until_now(points: list[Point], progress: Progress) -> list[Point]:
     return [*(point for point in points if point.at < at), newest] if points else []
 
 
+def _spaced(points: list[Point], step: Seconds) -> list[Point]:
+    """Without points that follow another one at once: two observers may look within a second, and a rate over so short
+    a time is noise."""
+    found: list[Point] = []
+    for point in points:
+        if not found or point.at - found[-1].at >= step / 2:
+            found.append(point)
+    return found
+
+
 def _speed(points: list[Point], window: Window) -> charts.Chart | None:
-    found = rates(points)
+    found = rates(_spaced(points, window.resolution.step))
     if not found:
         return None
     last = found[-1]
