@@ -14,7 +14,7 @@ from trotline.rules.job_figures import Figures, figures, signatures
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import uses
-from trotline.rules.series import RESOLUTIONS, Point, Resolution, rates, thinned
+from trotline.rules.series import RESOLUTIONS, Point, Resolution, point_of, rates, thinned
 from trotline.rules.signature_trend import SignatureTrend
 from trotline.rules.warnings import warnings
 from trotline.web.pages import charts, text
@@ -88,6 +88,7 @@ async def page(call: Call) -> web.Response:
         window=call.query.window,
         windows={name: one.title for name, one in WINDOWS.items()},
         charts=[chart for chart in drawn(points, window, progress) if chart is not None],
+        alerts=(await call.site.figures.alerts(call.path.job)).firing,
         lanes=lanes,
         surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,
         top_lanes=lanes.most_waiting[:_LANES],
@@ -126,11 +127,28 @@ def drawn(points: Sequence[Point], window: Window, progress: Progress) -> tuple[
     """Pages and errors per second; admitted against ended, whose meeting is the end."""
     newest = points[-1].at if points else 0
     shown = thinned([point for point in points if point.at >= newest - window.seconds], charts.MOST_POINTS)
-    return _speed(shown, window), _totals(shown, window, progress)
+    return _speed(shown, window), _totals(_until_now(shown, progress), window, progress)
+
+
+def _until_now(points: list[Point], progress: Progress) -> list[Point]:
+    """With the totals of now, or of the end: the last point that was kept is some seconds older."""
+    at = int(progress.now if progress.finished_at is None else progress.finished_at)
+    newest = point_of(progress, 0)._replace(at=at)
+    return [*(point for point in points if point.at < at), newest] if points else []
+
+
+def _spaced(points: list[Point], step: Seconds) -> list[Point]:
+    """Without points that follow another one at once: two observers may look within a second, and a rate over so short
+    a time is noise."""
+    found: list[Point] = []
+    for point in points:
+        if not found or point.at - found[-1].at >= step / 2:
+            found.append(point)
+    return found
 
 
 def _speed(points: list[Point], window: Window) -> charts.Chart | None:
-    found = rates(points)
+    found = rates(_spaced(points, window.resolution.step))
     if not found:
         return None
     last = found[-1]
