@@ -192,7 +192,15 @@ def test_the_largest_book_fits_into_a_note() -> None:
     assert len(alerts) == MOST_ALERTS
     numbers = {alert.number: AlertState.RESOLVED for alert in alerts}
     outbox = tuple(
-        Parcel(number=10**9, receiver="r" * 24, made_at=2e9, alerts=numbers, answers=tuple(range(10**9, 10**9 + 10)), tries=4, error="e" * 200)
+        Parcel(
+            number=10**9,
+            receiver="r" * 24,
+            made_at=2e9,
+            alerts=numbers,
+            answers=tuple(range(10**9, 10**9 + 10)),
+            tries=4,
+            error="e" * 200,
+        )
         for _ in range(MOST_PARCELS)
     )
     book = msgspec.structs.replace(play.book, alerts=alerts, outbox=outbox)
