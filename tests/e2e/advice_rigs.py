@@ -161,13 +161,13 @@ def throttled(pid: int, share: float) -> Iterator[None]:
 
 
 async def frontier(folder: Path, seconds: float) -> Result:
-    """A Redis that gets three percent of a processor, and tiny pages."""
+    """A Redis that gets little of a processor, and tiny pages."""
     with redis(WHEEL) as queue:
         async with slow_site(0.0, 20) as there:
             told = {"hosts": hosts_of(20), "pages": 2500}
             job = _job(folder, there.port, "--slots", "16", told=told, frontier=queue.url)
             job.environment["TROTLINE_VISITS"] = "no"
-            with throttled(queue.pid, 0.03):
+            with throttled(queue.pid, 0.015):
                 # The start of a worker takes the server seconds.
                 return await trial("frontier", ("frontier",), job, workers=2, seconds=seconds, warm=12.0)
 

@@ -101,26 +101,27 @@ async def test_a_laboratory_writes_its_report_and_touches_nothing_else(tmp_path:
 
 
 @pytest.mark.slow("more workers start after half a minute")
-async def test_a_fleet_starts_more_workers_while_slots_are_the_limit_and_all_pages_are_stored(tmp_path: Path) -> None:
+async def test_a_fleet_starts_more_workers_while_slots_are_the_limit_and_stops_gracefully(tmp_path: Path) -> None:
     env = {
         "TROTLINE_FRONTIER": f"sqlite:{tmp_path}/f.db",
         "TROTLINE_SINK": f"sqlite:{tmp_path}/r.db",
         "TROTLINE_ALLOW_PRIVATE": "yes",
     }
     async with slow_site(0.5) as there:
-        (tmp_path / "shop.py").write_text(SPIDER.format(pace="500/s", port=there.port, pages=900))
+        (tmp_path / "shop.py").write_text(SPIDER.format(pace="500/s", port=there.port, pages=5000))
         assert (await call(tmp_path, "start", "shop.py", "--detach", env=env)).code == 0
-        running = await start(
-            tmp_path, "fleet", "shop.py", "--max", "2", "--slots", "4", "--until-finished", "--json", env=env
-        )
-        async with asyncio.timeout(200):
-            scaled = await running.event()
-            ended = await running.end()
+        running = await start(tmp_path, "fleet", "shop.py", "--max", "2", "--slots", "2", "--json", env=env)
+        scaled = await running.event()
+        running.process.terminate()
+        ended = await running.end()
+        looked = await call(tmp_path, "watch", "shop", "--once", "--json", env=env)
 
     assert (scaled["event"], scaled["workers"]) == ("fleet.scaled", 2)
-    assert "slots" in scaled["text"]
-    assert ended.code == 0, ended
-    assert len({row["url"] for row in rows_of(tmp_path / "r.db")}) == 900
+    assert "of 2 slots are busy" in scaled["text"]
+    assert ended.code == 130 and ended.events[-1]["event"] == "fleet.ended", ended
+    seen = looked.events[0]
+    assert (seen["leased"], seen["dead"]) == (0, 0)
+    assert len(rows_of(tmp_path / "r.db")) == seen["done"] > 50
 
 
 @pytest.mark.slow("starts real workers")

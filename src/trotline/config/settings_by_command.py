@@ -20,6 +20,8 @@ _SHARE = {"pools", "regions"}
 USED: dict[str, frozenset[str]] = {
     "run": frozenset(NAMES) - _SHARE,
     "work": frozenset(NAMES),
+    "fleet": frozenset(NAMES) - {"processes"},
+    "lab": frozenset(NAMES) - _SHARE - {"processes", "slots", "max_pages", "max_bytes", "max_time"},
     "start": frozenset(_PLACES | _LOGS | {"max_pages", "max_bytes", "proxies"}),
     "write": frozenset({"sink"} | _LOGS),
     "coordinate": frozenset(_PLACES | _LOGS | {"proxies", "metrics"}),

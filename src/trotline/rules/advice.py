@@ -34,6 +34,8 @@ from trotline.rules.job_summary import JobSummary
 
 OLD: Seconds = 120.0
 """Older figures say nothing about now."""
+HARDLY = 0.1
+"""Work for less than this share of one more worker is not worth one."""
 FEW_VISITS = 5
 """With fewer in the window nothing is known."""
 
@@ -156,8 +158,7 @@ def _advise(progress: Progress, summary: JobSummary, measured: FleetFlow) -> Adv
 
 
 def _wanted(measured: FleetFlow, admitted: float, capacity: float, hosts: HostsUse) -> int | None:
-    # Half a percent of another worker is noise.
-    wanted = None if admitted == inf else max(1, ceil(measured.workers * admitted / capacity - 0.005))
+    wanted = None if admitted == inf else max(1, ceil(measured.workers * admitted / capacity - HARDLY))
     if hosts.room is None:
         return wanted
     holds = measured.workers + hosts.room

@@ -19,7 +19,7 @@ IDLE = 0.2
 """The share of slots without admissible work from which the crew waits for work, and not the work for the crew."""
 CPU_FULL = 0.8
 """The share of a processor from which a worker process is bound by it: the rest is waiting for others."""
-NEARLY = 0.7
+NEARLY = 0.5
 """The share of time from which a server is taken to be full, if workers wait for it for most of theirs."""
 CONTENDED = 0.05
 """The share of time without a processor from which a machine is shared with others."""

@@ -11,7 +11,7 @@ import pytest
 
 from trotline.cli import main as cli
 from trotline.cli import try_page
-from trotline.commands import coordinate, push, run, start, work, write
+from trotline.commands import coordinate, fleet, lab, push, run, start, work, write
 from trotline.commands.report import Ending
 from trotline.config import components, logs
 from trotline.config.proxy_pools import PoolBook
@@ -49,7 +49,7 @@ OTHER = {
 WORDS = {
     "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
     "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
-    "web": ["shop.py"],
+    "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"],
     "write": ["--from", "redis://queue/0?outbox=results"],
 }  # fmt: skip
 LOOKING = set(cli.COMMANDS) - set(USED)
@@ -96,6 +96,8 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for module, name in (
         (run, "run"),
         (work, "work"),
+        (fleet, "fleet"),
+        (lab, "lab"),
         (start, "start"),
         (coordinate, "coordinate"),
         (push, "push"),
