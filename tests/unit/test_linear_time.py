@@ -75,6 +75,7 @@ PATTERNS = {
     "adapters/sqlite/__init__.py:_look": AUTHOR,
     "config/urls.py:_PASSWORD": AUTHOR,
     "rules/backend_urls.py:_SCHEME": AUTHOR,
+    "config/settings.py:bandwidth": AUTHOR,
     "config/settings.py:file_name": AUTHOR,
     "config/settings.py:size": AUTHOR,
     "cli/dead.py:_ID": AUTHOR,
