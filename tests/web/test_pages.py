@@ -1,9 +1,11 @@
 """The pages in a real browser, against a real fleet. A message in the browser's console fails the test."""
 
+import asyncio
 import json
 import os
 import re
 import signal
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,8 +13,11 @@ from typing import TYPE_CHECKING
 import pytest
 from tests.web.conftest import QUICK, SLOW, Viewer
 from tests.web.dashboard import OPERATE, VIEW, Dashboard
-from tests.web.hostile_site import BLOCKED, BROKEN, HANDLER, HOSTS
+from tests.web.hostile_site import ATTACK, BLOCKED, BROKEN, HANDLER, HOSTS
 
+from trotline.config import backends
+from trotline.model.alert import Alert, AlertBook, AlertState, Severity
+from trotline.rules import alert_book
 from trotline.testing.servers import missing
 
 if TYPE_CHECKING:
@@ -235,3 +240,37 @@ def test_a_group_is_revived(operator: Viewer, fleet: Dashboard) -> None:
     assert f"{BROKEN * HOSTS} pages will be visited again" in page.locator("#revived").inner_text()
     after = fleet.until(job, lambda view: view["done"] == before["done"] + BROKEN * HOSTS)
     assert after["dead"] == before["dead"] - BROKEN * HOSTS
+
+
+def test_an_alert_is_on_its_page_and_on_the_job(operator: Viewer, fleet: Dashboard) -> None:
+    job = fleet.job_of(SLOW)
+    book = AlertBook(
+        alerts=(
+            Alert(
+                rule="errors", object=ATTACK, state=AlertState.FIRING, severity=Severity.CRITICAL, since=1.0,
+                text="30 of 40 attempts failed", next="trotline dead slow",
+            ),
+        )
+    )  # fmt: skip
+
+    async def write() -> None:
+        jobs = await backends.open_jobs(fleet.frontier)
+        [found] = [one for one in await jobs.all() if one.id == job]
+        await jobs.close()
+        opened = await backends.open_frontier(fleet.frontier, found)
+        [note] = await opened.console.read_notes([alert_book.NOTE])
+        assert await opened.console.write_note(alert_book.NOTE, alert_book.encode(book), note.version if note else 0)
+        await opened.close()
+
+    # Playwright has an event loop in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(write())).result()
+    page = operator.open("/alerts")
+    page.reload()
+    from playwright.sync_api import expect
+
+    expect(page.locator("#firing-box")).to_contain_text("30 of 40 attempts failed", timeout=15_000)
+    assert ATTACK in page.locator("#firing-box").inner_text()
+    page.get_by_role("link", name=job).first.click()
+    expect(page.locator("#job-alerts")).to_contain_text("trotline dead slow", timeout=15_000)
+    assert page.evaluate("window.hurt") is None

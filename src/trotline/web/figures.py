@@ -9,10 +9,10 @@ import msgspec
 
 from trotline.coordinator.observer import OBSERVE_EVERY
 from trotline.errors import FrontierError
+from trotline.model.alert import AlertBook
 from trotline.model.time import Seconds
+from trotline.rules import alert_book
 from trotline.rules.series import FINEST, Point, Resolution
-from trotline.web import alert_notes
-from trotline.web.alert_notes import AlertLines
 from trotline.web.jobs_index import WITHIN, JobsIndex, Opened
 
 MOST_KEPT = 500
@@ -40,14 +40,14 @@ class Figures:
 
         return await self._of(job, f"series {resolution.name}", read, ())
 
-    async def alerts(self, job: str) -> AlertLines:
+    async def alerts(self, job: str) -> AlertBook:
         """While the frontier is unreachable: what was known before."""
 
-        async def read(opened: Opened) -> AlertLines:
-            [note] = await opened.console.read_notes([alert_notes.NOTE])
-            return AlertLines() if note is None else alert_notes.decode(note.data)
+        async def read(opened: Opened) -> AlertBook:
+            [note] = await opened.console.read_notes([alert_book.NOTE])
+            return AlertBook() if note is None else alert_book.decode(note.data)
 
-        return await self._of(job, "alerts", read, AlertLines())
+        return await self._of(job, "alerts", read, AlertBook())
 
     async def _of(self, job: str, what: str, read: Callable[[Opened], Awaitable[T]], nothing: T) -> T:
         kept = self._kept.get((job, what))

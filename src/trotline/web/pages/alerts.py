@@ -5,19 +5,18 @@ import asyncio
 import msgspec
 from aiohttp import web
 
-from trotline.web.alert_notes import AlertLine
+from trotline.model.alert import Alert, AlertState, Severity
 from trotline.web.openapi import PREFIX
 from trotline.web.pages.frame import PageQuery
 from trotline.web.route_table import HTML, Call, Role, Route
 
 _JOBS = 100
 """The newest, with those under way before all others."""
-_STATES = ("firing", "pending", "resolved")
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     job: str
-    alert: AlertLine
+    alert: Alert
 
 
 async def page(call: Call) -> web.Response:
@@ -26,8 +25,8 @@ async def page(call: Call) -> web.Response:
     jobs.sort(key=lambda job: (job.ended_at is not None, -job.started_at))
     books = await asyncio.gather(*(call.site.figures.alerts(job.id) for job in jobs[:_JOBS]))
     entries = [Entry(job=job.id, alert=alert) for job, book in zip(jobs, books, strict=False) for alert in book.alerts]
-    entries.sort(key=lambda one: (one.alert.severity != "critical", -one.alert.since))
-    groups = {state: [one for one in entries if one.alert.state == state] for state in _STATES}
+    entries.sort(key=lambda one: (one.alert.severity != Severity.CRITICAL, -one.alert.since))
+    groups = {state.value: [one for one in entries if one.alert.state is state] for state in AlertState}
     return call.site.pages.page(
         "alerts.html",
         call.who,
