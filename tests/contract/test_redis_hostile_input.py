@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.contract.redis_servers import RedisBench, cluster, server
 
@@ -10,7 +11,9 @@ from trotline.adapters.redis.connect import connect, notices
 from trotline.adapters.redis.scripts import _FOLDER, script
 from trotline.config.backends import open_jobs
 from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
+from trotline.model.job import WorkerInfo
 from trotline.model.lease import Admission
+from trotline.model.work_stats import WorkStats
 from trotline.testing.frontier_contract.bench import finish, task
 from trotline.testing.redis_server import DEBIAN, redis
 
@@ -33,6 +36,31 @@ async def test_b72_code_in_names_is_data():
         assert (await frontier.progress()).done == 2
     finally:
         await bench.close()
+
+
+async def test_what_a_worker_reports_about_itself_is_not_trusted():
+    bench = RedisBench()
+    frontier = await bench.open()
+    try:
+        good = WorkerInfo(host="tea", stats=WorkStats(uptime=3.0, visits={"ok": 2}))
+        reports = {
+            "good": msgspec.msgpack.encode(good),
+            "noise": bytes(range(256)),
+            "text": b"not msgpack",
+            "figures": msgspec.msgpack.encode({"host": "tea", "stats": {"uptime": "long", "visits": [1]}}),
+            "long" * 1000: msgspec.msgpack.encode({"host": "h" * 10_000}),
+        }
+        for name, report in reports.items():
+            await frontier.beat(name, WorkerInfo())
+            await frontier._server.ask("HSET", frontier._shards[0].prefix + "about", name, report)
+        seen = {view.name: view.about for view in await frontier.workers()}
+    finally:
+        await bench.close()
+    assert seen["good"] == good
+    assert seen["noise"] == seen["text"] == WorkerInfo()
+    assert seen["figures"] == WorkerInfo(host="tea")
+    [long] = [name for name in seen if name.startswith("long")]
+    assert len(long) == len(seen[long].host) == 200
 
 
 def test_b72_scripts_are_constant_and_the_server_knows_them_by_their_hash():

@@ -36,7 +36,7 @@ QUOTED = {
         "never seen by this job",
     ],
     "how-to/use-a-proxy.md": ["authentication failed", "refused to connect"],
-    "reference/cli.md": ["no estimate yet: still finding new pages", "this job was forgotten", "has no such job"],
+    "reference/cli.md": ["no estimate yet: still finding new pages"],
     "reference/exit-codes.md": ["finished, but cut by limits"],
     "reference/settings.md": ["the run ends in"],
 }

@@ -14,6 +14,7 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "os.system", "os.pop
 IMPORT_BY_NAME = {
     "trotline/__init__.py": "our own names, from a table in the code",
     "trotline/adapters/files/export.py": "pyarrow, if it is installed",
+    "trotline/config/components.py": "opentelemetry, if it is installed",
     "trotline/config/backends.py": "our own adapters, from a list in the code",
     "trotline/processes/child.py": "our own modules, named in the code",
     "trotline/config/spider_loader.py": "the spider that the author named on the command line",

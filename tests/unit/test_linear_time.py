@@ -67,6 +67,7 @@ PATTERNS = {
     "config/alert_settings.py:_ADDRESS": AUTHOR,
     "config/alert_settings.py:_NAME": AUTHOR,
     "config/proxy_lines.py:REGION": "fullmatch",
+    "rules/log_lines.py:EVENT": "fullmatch",
     "config/proxy_lines.py:_BARE": "fullmatch",
     "config/spider_loader.py:_MODULE": AUTHOR,
     "config/spider_loader.py:_NAME": AUTHOR,

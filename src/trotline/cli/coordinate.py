@@ -14,6 +14,8 @@ from trotline.cli.options import (
     high_water_option,
     json_option,
     known_pools,
+    log_options,
+    metrics_option,
     proxies_option,
     settings_of,
     sink_option,
@@ -45,6 +47,8 @@ _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 @proxies_option
 @click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
 @high_water_option
+@metrics_option
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show alerts and trouble only.")
 @json_option
 def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -64,6 +68,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
         pools=pools,
         keep=time_of("--keep", keep),
         high_water=high_water,
+        metrics=settings.metrics,
         alerts=alert_plan(Path.cwd()),
     )
     wait_for(coordinate(plan, _printer(quiet=quiet, json=as_json)))
@@ -71,7 +76,12 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
 
 
 def _printer(*, quiet: bool, json: bool) -> "Callable[[CoordinatorEvent], None]":
+    from trotline.config import logs
+
     def show(event: "CoordinatorEvent") -> None:
+        level = "warning" if event.event in _ALARMS else "info"
+        names = {"spider": event.spider} | ({"job": event.job} if event.job else {})
+        logs.announce(event.event, event.text, level=level, fields={**names, **event.data})
         if quiet and event.event not in _IMPORTANT:
             return
         if json:

@@ -12,16 +12,26 @@ import msgspec
 from trotline.cli import dead_reasons_view
 from trotline.cli.go_on_view import visit_again
 from trotline.cli.job_argument import Target, console_of, find
-from trotline.cli.options import examples, frontier_option, json_option, settings_of, wait_for
+from trotline.cli.options import (
+    examples,
+    frontier_option,
+    json_option,
+    known_pools,
+    settings_of,
+    wait_for,
+)
 from trotline.cli.suggested_commands import file_of, same
 from trotline.cli.text import count, json_line, length, safe, safe_url
 from trotline.commands.dead_reasons import of_tasks_and_records
 from trotline.coordinator.outlook import living
-from trotline.errors import SettingsError
+from trotline.errors import FrontierError, SettingsError
 from trotline.model.job import Grave
+from trotline.model.proxy_pool import NO_PROXY
 from trotline.model.time import iso
+from trotline.rules import pool_moves, pool_names
 
 if TYPE_CHECKING:
+    from trotline.config.settings import Settings
     from trotline.ports.console import Console
 
 _ID = re.compile(r"[0-9a-f]{16}|r\d+")
@@ -39,6 +49,8 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
     limit: int = 20
     revive: bool = False
+    pool: str | None = None
+    """The proxy pool of the revived tasks from now on."""
     export: str | None = None
     as_json: bool = False
 
@@ -54,6 +66,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("job_and_ids", nargs=-1, metavar="[JOB] [ID]...")
 @click.option("--why", default="", metavar="START", help="Only those whose reason starts like this.")
 @click.option("--revive", is_flag=True, help="Give them a fresh start: attempts are counted from zero.")
+@click.option("--pool", metavar="NAME", help="With --revive: go out through this proxy pool; direct: without a proxy.")
 @click.option("--export", metavar="FILE", help='Write them as JSON lines; "-" is stdout.')
 @click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="How many to list.")
 @frontier_option
@@ -62,6 +75,7 @@ def command(
     job_and_ids: tuple[str, ...],
     why: str,
     revive: bool,
+    pool: str | None,
     export: str | None,
     limit: int,
     frontier: str | None,
@@ -75,8 +89,12 @@ def command(
     names = [word for word in job_and_ids if not _ID.fullmatch(word)]
     if len(names) > 1:
         raise click.UsageError(f"{names[1]!r} is not the id of a dead task (16 characters of 0-9 and a-f)")
-    picked = Selection(ids=ids, why=why, revive=revive, export=export, limit=limit, as_json=as_json)
+    if pool is not None and (not revive or export is not None):
+        raise click.UsageError("--pool is the pool of revived tasks: give it with --revive")
+    picked = Selection(ids=ids, why=why, revive=revive, pool=pool, export=export, limit=limit, as_json=as_json)
     settings = settings_of(frontier=frontier)
+    if pool is not None:
+        _check_pool(pool, settings, quiet=as_json)
 
     async def run() -> None:
         target = await find(settings, names[0] if names else None)
@@ -84,6 +102,20 @@ def command(
             await execute(picked, target, console)
 
     wait_for(run())
+
+
+def _check_pool(pool: str, settings: "Settings", *, quiet: bool) -> None:
+    try:
+        pool_moves.check(pool)
+    except FrontierError as error:
+        raise SettingsError(f"--pool: {error.what}", hint=error.hint) from error
+    known = known_pools(settings, quiet=quiet)
+    if pool == NO_PROXY:
+        return
+    if known is not None and pool not in known:
+        raise SettingsError(pool_names.missing(pool), hint=pool_names.hint(pool, known))
+    if known is None and not quiet:
+        click.echo(f"note: pool names are not checked here ({pool}); to check them: TROTLINE_PROXIES=FILE", err=True)
 
 
 async def execute(picked: Selection, target: Target, console: "Console") -> None:
@@ -108,16 +140,24 @@ async def graves(console: "Console", picked: Selection) -> AsyncIterator[Grave]:
 
 
 async def _revive(picked: Selection, target: Target, console: "Console") -> None:
-    risen = await console.revive(ids=picked.ids, why=picked.why)
+    risen = await console.revive(ids=picked.ids, why=picked.why, pool=picked.pool)
     if picked.as_json:
-        click.echo(json_line({"job": target.job.id, "revived": risen}))
+        moved = {} if picked.pool is None else {"pool": picked.pool}
+        click.echo(json_line({"job": target.job.id, "revived": risen, **moved}))
     elif risen:
-        click.echo(f"{count(risen, 'page')} of {target.job.id} will be visited again, with a fresh start.")
+        pages = count(risen, "page")
+        click.echo(f"{pages} of {target.job.id} will be visited again, with a fresh start{_way(picked)}.")
         click.echo(visit_again(target, living(await console.workers()), _file(target)))
     else:
         click.echo(
             f"Nothing to revive in {target.job.id}" + (f" with a reason like {picked.why!r}." if picked.why else ".")
         )
+
+
+def _way(picked: Selection) -> str:
+    if picked.pool is None:
+        return ""
+    return ", without a proxy" if picked.pool == NO_PROXY else f", through the proxy pool {picked.pool}"
 
 
 def _file(target: Target) -> str:

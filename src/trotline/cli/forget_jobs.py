@@ -4,11 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from trotline.cli.job_argument import Target, console_of
+from trotline.cli.job_argument import Target
 from trotline.cli.text import json_line, safe
-from trotline.coordinator.outlook import living
-from trotline.errors import FrontierError, FrontierUnreachable, SettingsError
-from trotline.model.job import State
+from trotline.errors import SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,47 +27,6 @@ def chosen(targets: "list[Target]", name: str, *, filtered: bool) -> "list[Targe
             hint="Name one (--forget shop-3), or say which: --forget --older-than 7d",
         )
     return targets
-
-
-async def forget(targets: "Sequence[Target]", *, force: bool) -> None:
-    """All of them, or none if one of them must stay."""
-    if not force:
-        for target in targets:
-            await _check(target)
-    for target in targets:
-        await forget_id(target.frontier, target.job.id)
-
-
-async def forget_id(frontier: str, job_id: str) -> None:
-    from trotline.config.backends import open_jobs
-
-    jobs = await open_jobs(frontier)
-    try:
-        await jobs.forget(job_id)
-    finally:
-        await jobs.close()
-
-
-async def _check(target: Target) -> None:
-    name = target.job.id
-    try:
-        async with console_of(target) as console:
-            progress, workers = await console.progress(), await console.workers()
-    except FrontierUnreachable:
-        raise
-    except FrontierError:
-        # No worker can join a job that cannot be read.
-        return
-    if target.job.finished_at is None and progress.state is not State.CANCELLED:
-        left = progress.waiting + progress.leased
-        raise SettingsError(
-            f"{name} has not ended: {left:,} of its tasks are still to be visited",
-            hint=f"End it first (trotline cancel {name}), or forget it with all that waits: --force",
-        )
-    if living(workers):
-        raise SettingsError(
-            f"workers still take part in {name}", hint="Wait until they have left, or forget it all the same: --force"
-        )
 
 
 def print_all_forgotten(targets: "Sequence[Target]", *, json: bool) -> None:

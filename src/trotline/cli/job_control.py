@@ -1,9 +1,8 @@
 """`trotline pause`, `resume`, `drain` and `cancel`: what an operator wants of a job, or of one lane of it."""
 
-import difflib
 import shlex
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
@@ -11,15 +10,10 @@ from trotline.cli.fleet_options import place_option, where
 from trotline.cli.job_argument import Target, console_of, find
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.text import count, json_line, safe
-from trotline.errors import SettingsError
-from trotline.model.job import Budget, State
-
-if TYPE_CHECKING:
-    from trotline.ports.console import Console
+from trotline.commands.steer import Steered, Verb, steer
+from trotline.model.job import State
 
 F = TypeVar("F", bound=Callable[..., Any])
-_ALL_LANES = 100_000
-"""Enough to know whether a lane is there at all."""
 
 
 def _arguments(command: F) -> F:
@@ -44,11 +38,10 @@ def pause(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
     What is in flight ends as usual, and tasks can still be added. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def action(console: "Console", target: Target) -> str:
-        await console.steer(State.PAUSED, lane)
+    def said(_: Steered, target: Target) -> str:
         return f"paused; visits in flight end as usual. Resume: {_again('resume', target, lane, frontier)}"
 
-    _steer("paused", job, lane, frontier, action, json=as_json)
+    _steer(Verb.PAUSE, job, lane, frontier, said, json=as_json)
 
 
 @click.command(
@@ -65,21 +58,16 @@ def resume(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     `trotline dead JOB --why cancelled --revive`. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def action(console: "Console", target: Target) -> str:
-        before = await console.progress()
-        lifted = before.spent if lane is None else ""
-        if lifted:
-            await console.set_budget(Budget())
-        await console.steer(State.RUNNING, lane)
-        if lane is None and before.state is State.CANCELLED:
+    def said(done: Steered, target: Target) -> str:
+        if lane is None and done.before is State.CANCELLED:
             # Its workers took the cancelling for the end.
             file = shlex.quote(f"{target.job.spider}.py")
-            without = f" without its limit ({lifted})" if lifted else ""
+            without = f" without its limit ({done.lifted})" if done.lifted else ""
             more = f"start more: trotline work {file}{where(frontier)}"
             return f"resumed{without}; waiting workers join it; {more}"
         return "resumed"
 
-    _steer("resumed", job, lane, frontier, action, json=as_json, known_lane=False)
+    _steer(Verb.RESUME, job, lane, frontier, said, json=as_json)
 
 
 @click.command(
@@ -97,12 +85,11 @@ def drain(job: str, lane: str | None, frontier: str | None, as_json: bool) -> No
     file, or a job's id.
     """
 
-    async def action(console: "Console", target: Target) -> str:
-        await console.steer(State.DRAINING, lane)
+    def said(_: Steered, target: Target) -> str:
         undo = _again("resume", target, lane, frontier)
         return f"draining; what waits is visited, nothing new is admitted. Undo: {undo}"
 
-    _steer("draining", job, lane, frontier, action, json=as_json)
+    _steer(Verb.DRAIN, job, lane, frontier, said, json=as_json)
 
 
 @click.command(
@@ -119,56 +106,32 @@ def cancel(job: str, lane: str | None, frontier: str | None, as_json: bool) -> N
     buried ("cancelled"), and can be revived. JOB is a spider's name, its file, or a job's id.
     """
 
-    async def action(console: "Console", target: Target) -> str:
-        buried = await console.steer(State.CANCELLED, lane)
+    def said(done: Steered, target: Target) -> str:
         if lane is None:
             return f"cancelled; what waits is kept. Resume: {_again('resume', target, None, frontier)}"
         undo = shlex.join(["trotline", "dead", target.name, "--why", "cancelled", "--revive"])
-        return f"{count(buried, 'task')} buried. Undo: {undo}{where(frontier)}"
+        return f"{count(done.buried, 'task')} buried. Undo: {undo}{where(frontier)}"
 
-    _steer("cancelled", job, lane, frontier, action, json=as_json)
-
-
-_Action = Callable[["Console", Target], Awaitable[str]]
+    _steer(Verb.CANCEL, job, lane, frontier, said, json=as_json)
 
 
-def _steer(
-    event: str,
-    job: str,
-    lane: str | None,
-    frontier: str | None,
-    action: _Action,
-    *,
-    json: bool,
-    known_lane: bool = True,
-) -> None:
+_EVENTS = {Verb.PAUSE: "paused", Verb.RESUME: "resumed", Verb.DRAIN: "draining", Verb.CANCEL: "cancelled"}
+_Said = Callable[[Steered, Target], str]
+
+
+def _steer(verb: Verb, job: str, lane: str | None, frontier: str | None, said: _Said, *, json: bool) -> None:
     settings = settings_of(frontier=frontier)
 
-    async def steer() -> None:
+    async def action() -> None:
         target = await find(settings, job)
         async with console_of(target) as console:
-            if lane is None and target.job.announced:
-                raise SettingsError(f"{target.job.id} is finished", hint="See which jobs are not: trotline jobs")
-            if lane is not None and known_lane:
-                await _check_lane(console, target, lane)
-            said = await action(console, target)
+            done = await steer(console, target.job, verb, lane)
         if json:
-            click.echo(json_line({"event": event, "job": target.job.id, "lane": lane}))
+            click.echo(json_line({"event": _EVENTS[verb], "job": target.job.id, "lane": lane}))
         else:
-            click.echo(f"{target.job.id}{f', lane {safe(lane, 100)}' if lane else ''}: {said}")
+            click.echo(f"{target.job.id}{f', lane {safe(lane, 100)}' if lane else ''}: {said(done, target)}")
 
-    wait_for(steer())
-
-
-async def _check_lane(console: "Console", target: Target, lane: str) -> None:
-    """A lane without tasks is probably a typing error."""
-    known = [view.lane for view in await console.lanes(_ALL_LANES)]
-    if lane in known:
-        return
-    near = difflib.get_close_matches(lane, known, n=1, cutoff=0.5)
-    some = ", ".join(safe(name, 60) for name in known[:5]) + (", ..." if len(known) > 5 else "")
-    hint = f"Did you mean {near[0]}?" if near else f"Its lanes: {some}" if known else "No lane has tasks now."
-    raise SettingsError(f"{target.job.id} has no task in a lane {lane!r}", hint=hint)
+    wait_for(action())
 
 
 def _again(verb: str, target: Target, lane: str | None, frontier: str | None) -> str:

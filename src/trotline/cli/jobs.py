@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from trotline.cli.fleet_options import place_option
-from trotline.cli.forget_jobs import ALL, chosen, forget, forget_id, print_all_forgotten, print_forgotten
+from trotline.cli.forget_jobs import ALL, chosen, print_all_forgotten, print_forgotten
 from trotline.cli.job_argument import Target, spider_name, survey
 from trotline.cli.options import examples, json_option, settings_of, time_of, wait_for
 from trotline.cli.plain_views import eta_facts
 from trotline.cli.status import Look, held_back_lines, look_at_all
 from trotline.cli.text import columns, count, eta, json_line, length, safe, task_counts
+from trotline.commands.forget_jobs import forget, forget_id
 from trotline.commands.look_at_jobs import state
 from trotline.config.backends import unwritten
 from trotline.config.urls import public

@@ -1,5 +1,6 @@
 """The live view of a run, for a terminal."""
 
+from collections.abc import Callable
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _FRAME = 4
 """Lines for the hint at the end, and one that stays free: a picture as high as the screen makes it scroll."""
 _WARNINGS = 2
+Draw = Callable[["Report", Range | Unknown, int, int], Text]
+"""Report, estimate, width, height: a picture."""
 _HINT = "Ctrl-C stops and keeps everything; the same command resumes."
 
 
@@ -38,10 +41,15 @@ class LiveView:
         self._live = Live(console=self._console, auto_refresh=False, transient=True, vertical_overflow="crop")
         self._live.start()
 
-    def show(self, report: "Report") -> None:
+    def show(self, report: "Report", draw: "Draw | None" = None, hint: str = "") -> None:
+        """`draw`: another picture than that of the job."""
         found = self._outlook.update(report)
         size = self._console.size
-        self._live.update(frame(report, found, size.width, size.height, self._hint), refresh=True)
+        if draw is None:
+            picture = frame(report, found, size.width, size.height, hint or self._hint)
+        else:
+            picture = draw(report, found, size.width, size.height)
+        self._live.update(picture, refresh=True)
 
     def close(self) -> None:
         self._live.stop()
@@ -52,14 +60,7 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
 
     Lines are laid out here and not by rich's tables: those take five times as long, twice a second.
     """
-    rows = [
-        _title(report, width),
-        *_held_back(report),
-        *_troubles(report, width),
-        _bar(report, found, width),
-        _counts(report),
-        _flow(report),
-    ]
+    rows = header(report, found, width)
     rows += [
         Text(f"cut: {text}", style="yellow")
         for text in cut_lines(cuts(report.progress, report.job.rules.own_limits)[:3])
@@ -77,7 +78,7 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
     room -= len(lanes) + 3 if lanes else 0
     crew = report.crew if len(report.crew) <= room - 2 else report.crew[: max(0, room - 3)]
     if lanes:
-        rows += [Text(), *_lanes(lanes, len(report.lanes) - len(lanes), width)]
+        rows += [Text(), *lane_rows(lanes, len(report.lanes) - len(lanes), width)]
     if crew:
         rows += [Text(), *crew_table(crew, len(report.crew) - len(crew), report.job)]
     if errors:
@@ -86,6 +87,18 @@ def frame(report: "Report", found: Range | Unknown, width: int, height: int, hin
     for row in rows:
         row.truncate(width, overflow="ellipsis")
     return Text("\n", no_wrap=True, end="").join(rows)
+
+
+def header(report: "Report", found: Range | Unknown, width: int) -> list[Text]:
+    """What stands on top of every picture."""
+    return [
+        _title(report, width),
+        *_held_back(report),
+        *_troubles(report, width),
+        _bar(report, found, width),
+        _counts(report),
+        _flow(report),
+    ]
 
 
 def _title(report: "Report", width: int) -> Text:
@@ -151,7 +164,7 @@ def _flow(report: "Report") -> Text:
     )
 
 
-def _lanes(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
+def lane_rows(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
     widest = max(cell_len(safe(lane.lane, 100)) for lane in lanes)
     longest = min(28, max(cell_len(rest(lane)) for lane in lanes))
     wide = max(12, min(widest, width - 32 - longest if width < 100 else width // 2))

@@ -46,6 +46,14 @@ def allow_option(command: F) -> F:
     )(command)
 
 
+def bandwidth_option(command: F) -> F:
+    return click.option(
+        "--bandwidth",
+        metavar="RATE",
+        help="What this machine can receive: 100Mbit, 1Gbit. For `trotline advise`.  [default: its network device's]",
+    )(command)
+
+
 def proxy_option(command: F) -> F:
     for option in (
         click.option(
@@ -127,6 +135,34 @@ def high_water_option(command: F) -> F:
     )(command)
 
 
+def log_options(command: F) -> F:
+    for option in (
+        click.option("--log-level", metavar="LEVEL", help="debug, info, warning or error.  [default: warning]"),
+        click.option(
+            "--log-format",
+            metavar="FORMAT",
+            help="Of standard error: text, or json for log collectors.  [default: text]",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def otel_options(command: F) -> F:
+    for option in (
+        click.option("--otel-sample", metavar="SHARE", help="Share of visits that are traced.  [default: 0.01]"),
+        click.option("--otel", metavar="URL", help="Send traces of visits to this OpenTelemetry collector."),
+    ):
+        command = option(command)
+    return command
+
+
+def metrics_option(command: F) -> F:
+    return click.option(
+        "--metrics", metavar="[ADDRESS:]PORT", help="Serve Prometheus metrics; on loopback unless an address is given."
+    )(command)
+
+
 def prefetch_option(command: F) -> F:
     return click.option(
         "--prefetch", type=int, metavar="N", help="Tasks that a process holds ready beyond its slots.  [default: auto]"
@@ -158,7 +194,12 @@ def settings_of(**flags: Any) -> Settings:
             click.echo(f"note: {note}", err=True)
     # () is a repeatable option that was not given.
     found = read({name: value for name, value in flags.items() if value != ()}, os.environ, Path.cwd())
-    return narrowed(context.info_name or "", found) if context is not None else found
+    settings = narrowed(context.info_name or "", found) if context is not None else found
+    if context is not None and "log_format" in context.params and (settings.log_format != "text" or settings.log_level):
+        from trotline.config import logs
+
+        logs.install(settings.log_format, settings.log_level)
+    return settings
 
 
 def time_of(option: str, text: str) -> Seconds:

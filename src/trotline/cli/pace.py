@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import click
 import msgspec
@@ -11,18 +10,12 @@ from trotline.cli.fleet_options import place_option, where
 from trotline.cli.job_argument import Target, console_of, jobs_here
 from trotline.cli.options import examples, json_option, settings_of, wait_for
 from trotline.cli.text import columns, count, json_line, length, safe
+from trotline.commands.pace import chosen, wanted
 from trotline.config.urls import public
 from trotline.errors import SettingsError
 from trotline.model.job import LanePace
-from trotline.model.pace import Pace, Rate
-from trotline.model.proxy_pool import lane_of, pool_of
-
-
-class Wanted(NamedTuple):
-    """The pace that the operator asks for."""
-
-    rate: Rate
-    per_proxy: bool
+from trotline.model.pace import Pace
+from trotline.model.proxy_pool import lane_of
 
 
 @click.command(
@@ -53,10 +46,10 @@ def pace(
     slowed down by its answers starts again with it; its Retry-After and the Crawl-delay of its robots.txt are kept.
     """
     host, rate = lane_and_rate(host, words)
-    wanted = None if not rate else _rate(rate, host)
-    if clear and wanted is not None:
+    asked = None if not rate else wanted(rate, host)
+    if clear and asked is not None:
         raise SettingsError("--clear takes the pace back, and RATE sets one", hint="Give one of them.")
-    if concurrency and wanted is None:
+    if concurrency and asked is None:
         raise SettingsError(
             "--concurrency belongs to a pace", hint=f"For example: trotline pace --host {shlex.quote(host)} 2/s ..."
         )
@@ -65,9 +58,9 @@ def pace(
     async def each() -> None:
         for target in _newest(await jobs_here(settings)):
             async with console_of(target) as console:
-                if wanted is not None:
+                if asked is not None:
                     lane = await console.lane_pace(host)
-                    await console.set_pace(host, _chosen(target, host, wanted, concurrency, lane))
+                    await console.set_pace(host, chosen(target.job, host, asked, concurrency, lane))
                 elif clear:
                     await console.set_pace(host, None)
                 _print(target, host, await console.lane_pace(host), frontier, json=as_json)
@@ -84,19 +77,6 @@ def lane_and_rate(host: str, words: Sequence[str]) -> tuple[str, str]:
     return host, " ".join(words)
 
 
-def _rate(text: str, host: str) -> Wanted:
-    try:
-        rate, per_proxy = Rate.parse_per_proxy(text)
-    except ValueError as error:
-        raise SettingsError(str(error), hint="For example: trotline pace --host books.example 2/s") from error
-    if per_proxy and not pool_of(host):
-        raise SettingsError(
-            f"{host} has no proxy pool, and the pace is per proxy",
-            hint=f"Name the pool: trotline pace --host {shlex.quote(host)} via POOL {text}",
-        )
-    return Wanted(rate, per_proxy)
-
-
 def _newest(known: list[Target]) -> list[Target]:
     """One job of each frontier: all of them share its lanes."""
     if not known:
@@ -105,22 +85,6 @@ def _newest(known: list[Target]) -> list[Target]:
             hint="Run a spider first (trotline run FILE), go to its folder, or name its place: --frontier URL",
         )
     return list({target.frontier: target for target in known}.values())
-
-
-def _chosen(target: Target, host: str, wanted: Wanted, concurrency: int | None, lane: LanePace | None) -> Pace:
-    base = target.job.rules.pace(host)
-    if lane is not None:
-        in_force = [lane.ordered] if lane.ordered is not None else list(lane.jobs.values())
-        places = min((each.concurrency for each in in_force), default=base.concurrency)
-        base = msgspec.structs.replace(base, concurrency=places)
-    slowest = min(base.slowest, wanted.rate, key=lambda one: one.per_second)
-    return msgspec.structs.replace(
-        base,
-        rate=wanted.rate,
-        slowest=slowest,
-        concurrency=concurrency or base.concurrency,
-        per_proxy=wanted.per_proxy,
-    )
 
 
 def _print(target: Target, host: str, lane: LanePace | None, frontier: str | None, *, json: bool) -> None:

@@ -1,5 +1,6 @@
 """`trotline run`: run a spider until nothing is left, or resume it."""
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -7,11 +8,15 @@ import click
 from trotline.cli.main import CUT, EMPTY, FINISHED, FINISHED_WITH_DEAD, INTERRUPTED
 from trotline.cli.options import (
     allow_option,
+    bandwidth_option,
     budget_options,
     examples,
     frontier_option,
     json_option,
+    log_options,
+    metrics_option,
     note_pools,
+    otel_options,
     pool_book,
     prefetch_option,
     proxies_option,
@@ -49,7 +54,7 @@ CODES = {
     epilog=examples(
         "trotline run shop.py                            records go to shop.db",
         "trotline run shop.py --limit 50 --out few.jsonl fifty pages, records to a file",
-        "trotline run shop.py --processes 4 --slots 32   more at once; the pace per site stays",
+        "trotline run shop.py --processes 4 --web        more at once (the pace per site stays), and the dashboard",
         "trotline run shops.books:spider --json          a spider in a package, output for machines",
     )
 )
@@ -65,6 +70,7 @@ CODES = {
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
 @storage_patience_option
 @click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
+@bandwidth_option
 @click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
@@ -72,6 +78,10 @@ CODES = {
 @proxy_option
 @proxies_option
 @visits_option
+@click.option("--web", is_flag=True, help="Serve the dashboard on this machine, for as long as the run lasts.")
+@metrics_option
+@otel_options
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -80,6 +90,7 @@ def command(
     sink: str | None,
     seeds: str | None,
     fresh: bool,
+    web: bool,
     quiet: bool,
     as_json: bool,
     **flags: Any,
@@ -104,7 +115,6 @@ def command(
         found = _load(spider, pools)
         note_pools(found, pools, quiet=quiet)
         note_what_is_missing(found, settings.frontier_of(found.name))
-        view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
         plan = RunPlan(
             ref=spider,
             settings=settings.of(found.name),
@@ -113,7 +123,14 @@ def command(
             pools=pools,
             alerts=_alerts(),
         )
-        return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
+        with ExitStack() as stack:
+            if web:
+                from trotline.cli.web_beside import web_beside
+
+                # To standard error: with --json standard output is for machines.
+                click.echo(stack.enter_context(web_beside(plan.settings, spider)), err=True)
+            view = choose(quiet=quiet, json=as_json, max_pages=settings.max_pages)
+            return _run(plan, found, view, launched, book, quiet=quiet, json=as_json)
     finally:
         for child in launched:
             child.abandon()
@@ -154,18 +171,23 @@ def _run(
     from trotline.cli.suggested_commands import typed
     from trotline.cli.summary import summarise
     from trotline.commands.run import run
+    from trotline.config import logs
 
     ended_before: list[int] = []
 
     def show(report: "Report") -> None:
         if not ended_before:
             ended_before.append(report.progress.done + report.progress.dead)
+            logs.know(spider=spider.name, job=report.job.id)
+            logs.announce("run.started", "resumed" if report.resumed else "", fields={"resumed": report.resumed})
         view.show(report)
 
     try:
         ending, report = wait_for(run(plan, spider, show, launched))
     finally:
         view.close()
+    progress = report.progress
+    logs.announce("run.ended", str(ending), fields={"done": progress.done, "dead": progress.dead})
     before = ended_before[0] if ended_before and report.resumed else 0
     summary = summarise(
         report,

@@ -14,6 +14,7 @@ from trotline.cli.options import (
     high_water_option,
     json_option,
     known_pools,
+    log_options,
     note_pools,
     proxies_option,
     settings_of,
@@ -46,6 +47,7 @@ _HINT = "Ctrl-C leaves the job to its workers; come back with:"
 @high_water_option
 @budget_options
 @proxies_option
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(
@@ -66,6 +68,7 @@ def command(
     """
     from trotline.commands.open_alerts import alert_plan
     from trotline.commands.start import StartPlan, start
+    from trotline.config import logs
     from trotline.config.backends import notices
     from trotline.config.spider_loader import load
 
@@ -90,6 +93,9 @@ def command(
         started = wait_for(start(plan, found, view.show))
     finally:
         view.close()
+    logs.know(spider=found.name, job=started.report.job.id)
+    facts = {"done": started.report.progress.done, "dead": started.report.progress.dead, "seeded": started.seeded}
+    logs.announce("start.ended", str(started.ending or "left to its workers"), fields=facts)
     if started.retired and not quiet:
         click.echo(f"old jobs are forgotten: {safe(', '.join(started.retired), 300)}", err=True)
     if started.ending in (None, "interrupted"):

@@ -12,6 +12,7 @@ from trotline.model.job import LaneView, Progress, State
 from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.eta import Range, Unknown
+from trotline.rules.refusal_words import plain
 
 LONGEST = 300
 LONGEST_OF_ERRORS = 2000
@@ -153,15 +154,6 @@ def by_number(counts: Mapping[str, int], most: int) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: -item[1])[:most]
 
 
-_REASONS = {
-    "host": "its host is not one of the spider's hosts",
-    "another host": "it is on another host than the page, and the spider names no hosts",
-    "excluded": "it matches a pattern of the spider's exclude",
-    "not included": "it matches no pattern of the spider's include",
-    "known": "duplicate",
-}
-
-
 def reason(why: str) -> str:
     """The reason of a refusal, in plain words."""
-    return safe(_REASONS.get(why, why), 100)
+    return safe(plain(why), 100)

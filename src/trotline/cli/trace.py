@@ -47,7 +47,8 @@ def command(
 
     JOB is a spider's name, its file, or a job's id. Nothing is fetched, and no job is touched.
     """
-    from trotline.cli.trace_view import Where, facts_of, lines
+    from trotline.cli.trace_view import Where, lines
+    from trotline.commands.trace_facts import facts_of
 
     if "://" not in url:
         raise SettingsError(
@@ -70,7 +71,7 @@ def command(
     )
     facts, has_ledger = wait_for(_ask(url, target, where, found, job == target.job.id, limit))
     if as_json:
-        click.echo(json_line(facts_of(facts, where)))
+        click.echo(json_line(facts_of(facts, where.job)))
         return
     width = shutil.get_terminal_size((_WITHOUT_A_TERMINAL, 24)).columns
     click.echo("\n".join(lines(facts, where, has_ledger=has_ledger, width=width)))

@@ -4,23 +4,18 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from typing import Any
 
 import click
-import msgspec
 
 from trotline.cli.text import count, length, safe, safe_text, safe_url, size
 from trotline.cli.trace_advice import Where, now_and_next, refusal
-from trotline.commands.dead_reasons import BAD_RECORD
-from trotline.config.urls import public
-from trotline.model.job import LaneView, Progress
 from trotline.model.row import Row
-from trotline.model.time import Moment, iso
+from trotline.model.time import Moment
 from trotline.model.visit_row import VisitRow
 from trotline.rules.limit_cuts import cut_by, cut_page
 from trotline.rules.url_history import Event, Facts, Fate, Life, Story, What, story_of
 
-__all__ = ["Where", "facts_of", "lines"]
+__all__ = ["Where", "lines"]
 
 _KEYS = 5
 """Rows of a kind that are named."""
@@ -228,47 +223,3 @@ def _key(row: Row, *, named: bool) -> str:
 
 
 # For machines
-
-
-def facts_of(facts: Facts, where: Where) -> dict[str, Any]:
-    story = story_of(facts)
-    return {
-        "url": public(facts.asked),
-        "same_as": public(facts.same_as),
-        "job": where.job.id,
-        "spider": where.job.spider,
-        "fate": story.fate,
-        "why": story.why,
-        "refusal": facts.refusal,
-        "rule": facts.rule,
-        "identities": [
-            {"route": one.route, "id": one.id, **_named(one.whereabouts, "created_at")} for one in facts.identities
-        ],
-        "visits": [_named(visit, "leased_at", "found_at") for visit in facts.visits],
-        "rows": [
-            {"site": row.site, "kind": row.kind, "key": row.key, "url": public(row.url), "seen_at": iso(row.seen_at)}
-            for row in facts.rows
-        ],
-        "rejected": [
-            {"id": one.id, "route": one.route, "why": one.why.removeprefix(BAD_RECORD), "record": one.record}
-            for one in facts.rejected
-        ],
-        "lane": _plain(facts.lane_view),
-        "workers": facts.workers,
-        "state": _state(facts.progress),
-    }
-
-
-def _named(thing: msgspec.Struct, *moments: str) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.structs.asdict(thing)
-    for name in moments:
-        plain[name] = iso(plain[name]) if plain[name] else None
-    return plain
-
-
-def _plain(view: LaneView | None) -> dict[str, Any] | None:
-    return None if view is None else msgspec.structs.asdict(view)
-
-
-def _state(progress: Progress) -> str:
-    return "finished" if progress.finished_at is not None else str(progress.state)

@@ -1,5 +1,6 @@
 """`trotline watch`: a job with all its workers, live."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -52,13 +53,7 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
         _once(settings, job, json=as_json)
         return
     target = wait_for(find(settings, job))
-    view = choose(quiet=False, json=as_json, hint=_HINT)
-    from trotline.commands.watch import watch
-
-    try:
-        last = wait_for(watch(target.frontier, target.job, view.show))
-    finally:
-        view.close()
+    last = _with_keys(target) if not as_json and sys.stdout.isatty() else _without(target, json=as_json)
     if not as_json:
         p = last.progress
         stands = state(p, alive=living(last.crew) > 0)
@@ -66,6 +61,32 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
         hint = _next(target, last)
         for line in [*_cut(last), *_unwritten(last.unwritten), *([hint] if hint else [])]:
             click.echo(line)
+
+
+def _without(target: Target, *, json: bool) -> "Report":
+    from trotline.commands.watch import watch
+
+    view = choose(quiet=False, json=json, hint=_HINT)
+    try:
+        return wait_for(watch(target.frontier, target.job, view.show))
+    finally:
+        view.close()
+
+
+def _with_keys(target: Target) -> "Report":
+    from trotline.cli.keyboard import keys
+    from trotline.cli.watch_screen import WatchScreen
+    from trotline.commands.watch import watch
+
+    async def watching() -> "Report":
+        screen = WatchScreen()
+        try:
+            with keys(screen.press):
+                return await watch(target.frontier, target.job, screen.show, screen.attend, screen.quit)
+        finally:
+            screen.close()
+
+    return wait_for(watching())
 
 
 def _once(settings: Settings, job: str | None, *, json: bool) -> None:

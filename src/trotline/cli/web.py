@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from trotline.cli.fleet_options import place_option
-from trotline.cli.options import examples, known_pools, proxies_option, settings_of, sink_option, wait_for
+from trotline.cli.options import examples, pool_book, proxies_option, settings_of, sink_option, wait_for
 from trotline.commands.web import LISTEN, WebPlan, address, checked, token
 from trotline.errors import SettingsError
 
@@ -28,6 +28,7 @@ from trotline.errors import SettingsError
 @place_option
 @sink_option
 @proxies_option
+@click.option("--end-with-stdin", is_flag=True, help="End when standard input is closed.")
 def command(
     spiders: tuple[str, ...],
     listen: str,
@@ -37,11 +38,12 @@ def command(
     frontier: str | None,
     sink: str | None,
     proxies: str | None,
+    end_with_stdin: bool,
 ) -> None:
     """Show jobs, workers, records and the graveyard in a browser, and serve the JSON API under /api/v1.
 
     SPIDER is the file of a spider (shop.py): it is needed to create jobs and to add tasks. On a loopback address
-    without a token everybody on this machine is operator; any other address needs one. Ctrl-C ends it.
+    without a token every user of this machine is operator; any other address needs one. Ctrl-C ends it.
     """
     settings = settings_of(frontier=frontier, sink=sink, proxies=proxies)
     host, port = address(listen)
@@ -54,7 +56,8 @@ def command(
             view=token("--token-view", token_view),
             operate=token("--token-operate", token_operate),
             spiders=spiders,
-            pools=known_pools(settings) if spiders else None,
+            end_with_stdin=end_with_stdin,
+            book=pool_book(settings) if settings.proxies else None,
         )
     )
     wait_for(_serving(plan))
@@ -76,6 +79,6 @@ def _serving(plan: WebPlan) -> Coroutine[Any, Any, None]:
 def _print_ready(url: str, plan: WebPlan) -> None:
     click.echo(f"listening on {url}   (Ctrl-C ends it)")
     if plan.is_open:
-        click.echo("note: there is no token: everybody on this machine may change things", err=True)
+        click.echo("note: there is no token: every user of this machine may change things", err=True)
     elif plan.operate is None:
         click.echo("note: there is no --token-operate: nothing can be changed here", err=True)

@@ -9,11 +9,15 @@ import msgspec
 from trotline.cli.fleet_options import note_what_is_missing, print_summary, summary_of
 from trotline.cli.options import (
     allow_option,
+    bandwidth_option,
     budget_options,
     examples,
     frontier_option,
     json_option,
+    log_options,
+    metrics_option,
     note_pools,
+    otel_options,
     pool_book,
     prefetch_option,
     proxies_option,
@@ -67,12 +71,16 @@ _LINE_EVERY = 30.0
 @click.option("--grace", metavar="TIME", help="How long a stop may take.  [default: 30s]")
 @storage_patience_option
 @click.option("--memory", metavar="SIZE", help="What one process may use: 512MiB, 2GiB.  [default: 1GiB]")
+@bandwidth_option
 @click.option("--allow-private", is_flag=True, default=None, help="Visit private and loopback addresses too.")
 @allow_option
 @proxy_option
 @proxies_option
 @share_options
 @visits_option
+@metrics_option
+@otel_options
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show nothing but errors.")
 @json_option
 def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_json: bool, **flags: Any) -> int:
@@ -153,6 +161,7 @@ class _Printer:
             self._view = None
 
     def print_event(self, event: "WorkEvent") -> None:
+        _log(event, self._spider.name)
         if self._quiet:
             return
         if self._json:
@@ -183,6 +192,8 @@ class _Printer:
                 return [f"left out: {safe_text(event.reason)}"]
             case "retired":
                 return [f"old jobs are forgotten: {safe_text(event.reason)}"]
+            case "forgotten":
+                return [f"{job} was forgotten (trotline jobs --forget): its tasks are gone; waits for the next job"]
             case "unreachable":
                 return [f"frontier is unreachable, retrying every second: {safe_text(event.reason)}"]
             case "back":
@@ -191,6 +202,19 @@ class _Printer:
                 return [f"sink is unreachable, retrying every second: {safe_text(event.reason)}"]
             case _:
                 return [] if event.announced else [_ended(event, job)]
+
+
+def _log(event: "WorkEvent", spider: str) -> None:
+    from trotline.config import logs
+
+    if not logs.is_json():
+        return
+    facts = {name: value for name, value in _facts(event, spider).items() if name not in ("event", "reason")}
+    if event.report is not None:
+        facts |= {"done": event.report.progress.done, "dead": event.report.progress.dead}
+    bad = event.what in ("unreachable", "sink unreachable", "unreadable")
+    name = f"worker.{event.what.name.lower()}"
+    logs.announce(name, event.reason, level="warning" if bad else "info", fields=facts)
 
 
 def _ended(event: "WorkEvent", job: str) -> str:

@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from trotline.cli.main import FINISHED, INTERRUPTED
-from trotline.cli.options import examples, json_option, settings_of, wait_for
+from trotline.cli.options import examples, json_option, log_options, settings_of, wait_for
 from trotline.cli.text import count, json_line, safe, safe_text
 from trotline.config.settings import refuse_password
 from trotline.errors import SettingsError
@@ -33,10 +33,18 @@ _LINE_EVERY = 5.0
 @click.option("--until-empty", is_flag=True, help="End when nothing waits any more.")
 @click.option("--parked", is_flag=True, help="Show what was parked, and end.")
 @click.option("--again", is_flag=True, help="Put what was parked back, and end.")
+@log_options
 @click.option("--quiet", "-q", is_flag=True, help="Show trouble only.")
 @json_option
 def command(
-    outbox: str, sink: str | None, until_empty: bool, parked: bool, again: bool, quiet: bool, as_json: bool
+    outbox: str,
+    sink: str | None,
+    until_empty: bool,
+    parked: bool,
+    again: bool,
+    quiet: bool,
+    as_json: bool,
+    **flags: Any,
 ) -> int:
     """Take the results that workers left in an outbox, and store them in the sink.
 
@@ -44,17 +52,17 @@ def command(
     writers may run, and can be stopped or killed at any time: what one held is written by another.
     """
     refuse_password("--from", outbox)
-    place = settings_of(sink=outbox).sink
+    place = settings_of(sink=outbox, **flags).sink
     if parked:
         return _show_parked(place, as_json)
     if again:
         return _put_back(place)
     from trotline.commands.write import WritePlan, write
 
-    target = settings_of(sink=sink).sink
+    target = settings_of(sink=sink, **flags).sink
     if not target or target == place:
         raise SettingsError("no sink is named that results could be written to", hint="Name it: --sink URL")
-    emit = _json_printer() if as_json else _printer(quiet)
+    emit = _logged(_json_printer() if as_json else _printer(quiet))
     done = wait_for(write(WritePlan(outbox=place, sink=target, until_empty=until_empty), emit))
     if not as_json:
         click.echo(
@@ -86,6 +94,18 @@ def _put_back(place: str) -> int:
     number = wait_for(put_back(place))
     click.echo(f"{count(number, 'parcel')} put back; a writer takes them now")
     return FINISHED
+
+
+def _logged(show: "Callable[[WriteEvent], None]") -> "Callable[[WriteEvent], None]":
+    from trotline.config import logs
+
+    def emit(event: "WriteEvent") -> None:
+        bad = event.what in ("parked", "unreachable")
+        facts = {name: value for name, value in msgspec.to_builtins(event).items() if name not in ("what", "why")}
+        logs.announce(f"write.{event.what}", event.why, level="warning" if bad else "info", fields=facts)
+        show(event)
+
+    return emit
 
 
 def _json_printer() -> "Callable[[WriteEvent], None]":

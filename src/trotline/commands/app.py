@@ -4,8 +4,12 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Sequence
+from os import getpid
+from socket import gethostname
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
+
+import msgspec
 
 from trotline.commands.budget import give_budget
 from trotline.commands.seed import seed
@@ -16,11 +20,12 @@ from trotline.config.proxy_pools import load as load_pools
 from trotline.config.spider_loader import check_pools
 from trotline.config.urls import frontier_url, sink_url
 from trotline.errors import SettingsError
-from trotline.model.job import Job, Progress
+from trotline.model.job import Job, Progress, WorkerInfo
 from trotline.model.proxy import Proxy
 from trotline.ports.backend import OpenJob
 from trotline.ports.frontier import BEAT, Frontier
 from trotline.ports.sink import RecordWriter, Sink
+from trotline.processes.host_limits import cpu_cores, host_memory
 from trotline.processes.pool_keeper import PoolKeeper
 from trotline.processes.supervised_child import worker_name
 from trotline.spider.spider import Spider
@@ -143,7 +148,7 @@ class App:
                 ways=keeper,
             )
             worker = Worker(worker_name(0), spider, tools, WorkerPolicy(slots=slots, max_pages=max_pages))
-            background = [asyncio.create_task(_beat(tools.frontier, worker.name))]
+            background = [asyncio.create_task(_beat(tools.frontier, worker, slots))]
             if keeper is not None:
                 background.append(asyncio.create_task(keeper.keep()))
             try:
@@ -197,8 +202,11 @@ class App:
         return self._opened[job.id]
 
 
-async def _beat(frontier: Frontier, worker: str) -> None:
+async def _beat(frontier: Frontier, worker: Worker, slots: int) -> None:
     """Slots that all wait for slow pages ask for no work; the worker lives all the same."""
+    about = WorkerInfo(
+        host=gethostname(), process=getpid(), slots=slots, cpu_cores=cpu_cores(), host_memory=host_memory()
+    )
     while True:
-        await frontier.beat(worker)
+        await frontier.beat(worker.name, msgspec.structs.replace(about, stats=worker.stats))
         await asyncio.sleep(BEAT)

@@ -6,10 +6,13 @@ import socket
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from os import getpid
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from trotline.commands.feed import LoopClock, open_feed
+from trotline.commands.metrics import metrics_at
+from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.seed import Seeded, seed
 from trotline.config import backends, components
 from trotline.config.code_version import code_version
@@ -27,6 +30,9 @@ from trotline.ports.sink import Sink
 from trotline.processes.signals import obeyed
 from trotline.rules.known_pools import KnownPools
 from trotline.spider.spider import Spider
+
+if TYPE_CHECKING:
+    from trotline.rules.metric_boards import JobBoard
 
 REPORT_EVERY = 50_000
 """Seeds between two reports."""
@@ -59,6 +65,8 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     pools: KnownPools | None = None
     """The pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
+    metrics: str = ""
+    """The address of the metrics endpoint; empty: there is none."""
     alerts: AlertPlan = AlertPlan()
 
 
@@ -79,11 +87,16 @@ def posts_of(refs: Sequence[str], settings: Settings, pools: Collection[str] | N
 
 async def coordinate(plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None]) -> None:
     """Until a signal asks us to stop; then every term is resigned at once."""
+    async with metrics_at(plan.metrics, jobs=True) as metrics:
+        await _coordinate(plan, emit, None if metrics is None else metrics.jobs)
+
+
+async def _coordinate(plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None], board: "JobBoard | None") -> None:
     interrupted = asyncio.Event()
     with obeyed(interrupted.set):
         stopping = asyncio.create_task(interrupted.wait())
         frontiers = dict.fromkeys(post.frontier for post in plan.posts)
-        leading = [asyncio.create_task(_at(frontier, plan, emit)) for frontier in frontiers]
+        leading = [asyncio.create_task(_at(frontier, plan, emit, board)) for frontier in frontiers]
         try:
             await asyncio.wait([stopping, *leading], return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -101,9 +114,12 @@ async def look_after(post: Post, alerts: AlertPlan, emit: Callable[[CoordinatorE
     await _at(post.frontier, CoordinatePlan(posts=(post,), during="start", alerts=alerts), emit)
 
 
-async def _at(frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None]) -> None:
+async def _at(
+    frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None], board: "JobBoard | None" = None
+) -> None:
     """The coordinator of the spiders whose tasks are in one place."""
     posts = [post for post in plan.posts if post.frontier == frontier]
+    sinks = {post.spider.name: post.sink for post in posts}
     jobs = await backends.open_jobs(frontier)
     try:
         leadership = await backends.open_leadership(frontier)
@@ -117,6 +133,8 @@ async def _at(frontier: str, plan: CoordinatePlan, emit: Callable[[CoordinatorEv
                 chance=components.open_chance(),
                 emit=emit,
                 open_proxy_pools=lambda: backends.open_proxy_pools(frontier),
+                board=board,
+                extras=lambda job: ServerExtras(frontier, sinks.get(job.spider, "")),
                 alerts=plan.alerts,
             )
             configs = [post.config(plan.during) for post in posts]

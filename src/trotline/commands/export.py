@@ -1,6 +1,6 @@
 """Stored rows, out of a sink and into a file or a stream."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import BinaryIO
 
@@ -49,13 +49,15 @@ class _Between:
         return (row for row in self._rows if since <= row.seen_at <= until)
 
 
-def export(sink: str, wanted: Wanted, out: Path | BinaryIO) -> int:
-    """Write the rows; how many. A file is replaced whole or not at all."""
+def export(
+    sink: str, wanted: Wanted, out: Path | BinaryIO, cap: Callable[[Iterable[Row]], Iterable[Row]] = lambda rows: rows
+) -> int:
+    """Write the rows; how many. A file is replaced whole or not at all. `cap`: takes only some of them."""
     from trotline.adapters.files.export import WRITERS, write_whole
 
     pipe_broke: BrokenPipeError | None = None
     with backends.snapshot(sink, wanted.kind, wanted.site) as stored:
-        rows = _Between(stored, wanted)
+        rows = cap(_Between(stored, wanted))
 
         def write(stream: BinaryIO) -> int:
             return WRITERS[wanted.form](rows, stream, envelope=wanted.envelope)

@@ -20,16 +20,21 @@ LONGEST_LINE = 1 << 22
 """Bytes of a line: more than any task may have."""
 
 
-async def read_lines(source: str) -> AsyncIterator[tuple[int, bytes | None]]:
+def read_lines(source: str) -> AsyncIterator[tuple[int, bytes | None]]:
     """Numbered lines of a file, or of standard input as they come; None for one that is too long to be anything."""
+    return lines_of(pieces(source), LONGEST_LINE)
+
+
+async def lines_of(source: AsyncIterator[bytes], longest: int) -> AsyncIterator[tuple[int, bytes | None]]:
+    """Numbered lines; None for one with more than `longest` bytes."""
     begun, number, too_long = b"", 0, False
-    async for piece in pieces(source):
+    async for piece in source:
         *whole, begun = (begun + piece).split(b"\n")
         for line in whole:
             number += 1
-            yield number, None if too_long else line
+            yield number, None if too_long or len(line) > longest else line
             too_long = False
-        if too_long or len(begun) > LONGEST_LINE:
+        if too_long or len(begun) > longest:
             # Its beginning is forgotten, so that memory stays what it was.
             begun, too_long = b"", True
     if begun or too_long:

@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from trotline.coordinator.observer import OBSERVE_EVERY, Observer
+from trotline.coordinator.observer import OBSERVE_EVERY, Extras, Observer
 from trotline.errors import FrontierError
 from trotline.ports.backend import OpenJob
 
@@ -14,9 +14,11 @@ if TYPE_CHECKING:
 
 
 @contextlib.asynccontextmanager
-async def observed(opened: OpenJob, alerts: "JobAlerts | None" = None) -> AsyncIterator[None]:
+async def observed(
+    opened: OpenJob, alerts: "JobAlerts | None" = None, extras: Extras | None = None
+) -> AsyncIterator[None]:
     """Observe the job now and then while the block runs, and once at its end; with its alerts, if any are wanted."""
-    observer = Observer(opened.console, asyncio.get_running_loop().time)
+    observer = Observer(opened.console, asyncio.get_running_loop().time, extras)
     look: Callable[[], Awaitable[object]] = observer.observe if alerts is None else alerts.look
     observing = asyncio.create_task(_observe(look))
     try:

@@ -9,7 +9,7 @@ from trotline.config.alert_receivers import open_receivers
 from trotline.config.alert_settings import read_alerts
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.alert_watch import AlertPlan, AlertWatch, Emit
-from trotline.coordinator.observer import Observer
+from trotline.coordinator.observer import Extras, Observer
 from trotline.coordinator.pool_sampler import PoolSampler
 from trotline.errors import FrontierError
 from trotline.frontier.pool_watch import PoolWatch
@@ -32,11 +32,17 @@ class JobAlerts:
     """The alerts of the job of this command."""
 
     def __init__(
-        self, opened: OpenJob, frontier: str, plan: AlertPlan, emit: Emit, pools: PoolWatch | None = None
+        self,
+        opened: OpenJob,
+        frontier: str,
+        plan: AlertPlan,
+        emit: Emit,
+        pools: PoolWatch | None = None,
+        extras: Extras | None = None,
     ) -> None:
         clock = asyncio.get_running_loop().time
         console = opened.console
-        self.observer = Observer(console, clock)
+        self.observer = Observer(console, clock, extras)
         sampler = AlertSampler(
             opened.job,
             console,

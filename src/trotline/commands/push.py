@@ -58,18 +58,24 @@ class Pushed(msgspec.Struct, kw_only=True):
 
 
 Line = tuple[int, Task]
+Lines = AsyncIterator[tuple[int, bytes | None]]
+"""Numbered lines; None for one that is too long."""
 
 
 async def push(
-    plan: PushPlan, spider: Spider, report: Callable[[BadLine], None], show: Callable[[Pushed], None]
+    plan: PushPlan,
+    spider: Spider,
+    report: Callable[[BadLine], None],
+    show: Callable[[Pushed], None],
+    lines: Lines | None = None,
 ) -> Pushed:
-    """Every line that can be a task becomes one."""
+    """Every line that can be a task becomes one. `lines`: instead of the plan's source."""
     route = _route(plan, spider)
     job = await find_job(plan.frontier, spider, plan.job)
     opened = await backends.open_frontier(plan.frontier, job)
     try:
         pushing = _Push(plan, route, opened, components.open_gate(spider, plan.pools), report, show)
-        await pushing.all()
+        await pushing.all(lines or _source(plan))
         return pushing.pushed
     finally:
         await opened.close()
@@ -111,6 +117,10 @@ def _route(plan: PushPlan, spider: Spider) -> Route:
     return first
 
 
+def _source(plan: PushPlan) -> Lines:
+    return read_lines(plan.source) if plan.table is None else _rows(plan.source, plan.table)
+
+
 async def _rows(url: str, table: str) -> AsyncIterator[tuple[int, bytes | None]]:
     """Rows as lines: what a task has is taken from the columns of that name, other columns are ignored."""
     number = 0
@@ -144,10 +154,10 @@ class _Push:
         self._feed = open_feed(opened, plan.frontier, plan.high_water, self._waits)
         self.pushed = Pushed(job=opened.job.id)
 
-    async def all(self) -> None:
+    async def all(self, lines: Lines) -> None:
         now = (await self._opened.console.progress()).now
         batch: list[Line] = []
-        async for number, line in self._lines():
+        async for number, line in lines:
             self.pushed.lines = number
             if (task := self._task(number, line)) is not None:
                 batch.append((number, task))
@@ -156,10 +166,6 @@ class _Push:
                 batch = []
         await self._put(batch, now)
         self._show(self.pushed)
-
-    def _lines(self) -> AsyncIterator[tuple[int, bytes | None]]:
-        plan = self._plan
-        return read_lines(plan.source) if plan.table is None else _rows(plan.source, plan.table)
 
     def _task(self, number: int, line: bytes | None) -> Task | None:
         try:

@@ -10,7 +10,9 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.last_job import tallies_before
+from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.observe import observed
+from trotline.commands.observe_extras import ServerExtras
 from trotline.commands.open_job import open_job
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import Ending, Report, Reporter, ending_of
@@ -32,6 +34,7 @@ from trotline.spider.spider import Spider
 if TYPE_CHECKING:
     from trotline.commands.open_alerts import JobAlerts
     from trotline.coordinator.alert_watch import AlertPlan
+    from trotline.rules.metric_boards import JobBoard
 
 __all__ = ["Ending", "Report", "RunPlan", "run"]
 
@@ -62,6 +65,19 @@ async def run(
         with tempfile.TemporaryDirectory(prefix="trotline-") as folder:
             kept = msgspec.structs.replace(settings, frontier=f"sqlite:{folder}/frontier.db")
             return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)
+    components.check_tracer(settings.otel)
+    async with metrics_at(settings.metrics, workers=True, jobs=True) as metrics:
+        return await _run_job(plan, spider, show, launched, metrics)
+
+
+async def _run_job(
+    plan: RunPlan,
+    spider: Spider,
+    show: Callable[[Report], None],
+    launched: Sequence[WaitingChild],
+    metrics: Metrics | None,
+) -> tuple[Ending, Report]:
+    settings = plan.settings
     version = code_version(plan.ref)
     found = await open_job(
         settings.frontier,
@@ -84,7 +100,7 @@ async def run(
         async with pool_watch(settings.frontier) as pools:
             before = tallies_before(settings.frontier, job)
             reporter = Reporter(opened, resumed=resumed, sink=sink, pools=pools, tallies_before=before)
-            run_ = _Run(plan, spider, reporter, opened, launched)
+            run_ = _Run(plan, spider, reporter, opened, launched, metrics)
             run_.watch_alerts(pools)
             run_.note([*about_code(found, plan.ref, version), *(await about_others(opened) if resumed else ())])
             ending = await run_.until_end(show)
@@ -108,33 +124,39 @@ class _Run:
         reporter: Reporter,
         opened: OpenJob,
         launched: Sequence[WaitingChild],
+        metrics: Metrics | None = None,
     ) -> None:
         self._plan = plan
+        self._metrics = metrics
         self._spider = spider
         self._opened = opened
         self._interrupted = False
         self._pool = WorkerPool(plan.ref, plan.settings, spider, opened, launched)
         self._reporter = reporter
         self._alerts: JobAlerts | None = None
+        self._extras = ServerExtras(plan.settings.frontier, plan.settings.sink)
 
     def watch_alerts(self, pools: PoolWatch) -> None:
         if self._plan.alerts is not None:
             from trotline.commands.open_alerts import JobAlerts
 
             frontier = self._plan.settings.frontier
-            self._alerts = JobAlerts(self._opened, frontier, self._plan.alerts, self._on_alert, pools)
+            self._alerts = JobAlerts(self._opened, frontier, self._plan.alerts, self._on_alert, pools, self._extras)
 
     def _on_alert(self, event: str, text: str, **data: object) -> None:
         if event in ("alert.undelivered", "alert.dropped"):
             self.note([text])
 
     async def until_end(self, show: Callable[[Report], None]) -> Ending:
+        if self._metrics is not None:
+            self._metrics.workers.begin(self._opened.job.id, self._pool.figures)
+            show = self._shown_in(self._metrics.jobs, show)
         working = asyncio.create_task(self._pool.run())
         self._seeding = asyncio.create_task(self._seed())
         showing = self._reporter.show(show, self._pool.held_back, self._pool.processes)
         timing = asyncio.create_task(self._limit_time())
         try:
-            async with in_background(showing, self._stop_once), observed(self._opened, self._alerts):
+            async with in_background(showing, self._stop_once), observed(self._opened, self._alerts, self._extras):
                 with obeyed(self._interrupt):
                     await asyncio.wait([self._seeding])
                     if not self._seeding.cancelled():
@@ -150,6 +172,15 @@ class _Run:
             timing.cancel()
             await asyncio.gather(timing, return_exceptions=True)
         return await self._ending()
+
+    def _shown_in(self, board: "JobBoard", show: Callable[[Report], None]) -> Callable[[Report], None]:
+        from trotline.rules.metric_boards import gauges_of
+
+        def shown(report: Report) -> None:
+            board.set(self._opened.job.id, gauges_of(report.progress))
+            show(report)
+
+        return shown
 
     def note(self, notes: Sequence[str]) -> None:
         """To be shown with the next report and in the summary."""

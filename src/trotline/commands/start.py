@@ -12,10 +12,10 @@ from trotline.commands.coordinate import Post, look_after
 from trotline.commands.feed import HIGH_WATER, open_feed
 from trotline.commands.last_job import tallies_before
 from trotline.commands.open_alerts import JobAlerts
-from trotline.commands.open_job import open_job
+from trotline.commands.open_job import JobFound, open_job
 from trotline.commands.report import Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
-from trotline.commands.seed import seed
+from trotline.commands.seed import Seeded, seed
 from trotline.commands.startup_notes import about_code, about_seeds, bad_lines, source_of
 from trotline.commands.stored_rows import count_rows
 from trotline.config import backends, components
@@ -61,8 +61,18 @@ class Started(msgspec.Struct, frozen=True, kw_only=True):
     """Old jobs that were forgotten on the way."""
 
 
-async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
-    """Make the job, or go on with the unfinished one; seed it; show it until it has ended or we are interrupted."""
+class MadeJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job that is there, with its limits, and not seeded yet."""
+
+    found: JobFound
+    version: str
+    """Of the spider's code here."""
+    opened: OpenJob
+    retired: tuple[str, ...] = ()
+
+
+async def make_job(plan: StartPlan, spider: Spider) -> MadeJob:
+    """Make the job, or go on with the unfinished one. The caller closes it."""
     if backends.in_memory(plan.settings.frontier):
         raise SettingsError(
             "a frontier in memory belongs to one run: no worker could take part in it",
@@ -70,16 +80,40 @@ async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None])
         )
     version = code_version(plan.ref)
     found = await open_job(plan.settings.frontier, spider, version, fresh=plan.fresh, source=source_of(plan.ref))
-    job, resumed, _ = found
     retired = await retire_old(plan.settings.frontier)
-    opened = await backends.open_frontier(plan.settings.frontier, job)
+    opened = await backends.open_frontier(plan.settings.frontier, found.job)
     try:
         await give_budget(opened.console, spider, plan.settings.max_pages, plan.settings.max_bytes)
-        notes = about_code(found, plan.ref, version)
-        started = await _Start(plan, spider, opened, resumed, notes).until_end(show)
-        return msgspec.structs.replace(started, retired=tuple(retired))
-    finally:
+    except BaseException:
         await opened.close()
+        raise
+    return MadeJob(found=found, version=version, opened=opened, retired=tuple(retired))
+
+
+async def seed_job(plan: StartPlan, spider: Spider, opened: OpenJob, say: Callable[[str], None]) -> Seeded:
+    """Put every seed and seal the job. `say` gets the reason while it waits, and "" when it goes on."""
+    progress = await opened.console.progress()
+    await opened.console.set_high_water(plan.high_water)
+    seeded = await seed(
+        spider,
+        open_feed(opened, plan.settings.frontier, plan.high_water, say),
+        components.open_gate(spider, plan.pools),
+        progress.now,
+        extra=plan.seeds_file,
+    )
+    await opened.frontier.seal()
+    return seeded
+
+
+async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
+    """Make the job, or go on with the unfinished one; seed it; show it until it has ended or we are interrupted."""
+    made = await make_job(plan, spider)
+    try:
+        notes = about_code(made.found, plan.ref, made.version)
+        started = await _Start(plan, spider, made.opened, made.found.resumed, notes).until_end(show)
+        return msgspec.structs.replace(started, retired=made.retired)
+    finally:
+        await made.opened.close()
 
 
 class _Start:
@@ -184,20 +218,10 @@ class _Start:
         return f"no worker is running yet; on this or any other machine: trotline work {self._plan.ref}"
 
     async def _seed(self) -> None:
-        progress = await self._opened.console.progress()
-        await self._opened.console.set_high_water(self._plan.high_water)
-
         def say(text: str) -> None:
             self._feeding = text
 
-        seeded = await seed(
-            self._spider,
-            open_feed(self._opened, self._plan.settings.frontier, self._plan.high_water, say),
-            components.open_gate(self._spider, self._plan.pools),
-            progress.now,
-            extra=self._plan.seeds_file,
-        )
+        seeded = await seed_job(self._plan, self._spider, self._opened, say)
         self._reporter.notes += about_seeds(seeded)
         self._reporter.bad_seeds = bad_lines(seeded)
-        await self._opened.frontier.seal()
         self._seeded = True

@@ -1,7 +1,9 @@
 """A job with all its workers, for operators."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import msgspec
 
@@ -11,6 +13,7 @@ from trotline.commands.report import Report, Reporter, ending_of
 from trotline.config import backends
 from trotline.model.job import Job
 from trotline.model.time import Seconds
+from trotline.ports.console import Console
 from trotline.processes.signals import obeyed
 
 COUNT_EVERY: Seconds = 2.0
@@ -26,10 +29,17 @@ async def look(frontier_url: str, job: Job) -> Report:
         await opened.close()
 
 
-async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> Report:
-    """Show the job until it has ended or a signal stops us; the last report."""
+async def watch(
+    frontier_url: str,
+    job: Job,
+    show: Callable[[Report], None],
+    attend: Callable[[Console], Coroutine[Any, Any, None]] | None = None,
+    enough: asyncio.Event | None = None,
+) -> Report:
+    """Show the job until it has ended, or a signal or `enough` stops us; the last report. `attend` runs beside it with
+    the job's console."""
     opened = await backends.open_frontier(frontier_url, job)
-    enough = asyncio.Event()
+    enough = enough or asyncio.Event()
     waiting = await _unwritten(frontier_url, job)
 
     async def count() -> None:
@@ -48,7 +58,11 @@ async def watch(frontier_url: str, job: Job, show: Callable[[Report], None]) -> 
             reporter = Reporter(opened, whole=True, pools=pools)
             with obeyed(enough.set):
                 showing = in_background(reporter.show(shown), enough.set, needed=True)
-                async with showing, in_background(count(), enough.set):
+                async with contextlib.AsyncExitStack() as stack:
+                    await stack.enter_async_context(showing)
+                    await stack.enter_async_context(in_background(count(), enough.set))
+                    if attend is not None:
+                        await stack.enter_async_context(in_background(attend(opened.console), enough.set))
                     await enough.wait()
             return await _counted(frontier_url, await reporter.report())
     finally:

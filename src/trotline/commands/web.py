@@ -5,6 +5,7 @@ from ipaddress import ip_address
 
 import msgspec
 
+from trotline.config.proxy_pools import PoolBook
 from trotline.config.settings import Settings
 from trotline.errors import SettingsError
 from trotline.model.secret import Secret, SecretMissing, is_reference
@@ -28,12 +29,19 @@ class WebPlan(msgspec.Struct, frozen=True, kw_only=True):
     operate: Secret | None = None
     spiders: tuple[str, ...] = ()
     """Files of spiders: needed to create jobs and to add tasks."""
-    pools: KnownPools | None = None
-    """The proxy pools that exist; None: not known here."""
+    end_with_stdin: bool = False
+    """Of a command that we accompany: it dies, and so do we."""
+    book: PoolBook | None = None
+    """The file of proxy pools; None: there is none here."""
+
+    @property
+    def pools(self) -> KnownPools | None:
+        """The proxy pools that exist; None: not known here."""
+        return None if self.book is None else self.book.listed
 
     @property
     def is_open(self) -> bool:
-        """No token: everybody who reaches it is an operator."""
+        """No token: all who reach it are operators."""
         return self.view is None and self.operate is None
 
 

@@ -11,13 +11,14 @@ import msgspec
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
+from trotline.commands.metrics import Metrics, metrics_at
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import SHOW_EVERY, Ending, Report, Reporter, ending_of
 from trotline.commands.retire_jobs import retire_old
 from trotline.commands.stored_rows import ask, refuse_lost_rows
 from trotline.config import backends, components
 from trotline.config.settings import Settings
-from trotline.errors import FrontierError, SettingsError, SinkGone, SinkUnreachable, TrotlineError
+from trotline.errors import FrontierError, FrontierGone, SettingsError, SinkGone, SinkUnreachable, TrotlineError
 from trotline.frontier.reconnect import until_reachable
 from trotline.model.job import Job, State
 from trotline.model.time import Seconds
@@ -61,6 +62,8 @@ class What(StrEnum):
     ENDED = "ended"
     UNREADABLE = "unreadable"
     """Jobs were left out because their entries are damaged: `reason` names them."""
+    FORGOTTEN = "forgotten"
+    """An operator forgot the job while this worker took part in it."""
     RETIRED = "retired"
     """Old jobs were forgotten: `reason` names them."""
 
@@ -96,18 +99,28 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
             "a frontier in memory belongs to one run: no other worker can take part in it",
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
-    return await _Member(plan, spider, output, launched).until_end()
+    components.check_tracer(plan.settings.otel)
+    async with metrics_at(plan.settings.metrics, workers=True) as metrics:
+        return await _Member(plan, spider, output, launched, metrics).until_end()
 
 
 class _Member:
     """One member of the fleet: looks for a job, joins it, looks again."""
 
-    def __init__(self, plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Sequence[WaitingChild]) -> None:
+    def __init__(
+        self,
+        plan: WorkPlan,
+        spider: Spider,
+        output: WorkOutput,
+        launched: Sequence[WaitingChild],
+        metrics: Metrics | None = None,
+    ) -> None:
         self._plan = plan
         self._settings = plan.settings
         self._spider = spider
         self._output = output
         self._launched = list(launched)
+        self._metrics = metrics
         self._stopped = asyncio.Event()
         self._out_of_time = False
         self._pool: WorkerPool | None = None
@@ -246,6 +259,12 @@ class _Member:
             self._output.emit(event)
             try:
                 return await self._take_part(opened, sink)
+            except FrontierGone:
+                if not await self._is_forgotten(opened.job):
+                    raise
+                self._left = None
+                self._output.emit(WorkEvent(what=What.FORGOTTEN, job=opened.job))
+                return Ending.CANCELLED if self._plan.until_finished else None
             finally:
                 await sink.close()
         finally:
@@ -302,6 +321,8 @@ class _Member:
             self._plan.ref, self._settings, self._spider, opened, self._launched, strict=True
         )
         self._launched = []
+        if self._metrics is not None:
+            self._metrics.workers.begin(opened.job.id, pool.figures)
         try:
             async with contextlib.AsyncExitStack() as stack:
                 if self._output.every is not None:
@@ -310,9 +331,27 @@ class _Member:
                 await pool.run()
         finally:
             self._pool = None
+            if self._metrics is not None:
+                self._metrics.workers.end(opened.job.id)
             self._output.pause()
         if pool.failure:
+            if await self._is_forgotten(opened.job):
+                raise FrontierGone(pool.failure, hint=pool.advice)
             raise TrotlineError(pool.failure, hint="The job goes on without this worker. " + pool.advice)
+
+    async def _is_forgotten(self, job: Job) -> bool:
+        """Did an operator forget the job, and is its frontier as good as before?"""
+        if backends.is_missing(self._settings.frontier):
+            return False
+        try:
+            jobs = await backends.open_jobs(self._settings.frontier)
+            try:
+                known = {each.id for each in await jobs.all()}
+                return job.id not in known and job.id not in jobs.unreadable()
+            finally:
+                await jobs.close()
+        except FrontierError:
+            return False
 
     async def _ending(self, opened: OpenJob) -> Ending | None:
         return (

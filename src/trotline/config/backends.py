@@ -19,11 +19,12 @@ from trotline.rules.backend_urls import path_of, split
 
 if TYPE_CHECKING:
     # For annotations only: every command knows the backends before it does anything else.
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+    from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
 
     from trotline.model.job import Job
-    from trotline.model.row import Row
+    from trotline.model.row import Row, RowPage
+    from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment
     from trotline.ports.backend import FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
     from trotline.ports.jobs import Jobs
@@ -198,6 +199,19 @@ async def notices(frontier: str) -> list[Notice]:
         return await offer(frontier)
 
 
+async def frontier_load(frontier: str) -> ServerLoad | None:
+    """How busy the server behind a frontier is; None: its technology does not say."""
+    offer = _frontier(frontier).load
+    with _installed(frontier):
+        return None if offer is None else await offer(frontier)
+
+
+async def sink_load(sink: str) -> ServerLoad | None:
+    offer = _sink(sink).load
+    with _installed(sink):
+        return None if offer is None else await offer(sink)
+
+
 def open_sink(sink: str, job: str = "", started_at: Moment = 0.0) -> Sink:
     """SinkUnreachable or SinkTooNew says why not. `job` is whose records it will get, and with its start the name under
     which they are counted."""
@@ -236,10 +250,28 @@ def snapshot(sink: str, kind: str | None, site: str | None) -> AbstractContextMa
     """The rows of a sink that can be asked for them."""
     offer = _sink(sink)
     if offer.rows is None:
-        what, _, hint = offer.no_rows.partition("|")
-        raise SettingsError(what.format(local_path(sink) or redaction.url(sink)), hint=hint)
+        raise _no_rows(sink, offer)
     with _installed(sink):
         return offer.rows.snapshot(sink, kind, site)
+
+
+def _no_rows(sink: str, offer: SinkOffer) -> SettingsError:
+    what, _, hint = offer.no_rows.partition("|")
+    return SettingsError(what.format(local_path(sink) or redaction.url(sink)), hint=hint)
+
+
+def row_page(sink: str, kind: str | None, prefix: str = "", after: str = "", limit: int = 100) -> Awaitable[RowPage]:
+    """Some rows of a sink, by the start of their key or URL (`RowReader.page`)."""
+    offer = _sink(sink)
+    if offer.rows is None:
+        raise _no_rows(sink, offer)
+    if offer.rows.page is None:
+        raise SettingsError(
+            f"the rows of {local_path(sink) or redaction.url(sink)} cannot be searched",
+            hint="Read all of them: trotline export",
+        )
+    with _installed(sink):
+        return offer.rows.page(sink, kind, prefix, after, limit)
 
 
 def count_kinds(sink: str) -> dict[str, int]:

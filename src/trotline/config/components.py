@@ -2,11 +2,13 @@
 
 import random
 from collections.abc import Callable, Collection, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trotline.config.backends import is_local, local_path
 from trotline.config.urls import public
+from trotline.errors import SettingsError
 from trotline.model.client import Client
 from trotline.model.job import Job
 from trotline.model.limits import Limits
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from trotline.frontier.gate import Gate
     from trotline.ports.fetcher import Fetcher
     from trotline.ports.shared_cache import SharedCache
+    from trotline.ports.tracer import Tracer
     from trotline.spider.spider import Spider
 
 OBJECT = "object:"
@@ -135,6 +138,25 @@ def open_gate(spider: "Spider", pools: Collection[str] | Callable[[], Collection
         pools=pools if pools is None or callable(pools) else lambda: pools,
         limits=spider.limits or Limits(),
     )
+
+
+def check_tracer(url: str) -> None:
+    """SettingsError if its library is missing: the worker processes that need it would end one after another."""
+    if url and find_spec("opentelemetry") is None:
+        raise SettingsError(
+            "traces need the package opentelemetry-sdk", hint="Install it: pip install 'trotline[otel]'"
+        )
+
+
+def open_tracer(url: str, sample: float, **resource: str) -> "Tracer | None":
+    """For OpenTelemetry; None if no collector is set."""
+    if not url:
+        return None
+    from importlib.metadata import version
+
+    from trotline.adapters.otel.tracer import OtelTracer
+
+    return OtelTracer(url, sample, {"service.version": version("trotline"), **resource}, open_chance())
 
 
 def evidence_folder(frontier_url: str) -> Path | None:

@@ -8,13 +8,13 @@ import msgspec
 
 from trotline.config.list_feed import LARGEST
 from trotline.errors import SettingsError
+from trotline.model.secret import is_private
 from trotline.model.time import Moment
 
 Signature = tuple[int, int, int] | None
 """mtime in ns, size, inode; None: it is not there."""
 FILE_HINT = "Give a .toml with [pools.NAME], or a plain list with one proxy a line (docs/reference/proxies.md)."
 _ALL_USERS = stat.S_IROTH | stat.S_IWOTH
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class ReadFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ def read(path: Path, *, private: bool = False) -> ReadFile:
         os.close(descriptor)
         raise SettingsError(f"{path} is not a regular file", hint=FILE_HINT)
     with os.fdopen(descriptor, "rb") as file:
-        if private and status.st_mode & _OTHERS:
+        if private and not is_private(path, status.st_mode):
             raise SettingsError(f"{path} is given as a secret, and others can read it", hint=f"Try: chmod 600 {path}")
         try:
             raw = file.read(LARGEST + 1)
@@ -61,7 +61,7 @@ def read(path: Path, *, private: bool = False) -> ReadFile:
         text=_text(path, raw),
         signature=_signature(status),
         changed_at=status.st_mtime,
-        for_all_users=bool(status.st_mode & _ALL_USERS),
+        for_all_users=bool(status.st_mode & _ALL_USERS) and not is_private(path, status.st_mode),
     )
 
 

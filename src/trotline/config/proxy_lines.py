@@ -81,6 +81,15 @@ def read_each(lines: Iterable[str], mode: ProxyMode = ProxyMode.ADDRESS, login: 
     return found
 
 
+def listed_elsewhere(lines: ProxyLines) -> ProxyLines:
+    """Of a list that somebody else serves."""
+    lines.entries = [
+        msgspec.structs.replace(entry, proxy=msgspec.structs.replace(entry.proxy, listed_elsewhere=True))
+        for entry in lines.entries
+    ]
+    return lines
+
+
 def entry_of(number: int, line: str, mode: ProxyMode, login: Login) -> Entry | None:
     """None: blank, or a comment. ValueError says what to write instead, without quoting the line."""
     if len(line) > LONGEST_LINE:

@@ -329,7 +329,7 @@ class PoolBook:
     def _from_feed(self, source: Source, feed: ListFeed, text: str, failure: str, known: _Loaded | None) -> _Loaded:
         """With the new list; with the last good one if that cannot be used."""
         name = source.table.name
-        lines = proxy_lines.read(text, source.table.mode, source.table.login)
+        lines = proxy_lines.listed_elsewhere(proxy_lines.read(text, source.table.mode, source.table.login))
         if not failure and not lines.entries:
             failure = lines.complaint() or "it is empty"
         if not failure:

@@ -14,6 +14,8 @@ from typing import Any, Self
 
 import msgspec
 
+from trotline.config.listen_address import listen_address
+from trotline.config.otel_values import collector, share
 from trotline.config.proxy_lines import REGION
 from trotline.config.urls import frontier_url, has_password, sink_url
 from trotline.errors import SettingsError
@@ -57,8 +59,20 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Hosts and networks that may be visited although they are private."""
     proxy: Proxy | None = None
     """The way out."""
+    bandwidth: float | None = None
+    """Bytes per second that this machine can receive; None: what its network device says. For the advice only."""
     proxy_mode: ProxyMode = ProxyMode.ADDRESS
     """What the proxy receives about a target."""
+    metrics: str = ""
+    """The address of the metrics endpoint; empty: there is none."""
+    log_format: str = "text"
+    """Of standard error: text or json."""
+    log_level: str = ""
+    """Empty: warning, or info in a JSON log."""
+    otel: str = ""
+    """The OpenTelemetry collector for traces; empty: there is none."""
+    otel_sample: float = 0.01
+    """The share of visits that are traced."""
 
     @property
     def way_out(self) -> Proxy | None:
@@ -100,6 +114,8 @@ def read(flags: Mapping[str, Any], environment: Mapping[str, str], folder: Path)
     for source in (_from_file(folder), _from_environment(environment), _from_flags(flags)):
         for name, (value, place) in source.items():
             found[name], origin[name] = value, place
+    if flags.get("otel_sample") is not None and "otel" not in found:
+        raise SettingsError("--otel-sample has no effect without a collector", hint="Name it: --otel http://HOST:4318")
     return Settings(**{name: _typed(name, value, origin[name]) for name, value in found.items()})
 
 
@@ -129,7 +145,7 @@ def _from_flags(flags: Mapping[str, Any]) -> _Source:
     if "out" in given:
         # --out FILE is the short way to say --sink; an error names what was typed.
         given["sink"] = given.pop("out")
-    for name in {"proxy", "frontier", "sink"} & given.keys():
+    for name in {"proxy", "frontier", "sink", "otel"} & given.keys():
         value, option = given[name]
         if name == "proxy" and "@" in str(value) and not is_reference(value):
             raise _readable_by_all(option, "a user or password", f", or set {_variable(name)}")
@@ -153,9 +169,11 @@ def _readable_by_all(option: str, what: str, otherwise: str) -> SettingsError:
 def _from_environment(environment: Mapping[str, str]) -> _Source:
     for unknown in unknown_variables(environment):
         # A near miss is a typing error that would be ignored in silence; anything else may belong to another program.
-        if near := difflib.get_close_matches(unknown, [_variable(name) for name in NAMES], n=1, cutoff=0.8):
+        # Without the prefix, which would make all short names alike.
+        if near := difflib.get_close_matches(unknown.removeprefix(PREFIX).lower(), NAMES, n=1, cutoff=0.75):
             raise SettingsError(
-                f"environment variable {unknown} is not a setting", hint=f"Did you mean {near[0]}? Unset it otherwise."
+                f"environment variable {unknown} is not a setting",
+                hint=f"Did you mean {_variable(near[0])}? Unset it otherwise.",
             )
     found: _Source = {
         n: (environment[_variable(n)], _variable(n)) for n in NAMES if environment.get(_variable(n), "") != ""
@@ -284,6 +302,20 @@ def _budget(value: Any) -> int:
     return found
 
 
+def bandwidth(text: str) -> float:
+    """`100Mbit`, `1Gbit`: bytes per second. Units of networks are powers of ten."""
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,9})?)\s*([KMGT])BIT(?:/S)?", text.strip().upper())
+    found = float(match[1]) * 1000 ** ("KMGT".index(match[2]) + 1) / 8 if match is not None else 0.0
+    if not found:
+        raise ValueError(f'{text!r} is not a bandwidth; write it like "100Mbit" or "1Gbit"')
+    return found
+
+
+def _bandwidth(value: Any) -> float:
+    # A number of bytes per second comes from the environment of a child.
+    return float(value) if isinstance(value, float) and 0 < value < float("inf") else bandwidth(str(value))
+
+
 def _whole_or_none(most: int) -> Any:
     def parse(value: Any) -> int:
         return 0 if value in (0, "0") and value is not False else int(_whole(most)(value))
@@ -340,6 +372,15 @@ def _names(pattern: re.Pattern[str], what: str) -> Any:
     return parse
 
 
+def _one_of(*names: str) -> Any:
+    def parse(value: Any) -> str:
+        if (name := str(value).strip().lower()) not in names:
+            raise ValueError(f"{value!r} is none of {', '.join(names)}")
+        return name
+
+    return parse
+
+
 def _proxy(value: Any) -> Proxy:
     if not isinstance(value, str):
         raise ValueError("a proxy is a URL")
@@ -365,6 +406,7 @@ _TYPES: dict[str, Any] = {
     "grace": _length,
     "storage_patience": _length,
     "memory": _memory,
+    "bandwidth": _bandwidth,
     "visits": _yes_or_no,
     "allow_private": _yes_or_no,
     "allow": _places,
@@ -373,4 +415,9 @@ _TYPES: dict[str, Any] = {
     "proxies": _proxies,
     "pools": _names(pool_names.SERVED, "pools"),
     "regions": _names(REGION, "regions"),
+    "metrics": listen_address,
+    "otel": collector,
+    "otel_sample": share,
+    "log_format": _one_of("text", "json"),
+    "log_level": _one_of("debug", "info", "warning", "error"),
 }

@@ -14,13 +14,17 @@ from trotline.config.settings import NAMES, Settings, given
 
 _GUARD = {"allow_private", "allow", "proxy", "proxy_mode"}
 _PLACES = {"frontier", "sink"}
+_LOGS = {"log_format", "log_level"}
 _SHARE = {"pools", "regions"}
 """The part of a fleet's work that a worker takes: a run takes all of it."""
 USED: dict[str, frozenset[str]] = {
     "run": frozenset(NAMES) - _SHARE,
     "work": frozenset(NAMES),
-    "start": frozenset(_PLACES | {"max_pages", "max_bytes", "proxies"}),
-    "coordinate": frozenset(_PLACES | {"proxies"}),
+    "fleet": frozenset(NAMES) - {"processes"},
+    "lab": frozenset(NAMES) - _SHARE - {"processes", "slots", "max_pages", "max_bytes", "max_time"},
+    "start": frozenset(_PLACES | _LOGS | {"max_pages", "max_bytes", "proxies"}),
+    "write": frozenset({"sink"} | _LOGS),
+    "coordinate": frozenset(_PLACES | _LOGS | {"proxies", "metrics"}),
     "push": frozenset(_PLACES | {"proxies"}),
     "web": frozenset(_PLACES | {"proxies"}),
     "try": frozenset(_GUARD | {"proxies"}),

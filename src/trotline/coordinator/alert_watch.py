@@ -93,6 +93,11 @@ class AlertWatch:
         self._deliver_soon()
 
     @property
+    def firing(self) -> set[str]:
+        """The rules that fire."""
+        return {alert.rule for alert in self._book.firing}
+
+    @property
     def undelivered(self) -> bool:
         return alert_outbox.waits(self._book, list(self._receivers))
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 
+from trotline.coordinator import job_gauges
 from trotline.coordinator.alert_sample import AlertSampler
 from trotline.coordinator.alert_watch import AlertWatch
 from trotline.coordinator.job_list import JobList
@@ -23,11 +24,14 @@ DELIVER_WITHIN: Seconds = 3600.0
 
 
 class TrackedJob:
-    def __init__(self, job: Job, opened: OpenJob, observer: Observer, alerts: AlertWatch) -> None:
+    def __init__(
+        self, job: Job, opened: OpenJob, observer: Observer, alerts: AlertWatch, pools: PoolSampler | None
+    ) -> None:
         self.job = job
         self.opened = opened
         self.observer = observer
         self.alerts = alerts
+        self.pools = pools
         self.seeding: asyncio.Task[None] | None = None
         self.error = ""
         """The last one that was reported."""
@@ -129,7 +133,8 @@ class JobMonitor:
 
     def _opened(self, job: Job, opened: OpenJob) -> TrackedJob:
         console, parts, plan = opened.console, self._parts, self._parts.alerts
-        observer = Observer(console, parts.clock.now)
+        extras = parts.extras(job) if parts.extras is not None else None
+        observer = Observer(console, parts.clock.now, extras)
         pools = None if self._pools is None else PoolSampler(console, self._pools, self._policy.pools_every)
         before = last_tallies(parts.jobs, parts.open_frontier, job)
         sampler = AlertSampler(job, console, observer, plan.rules, last_tallies=before, pools=pools)
@@ -137,7 +142,8 @@ class JobMonitor:
         def emit(event: str, text: str, **data: object) -> None:
             self._emit(event, text, job, **data)
 
-        return TrackedJob(job, opened, observer, AlertWatch(job, console, plan, sampler, parts.clock.now, emit))
+        alerts = AlertWatch(job, console, plan, sampler, parts.clock.now, emit)
+        return TrackedJob(job, opened, observer, alerts, pools)
 
     async def _deliver_leftovers(self, job: Job) -> None:
         """Messages that a leader that died left in the book of a job that has ended: looked for once."""
@@ -166,6 +172,7 @@ class JobMonitor:
         progress = observation.progress
         ended = progress.finished_at is not None or progress.state is State.CANCELLED
         await tracked.alerts.check(observation, final=ended)
+        self._show(tracked, observation)
         if progress.finished_at is not None:
             await self._finish(tracked, progress)
             return
@@ -186,6 +193,14 @@ class JobMonitor:
             await tracked.opened.frontier.leave(self._name)
             self._emit("job.rescued", f"{tracked.job.id}: leases of dead workers are waiting again", tracked.job)
 
+    def _show(self, tracked: TrackedJob, observation: Observation) -> None:
+        """In the metrics."""
+        if self._parts.board is None:
+            return
+        down = tracked.pools.down if tracked.pools is not None else {}
+        gauges = job_gauges.gauges(observation, tracked.alerts.firing, down)
+        self._parts.board.set(tracked.job.id, gauges, self._config.spider)
+
     async def _finish(self, tracked: TrackedJob, progress: Progress) -> None:
         try:
             # Before the announcement: after a crash in between the next leader concludes the job again.
@@ -203,6 +218,7 @@ class JobMonitor:
         """A worker announced the finish: check the final counts once more."""
         observation = await tracked.observer.observe()
         await tracked.alerts.check(observation, final=True)
+        self._show(tracked, observation)
         self._emit_finish("job.over", tracked, observation.progress)
         await self._untrack(tracked)
 
@@ -266,6 +282,8 @@ class JobMonitor:
     async def _untrack(self, tracked: TrackedJob, *, drain: bool = True) -> None:
         """`drain`: deliver the messages that are left, in the background."""
         del self._tracked[tracked.job.id]
+        if self._parts.board is not None:
+            self._parts.board.end(tracked.job.id)
         if tracked.seeding is not None:
             tracked.seeding.cancel()
             await asyncio.gather(tracked.seeding, return_exceptions=True)

@@ -46,6 +46,7 @@ class Leader:
 
     async def run(self) -> None:
         """Runs until cancelled, then resigns."""
+        self._show_leading(False)
         try:
             while True:
                 await self._campaign()
@@ -93,11 +94,13 @@ class Leader:
         term = self._term.term
         unscheduled = "" if self._config.schedule else "; no schedule: start jobs with trotline start"
         self._emit("coordinator.leads", f"leading (term {term.epoch}){unscheduled}", term=term.epoch, leader=self._name)
+        self._show_leading(True)
         renewing = asyncio.create_task(self._renew(term))
         working = asyncio.create_task(self._work(term))
         try:
             await asyncio.wait({renewing, working}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._show_leading(False)
             for task in (renewing, working):
                 task.cancel()
             ends = await asyncio.gather(renewing, working, return_exceptions=True)
@@ -164,6 +167,13 @@ class Leader:
         error = self._errors.pop(operation, "")
         if error and error not in self._errors.values():
             self._emit("coordinator.recovered", f"recovered from: {error}")
+
+    def _show_leading(self, leads: bool) -> None:
+        """In the metrics. Jobs that we do not lead any more are not ours to show."""
+        if self._parts.board is not None:
+            self._parts.board.leading[self._config.spider] = leads
+            if not leads:
+                self._parts.board.drop(self._config.spider)
 
     def _emit(self, event: str, text: str, **data: object) -> None:
         self._parts.emit(CoordinatorEvent(event=event, spider=self._config.spider, text=text, data=data))

@@ -5,20 +5,25 @@ them meanwhile, so many observers of one job cost reads, and the series has one 
 every process that looks.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Protocol
 
 import msgspec
 
 from trotline.model.job import Progress, WorkerView
+from trotline.model.server_load import ServerUse
 from trotline.model.time import Seconds
 from trotline.ports.console import Console
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules import job_summary, series
+from trotline.rules import fleet_flow, job_summary, series, signature_trend
 from trotline.rules.job_summary import SUMMARY, JobSummary
 from trotline.rules.lane_survey import LaneSurvey, Surveyor
+from trotline.rules.pool_supply import PoolSupply
 from trotline.rules.series import RESOLUTIONS, Chunk, Point, Resolution
 
 OBSERVE_EVERY: Seconds = 5.0
+KEPT: Seconds = 60.0
+"""An observer that cannot ask for pools and servers keeps what another one found, if it is not older."""
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,12 +33,26 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     summary: JobSummary
 
 
+class Extras(Protocol):
+    """What the observer of a job may ask for beside its console: for the advice only."""
+
+    async def pools(self, names: Collection[str]) -> list[PoolSupply]: ...
+
+    async def servers(self) -> list[ServerUse]:
+        """How busy they were since the last call."""
+        ...
+
+
 class Observer:
     """Of one job."""
 
-    def __init__(self, console: Console, clock: Callable[[], Seconds]) -> None:
+    def __init__(self, console: Console, clock: Callable[[], Seconds], extras: Extras | None = None) -> None:
+        """Without `extras`, those of another observer are kept for a while."""
         self._console = console
         self._clock = clock
+        self._extras = extras
+        self._before: list[WorkerView] = []
+        """The crew at the last survey."""
         self._kept: dict[str, tuple[int, Chunk]] = {}
         """The chunks that are being filled, with the versions of their notes."""
 
@@ -45,7 +64,7 @@ class Observer:
             point = series.point_of(progress, living)
             for resolution in RESOLUTIONS:
                 await self._add(point, resolution)
-        return Observation(progress=progress, crew=crew, summary=await self._survey(progress))
+        return Observation(progress=progress, crew=crew, summary=await self._survey(progress, crew))
 
     async def series(self, resolution: Resolution) -> list[Point]:
         """What is kept, the oldest first."""
@@ -71,20 +90,49 @@ class Observer:
                 return
             del self._kept[name]
 
-    async def _survey(self, progress: Progress) -> JobSummary:
+    async def _survey(self, progress: Progress, crew: list[WorkerView]) -> JobSummary:
         [note] = await self._console.read_notes([SUMMARY])
         found = job_summary.decode(note.data) if note is not None else JobSummary()
         if progress.finished_at is not None or not found.due(progress.now):
             return found
-        started = self._clock()
-        lanes = await survey(self._console)
-        summary = JobSummary(at=progress.now, took=self._clock() - started, lanes=lanes)
+        summary = await self.measure(progress, crew, found)
         await self._console.write_note(SUMMARY, job_summary.encode(summary), note.version if note is not None else 0)
         return summary
 
+    async def measure(self, progress: Progress, crew: list[WorkerView], last: JobSummary) -> JobSummary:
+        """A new summary, from the last one and what changed since the last call."""
+        started = self._clock()
+        steps = fleet_flow.kept(last.steps, fleet_flow.step(self._before, crew, progress.now), progress.now)
+        measured = fleet_flow.flow(steps)
+        lanes = await survey(self._console, measured.held if measured is not None else 0.0)
+        summary = JobSummary(
+            at=progress.now,
+            took=self._clock() - started,
+            lanes=lanes,
+            failures=signature_trend.kept(last.failures, progress),
+            steps=steps,
+            hosts=fleet_flow.hosts_use(self._before, crew) if self._before else last.hosts,
+            chains=await self._console.chains(),
+        )
+        self._before = crew
+        return await self._with_extras(summary, last)
 
-async def survey(console: Console) -> LaneSurvey:
-    surveyor = Surveyor()
+    async def _with_extras(self, summary: JobSummary, last: JobSummary) -> JobSummary:
+        if self._extras is None:
+            known = 0 <= summary.at - last.extras_at < KEPT
+            return msgspec.structs.replace(
+                summary,
+                pools=last.pools if known else (),
+                servers=last.servers if known else (),
+                extras_at=last.extras_at if known else 0.0,
+            )
+        pools = await self._extras.pools(summary.lanes.by_pool)
+        servers = await self._extras.servers()
+        return msgspec.structs.replace(summary, pools=tuple(pools), servers=tuple(servers), extras_at=summary.at)
+
+
+async def survey(console: Console, held: Seconds = 0.0) -> LaneSurvey:
+    surveyor = Surveyor(held)
     async for page in console.all_lanes():
         surveyor.add(page)
     return surveyor.survey()

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import msgspec
 
 from trotline.coordinator.alert_watch import AlertPlan
+from trotline.coordinator.observer import Extras
 from trotline.model.job import Job, LaneRules
 from trotline.model.schedule import Schedule
 from trotline.model.time import Moment, Seconds
@@ -17,6 +18,7 @@ from trotline.ports.clock import Clock
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
 from trotline.ports.proxy_pools import ProxyPools
+from trotline.rules.metric_boards import JobBoard
 
 DAY: Seconds = 86400.0
 
@@ -81,6 +83,10 @@ class CoordinatorParts:
     open_proxy_pools: Callable[[], Awaitable[ProxyPools]] | None = None
     """None: proxy pools raise no alerts."""
     alerts: AlertPlan = field(default_factory=AlertPlan)
+    board: JobBoard | None = None
+    """For the metrics of the jobs that we lead; None: there are none."""
+    extras: Callable[[Job], Extras] | None = None
+    """What the advice needs beside a job's console. None: it does without."""
 
 
 class CoordinatorPolicy(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,12 +1,14 @@
 """Looks at the proxy pools of a job now and then: that costs a look at all lanes."""
 
+from collections.abc import Mapping
+
 from trotline.frontier.pool_watch import PoolWatch
 from trotline.model.job import Progress, State, WorkerView
 from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Seconds
 from trotline.ports.console import Console
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules.alerts import PoolSample
+from trotline.rules.alerts import DownShare, PoolSample
 from trotline.rules.pool_troubles import served_by
 
 
@@ -16,6 +18,11 @@ class PoolSampler:
         self._pools = pools
         self._every = every
         self._last: PoolSample | None = None
+
+    @property
+    def down(self) -> Mapping[str, DownShare]:
+        """By pool, at the last look."""
+        return self._last.down if self._last is not None else {}
 
     async def sample(self, progress: Progress, crew: list[WorkerView]) -> PoolSample:
         """The last look, or a new one if it is due. Pools of a job that does not run are in no trouble."""

@@ -12,7 +12,7 @@ class OutageLog:
     def report(self, why: str) -> None:
         """`why`: the error of a call; empty after a success."""
         if why and not self._outage:
-            self._log.warning("%s %s", self._event, why)
+            self._log.warning("%s %s", self._event, why, extra={"event": self._event})
         elif self._outage and not why:
-            self._log.info("%s: over", self._event)
+            self._log.info("%s: over", self._event, extra={"event": f"{self._event}.over"})
         self._outage = bool(why)

@@ -229,6 +229,10 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Processors that its host, or its container, lets it use; 0: unknown."""
     host_memory: int = 0
     """Bytes of memory of its host or its container; 0: unknown."""
+    bandwidth: float = 0.0
+    """Bytes per second that its host can receive; 0: unknown."""
+    host_received: int = 0
+    """Bytes that its host, or its container, has received since it started, for whatever; 0: unknown."""
     stats: WorkStats | None = None
     """Its figures; None: not known, or not yet."""
 
@@ -238,7 +242,7 @@ class WorkerView(msgspec.Struct, frozen=True, kw_only=True):
     silent_for: Seconds
     leased: int
     done: int = 0
-    """Leases that it settled as done; `failed`: as buried, retried or snoozed. Consistent with the job's counters."""
+    """Leases that it settled as done; `failed`: as retried or buried. A redirect or a 429 is neither."""
     failed: int = 0
     about: WorkerInfo = WorkerInfo()
 

@@ -51,6 +51,8 @@ class Proxy(msgspec.Struct, frozen=True, kw_only=True):
     """PEM file with the authority of an https proxy's certificate; empty: the system's authorities."""
     one_request_per_tunnel: bool = False
     """For gateways that change the exit address per tunnel: with keep-alive the address would stay the same."""
+    listed_elsewhere: bool = False
+    """Its address comes from a list over HTTP, not from the operator: it must be public, or allowed."""
     total: Seconds | None = None
     """Time limit of a request instead of the spider's, for gateways that retry by themselves."""
 

@@ -142,6 +142,8 @@ class RegisteredPool(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: Moment
     members: int
+    rules: PoolRules | None = None
+    """None: unknown."""
 
 
 class LanePoolView(msgspec.Struct, frozen=True, kw_only=True):

@@ -48,6 +48,15 @@ class Row(NamedTuple):
         }
 
 
+class RowPage(NamedTuple):
+    """Some rows of a sink. Before the end a page may have fewer rows than asked for, even none: the cost of one is
+    bounded."""
+
+    rows: list[Row]
+    after: str
+    """Where the next page begins; empty: this is the last one."""
+
+
 def row_of(record: Record) -> Row:
     """The record as a row. Lone surrogates, which UTF-8 cannot encode, become U+FFFD."""
     site, kind, key, url = record.site, record.kind, record.key, record.url

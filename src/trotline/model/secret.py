@@ -16,7 +16,12 @@ LARGEST = 64 * 1024
 SHORTEST = 6
 """Characters; shorter values are not redacted, as they occur in too many other texts."""
 
-_OTHERS = stat.S_IRGRP | stat.S_IWGRP | stat.S_IROTH | stat.S_IWOTH
+MOUNTED = "/run/secrets"
+"""Where Docker, Podman and our chart mount secrets. A runtime decides mode and owner of these files, and the users of a
+container are its own processes: they may be readable by all, but writable by their owner only."""
+
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_OTHERS = stat.S_IRGRP | stat.S_IROTH | _OTHERS_WRITE
 _ESCAPE = re.compile("%[0-9A-F]{2}")
 _URL_SAFE = str.maketrans("+/", "-_")
 _known: set[str] = set()
@@ -95,6 +100,13 @@ class Secret:
 def is_reference(value: object) -> bool:
     """Is it written as `env:NAME` or `file:PATH`?"""
     return isinstance(value, str) and re.fullmatch(r"(?:env|file):.+", value) is not None
+
+
+def is_private(path: str | os.PathLike[str], mode: int) -> bool:
+    """Has only the owner access to a file with this mode? Mounted secrets may be readable by others."""
+    # As it is written: what a link leads to may change between this and the opening of the file.
+    mounted = Path(os.path.abspath(path)).is_relative_to(MOUNTED)  # noqa: PTH100
+    return not mode & (_OTHERS_WRITE if mounted else _OTHERS)
 
 
 def without_secrets(text: str) -> str:
@@ -177,7 +189,7 @@ def _read(path: Path) -> str:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise SecretMissing(f"{path} is not a regular file; a secret is read from it")
-            if status.st_mode & _OTHERS:
+            if not is_private(path, status.st_mode):
                 mode = stat.S_IMODE(status.st_mode)
                 raise SecretMissing(
                     f"{path} holds a secret and others can read it (mode {mode:o}); try: chmod 600 {path}"

@@ -59,6 +59,8 @@ class WorkStats(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     uptime: _Total = 0.0
     cpu: _Total = 0.0
     """Processor seconds, of all threads."""
+    waited: _Total = 0.0
+    """Seconds in which its event loop was ready and had no processor: others use the machine, too. 0: unknown."""
     lag: _Total = 0.0
     """How late the event loop was, at most, in the last seconds: not a counter."""
     received: _Count = 0
@@ -91,6 +93,7 @@ def _sum(one: WorkStats, other: WorkStats) -> WorkStats:
     return WorkStats(
         uptime=max(one.uptime, other.uptime),
         cpu=one.cpu + other.cpu,
+        waited=one.waited + other.waited,
         lag=max(one.lag, other.lag),
         received=one.received + other.received,
         records=one.records + other.records,

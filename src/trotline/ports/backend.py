@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from trotline.model.job import Job
-    from trotline.model.row import Row
+    from trotline.model.row import Row, RowPage
     from trotline.model.schema import SchemaStatus, SchemaUpgrade
+    from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment
     from trotline.ports.console import Console
     from trotline.ports.frontier import Frontier
@@ -64,6 +65,8 @@ class FrontierOffer(msgspec.Struct, frozen=True, kw_only=True):
     shared_cache: Callable[[str, str], SharedCache] | None = None
     """URL and kind: what workers fetch once for all of them. None: each process keeps its own."""
     notices: Callable[[str], Awaitable[list[Notice]]] | None = None
+    load: Callable[[str], Awaitable[ServerLoad]] | None = None
+    """How busy its server is, for the advice. None: unknown."""
 
 
 class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +88,8 @@ class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no reader, and what to do: "text|hint"."""
     schema: SchemaAdmin | None = None
     """None: there is nothing to upgrade."""
+    load: Callable[[str], Awaitable[ServerLoad]] | None = None
+    """How busy its server is, for the advice. None: unknown."""
 
 
 class RowReader(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +97,10 @@ class RowReader(msgspec.Struct, frozen=True, kw_only=True):
     """URL, kind, site: the rows at one moment; they can be iterated more than once."""
     count: Callable[[str], dict[str, int]]
     """How many rows of each kind."""
+    page: Callable[[str, str | None, str, str, int], Awaitable[RowPage]] | None = None
+    """URL, kind, prefix, after, limit: rows of the kind (None: of all) whose key or URL starts with the prefix, each of
+    them once, in an order of the sink's own. `after`: that of the page before; empty: the first page. At most 1,000
+    rows, and a bounded cost, whatever the size of the table. None: the rows can only be read as a whole."""
 
 
 class SchemaAdmin(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,6 +8,9 @@ from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
 
+MOST_CHAINS = 10_000
+"""More are not counted."""
+
 
 class Console(Protocol):
     """Look at a job and steer it. Looking never blocks the crawl.
@@ -66,6 +69,10 @@ class Console(Protocol):
         """Leases under way, the longest first."""
         ...
 
+    async def chains(self) -> int:
+        """Chains with steps that have not ended; `MOST_CHAINS` stands for more. Of each, one step at a time runs."""
+        ...
+
     async def whereabouts(self, task: Task) -> TaskStatus:
         """Where the task with this fingerprint and lane is. May be slow: only operators call it."""
         ...
@@ -78,11 +85,16 @@ class Console(Protocol):
         """How many are buried for which reason."""
         ...
 
-    async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
+    async def revive(self, ids: Sequence[str] = (), why: str = "", pool: str | None = None) -> int:
         """Give buried tasks a fresh start: by id, or all whose reason starts with `why`. How many were revived (F9).
 
         A record that failed validation stands for its page: the page is visited again, and its rejected records are
         forgotten.
+
+        `pool`: they go out through this proxy pool from now on ("direct": without a proxy), and their lanes change with
+        it. A failed chain is moved as a whole, with all steps that are revived; a frontier in several parts refuses
+        that (FrontierError, nothing is changed) if a new lane is in another part. Tasks of account pools, and pages of
+        rejected records, stay in theirs.
         """
         ...
 

@@ -57,6 +57,11 @@ def serve() -> int:
         # The supervisor was killed before it sent the config.
         return FAILED
     config = msgspec.json.decode(line, type=ChildConfig)
+    if config.log_mark or config.settings.log_level:
+        from trotline.config import logs
+
+        names = {"job": config.job.id, "worker": config.name, "spider": config.job.spider}
+        logs.install(config.settings.log_format, config.settings.log_level, mark=config.log_mark, **names)
     memory_limits.cap(config.settings.memory)
     try:
         spider = load(config.ref)
@@ -135,6 +140,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     )
     validators = components.open_validators(config.settings.frontier, config.job, settings.sink, spider)
     cache = backends.open_shared_cache(config.settings.frontier, "robots") if spider.robots else None
+    tracer = components.open_tracer(settings.otel, settings.otel_sample, **{"service.instance.id": config.name})
     tools = WorkerParts(
         job=config.job.id,
         frontier=opened.frontier,
@@ -148,6 +154,7 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         ways=keeper,
         evidence=components.open_evidence(config.settings.frontier),
         out_of_memory=memory_limits.die,
+        tracer=tracer,
     )
     worker = Worker(config.name, spider, tools, WorkerPolicy.of(settings, max_pages=config.max_pages))
     _handle_signals(worker)
@@ -167,6 +174,8 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
         if keeper is not None and keeping is not None:
             keeping.cancel()
             await keeper.close()
+        if tracer is not None:
+            await tracer.close()
         await fetcher.close()
         if cache is not None:
             await cache.close()

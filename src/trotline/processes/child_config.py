@@ -32,3 +32,5 @@ class ChildConfig(msgspec.Struct, frozen=True, kw_only=True):
     """File descriptor of the shared memory for the marker."""
     status: int
     """File descriptor for status lines."""
+    log_mark: str = ""
+    """Before each line of a JSON log."""

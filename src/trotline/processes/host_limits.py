@@ -1,4 +1,5 @@
-"""What the host, or the container around us, lets this process use. Read once: it does not change while we run."""
+"""What the host, or the container around us, lets this process use. Limits are read once: they do not change while we
+run."""
 
 import os
 from functools import cache
@@ -6,6 +7,9 @@ from pathlib import Path
 
 _CGROUP = Path("/sys/fs/cgroup")
 """As a container sees its own group (version 2)."""
+_NETWORK = Path("/sys/class/net")
+_ROUTES = Path("/proc/net/route")
+_DEVICES = Path("/proc/net/dev")
 
 
 @cache
@@ -29,6 +33,37 @@ def host_memory(cgroup: Path = _CGROUP) -> int:
         case [limit] if limit.isdecimal():
             return min(physical, int(limit)) if physical else int(limit)
     return physical
+
+
+@cache
+def bandwidth(network: Path = _NETWORK, routes: Path = _ROUTES) -> float:
+    """Bytes per second of the network device to the outside; 0 if unknown, as for virtual devices, whose speed is made
+    up."""
+    device = next((line.split()[0] for line in _lines(routes)[1:] if line.split()[1:2] == ["00000000"]), "")
+    if not device or not (network / device / "device").exists():
+        return 0.0
+    match _words(network / device / "speed"):
+        case [megabits] if megabits.isdecimal():
+            return int(megabits) * 1e6 / 8
+    return 0.0
+
+
+def received(devices: Path = _DEVICES) -> int:
+    """Bytes that came from outside so far, over all devices; 0 if unknown."""
+    total = 0
+    for line in _lines(devices)[2:]:
+        name, _, counters = line.partition(":")
+        words = counters.split()
+        if name.strip() != "lo" and words and words[0].isdecimal():
+            total += int(words[0])
+    return total
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
 
 
 def _words(path: Path) -> list[str]:

@@ -8,9 +8,10 @@ import os
 import secrets
 import socket
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import IO
+from typing import IO, TextIO
 
 import msgspec
 
@@ -19,7 +20,7 @@ from trotline.model.work_stats import WorkStats
 from trotline.processes.child_config import ChildConfig, ChildStatus
 from trotline.processes.child_process import WaitingChild
 from trotline.rules import redaction
-from trotline.rules.child_output import ChildOutput
+from trotline.rules.child_output import ChildOutput, Renderer
 from trotline.rules.pool_names import POOL
 from trotline.rules.worker_info import checked
 from trotline.worker.marker import SIZE, Marker
@@ -34,8 +35,9 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 class SupervisedChild:
     """A child with its marker, and its status lines."""
 
-    def __init__(self, name: str, launched: WaitingChild) -> None:
+    def __init__(self, name: str, launched: WaitingChild, renderer: Renderer | None = None) -> None:
         self.name = name
+        self._renderer = renderer
         self.marker = Marker(mmap.mmap(launched.cell, SIZE))
         self.status = ""
         self.pools: tuple[str, ...] = ()
@@ -102,7 +104,7 @@ class SupervisedChild:
         assert self._process.stdout is not None  # noqa: S101 - a pipe was asked for
         clock = asyncio.get_running_loop().time
         pipe = await _reader(self._process.stdout)
-        printed = ChildOutput(clock())
+        printed = ChildOutput(clock(), self._renderer)
         while some := await pipe.read(65536):
             self._print(printed.feed(some, clock()))
         self._print(printed.end(clock()))
@@ -111,8 +113,9 @@ class SupervisedChild:
         # A closed terminal must not block the child.
         with contextlib.suppress(OSError):
             if shown:
-                sys.stderr.write(shown)
-                sys.stderr.flush()
+                target = sys.stderr if self._renderer is None else _raw_stderr()
+                target.write(shown)
+                target.flush()
 
 
 def worker_name(place: int) -> str:
@@ -124,13 +127,27 @@ def start_child(config: ChildConfig, launched: WaitingChild | None = None) -> Su
     """Send the config, with its descriptors filled in, to a waiting process or to a new one."""
     launched = launched or WaitingChild()
     config = msgspec.structs.replace(config, marker=launched.cell, status=launched.status_there)
+    renderer = None
+    if config.settings.log_format == "json":
+        from trotline.rules.child_log import JsonLines
+
+        # Not guessable: pages that handlers print must not look like log lines.
+        config = msgspec.structs.replace(config, log_mark=f"\x1e{secrets.token_hex(16)} ")
+        names = {"job": config.job.id, "worker": config.name, "spider": config.job.spider}
+        renderer = JsonLines(config.log_mark, names, time.time)
     stdin = launched.process.stdin
     assert stdin is not None  # noqa: S101 - a pipe was asked for
     # The child may have died meanwhile (Ctrl-C).
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         stdin.write(msgspec.json.encode(config) + b"\n")
         stdin.flush()
-    return SupervisedChild(config.name, launched)
+    return SupervisedChild(config.name, launched, renderer)
+
+
+def _raw_stderr() -> TextIO:
+    from trotline.config import logs
+
+    return logs.raw_stderr()
 
 
 async def _reader(pipe: IO[bytes]) -> asyncio.StreamReader:

@@ -4,17 +4,21 @@ import os
 import socket
 from collections.abc import Sequence
 
+import msgspec
+
 from trotline.adapters.host_process import process_name
 from trotline.config import components
 from trotline.config.code_version import code_version
 from trotline.config.settings import Settings
 from trotline.model.job import WorkerInfo
 from trotline.model.limits import Limits
+from trotline.model.metrics import WorkerFigures
+from trotline.model.work_stats import total
 from trotline.ports.backend import OpenJob
 from trotline.processes.child_config import ChildConfig
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.fork_client import ForkServer
-from trotline.processes.host_limits import cpu_cores, host_memory
+from trotline.processes.host_limits import bandwidth, cpu_cores, host_memory, received
 from trotline.processes.signals import STOPPING
 from trotline.processes.supervised_child import start_child, worker_name
 from trotline.spider.spider import Spider
@@ -95,6 +99,21 @@ class WorkerPool:
             return STOPPING
         return next((child.status for child in self._supervisor.children if child.status), "")
 
+    def figures(self) -> WorkerFigures:
+        """For the metrics."""
+        children = self._supervisor.children
+        living = [child.stats for child in children if child.stats is not None]
+        stats = total((self._supervisor.ended_stats, *living))
+        return WorkerFigures(
+            # The lag of a process that has ended is over.
+            stats=msgspec.structs.replace(stats, lag=max((each.lag for each in living), default=0.0)),
+            processes=len(children),
+            restarts=self._supervisor.stats.restarts,
+            slots=len(children) * self._settings.slots,
+            memory=sum(child.resident() for child in children),
+            memory_limit=len(children) * self._settings.memory,
+        )
+
     async def _spawn(self, place: int) -> Child:
         self._begun = True
         return start_child(
@@ -145,5 +164,7 @@ class WorkerPool:
             memory_limit=self._settings.memory,
             cpu_cores=cpu_cores(),
             host_memory=host_memory(),
+            bandwidth=self._settings.bandwidth or bandwidth(),
+            host_received=received(),
             stats=child.stats,
         )

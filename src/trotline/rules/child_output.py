@@ -5,6 +5,8 @@ are redacted, so that their cost is bounded; control characters become visible; 
 counted.
 """
 
+from typing import Protocol
+
 from trotline.model.time import Seconds
 from trotline.rules import redaction
 
@@ -22,10 +24,27 @@ _VISIBLE |= {code: f"\\u{code:04x}" for code in (0x2028, 0x2029, *range(0x202A, 
 """Control characters, and those that change the writing direction."""
 
 
+class Renderer(Protocol):
+    """Makes safe text of what a process printed."""
+
+    def line(self, printed: bytes, cut: int) -> str:
+        """Of one line, after which `cut` bytes were left out."""
+        ...
+
+    def lines(self, printed: bytes) -> str:
+        """Of complete lines."""
+        ...
+
+    def dropped(self, lines: int, size: int) -> str:
+        """Of a note about lines that are not shown."""
+        ...
+
+
 class ChildOutput:
     """The output of one process: bytes in, safe text out."""
 
-    def __init__(self, now: Seconds) -> None:
+    def __init__(self, now: Seconds, renderer: Renderer | None = None) -> None:
+        self._renderer = renderer or PlainText()
         self._begun = b""
         self._cut = 0
         """Bytes of the current line that were dropped."""
@@ -64,7 +83,7 @@ class ChildOutput:
             self._lines_dropped += 1 + rest.count(b"\n")
             self._bytes_dropped += len(begun) + cut + 1 + len(rest)
             return ""
-        return self._dropped() + _line(begun, cut) + _lines(rest)
+        return self._dropped() + self._renderer.line(begun, cut) + self._renderer.lines(rest)
 
     def _within_rate(self, size: int, now: Seconds) -> bool:
         self._allowance = min(float(BURST), self._allowance + max(0.0, now - self._at) * PER_SECOND)
@@ -79,28 +98,37 @@ class ChildOutput:
             return ""
         lines, size = self._lines_dropped, self._bytes_dropped
         self._lines_dropped = self._bytes_dropped = 0
-        return (
-            f"trotline: {lines:,} lines ({size:,} bytes) printed by a worker process are not shown:"
-            f" it prints more than {PER_SECOND:,} bytes per second\n"
-        )
+        return self._renderer.dropped(lines, size)
 
 
-def _lines(printed: bytes) -> str:
-    lines = printed.split(b"\n")[:-1]
-    if any(len(line) > LONGEST_LINE // 2 for line in lines):
-        return "".join(map(_line, lines))
-    # All at once: a page of empty lines would cost a call for each.
-    return _clean(printed)
+class PlainText:
+    """As it was printed."""
+
+    def lines(self, printed: bytes) -> str:
+        lines = printed.split(b"\n")[:-1]
+        if any(len(line) > LONGEST_LINE // 2 for line in lines):
+            return "".join(map(self.line, lines))
+        # All at once: a page of empty lines would cost a call for each.
+        return clean(printed)
+
+    def line(self, printed: bytes, cut: int = 0) -> str:
+        text = clean(printed[:_READ])
+        cut += max(0, len(printed) - _READ)
+        if len(text) > LONGEST_LINE:
+            cut += len(text) - LONGEST_LINE
+            text = text[:LONGEST_LINE]
+        return f"{text} ... ({cut:,} bytes cut)\n" if cut else f"{text}\n"
+
+    def dropped(self, lines: int, size: int) -> str:
+        return f"trotline: {not_shown(lines, size)}\n"
 
 
-def _line(begun: bytes, cut: int = 0) -> str:
-    text = _clean(begun[:_READ])
-    cut += max(0, len(begun) - _READ)
-    if len(text) > LONGEST_LINE:
-        cut += len(text) - LONGEST_LINE
-        text = text[:LONGEST_LINE]
-    return f"{text} ... ({cut:,} bytes cut)\n" if cut else f"{text}\n"
+def not_shown(lines: int, size: int) -> str:
+    return (
+        f"{lines:,} lines ({size:,} bytes) printed by a worker process are not shown:"
+        f" it prints more than {PER_SECOND:,} bytes per second"
+    )
 
 
-def _clean(printed: bytes) -> str:
+def clean(printed: bytes) -> str:
     return redaction.text(printed.decode(errors="replace")).translate(_VISIBLE)

@@ -2,8 +2,12 @@
 
 import msgspec
 
+from trotline.model.server_load import ServerUse
 from trotline.model.time import Moment, Seconds
+from trotline.rules.fleet_flow import FlowStep, HostsUse
 from trotline.rules.lane_survey import LaneSurvey
+from trotline.rules.pool_supply import PoolSupply
+from trotline.rules.signature_trend import SignatureTrend
 
 SUMMARY = "summary"
 """The name of its note."""
@@ -17,6 +21,17 @@ class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
     """The frontier's time when the lanes were surveyed."""
     took: Seconds = 0.0
     lanes: LaneSurvey = LaneSurvey()
+    failures: SignatureTrend = SignatureTrend()
+    steps: tuple[FlowStep, ...] = ()
+    """What the crew did in the last minute."""
+    hosts: HostsUse = HostsUse()
+    chains: int = 0
+    """With steps that have not ended."""
+    pools: tuple[PoolSupply, ...] = ()
+    """The pools that its lanes use."""
+    servers: tuple[ServerUse, ...] = ()
+    extras_at: Moment = 0.0
+    """The frontier's time of `pools` and `servers`: not everybody who observes a job can ask for them."""
 
     def due(self, now: Moment) -> bool:
         """Also if its time is in the future: the clock of a server may be set back."""

@@ -5,12 +5,13 @@ and publishes the survey.
 """
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 
 import msgspec
 
 from trotline.model.job import LaneView, State
+from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Seconds
 
 TOP = 50
@@ -18,6 +19,27 @@ TOP = 50
 SOON: Seconds = 60.0
 """A lane with few tasks admits no more than these, over this time."""
 RESTING = "resting"
+PACE, CONCURRENCY, WORK, REST = "pace", "concurrency", "work", "rest"
+"""What bounds the starts of a lane: its interval, its visits at the same time, what waits, its rest."""
+MOST_POOLS = 200
+
+
+class LaneRate(msgspec.Struct, frozen=True):
+    """What a lane allows."""
+
+    lane: str
+    per_second: float
+    bound: str
+    """PACE, CONCURRENCY, WORK or REST."""
+
+
+class PoolLanes(msgspec.Struct, frozen=True):
+    """The lanes of a job that use one pool of proxies or accounts."""
+
+    lanes: int = 0
+    waiting: int = 0
+    leased: int = 0
+    admissible: float = 0.0
 
 
 class LaneSurvey(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +55,18 @@ class LaneSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """Resting lanes by cause."""
     admissible: float = 0.0
     """Starts per second that the lanes allow now, over all of them."""
+    bounds: dict[str, float] = {}
+    """The same, by what bounds a lane: PACE, CONCURRENCY, WORK."""
+    at_rest: int = 0
+    """Tasks that wait in lanes that rest or are paused for longer than SOON."""
+    fastest: LaneRate | None = None
+    """The lane that allows the most."""
+    full: int = 0
+    """Tasks that wait in lanes with as many visits under way as they allow."""
+    fullest: LaneView | None = None
+    """Of these lanes, the one with the most waiting tasks."""
+    by_pool: dict[str, PoolLanes] = {}
+    """Of lanes with a pool in their names."""
     top_share: float = 0.0
     """The share of waiting tasks in the five largest lanes."""
     most_waiting: tuple[LaneView, ...] = ()
@@ -44,7 +78,15 @@ class LaneSurvey(msgspec.Struct, frozen=True, kw_only=True):
 class Surveyor:
     """Adds up pages of lanes. A lane that moved between two pages may be counted twice: it is listed once."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: Seconds = 0.0) -> None:
+        """`held`: how long a visit keeps its place in the lane after its response, on average."""
+        self._held = held
+        self._bounds: defaultdict[str, float] = defaultdict(float)
+        self._at_rest = 0
+        self._fastest: LaneRate | None = None
+        self._full = 0
+        self._fullest: LaneView | None = None
+        self._pools: dict[str, PoolLanes] = {}
         self._lanes = self._waiting = self._leased = 0
         self._states: Counter[str] = Counter()
         self._sizes: Counter[int] = Counter()
@@ -62,11 +104,34 @@ class Surveyor:
             self._sizes[len(str(lane.waiting)) if lane.waiting else 0] += 1
             if lane.rests_for > 0 and lane.why:
                 self._causes[cause(lane.why)] += 1
-            self._admissible += admissible(lane)
+            self._add_rate(lane)
         top = self._top
         top["waiting"] = _largest(top["waiting"] + [lane for lane in page if lane.waiting], _waiting)
         top["rest"] = _largest(top["rest"] + [lane for lane in page if lane.rests_for > 0], _rest)
         top["trouble"] = _largest(top["trouble"] + [lane for lane in page if lane.trouble > 0], _trouble)
+
+    def _add_rate(self, lane: LaneView) -> None:
+        rate = allowed(lane, self._held)
+        self._admissible += rate.per_second
+        if rate.bound == REST:
+            self._at_rest += lane.waiting
+        else:
+            self._bounds[rate.bound] += rate.per_second
+        if self._fastest is None or rate.per_second > self._fastest.per_second:
+            self._fastest = rate
+        if 0 < lane.concurrency <= lane.leased and rate.bound != REST:
+            self._full += lane.waiting
+            if self._fullest is None or lane.waiting > self._fullest.waiting:
+                self._fullest = lane
+        pool = pool_of(lane.lane)
+        if pool and (pool in self._pools or len(self._pools) < MOST_POOLS):
+            known = self._pools.get(pool, PoolLanes())
+            self._pools[pool] = PoolLanes(
+                known.lanes + 1,
+                known.waiting + lane.waiting,
+                known.leased + lane.leased,
+                known.admissible + rate.per_second,
+            )
 
     def survey(self) -> LaneSurvey:
         top = self._top
@@ -79,6 +144,12 @@ class Surveyor:
             sizes={_size(digits): count for digits, count in sorted(self._sizes.items())},
             causes=dict(self._causes.most_common(20)),
             admissible=self._admissible,
+            bounds=dict(self._bounds),
+            at_rest=self._at_rest,
+            fastest=self._fastest,
+            full=self._full,
+            fullest=self._fullest,
+            by_pool=self._pools,
             top_share=five / self._waiting if self._waiting else 0.0,
             most_waiting=tuple(top["waiting"]),
             longest_rest=tuple(top["rest"]),
@@ -100,15 +171,22 @@ def cause(why: str) -> str:
 def admissible(lane: LaneView) -> float:
     """Starts per second that the lane allows in the next minute: by its interval, by its concurrency and the time that
     its visits take, and by what waits."""
+    return allowed(lane).per_second
+
+
+def allowed(lane: LaneView, held: Seconds = 0.0) -> LaneRate:
+    """`held`: how long a visit keeps its place in the lane after its response."""
     if lane.state is State.PAUSED or lane.rests_for >= SOON:
-        return 0.0
+        return LaneRate(lane.lane, 0.0, REST)
     awake = (SOON - lane.rests_for) / SOON
-    rates = [lane.waiting / SOON]
+    # What is leased is work of the next minute, too: a lane of chains has little else.
+    rates = {WORK: (lane.waiting + lane.leased) / SOON}
     if lane.interval > 0:
-        rates.append(awake / lane.interval)
+        rates[PACE] = awake / lane.interval
     if lane.concurrency and lane.latency > 0:
-        rates.append(awake * lane.concurrency / lane.latency)
-    return min(rates)
+        rates[CONCURRENCY] = awake * lane.concurrency / (lane.latency + held)
+    bound = min(rates, key=rates.__getitem__)
+    return LaneRate(lane.lane, rates[bound], bound)
 
 
 def _largest(lanes: list[LaneView], key: Callable[[LaneView], float]) -> list[LaneView]:

@@ -1,4 +1,4 @@
-"""Reads what workers report about themselves. Untrusted: whoever can write to the frontier can write anything there.
+"""Reads what workers report about themselves. Untrusted: every client of the frontier can write anything there.
 
 A value of the wrong type is left out, as if it had not been sent; texts and lists are cut.
 """
@@ -48,7 +48,15 @@ def checked(stats: WorkStats | None) -> WorkStats | None:
         # Of a version with other classes.
         return None
     # NaN passes every comparison that is written as "not less than".
-    sums = (stats.uptime, stats.cpu, stats.lag, stats.store, stats.settle, *msgspec.structs.astuple(stats.slots))
+    sums = (
+        stats.uptime,
+        stats.cpu,
+        stats.waited,
+        stats.lag,
+        stats.store,
+        stats.settle,
+        *msgspec.structs.astuple(stats.slots),
+    )
     if any(not seconds >= 0 for seconds in (*sums, *(timing.total for timing in timings))):
         return None
     if not stats.visits.keys() <= _VERDICTS:
@@ -85,6 +93,8 @@ def _bounded(info: WorkerInfo) -> WorkerInfo:
         memory=max(0, info.memory),
         memory_limit=max(0, info.memory_limit),
         host_memory=max(0, info.host_memory),
+        bandwidth=info.bandwidth if 0 <= info.bandwidth <= 1e15 else 0.0,
+        host_received=max(0, info.host_received),
         cpu_cores=info.cpu_cores if 0 <= info.cpu_cores <= 1e6 else 0.0,
         pools=tuple(name[:LONGEST_NAME] for name in info.pools[:MOST_NAMES]),
         regions=tuple(name[:LONGEST_NAME] for name in info.regions[:MOST_NAMES]),

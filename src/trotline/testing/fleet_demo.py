@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from trotline.testing.demo import (
@@ -58,10 +59,11 @@ def _parser() -> argparse.ArgumentParser:
 
 def _fleet(folder: Path, products: int) -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    with redis(WHEEL) as queue, postgres(WHEEL) as database, open_shop(products) as shop:
+    with redis(WHEEL) as queue, postgres(WHEEL) as database, open_shop(products) as shop, ExitStack() as stack:
         places = {"TROTLINE_FRONTIER": queue.url, "TROTLINE_SINK": database.url, "DEMO_SHOP": shop}
         print(f"Valkey is up on port {queue.port}, PostgreSQL on port {database.port}, the demo shop at {shop}.")
         print("Every command below finds the two in TROTLINE_FRONTIER and TROTLINE_SINK.\n", flush=True)
+        dashboard = stack.enter_context(_dashboard(places, folder))
         with _workers(places, folder):
             code = _call(places, "start", short(SPIDER))
         if code == INTERRUPTED:
@@ -75,7 +77,31 @@ def _fleet(folder: Path, products: int) -> int:
         print()
         _call(places, "trace", f"{shop}{DemoShop(products).truth[0].path}", "--spider", short(SPIDER))
         logs = f"  logs      {short(folder)}/worker-*.log"
-        return compare(found, truth_of(products), logs, more="docs/learn/from-laptop-to-fleet.md")
+        code = compare(found, truth_of(products), logs, more="docs/learn/from-laptop-to-fleet.md")
+        if sys.stdin.isatty() and sys.stdout.isatty():
+            input(f"\nThe dashboard stays at {dashboard} until you press Enter. ")
+        return code
+
+
+@contextlib.contextmanager
+def _dashboard(places: dict[str, str], folder: Path) -> Iterator[str]:
+    """Its address."""
+    words = ["web", short(SPIDER), "--listen", "127.0.0.1:0"]
+    print(f"$ trotline {shlex.join(words)}      (in the background)", flush=True)
+    with (folder / "web.log").open("w") as log:
+        process = _start(places, words, stdout=subprocess.PIPE, stderr=log, start_new_session=True)
+        try:
+            assert process.stdout is not None
+            said = process.stdout.readline().decode()
+            if not said.startswith("listening on "):
+                raise DemoFailed(f"the dashboard did not start; {short(folder)}/web.log says why")
+            address = said.split()[2]
+            print(f"The dashboard is at {address}\n", flush=True)
+            yield address
+        finally:
+            stop(process)
+            if process.stdout is not None:
+                process.stdout.close()
 
 
 @contextlib.contextmanager

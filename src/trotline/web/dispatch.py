@@ -1,5 +1,6 @@
 """The way of a request: who asks, may they, is it forged, is it valid; then the handler."""
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -7,17 +8,22 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from trotline.model.time import Seconds
 from trotline.web import guard, validation
 from trotline.web.access import refuse_role
 from trotline.web.errors import Refused, json_answer, refusal
 from trotline.web.log import LOGGER, event
-from trotline.web.route_table import Call, Role, Route
+from trotline.web.route_table import FORM, Call, Route
 from trotline.web.sessions import Who
 from trotline.web.site import Site
 
+READ_WITHIN: Seconds = 60.0
+CHANGE_WITHIN: Seconds = 600.0
+"""A million dead tasks take a while to revive."""
 Answering = Callable[[web.Request], Awaitable[web.StreamResponse]]
-ROUTE: web.ResponseKey[bool] = web.ResponseKey("route", bool)
 _AUDIT = logging.getLogger(LOGGER)
+_LONGEST = 1000
+"""Characters of what is logged of a request, and of its answer."""
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
@@ -25,21 +31,29 @@ def answering(route: Route, site: Site) -> Answering:
     """The function for aiohttp's router."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
-        who = Who(address=request.remote or "")
+        if route.method == "GET" or route.streams_body:
+            return await work(request)
+        # A change that has begun is finished and logged, even if the client leaves meanwhile.
+        return await asyncio.shield(asyncio.create_task(work(request)))
+
+    async def work(request: web.Request) -> web.StreamResponse:
+        who, noted = Who(address=request.remote or ""), dict[str, Any]()
         try:
             who = site.access.who(request)
-            response = await _answered(route, site, request, who)
+            response = await _answered(route, site, request, who, noted)
         except Exception as error:
             refused = refusal(error)
-            _audit(route, request, who, refused.status, refused.what)
+            _audit(route, request, who, refused.status, {**noted, "why": refused.what[:300]})
             return _told(route, site, request, who, refused)
-        _audit(route, request, who, response.status)
+        _audit(route, request, who, response.status, noted)
         return response
 
     return answer
 
 
-async def _answered(route: Route, site: Site, request: web.Request, who: Who) -> web.StreamResponse:
+async def _answered(
+    route: Route, site: Site, request: web.Request, who: Who, noted: dict[str, Any]
+) -> web.StreamResponse:
     refuse_role(route, who)
     guard.refuse_forged(request, who)
     call = Call(
@@ -50,7 +64,30 @@ async def _answered(route: Route, site: Site, request: web.Request, who: Who) ->
         query=validation.query(request, route),
         body=await validation.body(request, route),
     )
-    return _response(route, await route.handler(call))
+    noted |= _asked(call, route)
+    if route.is_stream:
+        return _response(route, await route.handler(call))
+    try:
+        async with asyncio.timeout(READ_WITHIN if route.method == "GET" else CHANGE_WITHIN):
+            answer = await route.handler(call)
+    except TimeoutError as error:
+        raise Refused(503, "this takes too long", hint="Is the frontier overloaded? Try again later.") from error
+    if isinstance(answer, msgspec.Struct) and route.method != "GET":
+        noted["result"] = _short(answer)
+    return _response(route, answer)
+
+
+def _asked(call: Call, route: Route) -> dict[str, Any]:
+    """What a change was asked for. Not a form: it has a token."""
+    if route.method == "GET" or route.body_media == FORM:
+        return {}
+    given = [part for part in (call.query, call.body) if part is not None and part.__struct_fields__]
+    return {"asked": [_short(part) for part in given]} if given else {}
+
+
+def _short(part: Any) -> Any:
+    text = _encode(part).decode()
+    return msgspec.json.decode(text) if len(text) <= _LONGEST else text[:_LONGEST] + "…"
 
 
 def _response(route: Route, answer: Any) -> web.StreamResponse:
@@ -67,9 +104,9 @@ def _told(route: Route, site: Site, request: web.Request, who: Who, refused: Ref
     return site.pages.error(request, who, refused)
 
 
-def _audit(route: Route, request: web.Request, who: Who, status: int, why: str = "") -> None:
-    """Every change, and every attempt at one, leaves a line."""
-    if route.method == "GET" or (route.role is Role.ANYONE and status < 400 and "login" not in route.path):
+def _audit(route: Route, request: web.Request, who: Who, status: int, noted: dict[str, Any]) -> None:
+    """Every change, and every attempt at one, leaves a line: who, what, result."""
+    if route.method == "GET":
         return
     event(
         _AUDIT,
@@ -80,5 +117,5 @@ def _audit(route: Route, request: web.Request, who: Who, status: int, why: str =
         method=route.method,
         path=request.rel_url.raw_path[:500],
         status=status,
-        **({"why": why[:300]} if why else {}),
+        **noted,
     )

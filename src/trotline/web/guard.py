@@ -1,6 +1,6 @@
 """What stands before every handler: the Host header, the headers of all answers, and requests forged by other sites."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, MutableMapping
 from ipaddress import ip_address
 from typing import Final
 from urllib.parse import urlsplit
@@ -118,7 +118,8 @@ async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
     harden(response.headers)
 
 
-def harden(headers: Mapping[str, str]) -> None:
+def harden(headers: MutableMapping[str, str]) -> None:
     for name, value in HEADERS.items():
-        headers.setdefault(name, value)  # type: ignore[attr-defined]
-    headers.pop("Server", None)  # type: ignore[attr-defined]
+        headers.setdefault(name, value)
+    # Versions are for those who look for old ones.
+    headers["Server"] = "trotline"

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from trotline.commands.look_at_jobs import rejected, state
+from trotline.commands.look_at_jobs import UNFINISHED, rejected, state
 from trotline.config.urls import public
 from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.outlook import living
-from trotline.model.job import Job, Progress, WorkerView
+from trotline.model.job import Job, Progress, State, WorkerView
 from trotline.model.time import Seconds, iso
 from trotline.rules.eta import Range, Unknown
 
@@ -26,7 +26,7 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     frontier: str
     """Without user name and password."""
     state: str
-    """"running", "unfinished" (no worker has a task), "paused", "draining", "cancelled", "finished"; "unknown"."""
+    """"running", "unfinished" (without a worker), "paused", "draining", "cancelled", "finished"; "unknown"."""
     admitted: int | None = None
     """waiting + leased + done + dead. All numbers are null while they are unknown."""
     waiting: int | None = None
@@ -85,7 +85,7 @@ def job_view(
     number = living(crew)
     return msgspec.structs.replace(
         known_by_name(frontier, job),
-        state=state(progress, alive=number > 0),
+        state=_state(progress, number),
         admitted=progress.admitted,
         waiting=progress.waiting,
         delayed=progress.delayed,
@@ -102,6 +102,12 @@ def job_view(
         eta=_eta(eta),
         finished_at=None if progress.finished_at is None else iso(progress.finished_at),
     )
+
+
+def _state(progress: Progress, workers: int) -> str:
+    """Between two starts of a slow lane no task is leased: with a worker it is running all the same."""
+    found = state(progress, alive=workers > 0)
+    return State.RUNNING.value if found == UNFINISHED and workers and progress.waiting else found
 
 
 def _eta(found: Range | Unknown | None) -> EtaView | None:

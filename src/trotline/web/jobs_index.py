@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 import msgspec
 
 from trotline.commands.find_jobs import Target, frontiers
+from trotline.commands.observe_extras import ServerExtras
 from trotline.config import backends
 from trotline.config.settings import Settings
 from trotline.config.urls import public
+from trotline.coordinator.observer import Observer
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job
 from trotline.model.time import Seconds
@@ -26,6 +28,7 @@ FRESH: Seconds = 1.0
 """A list of jobs that is not older is not read again, whatever the number of viewers."""
 IDLE: Seconds = 60.0
 """A job that is not asked for is closed after this long."""
+TIDY_EVERY: Seconds = 5.0
 MOST_OPEN = 100
 """Jobs that are open at once; the one that was not used for the longest time is closed first."""
 WITHIN: Seconds = 5.0
@@ -50,13 +53,20 @@ class Place(msgspec.Struct, kw_only=True):
         return public(self.url)
 
 
-class _Opened(msgspec.Struct, kw_only=True):
+class Opened(msgspec.Struct, kw_only=True):
+    """A connection to a job, shared by all who look at it."""
+
     opened: OpenJob
+    observer: Observer
     file: tuple[int, int]
     users: int = 0
     used: Seconds = 0.0
     unfit: bool = False
     """Closed as soon as nothing uses it: its file was replaced, or a call failed."""
+
+    @property
+    def console(self) -> Console:
+        return self.opened.console
 
 
 class JobsIndex:
@@ -68,7 +78,7 @@ class JobsIndex:
         """Connections to the lists of jobs on servers. Files are opened for each look: they may be replaced."""
         self._listed: Seconds | None = None
         self._listing = asyncio.Lock()
-        self._open: dict[tuple[str, str], _Opened] = {}
+        self._open: dict[tuple[str, str], Opened] = {}
         self._opening = asyncio.Lock()
 
     async def places(self) -> list[Place]:
@@ -104,13 +114,13 @@ class JobsIndex:
         return Target(place.url, found)
 
     @asynccontextmanager
-    async def opened(self, job: str) -> AsyncIterator[OpenJob]:
+    async def opened(self, job: str) -> AsyncIterator[Opened]:
         """The job's frontier, shared by all who look at it. FrontierUnreachable if it is that."""
         place, found = await self.find(job)
         entry = await self._entry(place.url, found)
         entry.users += 1
         try:
-            yield entry.opened
+            yield entry
         except (FrontierError, TimeoutError) as error:
             # The next one tries with a new connection.
             entry.unfit = True
@@ -126,8 +136,20 @@ class JobsIndex:
         async with self.opened(job) as opened, asyncio.timeout(WITHIN):
             return await question(opened.console)
 
+    async def drop(self, url: str, job: str) -> None:
+        """The job is forgotten: its connection is of no use any more."""
+        entry = self._open.get((url, job))
+        if entry is not None:
+            entry.unfit = True
+        await self.close_idle()
+
+    async def tidy(self) -> None:
+        """Close what is not used any more, now and then."""
+        while True:
+            await asyncio.sleep(TIDY_EVERY)
+            await self.close_idle()
+
     async def close_idle(self) -> None:
-        """Called now and then."""
         now = self._clock()
         idle = [
             key for key, entry in self._open.items() if not entry.users and (entry.unfit or now - entry.used >= IDLE)
@@ -141,7 +163,7 @@ class JobsIndex:
         for closing in (*(entry.opened.close() for entry in entries), *(jobs.close() for jobs in servers)):
             await _closed(closing)
 
-    async def _entry(self, url: str, job: Job) -> _Opened:
+    async def _entry(self, url: str, job: Job) -> Opened:
         key, file = (url, job.id), _file(url)
         async with self._opening:
             entry = self._open.get(key)
@@ -156,7 +178,10 @@ class JobsIndex:
             if entry is None:
                 async with _timely(url):
                     opened = await backends.open_frontier(url, job)
-                entry = self._open[key] = _Opened(opened=opened, file=file, used=self._clock())
+                extras = ServerExtras(url, self._settings.sink_of(job.spider))
+                observer = Observer(opened.console, time.monotonic, extras)
+                entry = Opened(opened=opened, observer=observer, file=file, used=self._clock())
+                self._open[key] = entry
                 await self._make_room()
             return entry
 

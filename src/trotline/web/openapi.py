@@ -41,7 +41,7 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     paths: dict[str, dict[str, Any]] = {}
     for route in listed:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, by_type)
-    return {
+    found = {
         "openapi": "3.1.0",
         "info": {"title": "Trotline", "version": version("trotline"), "description": _ABOUT},
         "paths": paths,
@@ -50,6 +50,9 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
+    # Defaults may be tuples, which JSON does not have.
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
+    return plain
 
 
 _ABOUT = "Jobs, lanes, workers, records and the graveyard of Trotline. `x-role` is the role that a token needs."
@@ -94,9 +97,8 @@ def _parameters(fields: type[msgspec.Struct], place: str) -> list[dict[str, Any]
 
 def _responses(route: Route, schemas: dict[int, Any]) -> dict[str, Any]:
     good: dict[str, Any] = {"description": route.summary}
-    good["content"] = {
-        route.media: {"schema": {"type": "string"} if route.answer is None else schemas[id(route.answer)]}
-    }
+    schema = {"type": "string"} if route.answer is None else schemas[id(route.answer)]
+    good["content"] = {media: {"schema": schema} for media in (route.media, *route.other_media)}
     numbers = {*_ALWAYS, *route.errors}
     if route.role is not Role.ANYONE:
         numbers.update(_WITH_A_ROLE)

@@ -73,6 +73,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     answer: Any = None
     """The type of the JSON answer; None: `media` says what it is."""
     media: str = JSON
+    other_media: tuple[str, ...] = ()
+    """It answers with one of these, too, as it is asked for."""
     status: int = 200
     errors: tuple[int, ...] = ()
     """Statuses of its own, besides those that every route has."""
@@ -86,6 +88,11 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     def streams_body(self) -> bool:
         """The handler reads the body itself, in pieces."""
         return self.body is None and self.body_media != JSON
+
+    @property
+    def is_stream(self) -> bool:
+        """It may last as long as the client wants, and has limits of its own."""
+        return self.streams_body or (self.answer is None and not self.is_page)
 
     @property
     def names(self) -> tuple[str, ...]:

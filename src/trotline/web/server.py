@@ -29,6 +29,7 @@ MOST_CONNECTIONS = 600
 STOP_WITHIN: Seconds = 2.0
 """What is under way at Ctrl-C is given this long; streams end at once."""
 _DRAIN_BODY: Seconds = 1.0
+_METHODS = frozenset({"GET", "HEAD", "POST", "DELETE", "OPTIONS", "PUT", "PATCH"})
 
 
 def application(site: "Site", routes: Sequence[Route]) -> web.Application:
@@ -51,6 +52,12 @@ def application(site: "Site", routes: Sequence[Route]) -> web.Application:
 
     app = web.Application(middlewares=[outermost])
     app.on_response_prepare.append(guard.add_headers)
+
+    async def count(request: web.Request, response: web.StreamResponse) -> None:
+        # Methods are what the client writes: only those that we know are counted by name.
+        site.metrics.count(request.method if request.method in _METHODS else "other", response.status)
+
+    app.on_response_prepare.append(count)
     for route in routes:
         _check(route)
         app.router.add_route(route.method, route.path, answering(route, site))
@@ -110,6 +117,8 @@ async def listening(app: web.Application, host: str, port: int) -> "AsyncIterato
         keepalive_timeout=HEADERS_WITHIN,
         lingering_time=_DRAIN_BODY,
         access_log=None,
+        # Validation refuses compressed bodies: a few kilobytes can be gigabytes.
+        auto_decompress=False,
         handler_cancellation=True,
     )
     await runner.setup()

@@ -35,7 +35,7 @@ class Who(msgspec.Struct, frozen=True, kw_only=True):
 
     role: Role = Role.ANYONE
     how: str = "nobody"
-    """"session", "token", "local" (everybody on this machine) or "nobody"."""
+    """"session", "token", "local" (every user of this machine) or "nobody"."""
     address: str = ""
     session: str = ""
     """The hash of the session id; empty: none."""
@@ -47,7 +47,7 @@ class Who(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tokens:
-    """The tokens of the roles. Without any, everybody who reaches the server is an operator."""
+    """The tokens of the roles. Without any, all who reach the server are operators."""
 
     def __init__(self, view: Secret | None = None, operate: Secret | None = None) -> None:
         given = ((Role.OPERATE, operate), (Role.VIEW, view))

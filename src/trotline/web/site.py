@@ -7,9 +7,16 @@ import msgspec
 if TYPE_CHECKING:
     from trotline.commands.web import WebPlan
     from trotline.web.access import Access
+    from trotline.web.downloads import Downloads
+    from trotline.web.feeds import Feeds
+    from trotline.web.figures import Figures
     from trotline.web.jobs_index import JobsIndex
-    from trotline.web.pages import Pages
+    from trotline.web.kind_counts import RowCounter
+    from trotline.web.metrics import Metrics
+    from trotline.web.pages.render import Pages
+    from trotline.web.seeding import Seeding
     from trotline.web.snapshots import Snapshots
+    from trotline.web.spiders import Spiders
 
 
 class Site(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,4 +24,11 @@ class Site(msgspec.Struct, frozen=True, kw_only=True):
     access: "Access"
     index: "JobsIndex"
     snapshots: "Snapshots"
+    figures: "Figures"
     pages: "Pages"
+    feeds: "Feeds"
+    downloads: "Downloads"
+    spiders: "Spiders"
+    seeding: "Seeding"
+    row_counts: "RowCounter"
+    metrics: "Metrics"

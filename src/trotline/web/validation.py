@@ -41,6 +41,8 @@ def path(request: web.Request, route: Route) -> Any:
 
 
 async def body(request: web.Request, route: Route) -> Any:
+    if request.headers.get("Content-Encoding", "identity").lower() not in ("", "identity"):
+        raise Refused(415, "the body is compressed", hint="Send it as it is.", headers={"Connection": "close"})
     if route.streams_body:
         return None
     if route.body is None:

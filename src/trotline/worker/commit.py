@@ -32,11 +32,13 @@ from trotline.model.record import Record
 from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.visit_row import VisitRow
+from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.rules import redaction, storage_patience
 from trotline.worker.finished_visit import FinishedVisit, buried_for_defect, without
 from trotline.worker.parts import WorkerParts
 from trotline.worker.policy import WorkerPolicy
+from trotline.worker.visit_spans import visit_span
 
 log = logging.getLogger("trotline.commit")
 
@@ -128,20 +130,29 @@ class Committer:
         return [self._waiting.popleft() for _ in range(count)]
 
     async def _commit(self, batch: list[FinishedVisit]) -> None:
-        clock, meter = asyncio.get_running_loop().time, self._parts.meter
-        began = clock()
+        meter = self._parts.meter
+        began = meter.now()
         stored = await self._stored(batch)
-        stored_at = clock()
+        stored_at = meter.now()
         for visit in stored:
             if visit.records:
                 self._parts.coverage.add(visit.records)
         await self._settle(stored)
-        ended = clock()
+        ended = meter.now()
         meter.store += stored_at - began
         meter.settle += ended - stored_at
         meter.committed(ended - began)
+        if self._parts.tracer is not None:
+            self._trace(self._parts.tracer, stored, began, ended)
         if len(self._waiting) < self._policy.backlog:
             self.room.set()
+
+    def _trace(self, tracer: Tracer, batch: list[FinishedVisit], began: Seconds, ended: Seconds) -> None:
+        for visit in batch:
+            if tracer.wants() and (
+                span := visit_span(visit, self._parts.job, self._worker, began, ended, self._parts.meter.now())
+            ):
+                tracer.record(span)
 
     async def _stored(self, batch: list[FinishedVisit], *, last: bool = False) -> list[FinishedVisit]:
         """The batch as it was stored. After an unexpected error, visit by visit, so that only the page that causes it
@@ -240,6 +251,9 @@ class Committer:
         accepted = [visit for visit, answer in zip(batch, answers, strict=True) if answer is Settled.OK]
         self.stale += len(batch) - len(accepted)
         self._parts.meter.settled(accepted)
+        if log.isEnabledFor(logging.DEBUG):
+            for visit in accepted:
+                _log_visit(visit.line(self._parts.job, self._worker))
         for visit in accepted:
             if visit.field_facts:
                 self._parts.field_stats.confirm(visit.field_facts)
@@ -276,3 +290,10 @@ class Committer:
         self.room.clear()
         await asyncio.sleep(wait * (0.5 + 0.5 * self._parts.chance.random()))
         return min(_LONGEST_WAIT, wait * 2)
+
+
+def _log_visit(row: VisitRow) -> None:
+    facts = {
+        name: getattr(row, name) for name in ("url", "route", "lane", "outcome", "verdict", "status", "took", "size")
+    }
+    log.debug("visit.settled %s %s", row.url, row.why or row.outcome, extra={"fields": facts})

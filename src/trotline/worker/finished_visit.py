@@ -39,6 +39,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     took: Seconds = 0.0
     parse: Seconds = 0.0
     """From the response to the end of the visit; 0 if the page was not read."""
+    answered_at: Seconds = 0.0
+    """When the fetch was over, by the clock of the worker's meter."""
     size: int = 0
     wire: int = 0
     """Bytes of the body before decompression."""
@@ -234,15 +236,19 @@ def buried_for_defect(lease: Lease, error: BaseException, request: Request = _NO
     )
 
 
-def request_of(answer: Answer | Failure, verdict: Verdict, took: Seconds, parse: Seconds = 0.0) -> Request:
-    """What the ledger and the figures of the worker have of a request that was sent."""
+def request_of(
+    answer: Answer | Failure, verdict: Verdict, took: Seconds, answered_at: Seconds = 0.0, now: Seconds = 0.0
+) -> Request:
+    """What the ledger and the figures of the worker have of a request that was sent. `now`: the page was read until
+    then."""
     if isinstance(answer, Failure):
-        return Request(verdict=verdict.kind.value, took=took, proxy=answer.proxy)
+        return Request(verdict=verdict.kind.value, took=took, answered_at=answered_at, proxy=answer.proxy)
     return Request(
         verdict=verdict.kind.value,
         status=answer.status,
         took=took,
-        parse=parse,
+        parse=now - answered_at if verdict.kind is Kind.OK else 0.0,
+        answered_at=answered_at,
         size=len(answer.body),
         wire=answer.wire_bytes or len(answer.body),
         moved_to=verdict.location,

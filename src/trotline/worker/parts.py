@@ -12,6 +12,7 @@ from trotline.ports.fetcher import Fetcher
 from trotline.ports.frontier import Frontier
 from trotline.ports.robots import Robots
 from trotline.ports.sink import Sink
+from trotline.ports.tracer import Tracer
 from trotline.ports.validators import Validators
 from trotline.ports.ways import Ways
 from trotline.worker.coverage_count import CoverageCount
@@ -38,6 +39,8 @@ class WorkerParts(msgspec.Struct, frozen=True, kw_only=True):
     """How often the fields of records are filled."""
     meter: WorkMeter = msgspec.field(default_factory=WorkMeter)
     """The figures of this process."""
+    tracer: Tracer | None = None
+    """None: visits are not traced."""
     chance: random.Random
     ways: Ways | None = None
     """The proxy pools of this worker; None: it has none."""

@@ -77,6 +77,7 @@ class SitemapVisitor:
         started = clock()
         answer = await self._parts.fetcher.fetch_start(task, most, way)
         took = clock() - started
+        answered = self._parts.meter.now()
         with self._marked(lease):
             verdict = judge(task, answer, limits=self._limits, now=lease.leased_at)
         if self._clients is not None and (again := self._clients.again(lease, verdict, self._parts.chance)):
@@ -91,7 +92,7 @@ class SitemapVisitor:
             outcome=outcome,
             links=links,
             feedback=lane_feedback(verdict, took, delay=delay, robots=self._parts.robots is not None),
-            request=request_of(answer, verdict, took),
+            request=request_of(answer, verdict, took, answered, self._parts.meter.now()),
             member=proxy_judgement.member_result(verdict) if lease.member else MemberResult.UNUSED,
         )
 

@@ -200,13 +200,19 @@ class Supervisor:
         # A second stop kills children while they parse: those pages are not suspects.
         guilty = None if self._hurried else child.marker.suspect
         if not self._stopping.is_set() and code not in (GAVE_UP, FAILED):
-            log.warning("a worker process ended (%s) and was replaced", kill_reasons.ending(code))
+            log.warning(
+                "a worker process ended (%s) and was replaced",
+                kill_reasons.ending(code),
+                extra={"event": "child.ended", "fields": {"worker": child.name, "code": code}},
+            )
         self.stats.restarts += 1
         mute = guilty is None and code not in (FAILED, GAVE_UP)
         if mute and not self._stopping.is_set() and self._may_come_again(child):
             # No leave(): the missing heartbeat returns its leases after DEAD_AFTER and counts a death for each (F5), so
             # the task that causes this is buried after ten. Until then the new child works on other tasks.
-            log.warning("child.unexplained name=%s its leases expire, each counts a death", child.name)
+            log.warning(
+                "child.unexplained name=%s its leases expire, each counts a death", child.name, extra=_of(child)
+            )
         else:
             await self._give_back(child, code, guilty)
         if code == GAVE_UP:
@@ -235,7 +241,7 @@ class Supervisor:
             await self._frontier.leave(child.name, guilty, why, detail)
         except FrontierError as error:
             # Nothing is lost: without a heartbeat its leases are returned a little later.
-            log.warning("leave.failed name=%s %s", child.name, error.what)
+            log.warning("leave.failed name=%s %s", child.name, error.what, extra=_of(child))
 
     def _give_up(self, why: str, advice: str = "Stored rows are safe; run the same command to continue.") -> None:
         if not self.failure:
@@ -271,9 +277,13 @@ class Supervisor:
                 reading = awake.lasts(f"{child.name} reads", since) if since is not None else 0.0
                 silent = awake.lasts(f"{child.name} is silent", alive_at) if alive_at else 0.0
                 if reading > self._parse:
-                    log.warning("child.hangs name=%s reading one page for %.0f s", child.name, reading)
+                    log.warning(
+                        "child.hangs name=%s reading one page for %.0f s", child.name, reading, extra=_of(child)
+                    )
                 elif silent > self._parse + LOOP_SILENCE:
-                    log.warning("child.hangs name=%s its loop is silent for %.0f s", child.name, silent)
+                    log.warning(
+                        "child.hangs name=%s its loop is silent for %.0f s", child.name, silent, extra=_of(child)
+                    )
                 else:
                     self._relieve_if_slow(child, reading)
                     self._replace_if_grown(child)
@@ -288,7 +298,9 @@ class Supervisor:
             return
         if child.resident() < GROWN * self._memory:
             return
-        log.warning("child.grown name=%s uses %d MiB and is replaced", child.name, child.resident() // MIB)
+        log.warning(
+            "child.grown name=%s uses %d MiB and is replaced", child.name, child.resident() // MIB, extra=_of(child)
+        )
         self.stats.grown += 1
         self._ask_to_finish(child)
 
@@ -301,7 +313,9 @@ class Supervisor:
             return
         if child.name in self._asked or len(self._children) >= 2 * self._count:
             return
-        log.warning("child.relieved name=%s has been reading one page for %.1f s", child.name, reading)
+        log.warning(
+            "child.relieved name=%s has been reading one page for %.1f s", child.name, reading, extra=_of(child)
+        )
         self.stats.relieved += 1
         self._ask_to_finish(child)
         self._relieved[child.name].set()
@@ -310,6 +324,11 @@ class Supervisor:
         if child.name not in self._asked:
             self._asked.add(child.name)
             child.stop()
+
+
+def _of(child: Child) -> dict[str, object]:
+    """For a JSON log."""
+    return {"fields": {"worker": child.name}}
 
 
 def _now() -> Seconds:

@@ -118,8 +118,8 @@ class Visitor:
             answer = await self._accounts.fetch(account, asked)
             if is_too_late(answer):
                 return FinishedVisit(lease=lease, outcome=Snooze(wait=0.0, why=LOST))
-        answered = clock()
-        took = answered - started
+        took = clock() - started
+        answered = self._parts.meter.now()
         if task.session and isinstance(answer, Answer) and session_pinning.logs_in(task, answer):
             await self._sessions.log_in(session_pinning.name_of(task.session))
         with self._marked(lease):
@@ -134,7 +134,7 @@ class Visitor:
         visit = self._with_proxies(await self._judged(lease, route, answer, verdict, feedback, account))
         if self._clients is not None and verdict.kind is Kind.OK and isinstance(visit.outcome, Done):
             self._clients.passed(lease)
-        request = request_of(answer, verdict, took, clock() - answered if verdict.kind is Kind.OK else 0.0)
+        request = request_of(answer, verdict, took, answered, self._parts.meter.now())
         if lease.member and visit.member is MemberResult.UNUSED:
             return msgspec.structs.replace(visit, request=request, member=proxy_judgement.member_result(verdict))
         return msgspec.structs.replace(visit, request=request)

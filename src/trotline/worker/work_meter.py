@@ -1,11 +1,14 @@
 """Measures the work of a process: what is counted per visit is cheap, and idle slots are sampled."""
 
+import asyncio
 import time
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from trotline.model.time import Seconds
+from trotline.model.verdict import Kind
 from trotline.model.work_stats import BOUNDS, NO_REQUEST, SlotSeconds, Timing, WorkStats
 from trotline.worker.finished_visit import FinishedVisit
 
@@ -37,6 +40,7 @@ class WorkMeter:
     """The counters of one worker process."""
 
     def __init__(self) -> None:
+        self.now: Callable[[], Seconds] = time.monotonic
         self._began: Seconds | None = None
         self._received = 0
         self._records = 0
@@ -55,15 +59,21 @@ class WorkMeter:
         self._lags: deque[Seconds] = deque(maxlen=LAGS)
         self._phase = 0.0
 
-    def begin(self, now: Seconds) -> None:
-        self._began = self._changed_at = self._sampled_at = now
+    def begin(self) -> None:
+        """The worker starts, on the running loop."""
+        loop = asyncio.get_running_loop()
+        # The time of uvloop's own clock stands still while a page is parsed; that of other loops may be virtual.
+        self.now = time.monotonic if type(loop).__module__.startswith("uvloop") else loop.time
+        self._began = self._changed_at = self._sampled_at = self.now()
 
-    def visit_begins(self, now: Seconds) -> None:
+    def visit_begins(self) -> None:
+        now = self.now()
         self._busy_seconds += self._busy * (now - self._changed_at)
         self._changed_at = now
         self._busy += 1
 
-    def visit_ends(self, now: Seconds) -> None:
+    def visit_ends(self) -> None:
+        now = self.now()
         self._busy_seconds += self._busy * (now - self._changed_at)
         self._changed_at = now
         self._busy -= 1
@@ -75,7 +85,7 @@ class WorkMeter:
             self._visits[visit.verdict or NO_REQUEST] += 1
             self._records += len(visit.records)
             self._received += request.wire
-            if request.took:
+            if request.verdict and request.verdict != Kind.REFUSED:
                 self._fetch.add(request.took)
             if request.parse:
                 self._parse.add(request.parse)
@@ -88,11 +98,13 @@ class WorkMeter:
         self._phase = (self._phase + _GOLDEN) % 1.0
         return SHORTEST_SAMPLE + (LONGEST_SAMPLE - SHORTEST_SAMPLE) * self._phase
 
-    def sample(self, now: Seconds, lag: Seconds, *, slots: int, ready: int, cause: str) -> None:
+    def sample(self, pause: Seconds, *, slots: int, ready: int, cause: str) -> None:
         """What the idle slots wait for, now: `ready` of them for the start time of a lease, the others for `cause`. It
-        stands for the time since the last sample that found an idle slot."""
-        self._lags.append(max(0.0, lag))
+        stands for the time since the last sample that found an idle slot. `pause`: how long the sample should have
+        waited; what it waited longer is the lag of the event loop."""
+        now = self.now()
         elapsed, self._sampled_at = now - self._sampled_at, now
+        self._lags.append(max(0.0, elapsed - pause))
         busy = self._busy_so_far(now)
         self._unexplained += max(0.0, slots * elapsed - (busy - self._busy_at_sample))
         self._busy_at_sample = busy
@@ -103,10 +115,12 @@ class WorkMeter:
             self._idle["start"] += idle * waiting
             self._idle[cause] += idle * (1.0 - waiting)
 
-    def stats(self, now: Seconds) -> WorkStats:
+    def stats(self) -> WorkStats:
+        now = self.now()
         return WorkStats(
             uptime=0.0 if self._began is None else now - self._began,
             cpu=time.process_time(),
+            waited=_waited(),
             lag=max(self._lags, default=0.0),
             received=self._received,
             records=self._records,
@@ -121,3 +135,11 @@ class WorkMeter:
 
     def _busy_so_far(self, now: Seconds) -> Seconds:
         return self._busy_seconds + self._busy * (now - self._changed_at)
+
+
+def _waited() -> Seconds:
+    """How long the main thread stood in the scheduler's queue; 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0

@@ -87,7 +87,7 @@ class Worker:
 
     @property
     def stats(self) -> WorkStats:
-        return self._parts.meter.stats(asyncio.get_running_loop().time())
+        return self._parts.meter.stats()
 
     @property
     def stopping(self) -> bool:
@@ -99,7 +99,7 @@ class Worker:
 
     async def run(self) -> None:
         self._start_queue = StartQueue()
-        self._parts.meter.begin(asyncio.get_running_loop().time())
+        self._parts.meter.begin()
         committing = asyncio.create_task(self._committer.run())
         feeding = asyncio.create_task(self._feed())
         helpers = [asyncio.create_task(self._slot()) for _ in range(self._policy.slots)]
@@ -237,21 +237,17 @@ class Worker:
 
     async def _measure(self) -> None:
         """Visits per second, for the prefetch; the lag of the event loop, and what idle slots wait for."""
-        clock, meter = asyncio.get_running_loop().time, self._parts.meter
-        began = clock()
+        meter = self._parts.meter
         while True:
             before, pause = self._finished_visits, meter.next_sample()
             await asyncio.sleep(pause)
-            now = clock()
             self._rate = (self._finished_visits - before) / pause
             meter.sample(
-                now,
-                now - began - pause,
+                pause,
                 slots=self._policy.slots,
                 ready=len(self._start_queue),
                 cause=self._idle_cause(),
             )
-            began = now
 
     def _idle_cause(self) -> str:
         if not self._committer.room.is_set():
@@ -265,10 +261,9 @@ class Worker:
         while True:
             lease, latest = await self._start_queue.next()
             self._busy += 1
-            now = clock()
-            meter.visit_begins(now)
+            meter.visit_begins()
             try:
-                if now > latest:
+                if clock() > latest:
                     self._leased -= 1
                     visit = returned(lease, MISSED_START)
                 else:
@@ -278,7 +273,7 @@ class Worker:
                 if visit.feedback is not None and visit.feedback.kind is Kind.THROTTLED:
                     self._let_rest(lease.task.lane)
             finally:
-                meter.visit_ends(clock())
+                meter.visit_ends()
                 self._busy -= 1
                 self._finished_visits += 1
                 self._slot_free.set()

@@ -306,6 +306,53 @@ def test_reviving_by_reason_revives_only_those(call: Call, job: str):
     assert "Nothing to revive" in call("dead", "shop", "--why", "blocked", "--revive")[1]
 
 
+POOLS = """
+[pools.isp]
+proxies = ["http://127.0.0.1:3128"]
+"""
+
+
+def test_revived_tasks_get_another_pool_if_it_exists(call: Call, job: str, monkeypatch: pytest.MonkeyPatch):
+    Path("proxies.toml").write_text(POOLS)
+    monkeypatch.setenv("TROTLINE_PROXIES", "proxies.toml")
+    revive = ("dead", "shop", "--why", "blocked", "--revive")
+
+    code, _, err = call(*revive, "--pool", "ips")
+    assert code == 2
+    assert "there is no proxy pool 'ips'" in err
+    assert "'isp'" in err
+    code, out, err = call(*revive, "--pool", "isp")
+    assert (code, err) == (0, "")
+    assert "1 page of shop-1 will be visited again, with a fresh start, through the proxy pool isp." in out
+    code, out, err = call("dead", "--why", "broken", "--revive", "--pool", "direct", "--json")
+    assert (code, err, json.loads(out)) == (0, "", {"job": job, "revived": 1, "pool": "direct"})
+
+
+def test_a_pool_that_cannot_be_checked_is_noted(call: Call, job: str):
+    code, out, err = call("dead", "--why", "blocked", "--revive", "--pool", "isp")
+
+    assert code == 0
+    assert "not checked here (isp)" in err
+    assert "through the proxy pool isp" in out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--pool", "isp"), "with --revive"),
+        (("--revive", "--export", "x", "--pool", "isp"), "with --revive"),
+        (("--revive", "--pool", "@buyers"), "pool of accounts"),
+        (("--revive", "--pool", "a b"), "not the name of a proxy pool"),
+    ],
+)
+def test_a_pool_without_effect_or_meaning_is_refused(call: Call, job: str, words: tuple[str, ...], said: str):
+    code, _, err = call("dead", "shop", *words)
+
+    assert code == 2
+    assert said in err
+    assert json.loads(call("status", "shop", "--json")[1])["dead"] == 2
+
+
 def test_the_dead_are_exported_as_json_lines_and_no_file_is_overwritten(call: Call, job: str):
     assert call("dead", "--export", "dead.jsonl")[0] == 0
     graves = [json.loads(line) for line in Path("dead.jsonl").read_text().splitlines()]

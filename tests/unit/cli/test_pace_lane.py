@@ -2,7 +2,8 @@
 
 import pytest
 
-from trotline.cli.pace import _rate, lane_and_rate
+from trotline.cli.pace import lane_and_rate
+from trotline.commands.pace import wanted
 from trotline.errors import SettingsError
 from trotline.model.pace import Rate
 
@@ -26,6 +27,6 @@ def test_via_needs_a_pool_and_per_proxy_too() -> None:
     with pytest.raises(SettingsError, match="via which proxy pool"):
         lane_and_rate("shop.example", ("via",))
     with pytest.raises(SettingsError, match="no proxy pool, and the pace is per proxy"):
-        _rate("1/s per proxy", "shop.example")
-    assert _rate("1/s per proxy", "shop.example via home") == (Rate(1.0), True)
-    assert _rate("2/s", "shop.example") == (Rate(2.0), False)
+        wanted("1/s per proxy", "shop.example")
+    assert wanted("1/s per proxy", "shop.example via home") == (Rate(1.0), True)
+    assert wanted("2/s", "shop.example") == (Rate(2.0), False)

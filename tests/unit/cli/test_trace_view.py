@@ -5,7 +5,8 @@ import msgspec
 import pytest
 
 from trotline.cli.text import json_line
-from trotline.cli.trace_view import Where, facts_of, lines
+from trotline.cli.trace_view import Where, lines
+from trotline.commands.trace_facts import facts_of
 from trotline.model.job import Grave, Job, LaneRules, LaneView, Progress, State, TaskStatus
 from trotline.model.row import Row
 from trotline.model.visit_row import VisitRow
@@ -315,7 +316,7 @@ def test_the_json_form_has_the_facts_and_no_secret():
         rows=(Row("shop", "product", "T17", URL + "?token=canary", 1.0, '{"a": 1}'),), lane_view=lane(),
     )  # fmt: skip
     facts = msgspec.structs.replace(facts, rejected=REJECTS[:1])
-    told_ = facts_of(facts, WHERE)
+    told_ = facts_of(facts, WHERE.job)
 
     assert (told_["fate"], told_["job"], told_["state"]) == ("read", "shop-3", "running")
     assert told_["rejected"] == [

@@ -11,6 +11,7 @@ from trotline.config import proxy_pools
 from trotline.config.pool_members import SESSIONS_PER_SLOT, session_of
 from trotline.config.proxy_pools import PoolBook, load
 from trotline.errors import SettingsError
+from trotline.model import secret
 from trotline.model.proxy import ApiGateway, Proxy
 from trotline.model.secret import without_secrets
 
@@ -116,6 +117,17 @@ def test_a_file_with_logins_that_every_user_can_read_gets_a_warning(write: Write
     with pytest.raises(SettingsError, match="others can read it"):
         load(f"file:{write(none, 'list.txt', 0o644)}")
     assert load(f"file:{write(none, 'list.txt')}").names == ("default",)
+
+
+def test_a_mounted_list_may_be_readable_by_others(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Compose mounts PROXY_LIST as it is on the host, where its folder protects it."""
+    monkeypatch.setattr(secret, "MOUNTED", str(tmp_path))
+    place = write("http://anna:s3cret-77@10.1.1.1:80\n", "proxies", 0o444)
+    for setting in (place, f"file:{place}"):
+        book = load(setting)
+        assert (book.names, book.notes) == (("default",), ())
 
 
 def test_a_list_may_be_in_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Every setting with every command that starts or does work: it has an effect, or it is refused or named."""
 
 import importlib
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,13 @@ import pytest
 
 from trotline.cli import main as cli
 from trotline.cli import try_page
-from trotline.commands import coordinate, push, run, start, work
+from trotline.commands import coordinate, fleet, lab, push, run, start, work, write
 from trotline.commands.report import Ending
-from trotline.config import components
+from trotline.config import components, logs
 from trotline.config.proxy_pools import PoolBook
 from trotline.config.settings import NAMES
 from trotline.config.settings_by_command import USED
+from trotline.web import serve
 
 SPIDER = """
 import os
@@ -38,13 +40,17 @@ proxies = ["http://127.0.0.1:10"]
 OTHER = {
     "frontier": "sqlite:other.db", "sink": "jsonl:other.jsonl", "processes": "3", "slots": "7", "prefetch": "0",
     "max_pages": "5", "max_bytes": "2GB", "max_time": "7s", "grace": "9s", "memory": "300MiB", "visits": "no",
+    "bandwidth": "5Mbit",
     "storage_patience": "8s", "allow_private": "yes", "allow": "10.0.0.0/8", "proxy": "http://127.0.0.1:9",
-    "proxy_mode": "name", "proxies": "proxies.toml", "pools": "home", "regions": "eu",
+    "proxy_mode": "name", "proxies": "proxies.toml", "pools": "home", "regions": "eu", "metrics": "9400",
+    "log_format": "json", "log_level": "debug", "otel": "http://127.0.0.1:4318", "otel_sample": "0.5",
 }  # fmt: skip
 """For each setting a value that is not the default."""
 WORDS = {
     "run": ["shop.py"], "work": ["shop.py", "--until-finished"], "start": ["shop.py", "--detach"],
     "coordinate": ["shop.py"], "push": ["shop.py", "urls.txt", "--table", "t"], "try": ["shop.py"],
+    "web": ["shop.py"], "fleet": ["shop.py", "--max", "2"], "lab": ["shop.py"],
+    "write": ["--from", "redis://queue/0?outbox=results"],
 }  # fmt: skip
 LOOKING = set(cli.COMMANDS) - set(USED)
 
@@ -78,18 +84,25 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(try_page, "RandomMembers", members)
 
+    installed: list[Any] = []
+    monkeypatch.setattr(logs, "install", lambda *given: installed.append(given))
+
     def take(*given: Any, **named: Any):
         if named:
             raise Taken(named, list(ways))
         plans = [each for each in given if not callable(each) and type(each).__name__ not in ("Spider", "list")]
-        raise Taken(*plans)
+        raise Taken(*plans, list(installed))
 
     for module, name in (
         (run, "run"),
         (work, "work"),
+        (fleet, "fleet"),
+        (lab, "lab"),
         (start, "start"),
         (coordinate, "coordinate"),
         (push, "push"),
+        (serve, "serve"),
+        (write, "write"),
         (components, "open_fetcher"),
     ):
         monkeypatch.setattr(module, name, take)
@@ -98,6 +111,7 @@ def plan_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(importlib.import_module(module_name), "WaitingChild", _Nobody)
 
     def make(command: str, *words: str, env: dict[str, str] | None = None) -> list[Any]:
+        installed.clear()
         with monkeypatch.context() as patched:
             for name, value in (env or {}).items():
                 patched.setenv(name, value)
@@ -117,7 +131,7 @@ class _Nobody:
 
 def _plain(plan: Any) -> Any:
     """Comparable: spiders are loaded anew for every command."""
-    return repr(plan).replace("object at 0x", "")
+    return re.sub(" object at 0x[0-9a-f]+", "", repr(plan))
 
 
 @pytest.mark.parametrize("command", sorted(USED))
@@ -133,6 +147,8 @@ def test_a_setting_has_an_effect_on_a_command_or_is_refused_or_named(
     if setting == "proxies" and command == "try":
         # The proxies of another file.
         beside = {"POOLED": "yes", "PROXY_LIST": "other.txt"}
+    if command == "write":
+        beside = {"TROTLINE_SINK": "jsonl:usual.jsonl"}
     usual = plan_of(command, env=beside)
     capsys.readouterr()
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def test_the_series_has_one_point_per_step_whoever_looks(virtually: Any) -> None
 
         fine, coarse = [await Observer(clients[0].opened.console, _clock).series(each) for each in RESOLUTIONS[:2]]
 
-        assert [later.at - point.at for point, later in zip(fine, fine[1:], strict=False)] == [5] * (len(fine) - 1)
+        assert [later.at - point.at for point, later in pairwise(fine)] == [5] * (len(fine) - 1)
         assert len(fine) in (120, 121)
         assert len(coarse) in (10, 11)
         assert {point.waiting for point in fine} == {5}

@@ -19,6 +19,7 @@ from trotline.adapters.http.fetcher import HttpFetcher
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.config.settings import read
 from trotline.errors import SettingsError, SpiderRefused
+from trotline.model import secret
 from trotline.model.job import LaneRules
 from trotline.model.limits import Limits
 from trotline.model.secret import SecretMissing, without_secrets
@@ -99,6 +100,34 @@ def test_a_secret_that_is_not_there_is_said_with_its_place(tmp_path: Path, monke
 def test_a_file_that_others_can_open_holds_no_secret(tmp_path: Path, mode: int) -> None:
     with pytest.raises(SecretMissing, match="chmod 600"):
         Secret.file(written(tmp_path / "token", mode=mode))
+
+
+@pytest.mark.parametrize("mode", [0o444, 0o440, 0o644, 0o400])
+def test_a_mounted_secret_may_be_readable_by_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int) -> None:
+    """Compose mounts the files of the host as they are, and a Kubernetes volume is readable by a group."""
+    monkeypatch.setattr(secret, "MOUNTED", str(tmp_path / "secrets"))
+    (tmp_path / "secrets").mkdir()
+    assert Secret.file(written(tmp_path / "secrets" / "token", mode=mode)).reveal() == CANARY
+
+
+def test_a_mounted_secret_that_others_can_write_is_refused_and_so_is_a_path_that_leaves_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secret, "MOUNTED", str(tmp_path / "secrets"))
+    (tmp_path / "secrets").mkdir()
+    for mode in (0o664, 0o646, 0o666):
+        with pytest.raises(SecretMissing, match="chmod 600"):
+            Secret.file(written(tmp_path / "secrets" / f"{mode:o}", mode=mode))
+    written(tmp_path / "token", mode=0o444)
+    for place in ("secrets/../token", "secrets-of-others/../token", "token"):
+        with pytest.raises(SecretMissing, match=r"chmod 600|No such file"):
+            Secret.file(tmp_path / place)
+
+
+def test_the_folder_of_mounted_secrets_is_that_of_the_container_runtimes() -> None:
+    assert secret.is_private("/run/secrets/frontier_url", 0o100444)
+    assert not secret.is_private("/run/secrets-of-others/token", 0o100444)
+    assert not secret.is_private("/etc/token", 0o100444)
 
 
 def test_something_else_than_a_file_is_refused_and_does_not_hang(tmp_path: Path) -> None:

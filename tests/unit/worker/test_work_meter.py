@@ -1,8 +1,10 @@
 """The figures of a worker, on virtual time."""
 
 import asyncio
+import time
 
 import pytest
+import uvloop
 
 from tests.unit.worker.fake_ports import (
     HTML,
@@ -125,13 +127,34 @@ def test_storing_and_settling_are_told_apart():
 
 
 def test_a_blocked_event_loop_is_seen_for_some_seconds():
-    meter = WorkMeter()
-    meter.begin(0.0)
-    meter.sample(1.0, 0.25, slots=1, ready=0, cause="no_lease")
-    assert meter.stats(1.0).lag == 0.25
-    for at in range(2, 40):
-        meter.sample(float(at), -0.1, slots=1, ready=0, cause="no_lease")
-    assert meter.stats(40.0).lag == 0.0
+    async def story() -> list[float]:
+        meter, seen = WorkMeter(), []
+        meter.begin()
+        await asyncio.sleep(0.75)
+        meter.sample(0.5, slots=1, ready=0, cause="no_lease")
+        seen.append(meter.stats().lag)
+        for _ in range(40):
+            await asyncio.sleep(0.5)
+            meter.sample(0.5, slots=1, ready=0, cause="no_lease")
+        seen.append(meter.stats().lag)
+        return seen
+
+    assert run_virtual(story()) == pytest.approx([0.25, 0.0], abs=1e-4)
+
+
+def test_a_page_that_is_parsed_takes_time_on_the_loop_of_worker_processes():
+    """The clock of uvloop stands still meanwhile."""
+
+    async def story() -> WorkStats:
+        meter = WorkMeter()
+        meter.begin()
+        meter.visit_begins()
+        time.sleep(0.05)  # noqa: ASYNC251 - what a parser does
+        meter.visit_ends()
+        return meter.stats()
+
+    with asyncio.Runner(loop_factory=uvloop.Loop) as runner:
+        assert 0.05 <= runner.run(story()).slots.busy < 1.0
 
 
 def test_samples_are_not_taken_at_equal_intervals():

@@ -142,7 +142,7 @@ class HttpFetcher:
         self._timeout = aiohttp.ClientTimeout(total=self.limits.total, connect=connect, sock_connect=connect)
         self.way = proxy
         self._level = level
-        self.dialer = None if proxy is None else ProxyDialer(proxy, self.limits, level)
+        self.dialer = None if proxy is None else ProxyDialer(proxy, self.limits, self._guard, level)
         self._proxy = "" if proxy is None else proxy.public
         self._forwarder = _forwarder(proxy)
         self._captive = CaptiveRun()
@@ -210,6 +210,10 @@ class HttpFetcher:
     def jar(self, session: str) -> AbstractCookieJar:
         """The cookies that a task with this session sends."""
         return self._session(name_of(session) if session else "").cookie_jar
+
+    @property
+    def guard(self) -> Guard:
+        return self._guard
 
     @property
     def names(self) -> Names:

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from trotline.adapters.http import http_tunnel, socks5
 from trotline.adapters.http.failures import TunnelFailed, reason
-from trotline.adapters.http.guard import BoundedConnector, Guard
+from trotline.adapters.http.guard import BoundedConnector, Forbidden, Guard
 from trotline.adapters.http.proxy_faults import FaultLog
 from trotline.adapters.http.proxy_stream import (
     P,
@@ -49,14 +49,16 @@ T = TypeVar("T")
 class ProxyDialer:
     """Connections through one proxy."""
 
-    def __init__(self, proxy: Proxy, limits: Limits, level: int = logging.WARNING) -> None:
+    def __init__(self, proxy: Proxy, limits: Limits, guard: Guard, level: int = logging.WARNING) -> None:
+        """`guard`: of the targets."""
         self.proxy = proxy
         self.login = {"Proxy-Authorization": f"Basic {proxy.credentials}"} if proxy.credentials else {}
         """Sent to the proxy only."""
         self._limits = limits
-        # The operator chose the proxy: its address may be private.
-        open_guard = Guard(allow_private=True)
-        self._names = GuardedResolver(open_guard, at_once=4, within=limits.connect * _FOR_PROXY)
+        # A proxy that the operator chose may have a private address. One from a list over HTTP may not: whoever writes
+        # the list would choose what we connect to, and what gets the pool's login.
+        self._guard = guard if proxy.listed_elsewhere else Guard(allow_private=True)
+        self._names = GuardedResolver(self._guard, at_once=4, within=limits.connect * _FOR_PROXY)
         self._found: tuple[Seconds, list[tuple[int, str]]] = (0.0, [])
         """Expiry and addresses of the proxy."""
         self._log = FaultLog(level)
@@ -139,6 +141,8 @@ class ProxyDialer:
             raise self.failed(f"no TLS: {reason(error)}") from error
         except Refused as refusal:
             raise self.failed(refusal.what) from refusal
+        except Forbidden as error:
+            raise self.failed(f"its list is read over HTTP, and {error}") from error
         except OSError as error:
             last = reason(error)
         raise self.failed(f"unreachable: {last}")
@@ -185,6 +189,7 @@ class ProxyDialer:
 
     async def _addresses(self) -> list[tuple[int, str]]:
         if _is_address(self.proxy.host):
+            self._guard.admit_name(self.proxy.host, [self.proxy.host])
             return [(socket.AF_INET6 if ":" in self.proxy.host else socket.AF_INET, self.proxy.host)]
         until, known = self._found
         now = asyncio.get_running_loop().time()

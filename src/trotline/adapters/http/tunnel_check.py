@@ -22,12 +22,13 @@ class TunnelCheck:
         self._port = parts.port or (443 if self._tls else 80)
         self._limits = direct.limits
         self._names = direct.names
+        self._guard = direct.guard
         self._context = ssl.create_default_context() if self._tls else None
         self._dialers: dict[Proxy, ProxyDialer] = {}
 
     async def attempt(self, proxy: Proxy) -> str:
         """Why there is no tunnel; empty: there was one, and it was closed again."""
-        dialer = self._dialers.setdefault(proxy, ProxyDialer(proxy, self._limits))
+        dialer = self._dialers.setdefault(proxy, ProxyDialer(proxy, self._limits, self._guard))
         try:
             # Checked by the guard, like those of every target.
             infos = await self._names.addresses(self._host, self._port)

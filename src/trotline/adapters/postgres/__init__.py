@@ -1,13 +1,14 @@
 """Records, their history and visits in PostgreSQL."""
 
 import shlex
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
-from trotline.model.row import Row
+from trotline.model.row import Row, RowPage
 from trotline.model.schema import SchemaStatus, SchemaUpgrade
+from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, RowReader, SchemaAdmin, SinkOffer
 from trotline.ports.ledger import Ledger
@@ -48,6 +49,12 @@ async def _upgrade(url: str) -> SchemaUpgrade:
         await sink.close()
 
 
+async def _load(url: str) -> ServerLoad:
+    from trotline.adapters.postgres.load import load
+
+    return await load(url)
+
+
 def _snapshot(url: str, kind: str | None, site: str | None) -> AbstractContextManager[Iterable[Row]]:
     from trotline.adapters.postgres.export_reader import snapshot
 
@@ -58,6 +65,12 @@ def _count(url: str) -> dict[str, int]:
     from trotline.adapters.postgres.export_reader import count_records
 
     return count_records(url)
+
+
+def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Awaitable[RowPage]:
+    from trotline.adapters.postgres.row_pages import page
+
+    return page(url, kind, prefix, after, limit)
 
 
 def _look(url: str, kinds: Mapping[str, int]) -> str:
@@ -87,8 +100,9 @@ BACKEND = Backend(
         check=_status,
         look=_look,
         ledger=_ledger,
-        rows=RowReader(snapshot=_snapshot, count=_count),
+        rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
         schema=SchemaAdmin(status=_status, upgrade=_upgrade),
+        load=_load,
     ),
     table=_table,
 )

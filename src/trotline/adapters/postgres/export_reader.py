@@ -1,10 +1,10 @@
 """Reads rows for exports, by synchronous iteration."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -18,6 +18,9 @@ from trotline.model.row import Row
 T = TypeVar("T")
 _AT_ONCE = 1000
 _COUNT_WITHIN = 20
+_FETCH_WITHIN = 1800
+"""Seconds for some rows: the first ones of a large table are there when it is sorted. A reader that was given up, as by
+a browser that left, does not keep the server busy for ever."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -37,6 +40,24 @@ class _SyncRunner:
         self._thread.shutdown()
 
 
+class FieldOrder:
+    """The order in which spiders gave the fields of each kind; jsonb has its own."""
+
+    def __init__(self, names: Iterable[tuple[str, str]]) -> None:
+        self._orders: dict[str, list[str]] = {}
+        for kind, name in names:
+            self._orders.setdefault(kind, []).append(name)
+
+    @classmethod
+    async def read(cls, connection: Connection, address: Address) -> Self:
+        return cls(await connection.fetch(f"SELECT kind, name FROM {address.quoted}.fields ORDER BY number"))
+
+    def sorted(self, row: Row) -> Row:
+        data = _decode(row.data)
+        ordered = {name: data.pop(name) for name in self._orders.get(row.kind, ()) if name in data}
+        return row._replace(data=_encode({**ordered, **data}).decode())
+
+
 class Snapshot:
     """A snapshot of the rows, in the order they were first seen. Can be iterated more than once."""
 
@@ -47,15 +68,13 @@ class Snapshot:
         self._connection = connection
         self._schema = address.quoted
         self._chosen = chosen
-        self._orders: dict[str, list[str]] = {}
-        for kind, name in runner.run(connection.fetch(f"SELECT kind, name FROM {self._schema}.fields ORDER BY number")):
-            self._orders.setdefault(kind, []).append(name)
+        self._order = runner.run(FieldOrder.read(connection, address))
 
     def __iter__(self) -> Iterator[Row]:
         cursor = self._runner.run(self._cursor())
         while rows := self._runner.run(cursor.fetch(_AT_ONCE)):
             for row in rows:
-                yield self._in_order(Row(*row))
+                yield self._order.sorted(Row(*row))
 
     def counts(self) -> dict[str, int]:
         """Rows by kind, without the filters; raises if counting takes too long."""
@@ -69,12 +88,6 @@ class Snapshot:
             " ORDER BY first_seen_at, site, kind, key",
             *self._chosen,
         )
-
-    def _in_order(self, row: Row) -> Row:
-        """With the fields in the order of the spider."""
-        data = _decode(row.data)
-        ordered = {name: data.pop(name) for name in self._orders.get(row.kind, ()) if name in data}
-        return row._replace(data=_encode({**ordered, **data}).decode())
 
 
 @contextmanager
@@ -104,15 +117,20 @@ def count_records(url: str) -> dict[str, int]:
         return rows.counts()
 
 
+def no_tables(address: Address) -> SinkUnreachable:
+    return SinkUnreachable(
+        f"there are no rows in {address.public}: it has no tables in schema {address.schema!r}",
+        hint="Run the spider first, or name the schema that it writes to: ?schema=NAME",
+    )
+
+
 async def _connect(address: Address) -> Connection:
     connection = await dial(address, "trotline export")
     try:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        await connection.execute(f"SET LOCAL statement_timeout = {_FETCH_WITHIN * 1000}")
         if not await migrate.version(connection, address):
-            raise SinkUnreachable(
-                f"there are no rows in {address.public}: it has no tables in schema {address.schema!r}",
-                hint="Run the spider first, or name the schema that it writes to: ?schema=NAME",
-            )
+            raise no_tables(address)
     except BaseException:
         await end(connection)
         raise

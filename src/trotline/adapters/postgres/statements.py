@@ -96,7 +96,9 @@ def rows(schema: str) -> str:
     """$1: URLs, $2: limit."""
     return f"""
         SELECT site, kind, key, url, extract(epoch FROM seen_at)::float8 AS seen_at, data::text AS data
-        FROM {schema}.records WHERE url = ANY ($1::text[]) ORDER BY first_seen_at, site, kind, key LIMIT $2
+        FROM {schema}.records WHERE left(url, 200) COLLATE "C" = ANY (
+            ARRAY (SELECT left(given, 200) FROM unnest($1::text[]) AS given)
+        ) AND url = ANY ($1::text[]) ORDER BY first_seen_at, site, kind, key LIMIT $2
     """
 
 

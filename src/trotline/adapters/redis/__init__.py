@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Mapping
 
 from trotline.model.job import Job
+from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, OutboxOffer, SinkOffer
 from trotline.ports.jobs import Jobs
@@ -70,6 +71,12 @@ async def _notices(url: str) -> list[Notice]:
     return await notices(url)
 
 
+async def _load(url: str) -> ServerLoad:
+    from trotline.adapters.redis.load import load
+
+    return await load(url)
+
+
 def _sink(url: str, job: str, started_at: Moment) -> Sink:
     from trotline.adapters.redis.outbox import OutboxSink
 
@@ -107,12 +114,14 @@ BACKEND = Backend(
         proxy_pools=_proxy_pools,
         shared_cache=_shared_cache,
         notices=_notices,
+        load=_load,
     ),
     sink=SinkOffer(
         forms=("redis://HOST:PORT/0?outbox=NAME",),
         parse=_parse_sink,
         open=_sink,
         look=_look,
+        load=_load,
         no_rows="{} is an outbox, not a database"
         "|Name the database that the writer fills: --sink postgresql://HOST/DATABASE",
     ),

@@ -35,7 +35,8 @@ from trotline.model.job import (
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.rules import grave_view, notes, redaction
+from trotline.ports.console import MOST_CHAINS
+from trotline.rules import grave_view, notes, pool_moves, redaction
 from trotline.rules.chains import shown_counts
 
 _PAGE = 500
@@ -48,7 +49,7 @@ class RedisConsole:
         self._parts = parts
         self._server = parts.server
         self._shards = parts.shards
-        self._graveyard = Graveyard(parts.shards)
+        self._graveyard = Graveyard(parts.shards, parts.home)
         self.job = parts.job
 
     async def progress(self) -> Progress:
@@ -127,6 +128,10 @@ class RedisConsole:
     async def in_flight(self, limit: int = 100) -> list[InFlight]:
         return await in_flight(self._shards, limit, self.job.rules.redact)
 
+    async def chains(self) -> int:
+        counts: list[int] = [await self._server.ask("HLEN", f"{shard.prefix}chains") for shard in self._shards]
+        return min(MOST_CHAINS, sum(counts))
+
     async def whereabouts(self, task: Task) -> TaskStatus:
         return await find(self._parts.home(task.lane), task, self.job.rules.redact)
 
@@ -139,8 +144,10 @@ class RedisConsole:
     async def reasons(self) -> dict[str, int]:
         return shown_counts(await self._graveyard.reasons(), self.job.rules.redact)
 
-    async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
-        return await self._graveyard.revive(ids, why)
+    async def revive(self, ids: Sequence[str] = (), why: str = "", pool: str | None = None) -> int:
+        if pool is not None:
+            pool_moves.check(pool)
+        return await self._graveyard.revive(ids, why, pool)
 
     async def read_notes(self, names: Sequence[str]) -> list[Note | None]:
         return await read_notes(self._shards[0], names)

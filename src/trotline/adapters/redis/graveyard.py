@@ -1,11 +1,12 @@
 """The graveyard of a job, over all its shards."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from heapq import nsmallest
 
 import msgspec
 
 from trotline.adapters.redis.flat_pairs import pairs
+from trotline.adapters.redis.pool_moves import PoolMoves, finish_leaving
 from trotline.adapters.redis.shard import Shard
 from trotline.adapters.redis.task_codec import REJECT, level_of, open_grave, unwrap
 from trotline.model.job import Grave
@@ -19,8 +20,9 @@ _AT_ONCE = 50
 
 
 class Graveyard:
-    def __init__(self, shards: Sequence[Shard]) -> None:
+    def __init__(self, shards: Sequence[Shard], home: Callable[[str], Shard]) -> None:
         self._shards = shards
+        self._home = home
 
     async def read(self, why: str, limit: int, after: str) -> list[Grave]:
         """Tasks, oldest first, then records; `after`: the last id of the previous page."""
@@ -52,10 +54,15 @@ class Graveyard:
                 counts[name] = counts.get(name, 0) + int(count)
         return dict(sorted(counts.items(), key=lambda each: (each[0].startswith("bad record: "), -each[1])))
 
-    async def revive(self, ids: Sequence[str], why: str) -> int:
+    async def revive(self, ids: Sequence[str], why: str, pool: str | None) -> int:
+        """`pool`: that they go out through from now on."""
+        revival = Revival(why, list(dict.fromkeys(ids)), self._home, pool)
+        if pool is not None:
+            for shard in self._shards:
+                await revival.check(shard, len(self._shards))
         risen = 0
         for place, shard in enumerate(self._shards):
-            risen += await (_revive(shard, why, list(dict.fromkeys(ids))) if ids else _revive_all(shard, why))
+            risen += await revival.revive(shard)
             if not ids or any(name.startswith("r") for name in ids):
                 risen += await _revisit(shard, why, set(ids), place, len(self._shards))
         return risen
@@ -155,24 +162,62 @@ def _record(number: int, row: bytes) -> Grave:
     return Grave(id=f"r{number}", url=url, route=route, why=f"bad record: {why}", detail=kind, died_at=at, record=data)
 
 
-async def _revive_all(shard: Shard, why: str) -> int:
-    risen, since = 0, (float("-inf"), "")
-    while chosen := await _some(_graves(shard, why, since), _PAGE):
-        since = (chosen[-1].died_at, chosen[-1].id)
-        risen += await _revive(shard, why, [grave.id for grave in chosen])
-    return risen
+class Revival:
+    """Buried tasks that get a fresh start: those with these ids, or all; of which the reason starts with `why`."""
 
+    def __init__(self, why: str, ids: Sequence[str], home: Callable[[str], Shard], pool: str | None) -> None:
+        self._why = why
+        self._ids = ids
+        self._home = home
+        self._moves = None if pool is None else PoolMoves(home, pool)
 
-async def _revive(shard: Shard, why: str, ids: Sequence[str]) -> int:
-    risen = 0
-    for start in range(0, len(ids), _PAGE):
-        some = ids[start : start + _PAGE]
-        packed = await shard.server.ask("HMGET", f"{shard.prefix}graves", *some)
-        found = [(name, grave) for name, grave in zip(some, packed, strict=True) if grave is not None]
-        risen += await shard.revive(
-            why, [(name, await _level(shard, open_grave(grave).parcel)) for name, grave in found]
-        )
-    return risen
+    async def check(self, shard: Shard, shards: int) -> None:
+        """Raises FrontierError, before anything is changed, if some cannot have their new pool."""
+        # Chains of which steps are still to be buried are moved as a whole, too.
+        await shard.tend_chains()
+        if self._moves is not None and shards > 1:
+            async for graves in self._chosen(shard):
+                await self._moves.check(shard, graves)
+
+    async def revive(self, shard: Shard) -> int:
+        risen = 0
+        async for graves in self._chosen(shard):
+            risen += await self._finish_leaving(shard, [name for name, _ in graves])
+            if self._moves is not None:
+                risen += await self._moves.move(shard, graves)
+            risen += await shard.revive(
+                self._why, [(name, await _level(shard, open_grave(grave).parcel)) for name, grave in graves]
+            )
+        return risen
+
+    async def _chosen(self, shard: Shard) -> AsyncIterator[list[tuple[str, bytes]]]:
+        """Id and grave, in pages."""
+        if self._ids:
+            for start in range(0, len(self._ids), _PAGE):
+                yield await self._read(shard, self._ids[start : start + _PAGE])
+            return
+        since = (float("-inf"), "")
+        while chosen := await _some(_graves(shard, self._why, since), _PAGE):
+            since = (chosen[-1].died_at, chosen[-1].id)
+            yield await self._read(shard, [grave.id for grave in chosen])
+
+    async def _read(self, shard: Shard, ids: Sequence[str]) -> list[tuple[str, bytes]]:
+        packed = await shard.server.ask("HMGET", f"{shard.prefix}graves", *ids)
+        found = [(name, grave) for name, grave in zip(ids, packed, strict=True) if grave is not None]
+        return [(name, grave) for name, grave in found if open_grave(grave).why.startswith(self._why)]
+
+    async def _finish_leaving(self, shard: Shard, ids: Sequence[str]) -> int:
+        """Go on with moves to other shards that a crash has interrupted."""
+        if not ids or not await shard.server.ask("EXISTS", f"{shard.prefix}leaving"):
+            return 0
+        parcels = await shard.server.ask("HMGET", f"{shard.prefix}leaving", *ids)
+        graves = await shard.server.ask("HMGET", f"{shard.prefix}graves", *ids)
+        both = {
+            name: (parcel, grave)
+            for name, parcel, grave in zip(ids, parcels, graves, strict=True)
+            if parcel is not None and grave is not None
+        }
+        return await finish_leaving(shard, self._home, both)
 
 
 async def _level(shard: Shard, parcel: bytes) -> int:

@@ -13,7 +13,7 @@ PLAIN = (
     "lanes", "due", "levels", "rest", "workers", "about", "figures", "calls", "graves", "graves:order", "reasons",
     "rejects", "tallies", "examples", "forms", "moved", "paces", "sessions", "pools",
     "chains", "chained", "broken", "chainlanes", "notes",
-    "starts",
+    "starts", "leaving",
 )  # fmt: skip
 """Keys that a shard has once, apart from `job`."""
 

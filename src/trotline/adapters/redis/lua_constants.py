@@ -164,6 +164,7 @@ _FORMS: dict[str, Value] = {
     "FLAG_SHORT": task_codec.SHORT,
     "FLAG_CHAIN": task_codec.CHAIN,
     "TEMPLATE_SCHEME": task_codec.TaskTemplate.__struct_fields__.index("scheme") + 1,
+    "CHAIN_FAILED": task_codec.CHAIN_FAILED,
     "CHAIN_ENTRY": task_codec.DUE.size + 1,
 }
 

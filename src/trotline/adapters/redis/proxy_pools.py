@@ -9,6 +9,7 @@ import msgspec
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.job_shards import shard_of_name
+from trotline.adapters.redis.layouts import PACKED_RULES
 from trotline.adapters.redis.pool_members import (
     member_field,
     member_of,
@@ -105,7 +106,22 @@ class RedisProxyPools:
         # Every shard has a pool of proxies, but perhaps not all its members.
         for shard in self._shards_with(name):
             members.update(await self._server.ask("HKEYS", keys.pool_members(shard, name)))
-        return RegisteredPool(name=name, version=version, members=len(members))
+        return RegisteredPool(name=name, version=version, members=len(members), rules=await self._rules(name))
+
+    async def _rules(self, name: str) -> PoolRules | None:
+        """Of the whole pool; see `_part`."""
+        packed = await self._server.ask("HGET", keys.pool(self._shards_with(name)[0], name), "rules")
+        if not packed or len(packed) > PACKED_RULES.size:
+            return None
+        rules = unpack_rules(packed)
+        if is_account_pool(name):
+            return rules
+        return msgspec.structs.replace(
+            rules,
+            member_interval=rules.member_interval / self._shards,
+            member_concurrency=rules.member_concurrency * self._shards,
+            member_uses=rules.member_uses * self._shards,
+        )
 
     async def lanes(self, pool: str, only: Sequence[str] = ()) -> list[LanePoolView]:
         now = await self._server.now()

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Callable, Collection, Container, Sequence
 from typing import Any
 
 import msgspec
@@ -167,19 +167,21 @@ class Shard:
         found: list[bytes | None] = await self.server.run(script("check_leases"), self.key, worker, *flat)
         return found
 
-    async def arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
+    async def arrive(
+        self, moves: Sequence[tuple[Task, Seconds, bytes]], mark: Callable[[Task], str] | None = None
+    ) -> None:
         """Receive tasks from another shard, each with its delay and its result of `check_leases`."""
         for some in parts_of(moves, lambda move: task_weight(move[0])):
-            await self._arrive(some)
+            await self._arrive(some, mark or _mark)
 
-    async def _arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]]) -> None:
+    async def _arrive(self, moves: Sequence[tuple[Task, Seconds, bytes]], mark: Callable[[Task], str]) -> None:
         batch = self.batch()
         flat: list[Any] = []
         for task, wait, held in moves:
             blob = await batch.blob(task)
             level = int.from_bytes(held[:LEVEL_BYTES], "little", signed=True)
             blob = blob[: COUNTS.start] + held[LEVEL_BYTES:] + blob[COUNTS.stop :]
-            flat += MovedTask(_mark(task), batch.lane(task.lane), level, wait, raw(blob))
+            flat += MovedTask(mark(task), batch.lane(task.lane), level, wait, raw(blob))
         await self.server.run(script("receive_moved"), self.key, encode((batch.names, flat)))
 
     async def settle(
@@ -298,10 +300,15 @@ class Shard:
             return 0
         payload = encode([why, *(part for grave in risen for part in grave)])
         count, more = await self.server.run(script("revive"), self.key, payload)
+        return int(count) + (await self.tend_chains() if more else 0)
+
+    async def tend_chains(self) -> int:
+        """Go on with chains of which steps are still to be buried or revived. Returns the number of the latter."""
+        count, more = 0, True
         while more:
-            some, more = await self.server.run(script("revive"), self.key, encode([why]))
+            some, more = await self.server.run(script("revive"), self.key, encode([""]))
             count += some
-        return int(count)
+        return count
 
     async def revisit(self, records: Sequence[tuple[bytes, str, int | None]]) -> int:
         """Delete these rejected records (entry, reason, level of the page), and queue pages with a level."""

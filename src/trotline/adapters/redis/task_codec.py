@@ -66,6 +66,8 @@ SHORT, _PARENT, _REST, _PARENT_SHORT, CHAIN = 1, 2, 4, 8, 16
 _LENGTH = struct.Struct(">H")
 _CHAIN_SIZE = struct.Struct(">I")
 _CHAIN_STATE = struct.Struct("<BI")
+CHAIN_FAILED = 1
+"""Its mode after its head was buried (helpers/chains.lua)."""
 _SIZE = struct.Struct("<I")
 _DAY = 86_400.0
 HALF, STEP = 2.0**63, 2.0**34
@@ -317,10 +319,25 @@ def _start(scheme: str, lane: str) -> str:
     return f"{_SCHEMES[scheme]}{lane.partition(VIA)[0] if VIA in lane else lane}"
 
 
+class ChainState(NamedTuple):
+    """What helpers/chains.lua keeps of a chain."""
+
+    mode: int
+    why: str
+    """The reason with which its steps die."""
+    parcel: bytes
+    """Its head."""
+
+
+def read_chain(packed: bytes) -> ChainState:
+    mode, size = _CHAIN_STATE.unpack_from(packed)
+    at = _CHAIN_STATE.size
+    return ChainState(mode, packed[at : at + size].decode(errors="replace"), packed[at + size :])
+
+
 def read_head(chain: bytes) -> bytes:
-    """The parcel of a chain's head (helpers/chains.lua)."""
-    _, size = _CHAIN_STATE.unpack_from(chain)
-    return chain[_CHAIN_STATE.size + size :]
+    """The parcel of a chain's head."""
+    return read_chain(chain).parcel
 
 
 def unwrap(parcel: bytes) -> WrappedTask:

@@ -2,12 +2,13 @@
 
 import re
 import shlex
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
 from trotline.model.job import Job
-from trotline.model.row import Row
+from trotline.model.row import Row, RowPage
+from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, SinkOffer
 from trotline.ports.jobs import Jobs
@@ -63,6 +64,10 @@ def _sink(url: str, job: str, started_at: Moment) -> Sink:
     return SqliteSink(path_of(url), job=job, started_at=started_at)
 
 
+async def _load(url: str) -> ServerLoad:
+    return ServerLoad(kind="sqlite", serial=True)
+
+
 def _ledger(url: str) -> Ledger:
     from trotline.adapters.sqlite.sink import SqliteSink
 
@@ -79,6 +84,12 @@ def _count(url: str) -> dict[str, int]:
     from trotline.adapters.sqlite.sink_file import count_records
 
     return count_records(path_of(url))
+
+
+def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> Awaitable[RowPage]:
+    from trotline.adapters.sqlite.sink_pages import page
+
+    return page(path_of(url), kind, prefix, after, limit)
 
 
 def _look(url: str, kinds: Mapping[str, int]) -> str:
@@ -109,6 +120,7 @@ BACKEND = Backend(
         job=_job,
         leadership=_leadership,
         proxy_pools=_proxy_pools,
+        load=_load,
     ),
     sink=SinkOffer(
         forms=("sqlite:PATH",),
@@ -116,7 +128,8 @@ BACKEND = Backend(
         open=_sink,
         look=_look,
         ledger=_ledger,
-        rows=RowReader(snapshot=_snapshot, count=_count),
+        rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
+        load=_load,
     ),
     table=_table,
 )

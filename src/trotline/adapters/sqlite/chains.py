@@ -5,10 +5,12 @@ is the chain's head: waiting, delayed or leased like any task, or dead. All othe
 dead because it is.
 """
 
+import sqlite3
 from typing import TYPE_CHECKING
 
 from trotline.adapters.sqlite.schema import CHAINED, DEAD, DELAYED, WAITING
 from trotline.model import task_json
+from trotline.ports.console import MOST_CHAINS
 from trotline.rules import chains
 
 if TYPE_CHECKING:
@@ -28,6 +30,13 @@ def failure(turn: "Turn", chain: str) -> tuple[bool, str]:
         return False, ""
     state, why, body = head
     return True, chains.failed(url_of(body), why) if state == DEAD else ""
+
+
+def count(db: sqlite3.Connection, job: int) -> int:
+    """Chains with a step, up to MOST_CHAINS."""
+    query = "SELECT count(*) FROM (SELECT DISTINCT chain FROM step WHERE job = ? LIMIT ?)"
+    [found] = db.execute(query, (job, MOST_CHAINS)).fetchone()
+    return int(found)
 
 
 def join(turn: "Turn", chain: str, task_id: int) -> None:

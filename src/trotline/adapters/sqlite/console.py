@@ -8,23 +8,19 @@ from typing import Any
 
 import msgspec
 
-from trotline.adapters.sqlite import budgets, chains, job_control, notes, revisit_pages, trace_task, workers
+from trotline.adapters.sqlite import budgets, chains, job_control, notes, trace_task, workers
 from trotline.adapters.sqlite.in_flight import in_flight
 from trotline.adapters.sqlite.job_file import JobFile
 from trotline.adapters.sqlite.lane_views import LaneViews
-from trotline.adapters.sqlite.schema import (
-    CHAINED,
-    DEAD,
-    DELAYED,
-    WAITING,
-)
-from trotline.adapters.sqlite.transaction import Turn, gone
+from trotline.adapters.sqlite.revive import fingerprint_of, prefix_pattern, revive
+from trotline.adapters.sqlite.schema import DEAD, DELAYED
+from trotline.adapters.sqlite.transaction import gone
 from trotline.model import task_json
 from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.note import Note
 from trotline.model.pace import Pace
 from trotline.model.task import Task
-from trotline.rules import grave_view, redaction
+from trotline.rules import grave_view, pool_moves, redaction
 from trotline.rules import notes as note_rules
 from trotline.rules.chains import shown_counts
 from trotline.rules.counter_limits import NOT_KEPT, bad_record, bounded
@@ -83,6 +79,9 @@ class SqliteConsole:
     async def in_flight(self, limit: int = 100) -> list[InFlight]:
         return await self._file.read(lambda db: in_flight(db, self._number, limit, self.job.rules.redact))
 
+    async def chains(self) -> int:
+        return await self._file.read(lambda db: chains.count(db, self._number))
+
     async def whereabouts(self, task: Task) -> TaskStatus:
         return await self._file.read(
             lambda db: trace_task.whereabouts(db, self._number, task, self._file.now(), self.job.rules.redact)
@@ -94,8 +93,10 @@ class SqliteConsole:
     async def reasons(self) -> dict[str, int]:
         return await self._file.read(self._reasons)
 
-    async def revive(self, ids: Sequence[str] = (), why: str = "") -> int:
-        return await self._file.change(lambda turn: self._revive(turn, ids, why))
+    async def revive(self, ids: Sequence[str] = (), why: str = "", pool: str | None = None) -> int:
+        if pool is not None:
+            pool_moves.check(pool)
+        return await self._file.change(lambda turn: revive(turn, ids, why, pool))
 
     async def read_notes(self, names: Sequence[str]) -> list[Note | None]:
         return await self._file.read(lambda db: notes.read(db, self._number, names))
@@ -146,14 +147,14 @@ class SqliteConsole:
         if after:
             found = db.execute(
                 f"SELECT died_at, id FROM task WHERE job = ? AND state = {DEAD} AND fingerprint = ?",
-                (self._number, _fingerprint(after)),
+                (self._number, fingerprint_of(after)),
             ).fetchone()
             since = found or since
         rows = db.execute(
             "SELECT fingerprint, body, why, detail, attempt, died_at FROM task"
             f" WHERE job = ? AND state = {DEAD} AND why LIKE ? ESCAPE '\\' AND (died_at, id) > (?, ?)"
             " ORDER BY died_at, id LIMIT ?",
-            (self._number, _prefix(why), *since, limit),
+            (self._number, prefix_pattern(why), *since, limit),
         ).fetchall()
         return [self._shown(_task_grave(*row)) for row in rows]
 
@@ -162,7 +163,7 @@ class SqliteConsole:
         rows = db.execute(
             "SELECT id, url, route, why, kind, data, seen_at FROM reject"
             " WHERE job = ? AND id > ? AND 'bad record: ' || why LIKE ? ESCAPE '\\' ORDER BY id LIMIT ?",
-            (self._number, since, _prefix(why), limit),
+            (self._number, since, prefix_pattern(why), limit),
         ).fetchall()
         found = (
             Grave(id=f"r{number}", url=url, route=route, why=f"bad record: {why}", detail=kind, died_at=at, record=data)
@@ -191,67 +192,6 @@ class SqliteConsole:
         for (count,) in db.execute("SELECT n FROM tally WHERE job = ? AND name = ?", (self._number, NOT_KEPT)):
             rejects[bad_record("others")] += count
         return {**shown_counts(bounded(reasons), self.job.rules.redact), **bounded(rejects)}
-
-    def _revive(self, turn: Turn, ids: Sequence[str], why: str) -> int:
-        risen: set[int] = set()
-        for row in self._chosen(turn, ids, why):
-            if row[0] not in risen:
-                # A step of a chain comes back with the one that failed, and with all that were buried for it.
-                first, *others = chains.dead_chain(turn, row[0]) or [row]
-                self._raise(turn, *first, WAITING)
-                for other in others:
-                    self._raise(turn, *other, CHAINED)
-                risen.update(each[0] for each in (first, *others))
-        turn.dead -= len(risen)
-        turn.waiting += len(risen)
-        if risen:
-            turn.reopen()
-        return len(risen) + revisit_pages.revisit(turn, ids, _prefix(why))
-
-    def _chosen(self, turn: Turn, ids: Sequence[str], why: str) -> list[tuple[int, int, bytes]]:
-        query = f"SELECT id, lane, body FROM task WHERE job = ? AND state = {DEAD}"
-        if not ids:
-            return turn.db.execute(f"{query} AND why LIKE ? ESCAPE '\\'", (self._number, _prefix(why))).fetchall()
-        chosen = []
-        for name in ids:
-            chosen += turn.db.execute(
-                f"{query} AND fingerprint = ? AND why LIKE ? ESCAPE '\\'",
-                (self._number, _fingerprint(name), _prefix(why)),
-            ).fetchall()
-        return chosen
-
-    def _raise(self, turn: Turn, task_id: int, lane_id: int, body: bytes, state: int) -> None:
-        lane = turn.lane(lane_id)
-        lane.waiting += 1
-        priority = _priority(body)
-        if state == WAITING:
-            turn.has_waiting(lane, priority)
-        turn.db.execute(
-            "UPDATE task SET state = ?, priority = ?, due = 0, attempt = 0, deaths = 0, kills = 0,"
-            " why = NULL, detail = NULL, died_at = NULL WHERE id = ?",
-            (state, priority, task_id),
-        )
-
-
-def _fingerprint(name: str) -> int:
-    """The fingerprint of a task's id; 0, which no task has, if `name` is not an id."""
-    try:
-        number = int(name, 16)
-    except ValueError:
-        return 0
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
-def _prefix(why: str) -> str:
-    escaped = why.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    return f"{escaped}%"
-
-
-def _priority(body: bytes) -> int:
-    try:
-        return task_json.decode(body).priority
-    except task_json.Undecodable:
-        return 0
 
 
 def _task_grave(fingerprint: int, body: bytes, why: str, detail: str | None, attempt: int, died_at: float) -> Grave:

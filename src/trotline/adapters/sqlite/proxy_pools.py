@@ -7,7 +7,7 @@ import msgspec
 
 from trotline.adapters.sqlite.database import Database
 from trotline.adapters.sqlite.member_limits import limited
-from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring
+from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring, decode_rules
 from trotline.adapters.sqlite.schema import FULL, OUT, PAUSED, READY, RESTING
 from trotline.model.proxy_pool import (
     DownMember,
@@ -141,10 +141,13 @@ def _make_ready(db: sqlite3.Connection, condition: str, value: str) -> None:
 
 def _pools(db: sqlite3.Connection) -> list[RegisteredPool]:
     rows = db.execute(
-        "SELECT p.name, p.version, count(m.member) FROM pool p LEFT JOIN pool_member m ON m.pool = p.name"
+        "SELECT p.name, p.version, p.rules, count(m.member) FROM pool p LEFT JOIN pool_member m ON m.pool = p.name"
         " GROUP BY p.name ORDER BY p.name"
     )
-    return [RegisteredPool(name=name, version=version, members=members) for name, version, members in rows]
+    return [
+        RegisteredPool(name=name, version=version, members=members, rules=decode_rules(packed))
+        for name, version, packed, members in rows
+    ]
 
 
 def _lanes(db: sqlite3.Connection, pool: str, only: Sequence[str], now: Moment) -> list[LanePoolView]:

@@ -30,6 +30,7 @@ def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: R
     answers: list[Settled] = []
     done: list[tuple[int]] = []
     children: list[Task] = []
+    failed = 0
     for settlement in settlements:
         # Popped: a lease that appears twice in one call is settled once.
         row = held.pop((settlement.lease.token, settlement.lease.task.fingerprint), None)
@@ -37,14 +38,14 @@ def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: R
             answers.append(Settled.STALE)
             continue
         _apply(turn, settlement, row, done, chance)
+        failed += isinstance(settlement.outcome, Retry | Bury)
         children.extend(settlement.children)
         answers.append(Settled.OK)
     turn.db.executemany("DELETE FROM task WHERE id = ?", done)
-    ended = answers.count(Settled.OK)
-    if ended:
+    if done or failed:
         turn.db.execute(
             "UPDATE worker SET done = done + ?, failed = failed + ? WHERE job = ? AND id = ?",
-            (len(done), ended - len(done), turn.job, worker),
+            (len(done), failed, turn.job, worker),
         )
     admit(turn, children)
     return answers

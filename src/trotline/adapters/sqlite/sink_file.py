@@ -113,8 +113,8 @@ class Snapshot:
 
 
 @contextmanager
-def snapshot(path: str | Path, kind: str | None = None, site: str | None = None) -> Iterator[Snapshot]:
-    """Read-only, also while a crawl writes."""
+def reading(path: str | Path) -> Iterator[sqlite3.Connection]:
+    """Read-only, in one transaction, also while a crawl writes."""
     path = Path(path)
     if not path.is_file():
         raise SinkFileFails(f"there are no rows at {path}: no such file", hint="Run the spider first.")
@@ -123,6 +123,12 @@ def snapshot(path: str | Path, kind: str | None = None, site: str | None = None)
         connection.execute("BEGIN")
         if not _known(connection, path):
             raise SinkFileFails(f"there are no rows at {path}: the file is empty", hint="Run the spider first.")
+        yield connection
+
+
+@contextmanager
+def snapshot(path: str | Path, kind: str | None = None, site: str | None = None) -> Iterator[Snapshot]:
+    with reading(path) as connection:
         yield Snapshot(connection, kind, site)
 
 

@@ -37,6 +37,7 @@ from trotline.testing.frontier_contract.putting import PutPromises
 from trotline.testing.frontier_contract.quarantining import QuarantinePromises
 from trotline.testing.frontier_contract.rejecting import RejectPromises
 from trotline.testing.frontier_contract.repacing import RepacePromises
+from trotline.testing.frontier_contract.repooling import RepoolPromises
 from trotline.testing.frontier_contract.rotating import RotationPromises
 from trotline.testing.frontier_contract.settling import SettlePromises
 from trotline.testing.frontier_contract.sharing import HeedPromises, SharePromises
@@ -69,6 +70,7 @@ class FrontierContract(
     PoolListPromises,
     QuarantinePromises,
     RotationPromises,
+    RepoolPromises,
     ProxyHistories,
     ChainPromises,
     ChainFailurePromises,

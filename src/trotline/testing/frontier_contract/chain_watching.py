@@ -40,6 +40,18 @@ class ChainWatchPromises:
         assert await frontier.finished()
         assert await frontier.lanes() == []
 
+    async def test_c6_chains_that_have_not_ended_are_counted(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        assert await frontier.chains() == 0
+        await frontier.put([*steps(3), *steps(2, chain="other"), task("https://shop.example/alone")])
+
+        assert await frontier.chains() == 2
+        await lease_all(frontier, "w", limit=10)
+        assert await frontier.chains() == 2
+        await frontier.leave("w")
+        await run_all(frontier)
+        assert await frontier.chains() == 0
+
     async def test_c6_whereabouts_says_which_step_a_step_waits_for(self, bench: Bench) -> None:
         frontier = await bench.open()
         await frontier.put(steps(3))

@@ -1,6 +1,32 @@
 """The JSON API: one file per subject, each with its lines of the route table."""
 
-from trotline.web.api import about, jobs
+from trotline.web.api import (
+    about,
+    advice,
+    control,
+    events,
+    graveyard,
+    jobs,
+    lanes,
+    pools,
+    progress,
+    records,
+    tasks,
+    trace,
+)
 from trotline.web.route_table import Route
 
-API: tuple[Route, ...] = (*about.ROUTES, *jobs.ROUTES)
+API: tuple[Route, ...] = (
+    *about.ROUTES,
+    *jobs.ROUTES,
+    *control.ROUTES,
+    *tasks.ROUTES,
+    *progress.ROUTES,
+    *lanes.ROUTES,
+    *graveyard.ROUTES,
+    *trace.ROUTES,
+    *records.ROUTES,
+    *pools.ROUTES,
+    *advice.ROUTES,
+    *events.ROUTES,
+)

@@ -20,9 +20,9 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
     role: str
     """Of the one who asks: "view" or "operate"."""
     how: str
-    """By "token", by "session", or "local": there are no tokens, and everybody on this machine is operator."""
+    """By "token", by "session", or "local": there are no tokens, and every user of this machine is operator."""
     spiders: tuple[str, ...]
-    """The files that were given: jobs of these spiders can be created."""
+    """Jobs of these can be created: their files were given."""
 
 
 async def health(_: Call) -> Health:
@@ -31,7 +31,7 @@ async def health(_: Call) -> Health:
 
 async def about(call: Call) -> About:
     who = call.who
-    return About(version=version("trotline"), role=who.role.name.lower(), how=who.how, spiders=call.site.plan.spiders)
+    return About(version=version("trotline"), role=who.role.name.lower(), how=who.how, spiders=call.site.spiders.names)
 
 
 async def openapi(_: Call) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from trotline.web.api.types import JobPath, Limit, Name
 from trotline.web.job_views import JobView
 from trotline.web.openapi import PREFIX
 from trotline.web.route_table import Call, Role, Route
+from trotline.web.site import Site
 
 
 class JobsQuery(msgspec.Struct, frozen=True):
@@ -38,8 +39,10 @@ class JobsAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def jobs(call: Call) -> JobsAnswer:
-    asked: JobsQuery = call.query
-    site = call.site
+    return await list_jobs(call.site, call.query)
+
+
+async def list_jobs(site: Site, asked: JobsQuery) -> JobsAnswer:
     places = await site.index.places()
     fit = [
         (place, job)

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from trotline.model.job import Job
-from trotline.model.row import Row
+from trotline.model.row import Row, RowPage
 from trotline.model.time import Moment
 from trotline.ports.backend import Backend, FrontierOffer, OpenJob, RowReader, SinkOffer
 from trotline.ports.jobs import Jobs
@@ -48,6 +48,16 @@ def _count(url: str) -> dict[str, int]:
     return kinds_in(Path(path_of(url)))
 
 
+async def _page(url: str, kind: str | None, prefix: str, after: str, limit: int) -> RowPage:
+    from trotline_folder.sink import rows_in
+
+    found = [row for row in rows_in(Path(path_of(url))) if kind in (None, row.kind)]
+    found = [row for row in found if row.key.startswith(prefix) or row.url.startswith(prefix)]
+    start = int(after or 0)
+    rows = found[start : start + min(limit, 1000)]
+    return RowPage(rows, str(start + len(rows)) if start + len(rows) < len(found) else "")
+
+
 async def _jobs(url: str) -> Jobs:
     from trotline.adapters.sqlite.jobs import SqliteJobs
 
@@ -76,7 +86,7 @@ FOLDER = Backend(
         open=_sink,
         look=_look,
         ledger=_ledger,
-        rows=RowReader(snapshot=_snapshot, count=_count),
+        rows=RowReader(snapshot=_snapshot, count=_count, page=_page),
     ),
 )
 JOURNAL = Backend(

@@ -4,10 +4,11 @@
 -- has settled the task.
 --   KEYS[1] P job     ARGV[2] msgpack: names of lanes, and a MovedTask (layouts.py) for each task
 --
---   P moved    zset of marks: fingerprint and number of redirects -> when it was made
+--   P moved    zset of marks: fingerprint and number of redirects -> when it was made; "g" and the grave of a task that
+--              was revived -> for ever, until its grave is emptied (pool_moves.py)
 --
 -- uses clock: call now
--- uses job_books: P book reopened many close_books
+-- uses job_books: sub P book reopened many close_books
 -- uses job_lanes: lanes load_lanes
 -- uses priority_levels: wait_in
 -- uses ready_lanes: write_lanes
@@ -17,7 +18,8 @@ local KEEP, REMOVED = 600, 2000
 local names, tasks = unpack(cmsgpack.unpack(ARGV[2]), 1, 2)
 load_lanes(names)
 for at = 1, #tasks, MOVED_SIZE do
-  if call("ZADD", P .. "moved", "NX", now, tasks[at + MOVED_MARK]) == 1 then
+  local mark = tasks[at + MOVED_MARK]
+  if call("ZADD", P .. "moved", "NX", sub(mark, 1, 1) == "g" and "+inf" or now, mark) == 1 then
     local lane, wait = lanes[names[tasks[at + MOVED_LANE]]], tasks[at + MOVED_WAIT]
     wait_in(lane, tasks[at + MOVED_LEVEL], tasks[at + MOVED_BLOB], wait > 0 and now + wait or 0)
     book.waiting = book.waiting + 1

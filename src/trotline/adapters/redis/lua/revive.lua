@@ -13,6 +13,8 @@
 
 local asked = cmsgpack.unpack(ARGV[2])
 local why, risen, tended, more = asked[1], 0, false, false
+-- Of tasks that leave for another shard (leave_graves.lua).
+local some_leave = call("EXISTS", P .. "leaving") == 1
 
 local function revive(id, its_why, level, lane, blob)
   local with_chain = is_step(blob) and chains().revive(id, its_why, blob)
@@ -25,7 +27,7 @@ end
 
 for i = 2, #asked, 2 do
   local id, level = asked[i], asked[i + 1]
-  local grave = call("HGET", P .. "graves", id)
+  local grave = not (some_leave and call("HEXISTS", P .. "leaving", id) == 1) and call("HGET", P .. "graves", id)
   if grave then
     local _, its_why, _, at = unpack_(GRAVE_FORM, grave)
     if sub(its_why, 1, #why) == why then

@@ -117,7 +117,7 @@ local function kind_for_lane(lane, kind, result)
 end
 
 local out = load_out()
-local done = 0
+local done, failed = 0, 0
 
 local function settle_one(i, name)
   local at = ENDING_SIZE * (i - 1) + 1
@@ -129,6 +129,7 @@ local function settle_one(i, name)
     tally(endings[at + ENDING_TALLY], 1)
     if chained then chains().done(blob_of(i)) end
   else
+    if outcome == END_RETRY or outcome == END_BURY then failed = failed + 1 end
     apply(outcome, lane, levels[i], blob_of(i), more, endings[at + ENDING_TALLY], names)
   end
   local rest, interval, chance = 0, 0, 0
@@ -160,7 +161,7 @@ if endeds > 0 then
   book.ended = book.ended + done
   many("HDEL", HELD .. worker, ended)
   if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
-  if endeds > done then call("HINCRBY", P .. "figures", "f" .. worker, endeds - done) end
+  if failed > 0 then call("HINCRBY", P .. "figures", "f" .. worker, failed) end
   if #children > 0 then admit(names, children, chained, owners, live) end
   if next(out) then load_lanes(members().served_sooner()) end
   write_lanes()

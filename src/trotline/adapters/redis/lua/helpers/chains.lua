@@ -19,7 +19,8 @@
 -- uses graves: wrap with_counts id_of inter exhume
 -- exports: is_step chains
 
-local CHAIN_RUNS, CHAIN_FAILED, CHAIN_REVIVES = 0, 1, 2
+-- And CHAIN_FAILED, which is 1.
+local CHAIN_RUNS, CHAIN_REVIVES = 0, 2
 -- Of one call: steps that are buried or revived for their head, and chains that are looked at.
 local STEPS_AT_ONCE, LOOKED_AFTER = 500, 20
 local made

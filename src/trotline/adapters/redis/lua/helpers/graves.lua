@@ -12,7 +12,7 @@
 -- uses clock: call now
 -- uses job_books: sub byte min pack_ unpack_ P book reopened tally folded count_up
 -- uses lane_pool: pool_of
--- exports: wrap leased_parts counts_of with_packed_counts with_counts id_of inter exhume
+-- exports: wrap leased_parts counts_of with_packed_counts with_counts id_of inter empty_grave exhume
 
 function wrap(lane, level)
   return pack_(PARCEL_FORM, level, #lane, lane)
@@ -58,13 +58,18 @@ function inter(lane, level, blob, why, detail, name)
   return id
 end
 
--- A grave is emptied: its task waits again, in the queue or list into which the caller puts it.
-function exhume(id, why)
+-- A grave is emptied: its task goes on elsewhere.
+function empty_grave(id, why)
   call("HDEL", P .. "graves", id)
   call("ZREM", P .. "graves:order", id)
   local counted = call("HEXISTS", P .. "reasons", why) == 1 and why or folded(why)
   if call("HINCRBY", P .. "reasons", counted, -1) <= 0 then call("HDEL", P .. "reasons", counted) end
   book.dead = book.dead - 1
+end
+
+-- And waits again, in the queue or list into which the caller puts it.
+function exhume(id, why)
+  empty_grave(id, why)
   book.waiting = book.waiting + 1
   book.entered = book.entered + 1
   reopened = true

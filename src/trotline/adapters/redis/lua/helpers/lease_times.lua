@@ -9,33 +9,38 @@
 -- uses job_books: sub pack_ unpack_ P
 -- exports: keep_starts add_starts
 
-local ROOM, FACTOR = 64, 3
+local ROOM, FACTOR = 128, 3
 local added, leases = {}, 0
+local first, count, wait, apart = 0, 0, 0, 0
 
--- count leases from this token on, every shards-th token, start at start, start + interval, ...
-function add_starts(token, count, start, interval)
-  added[#added + 1] = pack_(STARTS_FORM, token, count, now, start - now, count > 1 and interval or 0)
-  leases = leases + count
+local function close_group()
+  if count > 0 then added[#added + 1] = pack_(STARTS_FORM, first, count, now, wait, apart) end
 end
 
-local function some_held(held, record, shards)
-  local token, count = unpack_(STARTS_FORM, record)
-  -- The last ones first: they end last.
-  for i = count - 1, 0, -1 do
-    if call("HEXISTS", held, pack_(TOKEN_FORM, token + i * shards)) == 1 then return count end
+-- Leases with these tokens (the first one, and the number) start at start, start + interval, ... Those of lanes that start
+-- one task now are one group: a broad crawl has hundreds of them in a call.
+function add_starts(token, number, start, interval)
+  local its_wait, its_apart = start - now, number > 1 and interval or 0
+  leases = leases + number
+  if count > 0 and its_wait == wait and its_apart == 0 and apart == 0 then
+    count = count + number
+    return
   end
-  return nil
+  close_group()
+  first, count, wait, apart = token, number, its_wait, its_apart
 end
 
 -- The records of leases that the worker still has, and the number of their leases.
 local function of_use(held, records, shards)
-  local kept, listed = {}, 0
-  for at = 1, #records, STARTS_BYTES do
-    local record = sub(records, at, at + STARTS_BYTES - 1)
-    local count = some_held(held, record, shards)
-    if count then
-      kept[#kept + 1] = record
-      listed = listed + count
+  local tokens, kept, listed, at = call("HKEYS", held), {}, 0, 1
+  for i = 1, #tokens do tokens[i] = unpack_(TOKEN_FORM, tokens[i]) end
+  table.sort(tokens)
+  for from = 1, #records, STARTS_BYTES do
+    local token, number = unpack_(STARTS_FORM, records, from)
+    while tokens[at] and tokens[at] < token do at = at + 1 end
+    if tokens[at] and tokens[at] < token + number * shards then
+      kept[#kept + 1] = sub(records, from, from + STARTS_BYTES - 1)
+      listed = listed + number
     end
   end
   return table.concat(kept), listed
@@ -48,5 +53,6 @@ function keep_starts(worker, held, shards)
   -- Anything else was written by another program.
   if kept and #kept % STARTS_BYTES == 4 then records, listed = sub(kept, 5), unpack_(">I4", kept) end
   if listed > FACTOR * call("HLEN", held) + ROOM then records, listed = of_use(held, records, shards) end
+  close_group()
   call("HSET", P .. "starts", worker, pack_(">I4", listed + leases) .. records .. table.concat(added))
 end

@@ -3,7 +3,7 @@
 --   P held:W    hash  token (6 bytes) -> parcel, see leased_parts in graves.lua
 --   P workers   zset  W -> last heartbeat
 --   P about     hash  W -> WorkerInfo
---   P figures   hash  d..W, f..W -> leases it ended as done / otherwise
+--   P figures   hash  d..W, f..W -> leases it ended as done / as retried or buried
 --   P calls     hash  l..W, s..W -> its last lease and settle, for the case that the reply was lost
 --
 -- uses clock: call now

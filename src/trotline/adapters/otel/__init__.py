@@ -1,0 +1,1 @@
+"""Spans for OpenTelemetry, sent over HTTP (OTLP)."""

@@ -1,0 +1,1 @@
+"""The metrics endpoint: figures of workers and jobs in the text format of Prometheus."""

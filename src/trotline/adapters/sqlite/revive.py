@@ -1,0 +1,80 @@
+"""Gives buried tasks a fresh start."""
+
+from collections.abc import Sequence
+
+from trotline.adapters.sqlite import chains, revisit_pages
+from trotline.adapters.sqlite.schema import CHAINED, DEAD, WAITING
+from trotline.adapters.sqlite.transaction import Turn
+from trotline.model import task_json
+from trotline.rules.pool_moves import moved
+
+_Buried = tuple[int, int, bytes]
+"""id, lane, body"""
+
+
+def revive(turn: Turn, ids: Sequence[str], why: str, pool: str | None) -> int:
+    """Those with these ids, or all; of which the reason starts with `why`. `pool`: their proxy pool from now on."""
+    risen: set[int] = set()
+    for row in _chosen(turn, ids, why):
+        if row[0] not in risen:
+            # A step of a chain comes back with the one that failed, and with all that were buried for it.
+            first, *others = chains.dead_chain(turn, row[0]) or [row]
+            _raise(turn, first, WAITING, pool)
+            for other in others:
+                _raise(turn, other, CHAINED, pool)
+            risen.update(each[0] for each in (first, *others))
+    turn.dead -= len(risen)
+    turn.waiting += len(risen)
+    if risen:
+        turn.reopen()
+    return len(risen) + revisit_pages.revisit(turn, ids, prefix_pattern(why))
+
+
+def _chosen(turn: Turn, ids: Sequence[str], why: str) -> list[_Buried]:
+    query = f"SELECT id, lane, body FROM task WHERE job = ? AND state = {DEAD}"
+    if not ids:
+        return turn.db.execute(f"{query} AND why LIKE ? ESCAPE '\\'", (turn.job, prefix_pattern(why))).fetchall()
+    chosen = []
+    for name in ids:
+        chosen += turn.db.execute(
+            f"{query} AND fingerprint = ? AND why LIKE ? ESCAPE '\\'",
+            (turn.job, fingerprint_of(name), prefix_pattern(why)),
+        ).fetchall()
+    return chosen
+
+
+def _raise(turn: Turn, buried: _Buried, state: int, pool: str | None) -> None:
+    task_id, lane_id, body = buried
+    lane, priority = turn.lane(lane_id), 0
+    try:
+        task = task_json.decode(body)
+    except task_json.Undecodable:
+        pass
+    else:
+        priority = task.priority
+        if pool is not None:
+            task = moved(task, pool)
+            lane, body = turn.lane_named(task.lane), task_json.encode(task)
+    lane.waiting += 1
+    if state == WAITING:
+        turn.has_waiting(lane, priority)
+    turn.db.execute(
+        "UPDATE task SET state = ?, lane = ?, body = ?, priority = ?, due = 0, attempt = 0, deaths = 0, kills = 0,"
+        " why = NULL, detail = NULL, died_at = NULL WHERE id = ?",
+        (state, lane.id, body, priority, task_id),
+    )
+
+
+def fingerprint_of(name: str) -> int:
+    """The fingerprint of a task's id; 0, which no task has, if `name` is not an id."""
+    try:
+        number = int(name, 16)
+    except ValueError:
+        return 0
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def prefix_pattern(why: str) -> str:
+    """For LIKE, with the escape character \\."""
+    escaped = why.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    return f"{escaped}%"

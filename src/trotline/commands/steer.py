@@ -1,0 +1,62 @@
+"""What an operator wants of a job, or of one lane of it: pause, resume, drain, cancel."""
+
+import difflib
+from enum import StrEnum
+
+import msgspec
+
+from trotline.errors import SettingsError
+from trotline.model.job import Budget, Job, State
+from trotline.ports.console import Console
+
+_ALL_LANES = 100_000
+"""Enough to know whether a lane is there at all."""
+
+
+class Verb(StrEnum):
+    PAUSE = "pause"
+    RESUME = "resume"
+    DRAIN = "drain"
+    CANCEL = "cancel"
+
+
+_STATES = {
+    Verb.PAUSE: State.PAUSED,
+    Verb.RESUME: State.RUNNING,
+    Verb.DRAIN: State.DRAINING,
+    Verb.CANCEL: State.CANCELLED,
+}
+
+
+class Steered(msgspec.Struct, frozen=True, kw_only=True):
+    before: State
+    """Of the job."""
+    buried: int = 0
+    """Tasks of a lane that was cancelled."""
+    lifted: str = ""
+    """The limit that the job had reached, and that was lifted: "max_pages=10"."""
+
+
+async def steer(console: Console, job: Job, verb: Verb, lane: str | None = None) -> Steered:
+    """SettingsError if the job is finished, or has no task in the lane."""
+    if lane is None and job.announced:
+        raise SettingsError(f"{job.id} is finished", hint="See which jobs are not: trotline jobs")
+    if lane is not None and verb is not Verb.RESUME:
+        await _check_lane(console, job, lane)
+    before = await console.progress()
+    lifted = before.spent if verb is Verb.RESUME and lane is None else ""
+    if lifted:
+        await console.set_budget(Budget())
+    buried = await console.steer(_STATES[verb], lane)
+    return Steered(before=before.state, buried=buried, lifted=lifted)
+
+
+async def _check_lane(console: Console, job: Job, lane: str) -> None:
+    """A lane without tasks is probably a typing error."""
+    known = [view.lane for view in await console.lanes(_ALL_LANES)]
+    if lane in known:
+        return
+    near = difflib.get_close_matches(lane, known, n=1, cutoff=0.5)
+    some = ", ".join(name[:60] for name in known[:5]) + (", ..." if len(known) > 5 else "")
+    hint = f"Did you mean {near[0]}?" if near else f"Its lanes: {some}" if known else "No lane has tasks now."
+    raise SettingsError(f"{job.id} has no task in a lane {lane!r}", hint=hint)
