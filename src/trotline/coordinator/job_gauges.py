@@ -7,19 +7,32 @@ import msgspec
 from trotline.coordinator.observer import Observation
 from trotline.coordinator.outlook import living
 from trotline.model.metrics import JobGauges
-from trotline.rules.advice import advise
-from trotline.rules.advice_gauges import with_advice
+from trotline.rules.advice import Advice, advise
 from trotline.rules.alerts import RULES, DownShare
 from trotline.rules.metric_boards import gauges_of
 
 
 def gauges(observation: Observation, firing: Collection[str], down: Mapping[str, DownShare]) -> JobGauges:
     """`firing`: rules of alerts. `down`: proxies, by pool."""
-    progress, summary = observation.progress, observation.summary
-    found = with_advice(gauges_of(progress), advise(progress, summary), summary, living(observation.crew))
+    progress = observation.progress
+    advice = advise(progress, observation.summary)
     return msgspec.structs.replace(
-        found,
-        lanes=found.lanes if progress.finished_at is None else {},
+        gauges_of(progress),
+        workers=living(observation.crew),
+        lanes=observation.summary.lanes.states if progress.finished_at is None else {},
+        admissible=advice.admissible_per_second,
+        wanted_workers=advice.wanted_workers,
+        utilisation=utilisation(advice),
         alerts={rule: rule in firing for rule in RULES},
         proxies={pool: {"up": share.members - share.down, "down": share.down} for pool, share in down.items()},
     )
+
+
+def utilisation(advice: Advice) -> dict[str, float]:
+    """By limit: the share of it that is used. Of several pools or servers, the one with the least left."""
+    found: dict[str, float] = {}
+    rate = advice.pages_per_second
+    for limit in advice.limits:
+        if rate is not None and limit.per_second:
+            found[limit.name] = max(found.get(limit.name, 0.0), min(1.0, rate / limit.per_second))
+    return found
