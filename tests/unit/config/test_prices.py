@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from trotline.config.prices import read_prices
+from trotline.config.settings import bandwidth
 from trotline.errors import SettingsError
 
 GOOD = """
@@ -51,3 +52,14 @@ def test_what_cannot_be_right_is_refused(tmp_path: Path, text: str, says: str):
 def test_a_file_that_is_not_there_is_named(tmp_path: Path):
     with pytest.raises(SettingsError, match=r"none\.toml"):
         read_prices(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(("text", "found"), [("1Mbit", 125_000.0), ("1.5 Gbit", 187_500_000.0), ("8kbit/s", 1000.0)])
+def test_a_bandwidth_is_read_in_powers_of_ten(text: str, found: float):
+    assert bandwidth(text) == found
+
+
+@pytest.mark.parametrize("text", ["", "100", "1MB", "0Mbit", "-1Mbit", "Mbit", "1" * 20 + "Mbit"])
+def test_what_is_no_bandwidth_is_refused(text: str):
+    with pytest.raises(ValueError, match="bandwidth"):
+        bandwidth(text)
