@@ -12,11 +12,11 @@ from tests.deploy.compose_fleet import PRODUCTS, WITHIN, Fleet, expect
 from tests.deploy.engine import BASE, IMAGE, Engine
 from trotline.testing.demo import truth_of
 
-IN_A_PHASE = 30
+IN_A_PHASE = 15
 """Pages that are done with each number of workers."""
-SLOW, FAST = "6/s", "100/s"
+SLOW, FAST = "3/s", "100/s"
 """Pages of the job while it is scaled, and at its end: a busy machine needs long to start containers."""
-MOST_ADDED = 75_000_000
+MOST_ADDED = 78_000_000
 """Bytes that the image may add to its base. python:3.13-slim has about 120 MB: 200 in all."""
 SPIDER = "/spiders/shop.py"
 

@@ -20,10 +20,11 @@ from tests.deploy.engine import BASE, IMAGE, SERVERS, Engine, missing_tools
 from tests.deploy.tools import ROOT
 
 CACHE = ROOT / "build" / "containers"
+_READY = CACHE / "ready"
 _NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
 
 
-def prepare(engine: Engine) -> None:
+def prepare(engine: Engine, *, parquet: bool = False) -> None:
     """Images that are there already are used again; ours is built from the present sources."""
     for name, make in ((BASE, engine.make_base), *((each, None) for each in SERVERS), (IMAGE, engine.make_image)):
         if name != IMAGE and engine.has(name):
@@ -34,14 +35,14 @@ def prepare(engine: Engine) -> None:
         else:
             make()
         print(f"{name}: built in {time.monotonic() - started:.0f} s", flush=True)
+    _READY.touch()
+    if parquet:
+        compose_checks.check_parquet(engine)
 
 
 def is_prepared() -> bool:
-    """Are the tools and the slow images there? Then a run takes less than two minutes."""
-    if os.geteuid() != 0 or missing_tools() or not CACHE.is_dir():
-        return False
-    engine = Engine(CACHE)
-    return all(engine.has(name) for name in (BASE, *SERVERS))
+    """Are the tools and the slow images there? Then a run takes about two minutes."""
+    return os.geteuid() == 0 and not missing_tools() and _READY.exists()
 
 
 def run_inside(engine: Engine) -> None:
@@ -64,22 +65,29 @@ def run_inside(engine: Engine) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.deploy.compose_run", description=__doc__)
-    parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--parquet", action="store_true", help="also build the image with pyarrow, and import it there")
+    parser.add_argument("--part", choices=("build", "run"), help=argparse.SUPPRESS)
     asked = parser.parse_args(arguments)
-    if os.geteuid() != 0 or (absent := missing_tools()):
-        print(f"it needs root and: {', '.join(absent if os.geteuid() == 0 else ['root'])}", file=sys.stderr)
+    wanted = ([] if os.geteuid() == 0 else ["root"]) + missing_tools()
+    if wanted:
+        print(f"it needs {', '.join(wanted)}; as root, `make containers` installs what is missing", file=sys.stderr)
         return 2
-    engine = Engine(CACHE)
-    if asked.inside:
-        run_inside(engine)
-        return 0
+    if asked.part == "run":
+        run_inside(Engine(CACHE))
+    elif asked.part == "build":
+        prepare(Engine(CACHE), parquet=asked.parquet)
+    else:
+        return run_parts(["--parquet"] if asked.parquet else [])
+    return 0
+
+
+def run_parts(options: Sequence[str]) -> int:
+    """Each in namespaces of its own: the build needs the machine's network, the containers must not change it."""
     started = time.monotonic()
-    prepare(engine)
-    if asked.parquet:
-        compose_checks.check_parquet(engine)
-    words = [sys.executable, "-m", "tests.deploy.compose_run", "--inside"]
-    code = subprocess.run(["unshare", *_NAMESPACES, *words], cwd=ROOT, check=False).returncode
+    words = [sys.executable, "-m", "tests.deploy.compose_run", *options, "--part"]
+    code = subprocess.run(["unshare", "--mount", *words, "build"], cwd=ROOT, check=False).returncode
+    if code == 0:
+        code = subprocess.run(["unshare", *_NAMESPACES, *words, "run"], cwd=ROOT, check=False).returncode
     print(f"{'all right' if code == 0 else f'failed ({code})'} after {time.monotonic() - started:.0f} s")
     return code
 

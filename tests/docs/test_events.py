@@ -61,6 +61,9 @@ def emitted(call: ast.Call) -> str | None:
     if name in ("_emit", "_emit_finish", "announce", "_event") and call.args:
         found = text(call.args[0])
         return found if EVENT.fullmatch(found) else None
+    if name == "event" and len(call.args) == 3:
+        # Of the web server: logger, level, name.
+        return text(call.args[2]) or None
     if name == "CoordinatorEvent":
         return next((text(word.value) or None for word in call.keywords if word.arg == "event"), None)
     return None
@@ -75,7 +78,8 @@ def in_the_code() -> set[str]:
     found |= {f"worker.{what.name.lower()}" for what in work.What}
     found |= {f"write.{what.value}" for what in write.What}
     constants = re.findall(r'^(?:OUTPUT|DROPPED) = "(.+)"', (SOURCE / "rules" / "child_log.py").read_text(), re.M)
-    return found | set(constants) | {"command.output", OTHER}
+    alerts = re.findall(r'"(alert\.[a-z]+)"', (SOURCE / "coordinator" / "alert_watch.py").read_text())
+    return found | set(constants) | set(alerts) | {"command.output", OTHER}
 
 
 def test_every_log_call_names_its_event():

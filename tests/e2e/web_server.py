@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import secrets
 import signal
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -61,9 +62,10 @@ class Answer(NamedTuple):
 class Web:
     """A running server. Without `token` requests carry none."""
 
-    def __init__(self, url: str, running: Running, client: aiohttp.ClientSession) -> None:
+    def __init__(self, url: str, running: Running, log: Path, client: aiohttp.ClientSession) -> None:
         self.url = url
         self.running = running
+        self.log = log
         self.client = client
         self.token = ""
 
@@ -87,22 +89,28 @@ class Web:
     async def stop(self) -> Ended:
         """Ctrl-C."""
         self.running.process.send_signal(signal.SIGINT)
-        return await self.running.end()
+        code = await self.running.exit_code()
+        err = self.log.read_text()
+        assert "Traceback" not in err.replace('"traceback": "Traceback', ""), err
+        return Ended(code, "", err)
 
 
 @asynccontextmanager
 async def web(folder: Path, *words: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Web]:
     """Started on a free port; ended with the block, if it has not ended by itself."""
-    running = await start(folder, "web", "--listen", "127.0.0.1:0", *words, env=env)
+    log = folder / f"web-{secrets.token_hex(4)}.log"
+    # Not a pipe: one that nobody reads would stop the server when it is full.
+    with log.open("wb") as err:
+        running = await start(folder, "web", "--listen", "127.0.0.1:0", *words, env=env, stderr=err)
     assert running.process.stdout is not None
     line = await asyncio.wait_for(running.process.stdout.readline(), WITHIN)
     found = re.search(rb"http://[^ /]+", line)
     if found is None:
-        raise AssertionError((await running.end()).err)
+        raise AssertionError(log.read_text())
     cookies = aiohttp.CookieJar(unsafe=True)
     async with aiohttp.ClientSession(cookie_jar=cookies) as client:
         try:
-            yield Web(found[0].decode(), running, client)
+            yield Web(found[0].decode(), running, log, client)
         finally:
             if running.process.returncode is None:
                 running.process.kill()

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.web.hostile_site import SPIDER, HostileSite
+from tests.web.hostile_site import HOSTS, SPIDER, HostileSite
 
 from trotline.testing.redis_server import redis
 from trotline.testing.server_thread import in_thread
@@ -31,6 +31,8 @@ class Dashboard:
     frontier: str
     site: HostileSite
     url: str = ""
+    hosts: dict[str, list[str]] = field(default_factory=dict)
+    """Addresses by spider."""
     web: "subprocess.Popen[str] | None" = None
     processes: "list[subprocess.Popen[str]]" = field(default_factory=list)
 
@@ -39,13 +41,15 @@ class Dashboard:
         return os.environ | {
             "TROTLINE_FRONTIER": self.frontier,
             "TROTLINE_ALLOW_PRIVATE": "yes",
-            "SHOP_SITES": " ".join(self.site.addresses),
             "VIEW_TOKEN": VIEW,
             "OPERATE_TOKEN": OPERATE,
         }
 
     def spider(self, name: str, pace: str) -> str:
-        (self.folder / f"{name}.py").write_text(SPIDER.format(name=name, pace=pace))
+        """Its file. Every spider has hosts of its own."""
+        self.hosts[name] = self.site.addresses[HOSTS * len(self.hosts) :][:HOSTS]
+        seeds = [f"{address}/" for address in self.hosts[name]]
+        (self.folder / f"{name}.py").write_text(SPIDER.format(name=name, pace=pace, seeds=seeds))
         return f"{name}.py"
 
     def start(self, *words: str) -> "subprocess.Popen[str]":

@@ -13,8 +13,9 @@ ATTACK = "<script>window.hurt=1</script><img src=x onerror=window.hurt=1>\"'>"
 TURNED = "\u202egnp.exe\u202c \u200b\u05e9\u05dc\u05d5\u05dd"
 """Turns the writing direction, hides a character, and has letters that are written from the right."""
 LONG = "x" * 900
-HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
-"""Each is a lane of its own."""
+HOSTS = 3
+"""Of each spider: a lane is shared by all jobs of a frontier, and the slowest pace holds."""
+_ADDRESSES = tuple(f"127.0.0.{number}" for number in range(1, 10))
 BROKEN, BLOCKED, BUSY, HANDLER = 2, 1, 1, 4
 """Pages of each kind on each host: 500, a block page, 429 at first, and pages on which the spider's handler fails."""
 
@@ -31,9 +32,9 @@ class HostileSite:
         self._stack = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        first = await self._stack.enter_async_context(serving(self.answer, HOSTS))
+        first = await self._stack.enter_async_context(serving(self.answer, _ADDRESSES))
         port = first.rpartition(":")[2]
-        self.addresses = [f"http://{host}:{port}" for host in HOSTS]
+        self.addresses = [f"http://{host}:{port}" for host in _ADDRESSES]
         return self
 
     async def __aexit__(self, *_: Any) -> None:
@@ -77,14 +78,12 @@ def _page(title: str) -> web.Response:
 
 
 SPIDER = """
-import os
-
 from trotline import Page, Spider
 
 spider = Spider("{name}", pace="{pace}", robots=False, retries=0)
 
 
-@spider.page(seeds=[address + "/" for address in os.environ["SHOP_SITES"].split()])
+@spider.page(seeds={seeds})
 def listing(page: Page):
     yield page.follow("a", to=product)
 

@@ -1,77 +1,30 @@
 """The pages in a real browser, against a real fleet. A message in the browser's console fails the test."""
 
+import asyncio
 import json
 import os
 import re
 import signal
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.web.conftest import QUICK, SLOW
+from tests.web.conftest import QUICK, SLOW, Viewer
 from tests.web.dashboard import OPERATE, VIEW, Dashboard
-from tests.web.hostile_site import BLOCKED, BROKEN, HANDLER, HOSTS
+from tests.web.hostile_site import ATTACK, BLOCKED, BROKEN, HANDLER, HOSTS
 
+from trotline.config import backends
+from trotline.model.alert import Alert, AlertBook, AlertState, Severity
+from trotline.rules import alert_book
 from trotline.testing.servers import missing
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, BrowserContext, Page
+    from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.slow("starts a browser and a fleet"), pytest.mark.xdist_group("dashboard")]
 PAGES = ("", "/lanes", "/workers", "/in-flight", "/proxies", "/accounts", "/graveyard", "/records", "/trace")
-
-
-class Viewer:
-    """A browser that is logged in; its tabs must stay silent."""
-
-    def __init__(self, context: "BrowserContext", fleet: Dashboard) -> None:
-        self.context = context
-        self.fleet = fleet
-        self.heard: list[str] = []
-
-    def tab(self) -> "Page":
-        page = self.context.new_page()
-        page.on("console", lambda message: self._hear(message.type, message.text))
-        page.on("pageerror", lambda error: self.heard.append(str(error)))
-        return page
-
-    def _hear(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.heard.append(text)
-
-    def log_in(self, token: str) -> "Page":
-        page = self.tab()
-        page.goto(f"{self.fleet.url}/login")
-        page.get_by_label("Token").fill(token)
-        page.get_by_role("button", name="Log in").click()
-        page.wait_for_url(f"{self.fleet.url}/")
-        return page
-
-    def open(self, path: str) -> "Page":
-        page = self.tab()
-        answer = page.goto(self.fleet.url + path)
-        assert answer is not None and answer.status == 200, (path, answer)
-        return page
-
-
-@pytest.fixture(scope="session")
-def operator(browser: "Browser", fleet: Dashboard) -> Iterator[Viewer]:
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
-    found = Viewer(context, fleet)
-    found.log_in(OPERATE).close()
-    yield found
-    context.close()
-
-
-@pytest.fixture(autouse=True)
-def silent(operator: Viewer) -> Iterator[None]:
-    yield
-    for page in operator.context.pages:
-        page.close()
-    heard, operator.heard[:] = list(operator.heard), []
-    assert not heard
 
 
 @pytest.fixture(scope="session")
@@ -100,8 +53,8 @@ def test_a_wrong_token_is_refused_and_the_right_one_leads_back(browser: "Browser
 
 def test_every_page_opens_is_accessible_and_fits(operator: Viewer, fleet: Dashboard, axe: str) -> None:
     quick, slow = fleet.job_of(QUICK), fleet.job_of(SLOW)
-    ended = ["/", *(f"/jobs/{quick}{page}" for page in PAGES), f"/jobs/{quick}/graveyard/revive"]
-    ended.append(f"/jobs/{quick}/trace?url={fleet.site.addresses[0]}/broken/0")
+    ended = ["/", "/alerts", *(f"/jobs/{quick}{page}" for page in PAGES), f"/jobs/{quick}/graveyard/revive"]
+    ended.append(f"/jobs/{quick}/trace?url={fleet.hosts[QUICK][0]}/broken/0")
     page = operator.tab()
     for paths, scheme, width in ((ended, "light", 1440), ([f"/jobs/{slow}{one}" for one in PAGES], "dark", 390)):
         page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
@@ -160,17 +113,17 @@ def test_pause_and_resume(operator: Viewer, fleet: Dashboard) -> None:
 
 
 def test_a_lane_gets_another_pace(operator: Viewer, fleet: Dashboard) -> None:
-    job, lane = fleet.job_of(SLOW), fleet.site.addresses[2].partition("://")[2]
+    job, lane = fleet.job_of(SLOW), fleet.hosts[SLOW][2].partition("://")[2]
     page = operator.open(f"/jobs/{job}/lanes?lane={lane}")
     page.get_by_label("Pace").fill("40/m")
     page.get_by_role("button", name="Set for all jobs").click()
     page.get_by_text("The pace is set").wait_for()
     ordered = fleet.api(f"jobs/{job}/lanes/pace?lane={lane}")["pace"]["ordered"]
     assert ordered["rate"]["per_second"] == pytest.approx(2 / 3)
+    operator.expected = "status of 400"
     page.get_by_label("Pace").fill("fast")
     page.get_by_role("button", name="Set for all jobs").click()
     page.get_by_role("heading", name="That did not work").wait_for()
-    operator.heard[:] = [text for text in operator.heard if "409" not in text]
 
 
 def test_foreign_text_is_shown_and_never_run(operator: Viewer, fleet: Dashboard) -> None:
@@ -186,14 +139,14 @@ def test_foreign_text_is_shown_and_never_run(operator: Viewer, fleet: Dashboard)
 
 
 def test_a_url_is_traced(operator: Viewer, fleet: Dashboard) -> None:
-    job, url = fleet.job_of(QUICK), f"{fleet.site.addresses[1]}/broken/0"
+    job, url = fleet.job_of(QUICK), f"{fleet.hosts[QUICK][1]}/broken/0"
     page = operator.open(f"/jobs/{job}/trace")
     page.get_by_label("URL").fill(url)
     page.keyboard.press("Enter")
     page.get_by_text("Dead: broken: 500").wait_for()
     shown = page.locator(".timeline").inner_text()
     assert "Found" in shown and "Visit 1: buried" in shown and "500 broken" in shown
-    page.get_by_role("link", name=f"{fleet.site.addresses[1]}/", exact=True).click()
+    page.get_by_role("link", name=f"{fleet.hosts[QUICK][1]}/", exact=True).click()
     page.get_by_text("Read: 0 records").wait_for()
 
 
@@ -201,7 +154,7 @@ def test_records_are_searched_and_downloaded(operator: Viewer, fleet: Dashboard)
     job = fleet.job_of(QUICK)
     page = operator.open(f"/jobs/{job}/records")
     page.keyboard.press("/")
-    page.keyboard.type(f"{fleet.site.addresses[0]}/item/1")
+    page.keyboard.type(f"{fleet.hosts[QUICK][0]}/item/1")
     page.keyboard.press("Enter")
     page.wait_for_url("**prefix=*")
     assert page.locator("tbody tr").count() == 11  # 1, and 10 to 19
@@ -265,6 +218,7 @@ def test_old_figures_are_marked(operator: Viewer, fleet: Dashboard) -> None:
     assert fleet.web is not None
     page = operator.open(f"/jobs/{fleet.job_of(SLOW)}")
     shown = page.locator(".legend [data-value=admitted]").inner_text()
+    operator.expected = "net::ERR"
     os.kill(fleet.web.pid, signal.SIGSTOP)
     try:
         expect(page.locator("#stale")).to_be_visible(timeout=20_000)
@@ -272,18 +226,51 @@ def test_old_figures_are_marked(operator: Viewer, fleet: Dashboard) -> None:
     finally:
         os.kill(fleet.web.pid, signal.SIGCONT)
     expect(page.locator("#stale")).to_be_hidden(timeout=20_000)
-    operator.heard.clear()
 
 
 def test_a_group_is_revived(operator: Viewer, fleet: Dashboard) -> None:
     job = fleet.job_of(QUICK)
     fleet.site.healed = True
     before = fleet.api(f"jobs/{job}")
-    assert before["dead"] == (BROKEN + BLOCKED + HANDLER) * len(HOSTS)
+    assert before["dead"] == (BROKEN + BLOCKED + HANDLER) * HOSTS
     page = operator.open(f"/jobs/{job}/graveyard")
     page.get_by_role("row", name="broken: 500").get_by_role("link", name="Revive").click()
-    page.get_by_role("button", name=f"Revive {BROKEN * len(HOSTS)}").click()
+    page.get_by_role("button", name=f"Revive {BROKEN * HOSTS}").click()
     page.get_by_text("Done.").wait_for()
-    assert f"{BROKEN * len(HOSTS)} pages will be visited again" in page.locator("#revived").inner_text()
-    after = fleet.until(job, lambda view: view["done"] == before["done"] + BROKEN * len(HOSTS))
-    assert after["dead"] == before["dead"] - BROKEN * len(HOSTS)
+    assert f"{BROKEN * HOSTS} pages will be visited again" in page.locator("#revived").inner_text()
+    after = fleet.until(job, lambda view: view["done"] == before["done"] + BROKEN * HOSTS)
+    assert after["dead"] == before["dead"] - BROKEN * HOSTS
+
+
+def test_an_alert_is_on_its_page_and_on_the_job(operator: Viewer, fleet: Dashboard) -> None:
+    job = fleet.job_of(SLOW)
+    book = AlertBook(
+        alerts=(
+            Alert(
+                rule="errors", object=ATTACK, state=AlertState.FIRING, severity=Severity.CRITICAL, since=1.0,
+                text="30 of 40 attempts failed", next="trotline dead slow",
+            ),
+        )
+    )  # fmt: skip
+
+    async def write() -> None:
+        jobs = await backends.open_jobs(fleet.frontier)
+        [found] = [one for one in await jobs.all() if one.id == job]
+        await jobs.close()
+        opened = await backends.open_frontier(fleet.frontier, found)
+        [note] = await opened.console.read_notes([alert_book.NOTE])
+        assert await opened.console.write_note(alert_book.NOTE, alert_book.encode(book), note.version if note else 0)
+        await opened.close()
+
+    # Playwright has an event loop in this thread.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(write())).result()
+    page = operator.open("/alerts")
+    page.reload()
+    from playwright.sync_api import expect
+
+    expect(page.locator("#firing-box")).to_contain_text("30 of 40 attempts failed", timeout=15_000)
+    assert ATTACK in page.locator("#firing-box").inner_text()
+    page.get_by_role("link", name=job).first.click()
+    expect(page.locator("#job-alerts")).to_contain_text("trotline dead slow", timeout=15_000)
+    assert page.evaluate("window.hurt") is None

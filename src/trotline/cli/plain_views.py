@@ -190,7 +190,7 @@ def facts(report: "Report") -> dict[str, Any]:
         "workers": report.workers,
         "held_back": report.held_back,
         "paused": progress.paused,
-        "state": progress.state,
+        "state": "finished" if progress.finished_at is not None else progress.state,
         "lanes": report.lanes,
         "errors": report.errors,
         "seen": progress.seen,

@@ -22,16 +22,17 @@ def gauges(observation: Observation, firing: Collection[str], down: Mapping[str,
         lanes=observation.summary.lanes.states if progress.finished_at is None else {},
         admissible=advice.admissible_per_second,
         wanted_workers=advice.wanted_workers,
-        utilisation=_utilisation(advice),
+        utilisation=utilisation(advice),
         alerts={rule: rule in firing for rule in RULES},
         proxies={pool: {"up": share.members - share.down, "down": share.down} for pool, share in down.items()},
     )
 
 
-def _utilisation(advice: Advice) -> dict[str, float]:
-    """Of several limits of one kind (pools) the one that is used most."""
+def utilisation(advice: Advice) -> dict[str, float]:
+    """By limit: the share of it that is used. Of several pools or servers, the one with the least left."""
     found: dict[str, float] = {}
+    rate = advice.pages_per_second
     for limit in advice.limits:
-        if limit.per_second and advice.pages_per_second is not None:
-            found[limit.name] = max(found.get(limit.name, 0.0), advice.pages_per_second / limit.per_second)
+        if rate is not None and limit.per_second:
+            found[limit.name] = max(found.get(limit.name, 0.0), min(1.0, rate / limit.per_second))
     return found

@@ -59,6 +59,8 @@ class JobMonitor:
         self._tracked: dict[str, TrackedJob] = {}
         self._checked_at = self._retired_at = float("-inf")
         self._retiring: asyncio.Task[None] | None = None
+        self._cancelled: set[str] = set()
+        """Jobs that were looked at for the last time: they are not announced, and would be tracked again."""
         self._draining: dict[str, asyncio.Task[None]] = {}
         """Jobs that have ended, while messages about them are delivered."""
         self._pools = PoolWatch(parts.open_proxy_pools) if parts.open_proxy_pools is not None else None
@@ -95,7 +97,10 @@ class JobMonitor:
         for job in await self._changed():
             if job.announced and job.id in self._tracked:
                 await self._finished_elsewhere(self._tracked[job.id])
+            elif job.cancelled_at is not None and job.id in self._cancelled:
+                continue
             elif not job.announced:
+                self._cancelled.discard(job.id)
                 await self._track(job)
             elif job.id not in self._draining:
                 await self._deliver_leftovers(job)
@@ -148,6 +153,9 @@ class JobMonitor:
         opened = await self._parts.open_frontier(job)
         self._draining[job.id] = asyncio.create_task(self._drain(self._opened(job, opened)))
 
+    def _drains(self, job: str) -> bool:
+        return job in self._draining and not self._draining[job].done()
+
     async def _drain(self, tracked: TrackedJob) -> None:
         try:
             await tracked.alerts.deliver()
@@ -172,6 +180,7 @@ class JobMonitor:
             await self._rescue(tracked, observation)
         if progress.state is State.CANCELLED:
             # A job that is resumed later is found again when the list is refreshed.
+            self._cancelled.add(tracked.job.id)
             await self._untrack(tracked)
         elif seeds and not progress.sealed and tracked.seeding is None:
             tracked.seeding = asyncio.create_task(self._seed(tracked))
@@ -278,7 +287,7 @@ class JobMonitor:
         if tracked.seeding is not None:
             tracked.seeding.cancel()
             await asyncio.gather(tracked.seeding, return_exceptions=True)
-        if drain and tracked.alerts.undelivered:
+        if drain and tracked.alerts.undelivered and not self._drains(tracked.job.id):
             self._draining[tracked.job.id] = asyncio.create_task(self._drain(tracked))
             return
         await tracked.alerts.close()

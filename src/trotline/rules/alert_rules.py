@@ -23,13 +23,15 @@ _RULES: dict[str, Callable[[JobSample, AlertRules], list[Finding]]] = {
     "worker": fleet_alerts.worker,
 }
 _AT_THE_END = ("empty", "coverage")
-"""What is still true of a job that is finished."""
+"""What is still true of a job that has ended."""
 
 
 def findings(sample: JobSample, rules: AlertRules) -> list[Finding]:
     """Of all rules that are not off. A cancelled job has none: an operator has decided."""
     now = sample.progress
-    if now.state is State.CANCELLED:
+    cancelled = now.state is State.CANCELLED
+    if cancelled and not now.spent:
         return []
-    names = _AT_THE_END if now.finished_at is not None else tuple(RULES)
+    # A job that has reached its limit (`--max-pages`) is cancelled by the frontier.
+    names = _AT_THE_END if cancelled or now.finished_at is not None else tuple(RULES)
     return [found for name in names if name not in rules.off for found in _RULES[name](sample, rules)]

@@ -13,7 +13,8 @@ LOGGER = "trotline.web"
 
 def event(log: logging.Logger, level: int, name: str, **fields: Any) -> None:
     """Fields are untrusted: JSON in ASCII keeps line breaks and control characters out of the log."""
-    log.log(level, "%s", json.dumps({"event": name, "at": round(time.time(), 3), **fields}, default=str))
+    line = json.dumps({"event": name, "at": round(time.time(), 3), **fields}, default=str)
+    log.log(level, "%s", line, extra={"event": name})
 
 
 class _Redacting(logging.Formatter):

@@ -394,6 +394,29 @@ def test_an_alert_is_told_once_and_once_when_it_is_over(play):
     assert {"alert": "stalled job", "rule": "stalled"}.items() <= world.said[-1].data.items()
 
 
+def test_a_cancelled_job_is_looked_at_once_more_and_again_when_it_is_resumed(play):
+    async def scene(world):
+        world.coordinate(schedule=None)
+        job = await world.jobs.start("shop", BRISK)
+        frontier = world.frontier(job)
+        await frontier.put(tasks(5))
+        await asyncio.sleep(400)
+        await frontier.steer(State.CANCELLED)
+        await asyncio.sleep(60)
+        world.during = world.events("alert.raised", "alert.over", "alert.continues")
+        await frontier.steer(State.RUNNING)
+        await asyncio.sleep(400)
+
+    world = play(scene)
+
+    assert world.during == ["alert.raised", "alert.over"]
+    assert world.events("alert.raised", "alert.over", "alert.continues") == [
+        "alert.raised",
+        "alert.over",
+        "alert.raised",
+    ]
+
+
 def test_a_pool_without_a_free_proxy_is_an_alert_until_it_has_one(play):
     async def scene(world):
         pools = await world.proxy_pools()

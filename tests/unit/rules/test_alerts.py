@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from trotline.model.alert import Severity
-from trotline.model.job import Job, LaneRules, Progress, State
+from trotline.model.job import Budget, Job, LaneRules, Progress, State
 from trotline.rules.alert_rules import findings
 from trotline.rules.alerts import RULES, AlertRules, Finding, JobSample, Level
 from trotline.rules.eta import Range, Unknown
@@ -207,6 +207,11 @@ def test_rules_that_are_off_find_nothing() -> None:
 
 def test_a_cancelled_job_has_no_findings() -> None:
     assert found([look(1, waiting=9, done=500, tallies={}, state=State.CANCELLED)]) == {}
+
+
+def test_a_job_that_was_stopped_by_its_limit_is_judged_by_its_records() -> None:
+    spent = look(1, waiting=9, done=500, tallies={}, state=State.CANCELLED, budget=Budget(pages=500))
+    assert set(found([spent])) == {"empty"}
 
 
 def test_points_of_a_young_job_begin_with_nothing() -> None:

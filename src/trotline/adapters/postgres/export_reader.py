@@ -18,6 +18,9 @@ from trotline.model.row import Row
 T = TypeVar("T")
 _AT_ONCE = 1000
 _COUNT_WITHIN = 20
+_FETCH_WITHIN = 1800
+"""Seconds for some rows: the first ones of a large table are there when it is sorted. A reader that was given up, as by
+a browser that left, does not keep the server busy for ever."""
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -125,6 +128,7 @@ async def _connect(address: Address) -> Connection:
     connection = await dial(address, "trotline export")
     try:
         await connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        await connection.execute(f"SET LOCAL statement_timeout = {_FETCH_WITHIN * 1000}")
         if not await migrate.version(connection, address):
             raise no_tables(address)
     except BaseException:

@@ -2,6 +2,7 @@
 
 from trotline.web.pages import (
     actions,
+    alerts,
     graveyard,
     in_flight,
     job,
@@ -15,5 +16,5 @@ from trotline.web.pages import (
 )
 from trotline.web.route_table import Route
 
-_PAGES = (login, overview, job, lanes, workers, in_flight, pools, graveyard, records, trace, actions)
+_PAGES = (login, overview, alerts, job, lanes, workers, in_flight, pools, graveyard, records, trace, actions)
 ROUTES: tuple[Route, ...] = tuple(route for page in _PAGES for route in page.ROUTES)

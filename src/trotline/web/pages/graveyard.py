@@ -20,6 +20,8 @@ from trotline.web.route_table import FORM, HTML, Call, Role, Route
 BATCH = 500
 """Graves that are revived by one request."""
 _SIGNATURES = 100
+_FIRST = 15
+"""Signatures that are shown at once; the others on demand."""
 _SHORT = 600
 """Characters of a detail in the list; all of it where one grave is shown."""
 Number = Annotated[int, Meta(ge=0, le=10**12)]
@@ -60,7 +62,8 @@ async def page(call: Call) -> web.Response:
         "graveyard.html",
         call.who,
         **frame,
-        reasons=reasons[:_SIGNATURES],
+        reasons=reasons[:_FIRST],
+        other_reasons=reasons[_FIRST:_SIGNATURES],
         more_reasons=max(0, len(reasons) - _SIGNATURES),
         total=sum(found.reasons.values()),
         # The one before each: a grave is shown alone as the first after it.

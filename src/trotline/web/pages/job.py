@@ -1,20 +1,21 @@
 """One job: how fast, what limits it, what goes wrong, and what was cut."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import msgspec
 from aiohttp import web
 
 from trotline.commands.dead_reasons import Burial, burials
-from trotline.model.job import Progress
+from trotline.model.job import Job, Progress
 from trotline.model.time import Seconds
 from trotline.rules.advice import advise
+from trotline.rules.field_coverage import FELL, LEAST_RECORDS, coverage
 from trotline.rules.job_figures import Figures, figures, signatures
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import uses
-from trotline.rules.series import RESOLUTIONS, Point, Resolution, rates, thinned
+from trotline.rules.series import RESOLUTIONS, Point, Resolution, point_of, rates, thinned
 from trotline.rules.signature_trend import SignatureTrend
 from trotline.rules.warnings import warnings
 from trotline.web.pages import charts, text
@@ -25,6 +26,7 @@ from trotline.web.route_table import Call
 
 _SIGNATURES = 12
 _LANES = 12
+_FIELDS = 20
 
 
 class Window(NamedTuple):
@@ -88,6 +90,8 @@ async def page(call: Call) -> web.Response:
         window=call.query.window,
         windows={name: one.title for name, one in WINDOWS.items()},
         charts=[chart for chart in drawn(points, window, progress) if chart is not None],
+        alerts=(await call.site.figures.alerts(call.path.job)).firing,
+        coverage=covered(progress.tallies, await _tallies_before(call, job)),
         lanes=lanes,
         surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,
         top_lanes=lanes.most_waiting[:_LANES],
@@ -99,6 +103,47 @@ async def page(call: Call) -> web.Response:
         pools=uses(progress.tallies),
         budget=progress.budget,
     )
+
+
+class Field(msgspec.Struct, frozen=True, kw_only=True):
+    """In how many records a field is filled."""
+
+    kind: str
+    name: str
+    share: float
+    records: int
+    before: float | None
+    """In the last finished job of the spider; None: there is none, or it has no such field."""
+
+    @property
+    def fell(self) -> bool:
+        return self.before is not None and self.before - self.share >= FELL and self.records >= LEAST_RECORDS
+
+
+def covered(now: Mapping[str, int], before: Mapping[str, int]) -> list[Field]:
+    """Those that fell first, then the emptiest."""
+    was = {(one.kind, one.field): one.share for one in coverage(before)}
+    found = [
+        Field(
+            kind=one.kind, name=one.field, share=one.share, records=one.records, before=was.get((one.kind, one.field))
+        )
+        for one in coverage(now)
+    ]
+    return sorted(found, key=lambda one: (not one.fell, one.share, one.kind, one.name))[:_FIELDS]
+
+
+async def _tallies_before(call: Call, job: Job) -> Mapping[str, int]:
+    """The counters of the last job of the same spider that was finished before this one began."""
+    place, _ = await call.site.index.find(job.id)
+    earlier = [
+        one
+        for one in place.jobs.values()
+        if one.spider == job.spider and one.finished_at is not None and one.started_at < job.started_at
+    ]
+    if not earlier:
+        return {}
+    look = await call.site.snapshots.look(place, max(earlier, key=lambda one: one.started_at))
+    return look.progress.tallies if look.progress is not None else {}
 
 
 def _took(progress: Progress) -> Seconds:
@@ -126,11 +171,28 @@ def drawn(points: Sequence[Point], window: Window, progress: Progress) -> tuple[
     """Pages and errors per second; admitted against ended, whose meeting is the end."""
     newest = points[-1].at if points else 0
     shown = thinned([point for point in points if point.at >= newest - window.seconds], charts.MOST_POINTS)
-    return _speed(shown, window), _totals(shown, window, progress)
+    return _speed(shown, window), _totals(_until_now(shown, progress), window, progress)
+
+
+def _until_now(points: list[Point], progress: Progress) -> list[Point]:
+    """With the totals of now, or of the end: the last point that was kept is some seconds older."""
+    at = int(progress.now if progress.finished_at is None else progress.finished_at)
+    newest = point_of(progress, 0)._replace(at=at)
+    return [*(point for point in points if point.at < at), newest] if points else []
+
+
+def _spaced(points: list[Point], step: Seconds) -> list[Point]:
+    """Without points that follow another one at once: two observers may look within a second, and a rate over so short
+    a time is noise."""
+    found: list[Point] = []
+    for point in points:
+        if not found or point.at - found[-1].at >= step / 2:
+            found.append(point)
+    return found
 
 
 def _speed(points: list[Point], window: Window) -> charts.Chart | None:
-    found = rates(points)
+    found = rates(_spaced(points, window.resolution.step))
     if not found:
         return None
     last = found[-1]

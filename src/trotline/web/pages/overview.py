@@ -36,6 +36,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     spark: str
     eta: str
     ended_share: float | None
+    firing: int = 0
+    """Alerts."""
     advice: str = ""
     """Of a job that runs: what one more worker would give."""
 
@@ -78,6 +80,7 @@ async def _line(site: Site, place: Place, job: Job) -> Line:
         spark=charts.spark([each.ended for each in rates(recent)]),
         eta=text.eta(view.eta) or (view.eta.unknown if view.eta is not None else ""),
         ended_share=progress.ended / progress.admitted if progress.admitted else None,
+        firing=len((await site.figures.alerts(job.id)).firing),
         advice=advised.sentence if (advised := advise(progress, snapshot.summary)).explained else "",
     )
 
