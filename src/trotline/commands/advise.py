@@ -57,7 +57,8 @@ class AdviceReport(msgspec.Struct, frozen=True, kw_only=True):
 async def report(plan: AdvisePlan) -> AdviceReport:
     opened = await backends.open_frontier(plan.frontier, plan.job)
     try:
-        progress, crew, summary = await look(opened, ServerExtras(plan.frontier, plan.sink), plan.measure)
+        extras = ServerExtras(plan.frontier, plan.sink, plan.job.rules.default)
+        progress, crew, summary = await look(opened, extras, plan.measure)
         ends = await _ends(opened, progress, crew)
     finally:
         await opened.close()

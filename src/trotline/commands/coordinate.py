@@ -134,7 +134,7 @@ async def _at(
                 emit=emit,
                 open_proxy_pools=lambda: backends.open_proxy_pools(frontier),
                 board=board,
-                extras=lambda job: ServerExtras(frontier, sinks.get(job.spider, "")),
+                extras=lambda job: ServerExtras(frontier, sinks.get(job.spider, ""), job.rules.default),
                 alerts=plan.alerts,
             )
             configs = [post.config(plan.during) for post in posts]

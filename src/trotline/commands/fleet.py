@@ -223,7 +223,7 @@ class _Fleet:
         if self._watched is None or self._watched[0].id != job.id:
             await self._forget()
             opened = await backends.open_frontier(frontier, job)
-            extras = ServerExtras(frontier, self._plan.settings.sink)
+            extras = ServerExtras(frontier, self._plan.settings.sink, job.rules.default)
             self._watched = (job, opened, Observer(opened.console, asyncio.get_running_loop().time, extras))
         return self._watched
 

@@ -138,7 +138,9 @@ class _Lab:
         settings = msgspec.structs.replace(self._plan.settings, processes=phase.processes, slots=phase.slots)
         pool = WorkerPool(self._plan.ref, settings, self._spider, opened)
         clock = asyncio.get_running_loop().time
-        observer = Observer(opened.console, clock, ServerExtras(settings.frontier, settings.sink))
+        observer = Observer(
+            opened.console, clock, ServerExtras(settings.frontier, settings.sink, opened.job.rules.default)
+        )
         async with _running(pool), self._sampled(opened, phase):
             until = clock() + self._plan.phase
             console = opened.console

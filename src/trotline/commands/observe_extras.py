@@ -4,6 +4,7 @@ from collections.abc import Collection
 
 from trotline.config import backends
 from trotline.errors import FrontierError, SettingsError, SinkError
+from trotline.model.pace import Pace
 from trotline.model.server_load import ServerLoad, ServerUse, use
 from trotline.rules.pool_supply import PoolSupply, supply
 
@@ -11,8 +12,9 @@ from trotline.rules.pool_supply import PoolSupply, supply
 class ServerExtras:
     """Of one job. Implements `coordinator.observer.Extras`: what cannot be asked is unknown, and breaks nothing."""
 
-    def __init__(self, frontier: str, sink: str = "") -> None:
-        """`sink`: empty if it is not known here."""
+    def __init__(self, frontier: str, sink: str = "", pace: Pace | None = None) -> None:
+        """`sink`: empty if it is not known here. `pace`: the job's default."""
+        self._pace = pace
         self._frontier = frontier
         self._sink = sink
         self._before: dict[str, ServerLoad] = {}
@@ -27,7 +29,7 @@ class ServerExtras:
             return []
         try:
             known = [pool for pool in await opened.pools() if pool.name in names]
-            return [supply(pool, len(await opened.down(pool.name))) for pool in known]
+            return [supply(pool, len(await opened.down(pool.name)), self._pace) for pool in known]
         finally:
             await opened.close()
 

@@ -134,7 +134,7 @@ class _Run:
         self._pool = WorkerPool(plan.ref, plan.settings, spider, opened, launched)
         self._reporter = reporter
         self._alerts: JobAlerts | None = None
-        self._extras = ServerExtras(plan.settings.frontier, plan.settings.sink)
+        self._extras = ServerExtras(plan.settings.frontier, plan.settings.sink, spider.rules.default)
 
     def watch_alerts(self, pools: PoolWatch) -> None:
         if self._plan.alerts is not None:

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from trotline.model.pace import Pace
 from trotline.model.proxy_pool import PoolRules, RegisteredPool, is_account_pool
 from trotline.model.time import Seconds
 
@@ -13,6 +14,8 @@ class PoolSupply(msgspec.Struct, frozen=True, kw_only=True):
     """Members that rest for all lanes."""
     rules: PoolRules | None = None
     """None: unknown."""
+    per_member: Seconds = 0.0
+    """Between two visits of a lane through one member, by the job's own pace; 0: it has none."""
 
     @property
     def is_accounts(self) -> bool:
@@ -23,8 +26,15 @@ class PoolSupply(msgspec.Struct, frozen=True, kw_only=True):
         return max(0, self.members - self.down)
 
 
-def supply(pool: RegisteredPool, down: int) -> PoolSupply:
-    return PoolSupply(name=pool.name, members=pool.members, down=min(down, pool.members), rules=pool.rules)
+def supply(pool: RegisteredPool, down: int, pace: Pace | None = None) -> PoolSupply:
+    """`pace`: of the job."""
+    return PoolSupply(
+        name=pool.name,
+        members=pool.members,
+        down=min(down, pool.members),
+        rules=pool.rules,
+        per_member=pace.rate.interval if pace is not None and pace.per_proxy else 0.0,
+    )
 
 
 def most(pool: PoolSupply, lanes: int, held: Seconds) -> float | None:
@@ -42,6 +52,6 @@ def most(pool: PoolSupply, lanes: int, held: Seconds) -> float | None:
         # A lane has one visit at a time through a member (R2).
         at_once = min(lanes, rules.member_concurrency) if rules.member_concurrency else lanes
         rates.append(at_once / held)
-    if rules.interval > 0:
-        rates.append(lanes / rules.interval)
+    if interval := max(rules.interval, pool.per_member):
+        rates.append(lanes / interval)
     return pool.usable * min(rates) if rates else None

@@ -178,7 +178,7 @@ class JobsIndex:
             if entry is None:
                 async with _timely(url):
                     opened = await backends.open_frontier(url, job)
-                extras = ServerExtras(url, self._settings.sink_of(job.spider))
+                extras = ServerExtras(url, self._settings.sink_of(job.spider), job.rules.default)
                 observer = Observer(opened.console, time.monotonic, extras)
                 entry = Opened(opened=opened, observer=observer, file=file, used=self._clock())
                 self._open[key] = entry
