@@ -1,0 +1,103 @@
+"""What a page of the dashboard costs a large job: CPU of the web server and of the frontier's server, per look.
+
+    python -m bench.web_pages [--lanes 100000] [--looks 20]
+
+A job in a real Valkey, with one task in each lane. Each page is asked for once a second, as a browser does with one
+viewer; the survey of all lanes, which runs beside it, is counted too. Loopback only.
+"""
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+
+import aiohttp
+
+from bench.web_sse import cpu_of
+from trotline.config import backends
+from trotline.model.job import LaneRules
+from trotline.model.task import Task
+from trotline.rules.urls import fingerprint
+from trotline.testing.redis_server import WHEEL, RedisServer, redis
+
+GOAL = 0.2
+"""Seconds of CPU for one look at the overview."""
+PAGES = {"overview": "/", "job": "/jobs/{job}", "lanes": "/jobs/{job}/lanes", "workers": "/jobs/{job}/workers"}
+_BATCH = 1000
+
+
+async def fill(url: str, lanes: int) -> str:
+    jobs = await backends.open_jobs(url)
+    job = await jobs.start("wide", LaneRules(), "v1")
+    await jobs.close()
+    opened = await backends.open_frontier(url, job)
+    for first in range(0, lanes, _BATCH):
+        hosts = [f"host-{number}.example" for number in range(first, min(lanes, first + _BATCH))]
+        await opened.frontier.put(
+            [
+                Task(
+                    url=f"https://{host}/", route="page", lane=host, fingerprint=fingerprint("page", f"https://{host}/")
+                )
+                for host in hosts
+            ]
+        )
+    await opened.close()
+    return job.id
+
+
+async def measure(server: RedisServer, looks: int, job: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        web = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "trotline.cli", "web", "--listen", "127.0.0.1:0", "--frontier", server.url,
+            cwd=folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL,
+        )  # fmt: skip
+        try:
+            assert web.stdout is not None
+            address = (await web.stdout.readline()).decode().split()[2].rstrip("/")
+            async with aiohttp.ClientSession() as client:
+                for name, path in PAGES.items():
+                    await look(client, address + path.format(job=job), name, web.pid, server, looks)
+        finally:
+            web.terminate()
+            await web.wait()
+
+
+async def look(client: aiohttp.ClientSession, url: str, name: str, pid: int, server: RedisServer, looks: int) -> None:
+    """The first look reads what is not known yet; it is not counted."""
+    size = await get(client, url)
+    began, web, redis_cpu = time.monotonic(), cpu_of(pid), cpu_of(server.pid)
+    for _ in range(looks):
+        await get(client, url)
+        await asyncio.sleep(1.0)
+    seconds = time.monotonic() - began
+    web, redis_cpu = cpu_of(pid) - web, cpu_of(server.pid) - redis_cpu
+    verdict = "" if name != "overview" else f"   goal {GOAL * 1000:.0f} ms: {'met' if web / looks < GOAL else 'MISSED'}"
+    print(
+        f"{name:9} {1000 * web / looks:6.0f} ms of the web server, {1000 * redis_cpu / looks:6.0f} ms of Valkey a look,"
+        f" {100 * (web + redis_cpu) / seconds:4.1f} % of a core, {size / 1024:.0f} KiB{verdict}"
+    )
+
+
+async def get(client: aiohttp.ClientSession, url: str) -> int:
+    async with client.get(url) as answer:
+        body = await answer.read()
+        assert answer.status == 200, (url, answer.status, body[:300])
+        return len(body)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.web_pages", description=__doc__.partition("\n")[0])
+    parser.add_argument("--lanes", type=int, default=100_000)
+    parser.add_argument("--looks", type=int, default=20)
+    asked = parser.parse_args()
+    os.environ.pop("TROTLINE_FRONTIER", None)
+    with redis(WHEEL) as server:
+        job = asyncio.run(fill(server.url, asked.lanes))
+        print(f"{asked.lanes:,} lanes, one viewer, a look each second")
+        asyncio.run(measure(server, asked.looks, job))
+
+
+if __name__ == "__main__":
+    main()
