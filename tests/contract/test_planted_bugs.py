@@ -66,8 +66,10 @@ from trotline.model.visit_row import VisitRow
 from trotline.testing.frontier_contract import FrontierContract, tasks
 from trotline.testing.frontier_machine import frontier_machine
 from trotline.worker.commit import Committer
+from trotline.worker.coverage_count import CoverageCount
 from trotline.worker.finished_visit import FinishedVisit
 from trotline.worker.policy import WorkerPolicy
+from trotline.worker.work_meter import WorkMeter
 
 CAUGHT = [
     (ChecksThenAdds, "test_f1_of_many_puts_at_once_exactly_one_admits"),
@@ -306,6 +308,9 @@ async def crawl_with_a_kill(committer: type[Committer], effects: int) -> None:
                 sink=Rows(rows, life),
                 gate=OpenGate(),
                 chance=random.Random(1),
+                meter=WorkMeter(),
+                coverage=CoverageCount(),
+                tracer=None,
             )
             commits = committer(worker, tools, WorkerPolicy(batch=1, commit_every=0.0), set())
             for lease in leases:
