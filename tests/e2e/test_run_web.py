@@ -10,11 +10,16 @@ from tests.e2e.held_site import HeldSite
 from tests.e2e.running import Running, start
 
 
-async def _address(running: Running) -> str:
+async def _address(running: Running) -> tuple[str, dict[str, str]]:
+    """With the token that goes with it."""
     assert running.process.stderr is not None
-    line = (await asyncio.wait_for(running.process.stderr.readline(), 30)).decode()
+    line = "error: "
+    while line.startswith("error: "):
+        # Two that start at the same moment find the same port free; the second one goes on to another.
+        line = (await asyncio.wait_for(running.process.stderr.readline(), 30)).decode()
     assert line.startswith("dashboard: http://127.0.0.1:"), line
-    return line.split()[1]
+    address, _, token = line.split()[1].partition("login#")
+    return address, {"Authorization": f"Bearer {token}"}
 
 
 async def _is_gone(address: str) -> bool:
@@ -33,10 +38,13 @@ async def test_the_dashboard_shows_the_job_and_ends_with_the_run(tmp_path: Path,
     async with HeldSite(pages=3) as site:
         (tmp_path / "site.py").write_text(site.spider())
         running = await start(tmp_path, "run", "site.py", "--allow-private", "--grace", "1s", "--web")
-        address = await _address(running)
+        address, token = await _address(running)
         await site.arrived()
-        async with aiohttp.ClientSession() as client, client.get(f"{address}api/v1/jobs") as answer:
-            [job] = (await answer.json())["jobs"]
+        async with aiohttp.ClientSession() as client:
+            async with client.get(f"{address}api/v1/jobs") as answer:
+                assert answer.status == 401, "other users of this machine"
+            async with client.get(f"{address}api/v1/jobs", headers=token) as answer:
+                [job] = (await answer.json())["jobs"]
         assert (job["job"], job["workers"]) == ("site-1", 1)
 
         if end is not None:
@@ -53,7 +61,7 @@ async def test_a_second_run_finds_another_port(tmp_path: Path) -> None:
         for name in ("one", "two"):
             (tmp_path / f"{name}.py").write_text(site.spider().replace('"site"', f'"{name}"'))
             runs.append(await start(tmp_path, "run", f"{name}.py", "--allow-private", "--web"))
-        addresses = [await _address(running) for running in runs]
+        addresses = [(await _address(running))[0] for running in runs]
         site.release()
         for running in runs:
             assert await running.exit_code() == 0

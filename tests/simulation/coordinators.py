@@ -4,7 +4,8 @@ import asyncio
 import random
 import tempfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -280,16 +281,25 @@ class _Cut:
     async def close(self) -> None:
         """Other coordinators and the fleet go on with it."""
 
+    async def all_lanes(self) -> AsyncIterator[Any]:
+        """Its pages as one call: each may fail like it."""
+
+        async def pages() -> list[Any]:
+            return [page async for page in self._port.all_lanes()]
+
+        for page in await self._call("all_lanes", pages):
+            yield page
+
     def __getattr__(self, name: str) -> Any:
-        method = getattr(self._port, name)
+        return partial(self._call, name, getattr(self._port, name))
 
-        async def call(*arguments: Any) -> Any:
-            if self._node.killed.is_set():
-                # Only what cleans up comes here: a killed process would not.
-                raise FrontierUnreachable("killed")
-            return await self._node.call(name, lambda: method(*arguments), lambda: FrontierUnreachable("no answer"))
-
-        return call
+    async def _call(self, name: str, method: Any, *arguments: Any, **options: Any) -> Any:
+        if self._node.killed.is_set():
+            # Only what cleans up comes here: a killed process would not.
+            raise FrontierUnreachable("killed")
+        return await self._node.call(
+            name, lambda: method(*arguments, **options), lambda: FrontierUnreachable("no answer")
+        )
 
 
 class _CutClock:

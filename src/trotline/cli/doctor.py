@@ -94,9 +94,12 @@ def _next(checks: list[Check], failed: list[Check]) -> str:
 def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     yield _python()
     yield from _packages()
+    from trotline.config.alert_settings import read_alerts
+
     settings: Settings | None = None
     try:
         settings = settings_of(**flags)
+        read_alerts(Path.cwd())
         yield Check(what="settings", state="ok", found=_settings_text(settings))
     except TrotlineError as error:
         yield _failed("settings", error)

@@ -2,41 +2,60 @@
 
 import contextlib
 import os
+import secrets
 import selectors
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 
-from trotline.commands.web import LISTEN
+from trotline.commands.web import LISTEN, PORT
 from trotline.config.settings import Settings
 from trotline.model.time import Seconds
 
 _READY_WITHIN: Seconds = 10.0
 _END_WITHIN: Seconds = 5.0
 _LISTENING = "listening on "
+_TOKEN = "DASHBOARD_TOKEN"  # noqa: S105 - the name of the variable
 
 
 @contextlib.contextmanager
 def web_beside(settings: Settings, spider: str) -> Iterator[str]:
-    """What to tell the operator: the address, or why there is no dashboard; the run goes on in any case."""
+    """What to tell the operator: the address, or why there is no dashboard; the run goes on in any case.
+
+    The address has a token behind "#": other users of this machine could steer the run otherwise.
+    """
+    token = secrets.token_urlsafe(32)
     with contextlib.ExitStack() as stack:
-        said = _started(stack, settings, spider, LISTEN)
+        # Where another run has its dashboard, any free port will do.
+        said = _started(stack, settings, spider, LISTEN, token) if _is_free(PORT) else ""
         if not said.startswith(_LISTENING):
-            # Another run has its dashboard there: any free port will do.
-            said = _started(stack, settings, spider, "127.0.0.1:0")
+            said = _started(stack, settings, spider, "127.0.0.1:0", token)
         address = said.removeprefix(_LISTENING).split("   ")[0]
-        yield f"dashboard: {address}" if said.startswith(_LISTENING) else f"no dashboard: {said}"
+        yield f"dashboard: {address}login#{token}" if said.startswith(_LISTENING) else f"no dashboard: {said}"
 
 
-def _started(stack: contextlib.ExitStack, settings: Settings, spider: str, listen: str) -> str:
+def _is_free(port: int) -> bool:
+    with socket.socket() as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _started(stack: contextlib.ExitStack, settings: Settings, spider: str, listen: str, token: str) -> str:
     """The first line that it prints."""
+    words = ["web", spider, "--listen", listen, "--end-with-stdin", "--token-operate", f"env:{_TOKEN}"]
     process = subprocess.Popen(  # noqa: S603 - our own command
-        [sys.executable, "-P", "-m", "trotline.cli", "web", spider, "--listen", listen, "--end-with-stdin"],
+        [sys.executable, "-P", "-m", "trotline.cli", *words],
         # Not as options: URLs may have passwords in them, and every user can list command lines.
-        env={**os.environ, "TROTLINE_FRONTIER": settings.frontier, "TROTLINE_SINK": settings.sink},
+        env={**os.environ, "TROTLINE_FRONTIER": settings.frontier, "TROTLINE_SINK": settings.sink, _TOKEN: token},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        # Its log of changes; not into the live view.
+        stderr=subprocess.DEVNULL if sys.stderr.isatty() else None,
         # Ctrl-C is for the run, which ends it.
         start_new_session=True,
         text=True,

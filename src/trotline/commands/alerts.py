@@ -9,6 +9,7 @@ import msgspec
 from trotline.commands.find_jobs import Target, console_of
 from trotline.errors import AlertNotDelivered, FrontierError, FrontierUnreachable
 from trotline.model.alert import Alert, AlertBook, AlertMessage, AlertState, Severity
+from trotline.model.job import State
 from trotline.model.time import Moment, Seconds
 from trotline.ports.alert_receiver import AlertReceiver
 from trotline.rules import alert_book, redaction
@@ -19,6 +20,8 @@ class JobBook(msgspec.Struct, frozen=True, kw_only=True):
     book: AlertBook
     now: Moment
     """The frontier's time."""
+    evaluated: bool = True
+    """False: it runs, and no process has evaluated its rules so far."""
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
@@ -30,15 +33,17 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def books(targets: Sequence[Target]) -> list[JobBook]:
-    """Of the jobs that have any."""
+    """Of the jobs that have any, and of those that run."""
     found = []
     for target in targets:
         try:
             async with console_of(target) as console:
                 [note] = await console.read_notes([alert_book.NOTE])
+                progress = await console.progress()
                 if note is not None:
-                    now = (await console.progress()).now
-                    found.append(JobBook(target=target, book=alert_book.decode(note.data), now=now))
+                    found.append(JobBook(target=target, book=alert_book.decode(note.data), now=progress.now))
+                elif progress.finished_at is None and progress.state is not State.CANCELLED:
+                    found.append(JobBook(target=target, book=AlertBook(), now=progress.now, evaluated=False))
         except FrontierUnreachable:
             raise
         except FrontierError:

@@ -112,6 +112,11 @@ class JobMonitor:
             except FrontierError as error:
                 # An error of this job alone (its state is missing): check the others all the same.
                 self._report_error(tracked, f"{tracked.job.id} cannot be monitored: {error.what}")
+            except (TermOver, SinkError):
+                raise
+            except Exception as error:
+                # What is read there may be damaged in ways that nobody thought of: the other jobs are not.
+                self._report_error(tracked, f"{tracked.job.id} cannot be monitored: {_message(error)}")
 
     async def _scheduled_job(self) -> str:
         """The job that the schedule started: we seed it. Other jobs are seeded by the command that started them."""

@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from trotline.model.alert import Alert, AlertBook, AlertState
+from trotline.model.note import LARGEST_NOTE
 from trotline.model.time import Moment, Seconds
 from trotline.rules import redaction
 from trotline.rules.alerts import AlertRules, Finding, Level
+from trotline.rules.stored_values import is_moment
 
 NOTE = "alerts"
 """The name of its note."""
@@ -65,10 +67,34 @@ def encode(book: AlertBook) -> bytes:
 
 def decode(data: bytes) -> AlertBook:
     """An empty one, if another program damaged it: alerts that still hold are found again."""
+    if len(data) > LARGEST_NOTE:
+        return AlertBook()
     try:
-        return msgspec.msgpack.decode(data, type=AlertBook)
+        book = msgspec.msgpack.decode(data, type=AlertBook)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return AlertBook()
+    return _replace(book, alerts=tuple(map(_cleaned, book.alerts))) if _is_sound(book) else AlertBook()
+
+
+def _is_sound(book: AlertBook) -> bool:
+    """Every time in it exists."""
+    times: list[Moment | None] = [book.at]
+    for alert in book.alerts:
+        times += [alert.text_at, alert.since, alert.fired_at, alert.ended_at, alert.clear_since, alert.held_until]
+        times += [*alert.fires, *(told.at for told in alert.told.values())]
+    for parcel in book.outbox:
+        times += [parcel.made_at, parcel.not_before]
+    return all(map(is_moment, times))
+
+
+def _cleaned(alert: Alert) -> Alert:
+    return _replace(
+        alert,
+        rule=cut(alert.rule, LONGEST_OBJECT),
+        object=cut(alert.object, LONGEST_OBJECT),
+        text=cut(alert.text, LONGEST_TEXT),
+        next=cut(alert.next, LONGEST_COMMAND),
+    )
 
 
 def cut(text: str, longest: int) -> str:

@@ -2,12 +2,14 @@
 
 import msgspec
 
+from trotline.model.note import LARGEST_NOTE
 from trotline.model.server_load import ServerUse
 from trotline.model.time import Moment, Seconds
 from trotline.rules.fleet_flow import FlowStep, HostsUse
 from trotline.rules.lane_survey import LaneSurvey
 from trotline.rules.pool_supply import PoolSupply
 from trotline.rules.signature_trend import SignatureTrend
+from trotline.rules.stored_values import is_moment
 
 SUMMARY = "summary"
 """The name of its note."""
@@ -45,6 +47,7 @@ def encode(summary: JobSummary) -> bytes:
 def decode(data: bytes) -> JobSummary:
     """An empty one, if another program damaged it: the next survey replaces it."""
     try:
-        return msgspec.json.decode(data, type=JobSummary)
-    except msgspec.DecodeError:
+        found = msgspec.json.decode(data[:LARGEST_NOTE], type=JobSummary)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return JobSummary()
+    return found if is_moment(found.at) else JobSummary()

@@ -16,6 +16,9 @@ from trotline.model.time import Seconds
 
 TOP = 50
 """Lanes in each list."""
+WORK_OVER: Seconds = 10.0
+"""A lane with fewer tasks than it may start in this time has too little work. Longer would be wrong for sites whose
+pages lead to the next ones: there are never many that wait."""
 SOON: Seconds = 60.0
 """A lane with few tasks admits no more than these, over this time."""
 RESTING = "resting"
@@ -180,7 +183,7 @@ def allowed(lane: LaneView, held: Seconds = 0.0) -> LaneRate:
         return LaneRate(lane.lane, 0.0, REST)
     awake = (SOON - lane.rests_for) / SOON
     # What is leased is work of the next minute, too: a lane of chains has little else.
-    rates = {WORK: (lane.waiting + lane.leased) / SOON}
+    rates = {WORK: (lane.waiting + lane.leased) / WORK_OVER}
     if lane.interval > 0:
         rates[PACE] = awake / lane.interval
     if lane.concurrency and lane.latency > 0:

@@ -13,6 +13,7 @@ import msgspec
 from trotline.model.job import Progress
 from trotline.model.time import Moment, Seconds
 from trotline.rules.job_figures import figures
+from trotline.rules.stored_values import MOST, bounded
 
 CHUNK = 60
 """Points of a chunk."""
@@ -77,7 +78,7 @@ Chunk = tuple[Point, ...]
 
 def point_of(progress: Progress, workers: int) -> Point:
     found = figures(progress)
-    return Point(
+    point = Point(
         at=int(progress.now),
         waiting=progress.waiting,
         leased=progress.leased,
@@ -93,6 +94,8 @@ def point_of(progress: Progress, workers: int) -> Point:
         known=found.known_links,
         workers=workers,
     )
+    # Sums of counters that another program damaged are bounded, too.
+    return Point(*map(bounded, point))
 
 
 def is_new(chunk: Chunk, point: Point, resolution: Resolution) -> bool:
@@ -121,7 +124,9 @@ def decode(data: bytes) -> Chunk:
     """Nothing, if another program damaged it: a series is filled anew within its step."""
     try:
         rows = msgspec.msgpack.decode(data, type=list[list[int]])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
+        return ()
+    if any(abs(number) > MOST for row in rows for number in row):
         return ()
     points = []
     totals = [0] * len(Point._fields)

@@ -77,7 +77,7 @@ def _nice(value: float) -> float:
     size = 10.0 ** len(str(int(value))) / 10 if value >= 1 else 0.1
     while size > value:
         size /= 10
-    return next(size * step for step in (1, 1.5, 2, 3, 5, 7.5, 10) if size * step >= value)
+    return next((size * step for step in (1, 1.5, 2, 3, 5, 7.5, 10) if size * step >= value), value)
 
 
 def _svg(title: str, parts: Sequence[str]) -> str:

@@ -29,9 +29,11 @@ class Access:
 
     def login(self, token: str, address: str) -> str:
         """The session's id for the cookie."""
-        self._count(address)
         role = self.tokens.role_of(token) if len(token) <= _LONGEST_TOKEN else None
         if role is None:
+            # Only wrong ones are counted: a token is too long to be guessed, and those who have it are not kept out by
+            # the attempts of others from the same address, such as that of a proxy.
+            self._count(address)
             raise Refused(401, "this is not a token of this server")
         return self.sessions.begin(role)
 

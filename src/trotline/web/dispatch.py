@@ -78,10 +78,12 @@ async def _answered(
 
 
 def _asked(call: Call, route: Route) -> dict[str, Any]:
-    """What a change was asked for. Not a form: it has a token."""
-    if route.method == "GET" or route.body_media == FORM:
+    """What a change was asked for, without a token."""
+    if route.method == "GET":
         return {}
     given = [part for part in (call.query, call.body) if part is not None and part.__struct_fields__]
+    if route.body_media == FORM and "token" in getattr(call.body, "__struct_fields__", ()):
+        given = []
     return {"asked": [_short(part) for part in given]} if given else {}
 
 

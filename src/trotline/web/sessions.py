@@ -120,7 +120,7 @@ class Allowance(NamedTuple):
 
 
 class LoginLimit:
-    """Attempts to log in, with whatever result: LOGINS_PER_ADDRESS and LOGINS_IN_ALL a minute."""
+    """Attempts to log in with a wrong token: LOGINS_PER_ADDRESS and LOGINS_IN_ALL a minute."""
 
     def __init__(self, clock: Clock = time.monotonic) -> None:
         self._clock = clock

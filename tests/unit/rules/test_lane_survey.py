@@ -46,7 +46,7 @@ def test_no_lane_no_survey() -> None:
 
 def test_what_a_lane_admits_is_the_least_of_its_limits() -> None:
     assert admissible(_lane("pace", 10_000)) == 2.0
-    assert admissible(_lane("few", 30)) == 0.5
+    assert admissible(_lane("few", 5)) == 0.5
     assert admissible(_lane("slow", 10_000, concurrency=2, latency=4.0)) == 0.5
     assert admissible(_lane("paused", 10_000, state=State.PAUSED)) == 0.0
     assert admissible(_lane("resting", 10_000, rests_for=30.0)) == 1.0

@@ -38,6 +38,7 @@ from trotline.model.task import Task
 from trotline.ports.console import MOST_CHAINS
 from trotline.rules import grave_view, notes, pool_moves, redaction
 from trotline.rules.chains import shown_counts
+from trotline.rules.stored_values import bounded
 
 _PAGE = 500
 
@@ -64,7 +65,7 @@ class RedisConsole:
         tallies: Counter[str] = Counter()
         examples: dict[str, str] = {}
         for look in looks:
-            tallies.update({name: int(count) for name, count in _texts(look.tallies).items()})
+            tallies.update({name: bounded(int(count)) for name, count in _texts(look.tallies).items()})
             examples = _texts(look.examples) | examples
         if len(self._shards) > 1:
             finished_at = await self._parts.ended_at()

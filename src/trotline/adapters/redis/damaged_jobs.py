@@ -12,10 +12,11 @@ from trotline.adapters.redis.delete_job import forget, return_members
 from trotline.adapters.redis.server import Server
 from trotline.errors import FrontierError, FrontierUnreachable
 from trotline.model.job import Job
+from trotline.rules.stored_values import is_moment
 from trotline.rules.unreadable_jobs import way_out
 
 _STEP = 1000
-_MISREAD = (msgspec.MsgspecError, struct.error, ValueError, TypeError, OverflowError, LookupError)
+_MISREAD = (msgspec.MsgspecError, struct.error, ValueError, TypeError, OverflowError, LookupError, RecursionError)
 """Errors of decoding such values."""
 
 
@@ -50,6 +51,8 @@ def decode_job(kept: bytes, job_id: str) -> Job:
     job = msgspec.json.decode(kept, type=Job)
     if job.id != job_id:
         raise ValueError(f"the entry is that of {job.id!r}")
+    if not all(map(is_moment, (job.started_at, job.finished_at, job.cancelled_at))):
+        raise ValueError("the entry has a time that does not exist")
     return job
 
 

@@ -13,6 +13,7 @@ from trotline.model.job import Grave
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment
 from trotline.rules.grave_view import seed_of
+from trotline.rules.stored_values import counter
 
 _PAGE = 500
 _AT_ONCE = 50
@@ -51,7 +52,7 @@ class Graveyard:
         for shard in self._shards:
             for why, count in pairs(await shard.server.ask("HGETALL", f"{shard.prefix}reasons")):
                 name = why.decode(errors="replace")
-                counts[name] = counts.get(name, 0) + int(count)
+                counts[name] = counts.get(name, 0) + counter(count)
         return dict(sorted(counts.items(), key=lambda each: (each[0].startswith("bad record: "), -each[1])))
 
     async def revive(self, ids: Sequence[str], why: str, pool: str | None) -> int:

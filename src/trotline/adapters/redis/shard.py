@@ -38,6 +38,7 @@ from trotline.model.task import Task
 from trotline.model.task_json import Undecodable
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import DIRECT
+from trotline.rules.stored_values import counter
 from trotline.rules.worker_info import read_info, shown_name
 
 _ADMISSIONS = {ord("n"): Admission.NEW, ord("d"): Admission.DUPLICATE, ord("r"): Admission.REFUSED}
@@ -278,8 +279,8 @@ class Shard:
                 name=shown_name(row.name.decode(errors="replace")),
                 silent_for=max(0.0, (now - row.seen_at) / 1e6),
                 leased=row.leased,
-                done=int(row.done),
-                failed=int(row.failed),
+                done=counter(row.done),
+                failed=counter(row.failed),
                 about=read_info(row.about),
             )
             for row in unflatten(WorkerRow, rows)
