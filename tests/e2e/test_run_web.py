@@ -49,7 +49,7 @@ async def test_the_dashboard_shows_the_job_and_ends_with_the_run(tmp_path: Path,
         site.release()
 
         assert await _is_gone(address)
-        await running.exit_code()
+        await running.end()
 
 
 async def test_a_second_run_finds_another_port(tmp_path: Path) -> None:
@@ -61,5 +61,5 @@ async def test_a_second_run_finds_another_port(tmp_path: Path) -> None:
             addresses.append((await _address(runs[-1]))[0])
         site.release()
         for running in runs:
-            assert await running.exit_code() == 0
+            assert (await running.end()).code == 0
     assert len(set(addresses)) == 2
