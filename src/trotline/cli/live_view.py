@@ -14,7 +14,7 @@ from trotline.cli.held_back_view import remedy
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.pool_view import trouble_lines
 from trotline.cli.records_view import record_counts
-from trotline.cli.text import by_number, clock, count, eta, every, rate, rest, safe
+from trotline.cli.text import by_number, clock, count, eta, every, rate, rest, retries_limited, safe
 from trotline.cli.workers_view import crew_table
 from trotline.model.job import LaneView, State
 from trotline.rules.eta import Range, Unknown
@@ -166,12 +166,14 @@ def _flow(report: "Report") -> Text:
 
 def lane_rows(lanes: list[LaneView], hidden: int, width: int) -> list[Text]:
     widest = max(cell_len(safe(lane.lane, 100)) for lane in lanes)
-    longest = min(28, max(cell_len(rest(lane)) for lane in lanes))
+    longest = min(28, max(cell_len(rest(lane) or retries_limited(lane)) for lane in lanes))
     wide = max(12, min(widest, width - 32 - longest if width < 100 else width // 2))
     rows = [Text(f"{'lane':<{wide}}  waiting  leased    every  rests", style="dim")]
     for lane in lanes:
         numbers = f"{count(lane.waiting):>9}{count(lane.leased):>8}{every(lane):>9}  "
-        rows.append(Text.assemble(_fitted(safe(lane.lane, 100), wide), numbers, (rest(lane), "yellow")))
+        rows.append(
+            Text.assemble(_fitted(safe(lane.lane, 100), wide), numbers, (rest(lane) or retries_limited(lane), "yellow"))
+        )
     if hidden > 0:
         rows.append(Text(f"and {count(hidden)} more", style="dim"))
     return rows

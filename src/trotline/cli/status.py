@@ -14,7 +14,19 @@ from trotline.cli.options import examples, frontier_option, json_option, setting
 from trotline.cli.pool_view import trouble_lines, use_line
 from trotline.cli.suggested_commands import same
 from trotline.cli.summary import alike
-from trotline.cli.text import by_number, columns, count, every, json_line, length, rest, safe, task_counts, task_states
+from trotline.cli.text import (
+    by_number,
+    columns,
+    count,
+    every,
+    json_line,
+    length,
+    rest,
+    retries_limited,
+    safe,
+    task_counts,
+    task_states,
+)
 from trotline.commands.last_job import tallies_before
 from trotline.commands.look_at_jobs import rejected, state
 from trotline.commands.open_pools import pool_watch
@@ -190,7 +202,8 @@ def held_back(said: str, job: Job) -> list[str]:
 
 def lane_line(lane: LaneView) -> str:
     resting = rest(lane)
-    more = f"  rests: {resting}" if resting else ""
+    limited = retries_limited(lane)
+    more = f"  rests: {resting}" if resting else f"  {limited}" if limited else ""
     return f"{count(lane.waiting):>9}  {safe(lane.lane, 100)}  every {every(lane)}{more}"
 
 

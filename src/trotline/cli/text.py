@@ -12,6 +12,7 @@ from trotline.model.job import LaneView, Progress, State
 from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.eta import Range, Unknown
+from trotline.rules.pace import FAILING, RETRY_DRIP
 from trotline.rules.refusal_words import plain
 
 LONGEST = 300
@@ -142,6 +143,11 @@ def rest(lane: LaneView) -> str:
     if lane.rests_for <= 0:
         return ""
     return f"{length(lane.rests_for)}: {safe(lane.why, 100)}" if lane.why else length(lane.rests_for)
+
+
+def retries_limited(lane: LaneView) -> str:
+    """Why the retries of a lane are slow although it does not rest; empty if they are not."""
+    return f"most visits fail: one retry per {1 / RETRY_DRIP:.0f} s" if lane.trouble > FAILING else ""
 
 
 def every(lane: LaneView) -> str:

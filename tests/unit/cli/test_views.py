@@ -17,7 +17,9 @@ from trotline.cli.eta_view import Outlook
 from trotline.cli.live_view import LiveView, frame
 from trotline.cli.plain_views import JsonLines, Lines
 from trotline.cli.run import CODES
+from trotline.cli.status import lane_line
 from trotline.cli.summary import HEADLINES, Summary, lines, next_steps, summarise
+from trotline.cli.text import retries_limited
 from trotline.commands.dead_reasons import Burial
 from trotline.commands.run import Ending, Report
 from trotline.config import backends
@@ -317,3 +319,10 @@ def test_what_a_limit_stopped_is_held_back_by_the_limit_alone():
     spent = msgspec.structs.replace(given, progress=msgspec.structs.replace(given.progress, budget=Budget(pages=4)))
     made = summarise(spent, ending="stopped at limit", sink="sqlite:shop.db", command="trotline run shop.py")
     assert made.held_back == ""
+
+
+def test_a_lane_that_mostly_fails_says_why_its_retries_are_slow() -> None:
+    lane = LaneView(lane="a.example", waiting=9, leased=0, interval=0.5, trouble=0.8)
+    assert retries_limited(lane) == "most visits fail: one retry per 10 s"
+    assert lane_line(lane).endswith("every 0.5 s  most visits fail: one retry per 10 s")
+    assert retries_limited(LaneView(lane="b.example", waiting=9, leased=0, interval=0.5, trouble=0.4)) == ""
