@@ -92,6 +92,8 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.fleet_soak
 	$(BIN)/python -m tests.e2e.doc_closures
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
+	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
+	$(BIN)/python -m tests.e2e.advice_rigs --again
 	$(BIN)/python -m tests.fuzz --minutes 30
 
 lock: $(VENV)/.dev

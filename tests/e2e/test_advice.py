@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,7 +32,8 @@ per_hour = 0.1
 
 
 @pytest.mark.slow("measures throughput twice")
-@pytest.mark.parametrize("name", ["pace", "chain"])
+# The other limits: `make soak`, or python -m tests.e2e.advice_rigs.
+@pytest.mark.parametrize("name", ["pace", "chain"] if os.environ.get("SOAK") else ["pace"])
 async def test_the_limit_is_named_and_one_more_worker_gives_what_was_said(tmp_path: Path, name: str) -> None:
     # Rigs that wait most of the time: they say the same on a busy machine.
     result: Result = await advice_rigs.RIGS[name](tmp_path, 11.0)
@@ -101,6 +103,7 @@ async def test_a_laboratory_writes_its_report_and_touches_nothing_else(tmp_path:
 
 
 @pytest.mark.slow("more workers start after half a minute")
+@pytest.mark.skipif(not os.environ.get("SOAK"), reason="a minute of waiting: make soak")
 async def test_a_fleet_starts_more_workers_while_slots_are_the_limit_and_stops_gracefully(tmp_path: Path) -> None:
     env = {
         "TROTLINE_FRONTIER": f"sqlite:{tmp_path}/f.db",

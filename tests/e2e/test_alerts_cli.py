@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -140,6 +141,7 @@ async def test_without_receivers_the_test_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow("a claim lasts a minute")
+@pytest.mark.skipif(not os.environ.get("SOAK"), reason="a claim lasts a minute: make soak")
 async def test_a_killed_coordinator_is_followed_by_one_that_sends_the_same_message(
     tmp_path: Path, site: Site, received: tuple[HttpReceiver, MailReceiver]
 ) -> None:
