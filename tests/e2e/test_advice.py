@@ -52,7 +52,7 @@ async def test_a_run_is_advised_by_its_pace_and_machines_are_compared(tmp_path: 
             # Figures of the workers come with their second heartbeat.
             await _pages(running, 20)
             ended = await call(
-                tmp_path, "advise", "shop", "--measure", "12s", "--prices", "prices.toml", "--within", "1s", "--json"
+                tmp_path, "advise", "shop", "--measure", "20s", "--prices", "prices.toml", "--within", "1s", "--json"
             )
             text = await call(tmp_path, "advise", "shop", "--measure", "10s")
         finally:
