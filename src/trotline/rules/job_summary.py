@@ -14,8 +14,8 @@ from trotline.rules.stored_values import is_moment
 SUMMARY = "summary"
 """The name of its note."""
 SURVEY_EVERY: Seconds = 15.0
-SELDOM = 20.0
-"""A survey is repeated after this multiple of the time that it took, if that is longer: a twentieth of the time."""
+SELDOM = 100.0
+"""A survey is repeated after this multiple of the time that it took, if that is longer: a hundredth of the time."""
 
 
 class JobSummary(msgspec.Struct, frozen=True, kw_only=True):
