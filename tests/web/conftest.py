@@ -17,8 +17,9 @@ QUICK, SLOW = "quick", "slow"
 """Spiders: of a job that has ended, with graves; and one that is under way for longer than the tests."""
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> "Iterator[Browser]":
+    """Not for the whole session: its event loop runs in the main thread, where asyncio tests need one of their own."""
     if find_spec("playwright") is None:
         missing("playwright is not installed: pip install -r requirements/dev.txt")
     binary = need("chromium", "chromium")
@@ -30,7 +31,7 @@ def browser() -> "Iterator[Browser]":
         launched.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dashboard]:
     folder: Path = tmp_path_factory.mktemp("fleet")
     with dashboard(folder) as opened:
@@ -78,7 +79,7 @@ class Viewer:
         return page
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def operator(browser: "Browser", fleet: Dashboard) -> Iterator[Viewer]:
     context = browser.new_context(viewport={"width": 1440, "height": 900}, color_scheme="light")
     found = Viewer(context, fleet)

@@ -93,8 +93,12 @@ class Dashboard:
             connection.close()
 
     def job_of(self, spider: str) -> str:
-        """The id of its newest job."""
-        [view, *_] = self.api(f"jobs?spider={spider}")["jobs"]
+        """The id of its newest job, as soon as the server has read the list of jobs again."""
+        deadline = time.monotonic() + 30
+        while not (views := self.api(f"jobs?spider={spider}")["jobs"]):
+            assert time.monotonic() < deadline, f"no job of {spider}"
+            time.sleep(0.2)
+        [view, *_] = views
         return str(view["job"])
 
     def until(self, job: str, fits: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:

@@ -88,7 +88,13 @@ def test_figures_move_without_a_reload(operator: Viewer, fleet: Dashboard) -> No
 
 
 def test_a_chart_shows_values_under_the_pointer_and_by_keys(operator: Viewer, fleet: Dashboard) -> None:
-    page = operator.open(f"/jobs/{fleet.job_of(QUICK)}")
+    from playwright.sync_api import expect
+
+    page = operator.open(f"/jobs/{fleet.job_of(SLOW)}")
+    # Three points at least; they come every 5 s.
+    expect(page.locator("#chart-totals")).to_have_attribute(
+        "data-chart", re.compile(r'"at":\["[^"]+","[^"]+","'), timeout=30_000
+    )
     picture = page.locator("#chart-totals svg")
     time = page.locator("#chart-totals [data-at]")
     picture.hover(position={"x": 5, "y": 20})
@@ -97,6 +103,10 @@ def test_a_chart_shows_values_under_the_pointer_and_by_keys(operator: Viewer, fl
     picture.focus()
     page.keyboard.press("End")
     assert time.inner_text() != first
+
+
+def test_a_chart_ends_with_the_total_of_the_job(operator: Viewer, fleet: Dashboard) -> None:
+    page = operator.open(f"/jobs/{fleet.job_of(QUICK)}")
     total = page.locator("#chart-totals [data-line]").first.inner_text().replace(",", "")
     assert float(total) == fleet.api(f"jobs/{fleet.job_of(QUICK)}")["admitted"]
 

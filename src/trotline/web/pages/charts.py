@@ -155,7 +155,7 @@ def _nice(value: float) -> float:
     if value <= 0:
         return 1.0
     power = 10.0 ** floor(log10(value))
-    return next(factor * power for factor in (1, 2, 4, 5, 10) if value <= factor * power * 1.0001)
+    return next((factor * power for factor in (1, 2, 4, 5, 10) if value <= factor * power * 1.0001), value)
 
 
 def _label(value: float) -> str:
