@@ -14,6 +14,8 @@ from trotline.rules import redaction
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.pace import FAILING, RETRY_DRIP
 from trotline.rules.refusal_words import plain
+from trotline.rules.time_text import between
+from trotline.rules.time_text import length as length
 
 LONGEST = 300
 LONGEST_OF_ERRORS = 2000
@@ -97,20 +99,6 @@ def rate(per_second: float, noun: str = "pages") -> str:
     return f"{per_second:,.1f} {noun}/s" if per_second < 100 else f"{per_second:,.0f} {noun}/s"
 
 
-def length(seconds: Seconds) -> str:
-    """A length of time in its two largest units: `0.4 s`, `42 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
-    if seconds < 0.0995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    for size, unit, small, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= size:
-            rest = whole % size // small
-            return f"{whole // size} {unit}" + (f" {rest} {small_unit}" if rest else "")
-    return f"{whole} s"
-
-
 def clock(seconds: Seconds) -> str:
     """A running time that keeps its width: `0:07`, `12:05`, `1:02:03`."""
     minutes, rest = divmod(int(seconds), 60)
@@ -122,11 +110,7 @@ def eta(found: Range | Unknown) -> str:
     """`2 to 5 min`, or why there is no estimate."""
     if isinstance(found, Unknown):
         return found.value
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        if found.low >= 1.5 * size or found.high >= 3 * size or size == 1:
-            low, high = round(found.low / size), max(1, round(found.high / size))
-            return f"about {high} {unit}" if low == high else f"{low} to {high} {unit}"
-    return ""
+    return between(found.low, found.high)
 
 
 def size(octets: int) -> str:

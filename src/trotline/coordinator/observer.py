@@ -1,6 +1,6 @@
 """Observes a job: its counters every few seconds, all its lanes now and then, kept as notes in the frontier itself.
 
-Whoever looks may observe: the leader, the dashboard, `run` and `start`. Notes are written only if nobody else wrote
+Several processes may observe: the leader, the dashboard, `run` and `start`. Notes are written only if no other wrote
 them meanwhile, so many observers of one job cost reads, and the series has one point per step. What is kept survives
 every process that looks.
 """

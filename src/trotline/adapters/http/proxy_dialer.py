@@ -55,7 +55,7 @@ class ProxyDialer:
         self.login = {"Proxy-Authorization": f"Basic {proxy.credentials}"} if proxy.credentials else {}
         """Sent to the proxy only."""
         self._limits = limits
-        # A proxy that the operator chose may have a private address. One from a list over HTTP may not: whoever writes
+        # A proxy that the operator chose may have a private address. One from a list over HTTP may not: the author of
         # the list would choose what we connect to, and what gets the pool's login.
         self._guard = guard if proxy.listed_elsewhere else Guard(allow_private=True)
         self._names = GuardedResolver(self._guard, at_once=4, within=limits.connect * _FOR_PROXY)

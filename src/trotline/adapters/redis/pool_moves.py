@@ -1,7 +1,7 @@
 """Revived tasks that go out through another proxy pool: their lanes change, and with them perhaps their shard.
 
 Within a shard the grave gets the new lane before its task is revived. To another shard a task goes in three calls: its
-grave records where it goes, it arrives there, the grave is emptied. Whoever revives it again after a crash goes on with
+grave records where it goes, it arrives there, the grave is emptied. The next revive after a crash goes on with
 what was recorded; the mark of its arrival is kept until the grave is emptied, so it arrives once.
 """
 

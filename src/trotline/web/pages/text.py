@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from trotline.model.proxy_pool import without_pool
 from trotline.model.time import Moment, Seconds
+from trotline.rules import time_text
 from trotline.web.job_views import EtaView
 
 UNKNOWN = "unknown"
@@ -78,29 +79,14 @@ def percent(share: float | None) -> str:
 
 def length(seconds: Seconds | None) -> str:
     """In its two largest units: `0.4 s`, `42 s`, `3 min 5 s`, `2 h 10 min`, `3 d 4 h`."""
-    if seconds is None:
-        return UNKNOWN
-    if seconds < 0.0995:
-        return f"{seconds * 1000:.0f} ms"
-    if seconds < 10:
-        return f"{seconds:.1f} s"
-    whole = round(seconds)
-    for step, unit, small, small_unit in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
-        if whole >= step:
-            rest = whole % step // small
-            return f"{whole // step} {unit}" + (f" {rest} {small_unit}" if rest else "")
-    return f"{whole} s"
+    return UNKNOWN if seconds is None else time_text.length(seconds)
 
 
 def eta(found: EtaView | None) -> str:
     """`2 to 5 min`; empty: there is no estimate."""
     if found is None or found.low is None or found.high is None:
         return ""
-    for step, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
-        if found.low >= 1.5 * step or found.high >= 3 * step or step == 1:
-            low, high = round(found.low / step), max(1, round(found.high / step))
-            return f"about {high} {unit}" if low == high else f"{low} to {high} {unit}"
-    return ""
+    return time_text.between(found.low, found.high)
 
 
 def clock(at: Moment) -> str:

@@ -1,6 +1,6 @@
 #!lua
 -- Buried tasks are to go on in another shard: record where each goes. A grave whose task is under way there already keeps
--- its first record, so that whoever repeats or goes on with the move sends the same.
+-- its first record, so that a repeated or resumed move sends the same.
 --   KEYS[1] P job     ARGV[2] msgpack: for each its id and the parcel that goes
 --   returns for each the recorded parcel, and the grave; or false twice if there is no such grave
 --
