@@ -106,6 +106,18 @@ class Running:
         """To every process of the command."""
         os.killpg(self.process.pid, number)
 
+    async def suspend(self) -> None:
+        """Stop the command itself, as Ctrl-Z does, at a moment when it has no file locked: nobody can take a lock of
+        SQLite away from a process that is suspended."""
+        while True:
+            self.process.send_signal(signal.SIGSTOP)
+            while _state_of(self.process.pid) != "T":  # noqa: ASYNC110 - other processes have no event of ours
+                await asyncio.sleep(0.01)
+            if not _locks(self.process.pid):
+                return
+            self.process.send_signal(signal.SIGCONT)
+            await asyncio.sleep(0.01)
+
     def children(self) -> list[int]:
         """Its worker processes."""
         return [pid for pid in self._group() if pid != self.process.pid]
@@ -119,6 +131,8 @@ def end_all() -> None:
     """Every process of every command that was started since the last call: a test that failed ends none itself."""
     groups = set(_started)
     _started.clear()
+    if not groups:
+        return
     for folder in Path("/proc").glob("[0-9]*"):
         if _group_of(int(folder.name)) in groups:
             os.kill(int(folder.name), signal.SIGKILL)
@@ -131,10 +145,24 @@ def lives(pid: int) -> bool:
 def _group_of(pid: int) -> int | None:
     """Whose group the process is in; None if it is gone, even if nobody has taken note of its end yet."""
     try:
-        state, _, group, *_ = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        state, _, group, *_ = _stat(pid)
     except OSError:
         return None
     return None if state == "Z" else int(group)
+
+
+def _state_of(pid: int) -> str:
+    return _stat(pid)[0]
+
+
+def _stat(pid: int) -> list[str]:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+
+
+def _locks(pid: int) -> list[str]:
+    """Its exclusive locks on files."""
+    lines = Path("/proc/locks").read_text().splitlines()
+    return [line for line in lines if line.split()[-5:-3] == ["WRITE", str(pid)]]
 
 
 async def _gone(pid: int) -> None:

@@ -299,7 +299,7 @@ async def test_a_worker_that_had_to_leave_ends_with_the_job_that_others_finish(s
     fleet = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
     try:
         worker = await left_behind(fleet, site)
-        worker.process.send_signal(signal.SIGSTOP)
+        await worker.suspend()
         site.release()
         await finished(await fleet.start("work", "site.py", "--until-finished", "--upgrade"))
         worker.process.send_signal(signal.SIGCONT)

@@ -196,8 +196,11 @@ class Database:
             raise FrontierFileFails(f"cannot open the frontier {self.path}: {error.strerror}") from error
 
     def _explained(self, error: sqlite3.Error) -> FrontierError:
+        suspended = "Another process holds a lock for too long. Is one suspended (Ctrl-Z) during a write?"
         hints = {
-            "locked": "Another process holds a lock for too long. Is one suspended (Ctrl-Z) during a write?",
+            "locked": suspended,
+            # The same, if the lock is one of those of the write-ahead log.
+            "locking protocol": suspended,
             "full": "Free some space and run the same command again: nothing accepted is lost.",
             "I/O error": "Check the disk: is it full or unplugged? Then run the same command again: nothing is lost.",
             "not a database": "Name another file: --frontier sqlite:OTHER.db",
