@@ -9,7 +9,10 @@ COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gen
 # Where it is set, every process would compile Trotline anew, for twice the processor time of a start.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo fleet check test lint types imports sbom audit containers bench soak lock packages clean
+# These use one core each, and print what they found at their end.
+AT_ONCE := $(MAKE) --no-print-directory --jobs 4
+
+.PHONY: demo fleet check quick test compiled lint types imports sbom audit containers bench soak lock packages clean
 
 # A stamp per set of requirements: nothing is installed twice, and a changed lock is noticed.
 $(VENV)/.run: requirements/run.txt requirements/build.txt pyproject.toml
@@ -40,13 +43,21 @@ fleet: $(VENV)/.dev
 	@$(BIN)/python -m trotline.testing.fleet_demo
 
 # For every edit: about a minute on two cores. What the markers leave out is in `make test`.
-check: $(VENV)/.dev lint types imports
+check: $(VENV)/.dev
+	+$(AT_ONCE) lint types imports quick
+
+quick: $(VENV)/.dev
 	$(BIN)/pytest -q -rfE -n auto -m "not slow and not server" tests/unit tests/contract
 
 # Everything. What fails is run once more alone, and named as flaky if it passes then. Four at once, also on two cores:
 # many tests mostly wait, for a server to come back or a lease to run out.
-test: $(VENV)/.dev $(VENV)/.deploy packages lint types imports sbom audit
+test: $(VENV)/.dev $(VENV)/.deploy packages
+	+$(AT_ONCE) lint types imports sbom audit compiled
 	$(BIN)/python -m scripts.rerun_failed -q -n 4 --dist loadgroup
+
+# Pytest rewrites every file of tests before its first use. In a new clone each of the four would do it for itself.
+compiled: $(VENV)/.dev
+	$(BIN)/pytest --collect-only -qq >/dev/null
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

@@ -22,6 +22,12 @@ from trotline.testing.frontier_contract import BRISK, Client
 SERVERS = re.compile(r"redis|valkey|cluster|sharded|postgres|outbox|shared_cache|\b(debian|wheel)\b", re.IGNORECASE)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Where no server may be started, do not even import the files whose tests all need one."""
+    without = "not server" in config.getoption("markexpr")
+    return True if without and SERVERS.search(collection_path.stem) and collection_path.suffix == ".py" else None
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark what starts a server: the names of these tests say so, or the fixtures that they use."""
     name = f"{item.path.name}::{item.nodeid.partition('::')[2]}"

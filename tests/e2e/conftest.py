@@ -46,9 +46,9 @@ def closure() -> Callable[[str], frozenset[str]]:
     return cache(closure_of)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def both() -> Iterator[Servers]:
-    """A Redis and a PostgreSQL of the module's own."""
+    """A Redis and a PostgreSQL for all tests of a process. Who stops one, starts it again."""
     with servers() as opened:
         yield opened
 

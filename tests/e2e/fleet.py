@@ -83,7 +83,10 @@ class Servers:
     used: int = 0
 
     def places(self) -> tuple[str, str]:
-        """An empty frontier, and a schema that is not there yet."""
+        """An empty frontier, and a schema that is not there yet. A test that failed may have left a server stopped."""
+        for server in (self.redis, self.postgres):
+            if not server.running:
+                server.start()
         self.redis.command("FLUSHALL")
         self.used += 1
         return self.redis.url, f"{self.postgres.url}?schema=fleet{os.getpid()}_{self.used}"

@@ -20,6 +20,7 @@ from tests.e2e.held_site import HeldSite
 from tests.e2e.running import call
 
 from trotline.errors import FrontierUnreachable
+from trotline.model.job import State
 from trotline.testing.frontier_contract import Client
 
 pytestmark = pytest.mark.xdist_group("fleet faults")
@@ -165,8 +166,12 @@ async def test_a_job_goes_on_while_its_code_is_upgraded(both: Servers, tmp_path:
     async with crawl(tmp_path, *both.places(), Terms(pages=30)) as job:
         old = await job.worker()
         await job.done(20)
-        new = await job.worker("--upgrade", folder=newer)
         frontier = await job.frontier()
+        # The old one is done with everything in a few seconds, a busy machine starts the new one in more.
+        await frontier.steer(State.PAUSED)
+        new = await job.worker("--upgrade", folder=newer)
+        await eventually(frontier.workers, lambda crew: len(crew) == 2)
+        await frontier.steer(State.RUNNING)
         crew = await eventually(frontier.workers, lambda crew: len(crew) == 2 and all(view.done for view in crew))
         job.workers.remove(old)
         old.process.terminate()

