@@ -75,6 +75,7 @@ class RedisConsole:
             done=sum(look.done for look in looks),
             dead=sum(look.dead for look in looks),
             delayed=sum(look.delayed for look in looks),
+            due_in=max(look.due_in for look in looks) / 1e6,
             tallies=dict(tallies),
             examples={name: redaction.url(url, self.job.rules.redact) for name, url in examples.items()},
             started_at=float(first.started_at),

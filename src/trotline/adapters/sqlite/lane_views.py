@@ -68,4 +68,5 @@ class LaneViews:
             concurrency=pace.allowed(lane, now, heeds=self._heeds),
             latency=lane.latency,
             trouble=lane.trouble,
+            retry_credit=pace.capped_credit(lane, now),
         )
