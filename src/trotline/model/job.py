@@ -229,6 +229,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The proxy pools whose tasks it takes; "" are direct tasks. Empty: not known yet."""
     regions: tuple[str, ...] = ()
     """Of its pools, if it serves only some."""
+    proxies_trouble: str = ""
+    """Why its proxies file, or a list of it, cannot be used now; the last good one is in use. Empty: it can."""
     memory_limit: int = 0
     """Bytes that it may use; 0: unknown."""
     cpu_cores: float = 0.0
