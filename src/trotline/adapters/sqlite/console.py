@@ -55,6 +55,9 @@ class SqliteConsole:
     async def _lane_page(self, after: str, leased: dict[int, int]) -> tuple[list[LaneView], str]:
         return await self._file.read(lambda db: self._lanes.page(db, after, leased, self._file.now()))
 
+    async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
+        return await self._file.read(lambda db: self._lanes.named(db, names, self._file.now()))
+
     async def steer(self, state: State, lane: str | None = None) -> int:
         if lane is not None and state is State.CANCELLED:
             return await self._file.change(lambda turn: job_control.cancel_lane(turn, lane))
