@@ -195,6 +195,15 @@ async def _worker(rig: Rig) -> None:
     await rig.after(8 * MINUTE, lambda: rig.client.beat("w"))
 
 
+@scene("proxies_file")
+async def _proxies_file(rig: Rig) -> None:
+    await rig.open()
+    await rig.put(10)
+    broken = WorkerInfo(host="node-1", proxies_trouble="proxies.toml: line 3: not a value")
+    await rig.after(MINUTE, lambda: rig.client.beat("w", broken))
+    await rig.after(MINUTE, lambda: rig.client.beat("w", WorkerInfo(host="node-1")))
+
+
 @pytest.fixture
 async def received() -> AsyncIterator[tuple[HttpReceiver, MailReceiver]]:
     async with http_receiver() as http, mail_receiver() as mail:

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from trotline.coordinator.outlook import living, no_estimate
-from trotline.rules.eta import Load, Range, Sample, Unknown, estimate, remember
+from trotline.rules.eta import Range, Sample, Unknown, delays_of, estimate, load_of, remember
 
 if TYPE_CHECKING:
     from trotline.commands.report import Report
@@ -29,8 +29,8 @@ class Outlook:
         alive = not report.whole or report.ours > 0 or living(report.crew) > 0
         if reason := no_estimate(progress, report.held_back, alive=alive):
             return reason
-        loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in report.lanes]
-        return estimate(self._samples, progress.waiting + progress.leased, loads, self._pages_left(ended))
+        remaining, loads = progress.waiting + progress.leased, map(load_of, report.lanes)
+        return estimate(self._samples, remaining, loads, self._pages_left(ended), delays_of(progress))
 
     def _pages_left(self, ended: int) -> int | None:
         if self._max_pages is None:

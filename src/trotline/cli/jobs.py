@@ -20,7 +20,7 @@ from trotline.config.urls import public
 from trotline.coordinator.outlook import outage
 from trotline.model.job import State
 from trotline.model.time import Seconds, iso
-from trotline.rules.eta import Load, Range, Sample, Unknown, estimate
+from trotline.rules.eta import Range, Sample, Unknown, delays_of, estimate, load_of
 from trotline.rules.unreadable_jobs import in_a_line
 
 _HEAD = ("job", "spider", "state", "waiting", "leased", "done", "dead", "started", "ends in")
@@ -134,8 +134,7 @@ def outlook(look: Look) -> Range | Unknown | None:
         return reason
     lived = max(0.0, p.now - p.started_at)
     samples = (Sample(0.0, 0, p.admitted), Sample(lived, p.done + p.dead, p.admitted))
-    loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in look.lanes]
-    return estimate(samples, p.waiting + p.leased, loads)
+    return estimate(samples, p.waiting + p.leased, map(load_of, look.lanes), delays=delays_of(p))
 
 
 def table(looks: list[Look], broken: Sequence[str] = ()) -> list[str]:

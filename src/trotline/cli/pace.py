@@ -16,6 +16,7 @@ from trotline.errors import SettingsError
 from trotline.model.job import LanePace
 from trotline.model.pace import Pace
 from trotline.model.proxy_pool import lane_of
+from trotline.rules.pace import RETRY_DRIP
 
 
 @click.command(
@@ -112,7 +113,15 @@ def _reasons(lane: LanePace, host: str, frontier: str | None) -> list[tuple[str,
         found.append(("  the site", f"rate limited us; it seems to admit {_interval(lane.limit)}"))
     if lane.rests_for:
         found.append(("  rests", f"for {length(lane.rests_for)}: {lane.why}"))
+    if lane.retry_credit is not None:
+        found.append(("  retries", f"are capped, as most visits fail: {_cap(lane.retry_credit)}"))
     return found or [("  jobs", "none is using it now")]
+
+
+def _cap(credit: float) -> str:
+    """The retry budget (F16)."""
+    share = f"a share of the first attempts, and one per {1 / RETRY_DRIP:.0f} s"
+    return f"{share}; {int(credit)} may start now" if credit >= 1 else f"{share}; none may start now"
 
 
 def _pace(own: Pace) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from trotline.commands.dead_reasons import BAD_RECORD, REJECTED
 from trotline.config import backends, components
 from trotline.model.job import Grave, LaneView, Progress, TaskStatus
-from trotline.model.proxy_pool import lane_of, pool_of, without_pool
+from trotline.model.proxy_pool import lane_of, pool_of
 from trotline.model.task import Task
 from trotline.model.visit_row import VisitRow
 from trotline.ports.console import Console
@@ -19,8 +19,6 @@ from trotline.rules.url_history import UNKNOWN, Facts, Identity, rule_behind
 from trotline.rules.urls import LONGEST_TEXT, Address, Refusal, UrlRules, fingerprint, read
 from trotline.spider.spider import Spider
 
-_LANES = 10_000
-"""Lanes among which the one of the URL is looked for."""
 _GRAVES = 500
 _ROWS = 200
 _VISITS = 1_000
@@ -62,8 +60,11 @@ async def trace(
     known = [fingerprint(route, address.identity) for route in spider.routes] if spider else []
     visits = await _visits(ledger, known, address, _VISITS if alone else limit + 1) if ledger is not None else []
     visits = [visit for visit in visits if not alone or visit.job == job]
-    views = {view.lane: view for view in await console.lanes(_LANES)}
-    lanes = _lanes(address.lane, spider, views)
+    crew = await console.workers()
+    lanes = _lanes(address.lane, spider, (pool for worker in crew for pool in worker.about.pools))
+    last = [visit.lane for visit in visits[-1:]]
+    # By their names: a job may have a hundred thousand.
+    views = {view.lane: view for view in await console.lane_views([*lanes, *last])}
     identities = [
         Identity(
             route=route, fingerprint=number, whereabouts=await _whereabouts(console, number, address, visits, lanes)
@@ -86,7 +87,7 @@ async def trace(
         rejected=tuple(await _rejected(console, progress, _pages(url, address, visits))),
         progress=progress,
         lane_view=_lane(views, lanes, visits),
-        workers=sum(worker.silent_for < DEAD_AFTER for worker in await console.workers()),
+        workers=sum(worker.silent_for < DEAD_AFTER for worker in crew),
     )
 
 
@@ -108,10 +109,10 @@ def _names(known: Sequence[int], spider: Spider | None, visits: Sequence[VisitRo
     return names | {visit.fingerprint: visit.route for visit in visits}
 
 
-def _lanes(host: str, spider: Spider | None, known: Iterable[str]) -> list[str]:
-    """The host's lanes: directly, through the pools that the spider names, and through others in use."""
-    own = [lane_of(host, pool) for pool in spider.pools] if spider else []
-    return list(dict.fromkeys([host, *own, *(lane for lane in known if without_pool(lane) == host)]))
+def _lanes(host: str, spider: Spider | None, served: Iterable[str]) -> list[str]:
+    """The host's lanes: directly, through the pools that the spider names, and through those that workers serve."""
+    pools = [*(spider.pools if spider else ()), *served]
+    return list(dict.fromkeys([host, *(lane_of(host, pool) for pool in pools if pool)]))
 
 
 async def _whereabouts(

@@ -107,6 +107,11 @@ class PoolBook:
         return self._unreadable or bool(self._pools)
 
     @property
+    def trouble(self) -> str:
+        """Why the file, or a list over HTTP, cannot be used now; empty if all can."""
+        return "; ".join(f"pool {about!r}: {why}" if about else why for about, why in sorted(self._said.items()))
+
+    @property
     def known(self) -> KnownPools | None:
         """The pools that tasks can name, also single accounts; None while the file could not be read at all."""
         return None if self._unreadable else self.listed

@@ -67,6 +67,7 @@ class AlertSampler:
             commit_p95=self._commit_p95(progress.now, crew),
             drops=await self._drops(progress),
             lost=self._lost(progress, crew),
+            broken_files=_broken_files(crew),
         )
 
     async def _add_point(self, progress: Progress, crew: list[WorkerView]) -> None:
@@ -120,3 +121,9 @@ class AlertSampler:
             # Its process ended, and that was seen at once.
             late = [worker for worker in gone if worker.leased] or gone
         return found + [LostWorker(one.name, one.silent_for + BEAT, one.leased, rescued=True) for one in late]
+
+
+def _broken_files(crew: list[WorkerView]) -> dict[str, str]:
+    """One of each host: its workers share a file."""
+    living = [worker.about for worker in crew if worker.silent_for < DEAD_AFTER]
+    return {about.host or "unknown host": about.proxies_trouble for about in living if about.proxies_trouble}

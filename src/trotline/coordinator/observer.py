@@ -14,8 +14,9 @@ from trotline.model.job import Progress, WorkerView
 from trotline.model.server_load import ServerUse
 from trotline.model.time import Seconds
 from trotline.ports.console import Console
-from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules import fleet_flow, job_summary, series, signature_trend
+from trotline.ports.frontier import BEAT, DEAD_AFTER
+from trotline.rules import crew_log, fleet_flow, job_summary, series, signature_trend
+from trotline.rules.crew_log import CrewLog
 from trotline.rules.job_summary import SUMMARY, JobSummary
 from trotline.rules.lane_survey import LaneSurvey, Surveyor
 from trotline.rules.pool_supply import PoolSupply
@@ -31,6 +32,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
     crew: list[WorkerView]
     """Also dead ones that are not rescued yet."""
     summary: JobSummary
+    log: CrewLog = CrewLog()
+    """Workers that left or died."""
 
 
 class Extras(Protocol):
@@ -64,7 +67,8 @@ class Observer:
             point = series.point_of(progress, living)
             for resolution in RESOLUTIONS:
                 await self._add(point, resolution)
-        return Observation(progress=progress, crew=crew, summary=await self._survey(progress, crew))
+        log = await self._log(progress, crew)
+        return Observation(progress=progress, crew=crew, summary=await self._survey(progress, crew), log=log)
 
     async def series(self, resolution: Resolution) -> list[Point]:
         """What is kept, the oldest first."""
@@ -89,6 +93,15 @@ class Observer:
                 self._kept[name] = (version + 1, longer)
                 return
             del self._kept[name]
+
+    async def _log(self, progress: Progress, crew: list[WorkerView]) -> CrewLog:
+        """Who left. If another observer wrote it meanwhile, the next look compares with what that one saw."""
+        [note] = await self._console.read_notes([crew_log.NOTE])
+        known = CrewLog() if note is None else crew_log.decode(note.data)
+        log = crew_log.step(known, crew, progress, 2 * BEAT)
+        if log is not known:
+            await self._console.write_note(crew_log.NOTE, crew_log.encode(log), 0 if note is None else note.version)
+        return log
 
     async def _survey(self, progress: Progress, crew: list[WorkerView]) -> JobSummary:
         [note] = await self._console.read_notes([SUMMARY])

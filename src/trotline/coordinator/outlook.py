@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from trotline.model.job import LaneView, Progress, State, WorkerView
 from trotline.ports.frontier import DEAD_AFTER
-from trotline.rules.eta import WINDOWS, Load, Range, Sample, Unknown, estimate
+from trotline.rules.eta import WINDOWS, Range, Sample, Unknown, delays_of, estimate, load_of
 from trotline.rules.series import Point
 
 _OUTAGES = {
@@ -55,5 +55,5 @@ def of_series(
         # Met in the middle of its life: until some of it was seen, its average must do.
         samples.insert(0, Sample(0.0, 0, progress.admitted))
     pages_left = None if progress.budget.pages is None else max(0, progress.budget.pages - progress.ended)
-    loads = [Load(lane.waiting, lane.interval, lane.rests_for) for lane in lanes]
-    return estimate(samples, progress.waiting + progress.leased, loads, pages_left)
+    remaining = progress.waiting + progress.leased
+    return estimate(samples, remaining, map(load_of, lanes), pages_left, delays_of(progress))

@@ -115,6 +115,8 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     dead: int
     delayed: int = 0
     """Waiting tasks that are not due yet."""
+    due_in: Seconds = 0.0
+    """The last of them is due in this time, or later: not all lanes of a large job are looked at."""
     tallies: dict[str, int] = {}
     """Counters by event: "ok", "gone: 404", "retry: 503", "records", "rejects", ..."""
     examples: dict[str, str] = {}
@@ -180,6 +182,8 @@ class LaneView(msgspec.Struct, frozen=True, kw_only=True):
     """Of its recent good answers, on average. 0: there was none."""
     trouble: float = 0.0
     """The share of failures in its recent visits."""
+    retry_credit: float | None = None
+    """Retries that it may start now, as most of its visits fail (F16); None: they are not capped."""
 
     @property
     def paused(self) -> bool:
@@ -205,6 +209,8 @@ class LanePace(msgspec.Struct, frozen=True, kw_only=True):
     """The interval that the site is estimated to accept; 0: it never rate limited us."""
     rests_for: Seconds = 0.0
     why: str = ""
+    retry_credit: float | None = None
+    """Retries that it may start now, as most of its visits fail (F16); None: they are not capped."""
 
 
 class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,6 +229,8 @@ class WorkerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The proxy pools whose tasks it takes; "" are direct tasks. Empty: not known yet."""
     regions: tuple[str, ...] = ()
     """Of its pools, if it serves only some."""
+    proxies_trouble: str = ""
+    """Why its proxies file, or a list of it, cannot be used now; the last good one is in use. Empty: it can."""
     memory_limit: int = 0
     """Bytes that it may use; 0: unknown."""
     cpu_cores: float = 0.0

@@ -34,6 +34,10 @@ class Console(Protocol):
         may come twice, or be missed. A job may have 100,000 lanes: not for a view that is refreshed each second."""
         ...
 
+    async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
+        """Those of these lanes that have a task or a state of their own; at the cost of their number."""
+        ...
+
     async def steer(self, state: State, lane: str | None = None) -> int:
         """What is wanted of the job, or of one lane of it; how many tasks were buried by that.
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 TURN: Seconds = 0.5
 """Interval of the child's heartbeat and status checks."""
+LONGEST_TROUBLE = 600
+"""Characters of what is wrong with its proxies file."""
 FIGURES: Seconds = 2.0
 """Interval of the child's figures, unless something else of its status has changed."""
 
@@ -158,12 +160,12 @@ async def _work(config: ChildConfig, spider: Spider) -> int:
     )
     worker = Worker(config.name, spider, tools, WorkerPolicy.of(settings, max_pages=config.max_pages))
     _handle_signals(worker)
-    reporting = asyncio.create_task(_report(worker, marker, config.status))
+    reporting = asyncio.create_task(_report(worker, keeper, marker, config.status))
     keeping = asyncio.create_task(keeper.keep()) if keeper is not None else None
     try:
         await worker.run()
         # The last figures: those of the last seconds count, too.
-        _send_status(config.status, _status(worker))
+        _send_status(config.status, _status(worker, keeper))
     except (FrontierError, SinkError) as error:
         # Permanent, or retried for long enough.
         reporting.cancel()
@@ -208,22 +210,28 @@ def _orphaned(worker: Worker) -> None:
         worker.stop()
 
 
-async def _report(worker: Worker, marker: Marker, status: int) -> None:
+async def _report(worker: Worker, keeper: "PoolKeeper | None", marker: Marker, status: int) -> None:
     """Update the marker, and send the status whenever it has changed."""
     clock = asyncio.get_running_loop().time
-    sent: tuple[str, tuple[str, ...]] = "", ()
+    sent = "", "", tuple[str, ...]()
     sent_at = clock()
     while True:
         marker.alive(clock())
-        now = worker.held_back, worker.pools
+        now = worker.held_back, _trouble(keeper), worker.pools
         if now != sent or clock() - sent_at >= FIGURES:
             sent, sent_at = now, clock()
-            _send_status(status, _status(worker))
+            _send_status(status, _status(worker, keeper))
         await asyncio.sleep(TURN)
 
 
-def _status(worker: Worker) -> ChildStatus:
-    return ChildStatus(held_back=worker.held_back, pools=worker.pools, stats=worker.stats)
+def _status(worker: Worker, keeper: "PoolKeeper | None") -> ChildStatus:
+    return ChildStatus(
+        held_back=worker.held_back, pools=worker.pools, proxies_trouble=_trouble(keeper), stats=worker.stats
+    )
+
+
+def _trouble(keeper: "PoolKeeper | None") -> str:
+    return keeper.trouble[:LONGEST_TROUBLE] if keeper is not None else ""
 
 
 def _send_status(descriptor: int, status: ChildStatus) -> None:

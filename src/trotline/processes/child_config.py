@@ -14,6 +14,8 @@ class ChildStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Why it does not lease; empty if it does."""
     pools: tuple[str, ...] = ()
     """The proxy pools that it serves; "" are direct tasks."""
+    proxies_trouble: str = ""
+    """Why its proxies file cannot be used now; empty if it can."""
     stats: WorkStats | None = None
 
 

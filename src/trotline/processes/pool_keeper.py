@@ -49,6 +49,11 @@ class PoolKeeper:
         served = self._book.serves(self._pools, self._regions)
         return served if tied else ("", *served)
 
+    @property
+    def trouble(self) -> str:
+        """Why the file cannot be used now; empty if it can."""
+        return self._book.trouble
+
     def known(self) -> Collection[str] | None:
         """All pools of the file; None: it could not be read yet."""
         return self._book.known

@@ -41,6 +41,7 @@ class SupervisedChild:
         self.marker = Marker(mmap.mmap(launched.cell, SIZE))
         self.status = ""
         self.pools: tuple[str, ...] = ()
+        self.proxies_trouble = ""
         self.stats: WorkStats | None = None
         os.close(launched.cell)
         launched.taken = True
@@ -94,10 +95,10 @@ class SupervisedChild:
         except (msgspec.MsgspecError, UnicodeDecodeError):
             log.warning("child.status_unreadable name=%s %r", self.name, line[:100])
             return
-        shown = redaction.text(status.held_back[: 2 * LONGEST_STATUS])[:LONGEST_STATUS]
         self.pools = tuple(pool for pool in status.pools[:MOST_POOLS] if not pool or POOL.fullmatch(pool))
         self.stats = checked(status.stats) or self.stats
-        self.status = "".join(char if char.isprintable() else " " for char in shown)
+        self.status = _shown(status.held_back)
+        self.proxies_trouble = _shown(status.proxies_trouble)
 
     async def _pass_on(self) -> None:
         """Write the child's output to our standard error, never into `--json`."""
@@ -116,6 +117,11 @@ class SupervisedChild:
                 target = sys.stderr if self._renderer is None else _raw_stderr()
                 target.write(shown)
                 target.flush()
+
+
+def _shown(text: str) -> str:
+    shown = redaction.text(text[: 2 * LONGEST_STATUS])[:LONGEST_STATUS]
+    return "".join(char if char.isprintable() else " " for char in shown)
 
 
 def worker_name(place: int) -> str:

@@ -160,6 +160,7 @@ class WorkerPool:
             memory=child.resident(),
             held_back=child.status,
             pools=child.pools,
+            proxies_trouble=child.proxies_trouble,
             regions=self._settings.regions,
             memory_limit=self._settings.memory,
             cpu_cores=cpu_cores(),

@@ -11,6 +11,7 @@ from trotline.rules import lane_survey
 from trotline.rules.fleet_flow import FleetFlow, HostsUse
 from trotline.rules.job_summary import JobSummary
 from trotline.rules.lane_survey import LaneSurvey
+from trotline.rules.pace import RETRY_DRIP
 from trotline.rules.pool_supply import PoolSupply, most
 
 OFF = 0.15
@@ -25,6 +26,7 @@ CONTENDED = 0.05
 """The share of time without a processor from which a machine is shared with others."""
 
 PACE, CONCURRENCY, WORK, REST = lane_survey.PACE, lane_survey.CONCURRENCY, lane_survey.WORK, lane_survey.REST
+RETRIES = lane_survey.RETRIES
 PROXIES, SESSIONS, CHAINS = "proxies", "sessions", "chains"
 SLOTS, CPU, SINK_WAIT, FRONTIER_WAIT = "slots", "cpu", "commits", "leases"
 FRONTIER, DATABASE, NETWORK, HOSTS, MEMORY = "frontier", "database", "network", "hosts", "memory"
@@ -78,10 +80,14 @@ def with_one_more(measured: FleetFlow, hosts: HostsUse, crew: Limit) -> float:
 def lane_limit(lanes: LaneSurvey) -> Limit:
     rate, fastest = lanes.admissible, lanes.fastest
     if not rate or fastest is None:
-        return Limit(name=REST if lanes.at_rest else WORK, per_second=0.0, text="no lane has a task that may start")
+        if lanes.at_rest:
+            return Limit(name=REST, per_second=0.0, text=_resting(lanes))
+        return Limit(name=WORK, per_second=0.0, text="no lane has a task that may start")
     bound = max(lanes.bounds, key=lanes.bounds.__getitem__)
     if bound == WORK:
         return Limit(name=WORK, per_second=rate, text=f"no more than {lanes.waiting:,} tasks wait")
+    if bound == RETRIES:
+        return Limit(name=RETRIES, per_second=rate, text=_capped(lanes))
     if fastest.per_second > rate / 2:
         return Limit(name=bound, per_second=rate, text=f"{fastest.lane} is at its limit of {_rate(fastest.per_second)}")
     return Limit(
@@ -158,11 +164,26 @@ def explaining(outside: Sequence[Limit], summary: JobSummary, measured: FleetFlo
     if lanes.fullest is not None and lanes.full > waiting / 2:
         text = f"{lanes.fullest.lane} has {_count(lanes.fullest.leased, 'visit')} under way, and allows no more"
         return Limit(name=CONCURRENCY, per_second=rate, text=text)
+    if lanes.capped > waiting / 2:
+        return Limit(name=RETRIES, per_second=rate, text=_capped(lanes))
     if lanes.at_rest > waiting:
-        return Limit(name=REST, per_second=rate, text=f"{lanes.at_rest:,} tasks wait in lanes that rest or are paused")
+        return Limit(name=REST, per_second=rate, text=_resting(lanes))
     if waiting <= measured.slots:
         return Limit(name=WORK, per_second=rate, text=f"no more than {waiting:,} tasks wait")
     return Limit(name=NOT_EXPLAINED, text="slots are idle, and no known limit is near")
+
+
+def _capped(lanes: LaneSurvey) -> str:
+    most = lanes.most_capped
+    where = "" if most is None else f" of {most.lane}"
+    cap = f"retries{where} are capped at one per {1 / RETRY_DRIP:.0f} s while most visits fail"
+    return f"{cap}; {_count(lanes.capped, 'task')} {'waits' if lanes.capped == 1 else 'wait'}"
+
+
+def _resting(lanes: LaneSurvey) -> str:
+    text = f"{_count(lanes.at_rest, 'task')} in lanes that rest or are paused"
+    longest = lanes.longest_rest[0] if lanes.longest_rest else None
+    return text if longest is None else f"{text}; {longest.lane} rests after: {longest.why or 'failures'}"
 
 
 def lowest_first(limit: Limit) -> float:

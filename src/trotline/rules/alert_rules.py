@@ -15,6 +15,7 @@ _RULES: dict[str, Callable[[JobSample, AlertRules], list[Finding]]] = {
     "deadline": job_alerts.deadline,
     "proxies": fleet_alerts.proxies,
     "proxies_down": fleet_alerts.proxies_down,
+    "proxies_file": fleet_alerts.proxies_file,
     "accounts": fleet_alerts.accounts,
     "accounts_down": fleet_alerts.accounts_down,
     "database": fleet_alerts.database,

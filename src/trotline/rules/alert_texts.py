@@ -1,7 +1,7 @@
 """The words of messages about alerts: the same for webhooks, chats and mail."""
 
 from trotline.model.alert import Alert, AlertMessage, AlertState
-from trotline.model.time import iso
+from trotline.model.time import Moment, iso
 from trotline.rules.alerts import RULES, minutes
 
 LONGEST_SUBJECT = 120
@@ -30,14 +30,15 @@ def headline(alert: Alert) -> str:
     return f"{title(alert)}{about} ({alert.severity})"
 
 
-def details(alert: Alert) -> list[str]:
-    """Cause and figure, since when, and what to do next."""
+def details(alert: Alert, now: Moment) -> list[str]:
+    """Cause and figure, since when and for how long, and what to do next."""
     lines = [alert.text] if alert.text else []
     if alert.state is AlertState.RESOLVED and alert.ended_at is not None:
         lasted = minutes(max(0.0, alert.ended_at - alert.since))
         lines.append(f"from {_time(alert.since)} to {_time(alert.ended_at)} ({lasted})")
     else:
-        lines.append(f"since {_time(alert.since)}")
+        lasts = f"for {minutes(now - alert.since)}, " if now - alert.since >= 1 else ""
+        lines.append(f"{lasts}since {_time(alert.since)}")
     if alert.held_until > (alert.fired_at or 0.0):
         lines.append(f"it comes and goes: its changes are not reported until {_time(alert.held_until)}")
     if alert.next and alert.state is AlertState.FIRING:
@@ -47,7 +48,9 @@ def details(alert: Alert) -> list[str]:
 
 def body(message: AlertMessage) -> str:
     """As plain text, for mail."""
-    parts = ["\n".join([headline(alert), *(f"  {line}" for line in details(alert))]) for alert in message.alerts]
+    parts = [
+        "\n".join([headline(alert), *(f"  {line}" for line in details(alert, message.at))]) for alert in message.alerts
+    ]
     if message.more:
         parts.append(f"and {message.more:,} more")
     parts.append(

@@ -28,6 +28,7 @@ RULES: dict[str, str] = {
     "deadline": "deadline at risk",
     "proxies": "no proxy free",
     "proxies_down": "proxies down",
+    "proxies_file": "proxies file broken",
     "accounts": "no account free",
     "accounts_down": "accounts down",
     "database": "database slow",
@@ -171,6 +172,8 @@ class JobSample(msgspec.Struct, frozen=True, kw_only=True):
     drops: Sequence[CoverageDrop] | None = None
     """Down to `coverage_clear`; None: there is nothing to compare with."""
     lost: Sequence[LostWorker] = ()
+    broken_files: Mapping[str, str] = {}
+    """Host -> why its workers cannot use their proxies file."""
 
     def command(self, verb: str, *words: str) -> str:
         return " ".join(["trotline", verb, self.job.id, *words])

@@ -3,7 +3,9 @@
 A single number would be wrong: the rate changes, pages lead to more pages, and a slow lane continues alone when the
 others are done. The low end uses the best recent rate and assumes no new pages; the high end uses the worst recent rate
 and as many new pages per page as recently. The best guess uses the median rate and extrapolates the trend of new pages.
-None of them is below the time that the longest lane needs at its pace.
+None of them is below the time that the longest lane needs at its pace, or until the last delayed task is due. A lane
+that mostly fails starts one retry every ten seconds when only retries are left (F16): the best guess counts all that
+wait there, the low end assumes that the site answers again, and the high end that retries fail as its visits do now.
 
 Its accuracy: `python -m bench.eta`.
 """
@@ -11,10 +13,15 @@ Its accuracy: `python -m bench.eta`.
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import pairwise
+from math import ceil, log
+from typing import NamedTuple
 
 import msgspec
 
+from trotline.model.job import LaneRules, LaneView, Progress
 from trotline.model.time import Seconds
+from trotline.rules.adaptive_pace import FORGET
+from trotline.rules.pace import BREAKER, FAILING, RETRY_DRIP
 
 WINDOWS: tuple[Seconds, ...] = (15.0, 60.0, 300.0)
 """Maximum lengths of the windows in which rates are measured."""
@@ -33,6 +40,10 @@ NOISE = 2.0
 """Standard deviations by which the number of new pages must decrease to count as a trend."""
 ROUNDS = 10.0
 """No estimate if this many times the remaining time has passed without a decrease of remaining pages."""
+ONLY_FAILURES = 1.0 - (1.0 - FORGET) ** BREAKER
+"""The share of failures of a lane whose last visits all failed, so that its circuit breaker is open."""
+GIVEN_UP = LaneRules().give_up
+"""A lane that only fails is given up after about this time, if the spider says nothing else."""
 MARGIN = 0.05
 """Widens the range at both ends."""
 
@@ -46,15 +57,70 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Load(msgspec.Struct, frozen=True):
-    """The remaining work of one lane, which bounds the estimate by its rate limit."""
+    """The remaining work of one lane, which bounds the estimate by its rate limit and its retry budget."""
 
     waiting: int
     interval: Seconds
     rests_for: Seconds = 0.0
+    retry_credit: float | None = None
+    """As in LaneView."""
+    trouble: float = 0.0
+
+    @property
+    def capped(self) -> bool:
+        """Does it wait for credit? Then only retries are left: new tasks go first, and need none. Or it only fails:
+        then it rests, and its tasks become retries."""
+        if self.retry_credit is None or not self.waiting:
+            return False
+        return self.retry_credit < 1.0 or self.trouble > ONLY_FAILURES
 
     @property
     def floor(self) -> Seconds:
+        """At its pace, without the retry budget."""
         return self.rests_for + self.waiting * self.interval if self.waiting else 0.0
+
+    @property
+    def soonest(self) -> Seconds:
+        """Its next retries succeed, until it does not count as failing."""
+        if not self.capped:
+            return self.floor
+        good = ceil(log(FAILING / max(FAILING, self.trouble)) / log(1.0 - FORGET))
+        return max(self.floor, self.rests_for + self._dripping(min(self.waiting, good)))
+
+    @property
+    def usual(self) -> Seconds:
+        """Each of its retries ends its page."""
+        if not self.capped:
+            return self.floor
+        left = self._dripping(self.waiting)
+        return max(self.floor, self.rests_for + (min(left, GIVEN_UP) if self.trouble > ONLY_FAILURES else left))
+
+    @property
+    def latest(self) -> Seconds:
+        """Retries fail, too, and come again."""
+        return self.usual * (1.0 + self.trouble + self.trouble**2) if self.capped else self.floor
+
+    def _dripping(self, retries: int) -> Seconds:
+        return max(0.0, retries - (self.retry_credit or 0.0)) / RETRY_DRIP
+
+
+def load_of(lane: LaneView) -> Load:
+    return Load(lane.waiting, lane.interval, lane.rests_for, lane.retry_credit, lane.trouble)
+
+
+class Delays(msgspec.Struct, frozen=True):
+    """Tasks that are not due yet, most of them retries."""
+
+    tasks: int = 0
+    due_in: Seconds = 0.0
+    """The last of them."""
+
+
+NO_DELAYS = Delays()
+
+
+def delays_of(progress: Progress) -> Delays:
+    return Delays(progress.delayed, progress.due_in)
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -97,7 +163,11 @@ def remember(samples: Sequence[Sample], new: Sample) -> tuple[Sample, ...]:
 
 
 def estimate(
-    samples: Sequence[Sample], remaining: int, lanes: Iterable[Load] = (), pages_left: int | None = None
+    samples: Sequence[Sample],
+    remaining: int,
+    lanes: Iterable[Load] = (),
+    pages_left: int | None = None,
+    delays: Delays = NO_DELAYS,
 ) -> Range | Unknown:
     """Seconds until nothing remains: at the earliest, at the latest, and most likely.
 
@@ -107,24 +177,45 @@ def estimate(
         return Range(0.0, 0.0)
     if not _enough(samples):
         return Unknown.TOO_EARLY
+    floors = _floors(lanes, delays)
     if _stands(samples):
-        return Unknown.STANDING
+        # While most of what remains waits for its time, no end of a page is to be expected.
+        waits = 2 * max(delays.tasks, floors.capped) >= remaining
+        return _range(floors.low, floors.high, floors.likely) if waits else Unknown.STANDING
     spans = _spans(samples)
     paces = [_rate(span) for span in spans]
-    floor = max((lane.floor for lane in lanes), default=0.0)
     if pages_left is not None and pages_left <= remaining:
         return _range(pages_left / max(paces), pages_left / min(paces), pages_left / _middle(paces))
-    if pages_left is None and _keeps_up(samples, remaining / _middle(paces)):
+    if pages_left is None and not floors.capped and _keeps_up(samples, remaining / _middle(paces)):
         return Unknown.GROWING
     # New pages come in batches, as from a listing: the shortest window would see one batch or none.
     growth = _lately([_growth(span) for span in spans[1:]])
-    low = max(remaining / max(paces), floor)
-    high = max(remaining / min(paces), floor) / (1.0 - growth) if growth < 1.0 else FARTHEST
+    low = max(remaining / max(paces), floors.low)
+    high = max(remaining / min(paces), floors.high) / (1.0 - growth) if growth < 1.0 else FARTHEST
     if pages_left is not None:
         high = min(high, pages_left / min(paces))
     elif growth > 0.0 and high >= FARTHEST:
         return Unknown.GROWING
-    return _range(low, high, max((remaining + _to_come(samples, remaining)) / _middle(paces), floor))
+    return _range(low, high, max((remaining + _to_come(samples, remaining)) / _middle(paces), floors.likely))
+
+
+class _Floors(NamedTuple):
+    """What the three ends are not below, and how many tasks wait for retry credit."""
+
+    low: Seconds
+    likely: Seconds
+    high: Seconds
+    capped: int
+
+
+def _floors(lanes: Iterable[Load], delays: Delays) -> _Floors:
+    loads, due_in = list(lanes), delays.due_in
+    return _Floors(
+        max([due_in, *(lane.soonest for lane in loads)]),
+        max([due_in, *(lane.usual for lane in loads)]),
+        max([due_in, *(lane.latest for lane in loads)]),
+        sum(lane.waiting for lane in loads if lane.capped),
+    )
 
 
 def _keeps_up(samples: Sequence[Sample], left: Seconds) -> bool:

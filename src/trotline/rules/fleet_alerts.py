@@ -20,6 +20,15 @@ def proxies_down(sample: JobSample, rules: AlertRules) -> list[Finding]:
     return _down(sample, rules, "proxies_down", accounts=False)
 
 
+def proxies_file(sample: JobSample, rules: AlertRules) -> list[Finding]:
+    return [
+        Finding(
+            rule="proxies_file", object=host, text=f"workers use the last good one: {why}", next="trotline proxies list"
+        )
+        for host, why in sample.broken_files.items()
+    ]
+
+
 def accounts_down(sample: JobSample, rules: AlertRules) -> list[Finding]:
     return _down(sample, rules, "accounts_down", accounts=True)
 

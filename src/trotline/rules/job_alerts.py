@@ -36,7 +36,7 @@ def errors(sample: JobSample, rules: AlertRules) -> list[Finding]:
     if level is None:
         return []
     text = _text(sample.points, lambda point: point.failed, rules, "failed") + _mostly(sample.progress)
-    return [Finding(rule="errors", level=level, text=text, next=sample.command("dead"))]
+    return [Finding(rule="errors", level=level, text=text, next=sample.command("status"))]
 
 
 def blocks(sample: JobSample, rules: AlertRules) -> list[Finding]:

@@ -13,6 +13,7 @@ import msgspec
 from trotline.model.job import LaneView, State
 from trotline.model.proxy_pool import pool_of
 from trotline.model.time import Seconds
+from trotline.rules.pace import RETRY_DRIP
 
 TOP = 50
 """Lanes in each list."""
@@ -22,8 +23,8 @@ pages lead to the next ones: there are never many that wait."""
 SOON: Seconds = 60.0
 """A lane with few tasks admits no more than these, over this time."""
 RESTING = "resting"
-PACE, CONCURRENCY, WORK, REST = "pace", "concurrency", "work", "rest"
-"""What bounds the starts of a lane: its interval, its visits at the same time, what waits, its rest."""
+PACE, CONCURRENCY, WORK, REST, RETRIES = "pace", "concurrency", "work", "rest", "retries"
+"""What bounds the starts of a lane: its interval, its visits at the same time, what waits, its rest, its retries."""
 MOST_POOLS = 200
 
 
@@ -33,7 +34,7 @@ class LaneRate(msgspec.Struct, frozen=True):
     lane: str
     per_second: float
     bound: str
-    """PACE, CONCURRENCY, WORK or REST."""
+    """PACE, CONCURRENCY, WORK, REST or RETRIES."""
 
 
 class PoolLanes(msgspec.Struct, frozen=True):
@@ -59,7 +60,7 @@ class LaneSurvey(msgspec.Struct, frozen=True, kw_only=True):
     admissible: float = 0.0
     """Starts per second that the lanes allow now, over all of them."""
     bounds: dict[str, float] = {}
-    """The same, by what bounds a lane: PACE, CONCURRENCY, WORK."""
+    """The same, by what bounds a lane: PACE, CONCURRENCY, WORK, RETRIES."""
     at_rest: int = 0
     """Tasks that wait in lanes that rest or are paused for longer than SOON."""
     fastest: LaneRate | None = None
@@ -68,6 +69,10 @@ class LaneSurvey(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks that wait in lanes with as many visits under way as they allow."""
     fullest: LaneView | None = None
     """Of these lanes, the one with the most waiting tasks."""
+    capped: int = 0
+    """Retries that wait for the retry budget of their lanes (F16)."""
+    most_capped: LaneView | None = None
+    """Of these lanes, the one with the most of them."""
     by_pool: dict[str, PoolLanes] = {}
     """Of lanes with a pool in their names."""
     top_share: float = 0.0
@@ -89,6 +94,8 @@ class Surveyor:
         self._fastest: LaneRate | None = None
         self._full = 0
         self._fullest: LaneView | None = None
+        self._capped = 0
+        self._most_capped: LaneView | None = None
         self._pools: dict[str, PoolLanes] = {}
         self._lanes = self._waiting = self._leased = 0
         self._states: Counter[str] = Counter()
@@ -126,6 +133,10 @@ class Surveyor:
             self._full += lane.waiting
             if self._fullest is None or lane.waiting > self._fullest.waiting:
                 self._fullest = lane
+        if rate.bound == RETRIES:
+            self._capped += lane.waiting
+            if self._most_capped is None or lane.waiting > self._most_capped.waiting:
+                self._most_capped = lane
         pool = pool_of(lane.lane)
         if pool and (pool in self._pools or len(self._pools) < MOST_POOLS):
             known = self._pools.get(pool, PoolLanes())
@@ -152,6 +163,8 @@ class Surveyor:
             fastest=self._fastest,
             full=self._full,
             fullest=self._fullest,
+            capped=self._capped,
+            most_capped=self._most_capped,
             by_pool=self._pools,
             top_share=five / self._waiting if self._waiting else 0.0,
             most_waiting=tuple(top["waiting"]),
@@ -186,6 +199,9 @@ def allowed(lane: LaneView, held: Seconds = 0.0) -> LaneRate:
     rates = {WORK: (lane.waiting + lane.leased) / WORK_OVER}
     if lane.interval > 0:
         rates[PACE] = awake / lane.interval
+    if lane.retry_credit is not None and lane.retry_credit < 1 and lane.waiting:
+        # New tasks go first, and need no credit: only retries are left.
+        rates[RETRIES] = RETRY_DRIP
     if lane.concurrency and lane.latency > 0:
         rates[CONCURRENCY] = awake * lane.concurrency / (lane.latency + held)
     bound = min(rates, key=rates.__getitem__)

@@ -205,6 +205,11 @@ def credit(lane: Lane, now: Moment) -> float:
     return min(RETRY_ALLOWANCE, lane.credit + RETRY_DRIP * max(0.0, now - lane.credited_at))
 
 
+def capped_credit(lane: Lane, now: Moment) -> float | None:
+    """For operators: retries that a failing lane may start now; None: its retries are not limited."""
+    return credit(lane, now) if failing(lane) else None
+
+
 def spend(lane: Lane, now: Moment, *, fresh: int, retries: int, share: float) -> Lane:
     """The lane after `fresh` first attempts and `retries` retries were leased."""
     if not failing(lane):

@@ -89,6 +89,7 @@ def _bounded(info: WorkerInfo) -> WorkerInfo:
         host=info.host[:LONGEST_NAME],
         version=info.version[:LONGEST_NAME],
         held_back=info.held_back[:LONGEST_TEXT],
+        proxies_trouble=info.proxies_trouble[:LONGEST_TEXT],
         slots=max(0, info.slots),
         memory=max(0, info.memory),
         memory_limit=max(0, info.memory_limit),

@@ -17,6 +17,7 @@ from trotline.coordinator.observer import OBSERVE_EVERY
 from trotline.errors import FrontierError
 from trotline.model.job import Job, Progress, WorkerView
 from trotline.model.time import Seconds
+from trotline.rules.crew_log import CrewLog
 from trotline.rules.eta import Range, Unknown
 from trotline.rules.job_figures import Figures, figures
 from trotline.rules.job_summary import JobSummary
@@ -46,6 +47,8 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True):
     """None: it was never read."""
     crew: list[WorkerView] = []
     summary: JobSummary = JobSummary()
+    log: CrewLog = CrewLog()
+    """Workers that left or died."""
 
     @property
     def figures(self) -> Figures | None:
@@ -62,6 +65,7 @@ class _Kept(msgspec.Struct, kw_only=True):
     snapshot: Snapshot | None = None
     points: list[Point] = []
     summary: JobSummary = JobSummary()
+    log: CrewLog = CrewLog()
     observing: asyncio.Task[None] | None = None
 
 
@@ -127,7 +131,7 @@ class Snapshots:
             crew = []
         points = _with_now(kept.points, progress)
         view = job_view(place.url, job, progress, crew, _rate(points, progress), _eta(points, progress, crew, summary))
-        return Snapshot(view=view, progress=progress, crew=crew, summary=summary)
+        return Snapshot(view=view, progress=progress, crew=crew, summary=summary, log=kept.log)
 
     async def _observe(self, kept: _Kept, job: str) -> None:
         """Besides the look: a survey of a hundred thousand lanes takes longer than a page may."""
@@ -135,7 +139,7 @@ class Snapshots:
             async with self._index.opened(job) as opened, asyncio.timeout(OBSERVE_WITHIN):
                 seen = await opened.observer.observe()
                 kept.points = await opened.observer.series(FINEST)
-            kept.summary = seen.summary
+            kept.summary, kept.log = seen.summary, seen.log
         except (FrontierError, Refused):
             # The look itself says why the job cannot be read.
             return

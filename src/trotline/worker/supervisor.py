@@ -53,6 +53,8 @@ class Child(Protocol):
     """Its last status line: why it is held back, or empty."""
     pools: tuple[str, ...]
     """The proxy pools that it serves; empty: not known yet."""
+    proxies_trouble: str
+    """Why its proxies file cannot be used now; empty if it can."""
     stats: WorkStats | None
     """Its last figures; None: not known yet."""
 

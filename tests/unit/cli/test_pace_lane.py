@@ -2,9 +2,10 @@
 
 import pytest
 
-from trotline.cli.pace import lane_and_rate
+from trotline.cli.pace import _reasons, lane_and_rate
 from trotline.commands.pace import wanted
 from trotline.errors import SettingsError
+from trotline.model.job import LanePace
 from trotline.model.pace import Rate
 
 
@@ -30,3 +31,10 @@ def test_via_needs_a_pool_and_per_proxy_too() -> None:
         wanted("1/s per proxy", "shop.example")
     assert wanted("1/s per proxy", "shop.example via home") == (Rate(1.0), True)
     assert wanted("2/s", "shop.example") == (Rate(2.0), False)
+
+
+def test_a_capped_lane_names_its_retry_budget() -> None:
+    [(_, text)] = _reasons(LanePace(lane="shop.example", interval=1.0, retry_credit=0.4), "shop.example", None)
+    assert "capped, as most visits fail" in text
+    assert "none may start now" in text
+    assert "retries" not in dict(_reasons(LanePace(lane="shop.example", interval=1.0), "shop.example", None))

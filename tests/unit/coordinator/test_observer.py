@@ -11,6 +11,7 @@ import pytest
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.coordinator.observer import OBSERVE_EVERY, Observer
 from trotline.model.outcome import Done
+from trotline.rules import crew_log
 from trotline.rules.series import FINEST, RESOLUTIONS
 from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import MORNING
@@ -138,6 +139,29 @@ def test_a_finished_job_is_not_observed_for_ever(virtually: Any) -> None:
 
         assert points[-1].done == 1
         assert len(points) <= 13
+        await client.close()
+
+    virtually(test)
+
+
+def test_workers_that_left_or_died_stay_known_to_every_observer(virtually: Any) -> None:
+    async def test(path: Path) -> None:
+        client = (await _job(path))()
+        await client.put(tasks(3))
+        await client.beat("leaver")
+        await lease_one(client, "lost")
+        await Observer(client.opened.console, _clock).observe()
+        await client.leave("leaver")
+        await asyncio.sleep(HOUR / 60)
+        silent = await Observer(client.opened.console, _clock).observe()
+        # Its lease is taken over, and the frontier forgets it.
+        await lease_one(client, "other")
+        await asyncio.sleep(OBSERVE_EVERY)
+        found = await Observer(client.opened.console, _clock).observe()
+
+        assert [(one.name, one.why) for one in silent.log.gone] == [("leaver", crew_log.LEFT)]
+        assert [(one.name, one.why) for one in found.log.gone] == [("lost", crew_log.DIED), ("leaver", crew_log.LEFT)]
+        assert found.log.gone[0].leased == 1
         await client.close()
 
     virtually(test)

@@ -50,6 +50,32 @@ async def test_a_pool_that_is_added_to_the_file_is_served(tmp_path: Path, monkey
         await frontier.close()
 
 
+async def test_a_file_that_cannot_be_read_is_reported_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool_keeper, "LOOK", 0.01)
+    file = tmp_path / "proxies.toml"
+    file.write_text(HOME)
+    frontier = await backends.open_proxy_pools(f"sqlite:{tmp_path}/frontier.db")
+    keeper = PoolKeeper(load(str(file)), frontier)
+    keeping = asyncio.create_task(keeper.keep())
+    try:
+        assert keeper.trouble == ""
+        replace(file, HOME + "[pools.isp\n")
+        async with asyncio.timeout(10):
+            while not keeper.trouble:  # noqa: ASYNC110 - the keeper has no event
+                await asyncio.sleep(0.01)
+        assert "proxies.toml" in keeper.trouble
+        assert keeper.pools == ("", "home"), "the last good one is in use"
+        replace(file, HOME + ISP)
+        await served(keeper, ("", "home", "isp"))
+        assert keeper.trouble == ""
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        await frontier.close()
+
+
 ACCOUNTS = '[accounts.buyers]\nproxies = "home"\n[accounts.buyers.logins]\nanna = { password = "first-one" }\n'
 GUESTS = '[accounts.guests]\nproxies = "direct"\nslots = 2\n'
 

@@ -83,6 +83,14 @@ def test_one_chain_is_named():
     assert told(advise(progress(), summary(MANY, 1, chains=1, rate=5.0, leased=1, **IDLE))) == ("chains", 0)
 
 
+def test_the_retry_budget_is_named_when_only_retries_are_left():
+    lanes = [lane(waiting=60, retry_credit=0.2, trouble=0.9), lane("calm.example", waiting=0)]
+    found = advise(progress(), summary(lanes, rate=0.2, busy=0.1, no_lease=0.9))
+    assert found.limit == "retries"
+    assert "retries of shop.example are capped at one per 10 s while most visits fail; 60 tasks wait" in found.sentence
+    assert found.gain == 0.0
+
+
 def test_a_lane_without_a_free_place_is_named():
     lanes = [lane(leased=8, concurrency=8, interval=0.01)]
 

@@ -222,3 +222,4 @@ job shop-3 of spider shop
 https://dash.example/jobs/shop-3
 """
     assert alert_texts.body(message) == expected
+    assert "for 12 min, since 2023-11-14 22:15:00 UTC" in alert_texts.details(message.alerts[0], message.at + 720)

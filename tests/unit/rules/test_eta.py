@@ -8,7 +8,18 @@ from bench.eta import guess, recordings
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.rules.eta import ENOUGH_PAGES, ENOUGH_TIME, WINDOWS, Load, Range, Sample, Unknown, estimate, remember
+from trotline.rules.eta import (
+    ENOUGH_PAGES,
+    ENOUGH_TIME,
+    WINDOWS,
+    Delays,
+    Load,
+    Range,
+    Sample,
+    Unknown,
+    estimate,
+    remember,
+)
 
 STEP = 0.5
 
@@ -36,6 +47,17 @@ histories = st.lists(
     )
 )
 loads = st.lists(st.builds(Load, st.integers(0, 10_000), st.floats(0, 60), st.floats(0, 600)), max_size=5)
+capped_loads = st.lists(
+    st.builds(
+        Load,
+        st.integers(0, 10_000),
+        st.floats(0, 60),
+        st.floats(0, 600),
+        st.none() | st.floats(-100, 10),
+        st.floats(0, 1),
+    ),
+    max_size=5,
+)
 allowances = st.none() | st.integers(0, 10_000)
 
 
@@ -133,6 +155,48 @@ def test_a_slow_lane_sets_the_earliest_end():
     assert found.low > 280
 
 
+def test_retries_that_wait_for_credit_set_the_likely_end():
+    """Sixty retries of a site that fails: one each ten seconds, unless it answers again."""
+    found = estimate(crawl(60, 10), 60, [Load(60, 0.1, retry_credit=0.0, trouble=0.8)])
+    assert isinstance(found, Range)
+    assert found.likely == 600.0
+    assert 28 < found.low < 60, "three good answers, and its retries are free"
+    assert found.high > 1200, "retries that fail come again"
+
+
+def test_a_lane_with_credit_left_is_bounded_by_its_pace_only():
+    assert estimate(crawl(60, 10), 60, [Load(60, 0.1, retry_credit=5.0, trouble=0.8)]) == estimate(
+        crawl(60, 10), 60, [Load(60, 0.1)]
+    )
+
+
+def test_a_lane_that_only_fails_ends_when_it_is_given_up():
+    found = estimate(crawl(60, 10), 5000, [Load(5000, 0.01, rests_for=20.0, retry_credit=9.0, trouble=0.97)])
+    assert isinstance(found, Range)
+    assert found.likely == 1820.0
+
+
+def test_nothing_ends_before_the_last_delayed_task_is_due():
+    found = estimate(crawl(60, 10), 30, delays=Delays(5, due_in=400.0))
+    assert isinstance(found, Range)
+    assert found.low > 350
+    assert found.likely >= 400
+
+
+def test_a_crawl_whose_rest_waits_for_its_time_does_not_stand():
+    worked = crawl(60, 10)
+    stood = worked[-1]
+    for tick in range(1, 60):
+        worked = remember(worked, Sample(stood.at + tick, stood.ended, stood.admitted))
+    delayed = estimate(worked, 10, delays=Delays(9, due_in=300.0))
+    capped = estimate(worked, 10, [Load(10, 0.1, retry_credit=0.5, trouble=1.0)])
+    assert isinstance(delayed, Range)
+    assert delayed.likely == 300.0
+    assert isinstance(capped, Range)
+    assert capped.likely == 95.0
+    assert estimate(worked, 100, delays=Delays(9, due_in=300.0)) is Unknown.STANDING
+
+
 def test_a_page_limit_ends_a_growing_crawl():
     found = estimate(crawl(60, 10, growth=3.0), 3000, pages_left=100)
     assert isinstance(found, Range)
@@ -149,7 +213,7 @@ def test_the_truth_of_a_steady_crawl_lies_in_the_range(rate: float, growth: floa
     assert truth <= found.high * 1.25
 
 
-@given(samples=histories, remaining=st.integers(0, 100_000), lanes=loads, pages_left=allowances)
+@given(samples=histories, remaining=st.integers(0, 100_000), lanes=loads | capped_loads, pages_left=allowances)
 def test_a_range_is_finite_ordered_and_never_negative(samples, remaining, lanes, pages_left):
     found = estimate(samples, remaining, lanes, pages_left)
     assert isinstance(found, Unknown) or 0.0 <= found.low <= found.high < float("inf")

@@ -27,6 +27,7 @@ class HandmadeChild:
         self.marker = Marker()
         self.status = ""
         self.pools: tuple[str, ...] = ()
+        self.proxies_trouble = ""
         self.stats: WorkStats | None = None
         self.stops = 0
         self.kills = 0

@@ -40,7 +40,7 @@ class Slack:
 def payload(message: AlertMessage) -> dict[str, Any]:
     blocks = [_section(f"*{escaped(subject(message))}*")]
     for alert in message.alerts[:MOST_BLOCKS]:
-        blocks.append(_section("\n".join([f"*{escaped(headline(alert))}*", *map(escaped, details(alert))])))
+        blocks.append(_section("\n".join([f"*{escaped(headline(alert))}*", *map(escaped, details(alert, message.at))])))
     left_out = message.more + max(0, len(message.alerts) - MOST_BLOCKS)
     if left_out:
         blocks.append(_section(f"and {left_out:,} more"))

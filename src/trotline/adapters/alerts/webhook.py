@@ -12,6 +12,7 @@ from trotline.model.alert import Alert, AlertMessage, AlertState, Severity
 from trotline.model.secret import Secret
 from trotline.model.time import Moment, iso
 from trotline.rules.alert_texts import title
+from trotline.rules.alerts import minutes
 
 _OPEN = "0001-01-01T00:00:00Z"
 """Alertmanager's way to say that an alert has not ended."""
@@ -70,8 +71,9 @@ def _alert(alert: Alert, common: dict[str, str], message: AlertMessage) -> dict[
     labels = {"alertname": title(alert), "rule": alert.rule, **common, "severity": str(alert.severity)}
     if alert.object:
         labels["object"] = alert.object
-    annotations = {"summary": alert.text, "next": alert.next}
     ended = alert.ended_at if alert.state is AlertState.RESOLVED else None
+    lasted = minutes(max(0.0, (ended or message.at) - alert.since))
+    annotations = {"summary": alert.text, "next": alert.next, "for": lasted}
     identity = "\n".join((message.job, alert.rule, alert.object))
     return {
         "status": str(alert.state),

@@ -1,6 +1,6 @@
 """All lanes of a job, in pages. Every lane is in one of its shards."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -9,7 +9,7 @@ from trotline.adapters.redis.lane_view import LaneRecord, views
 from trotline.adapters.redis.priority_levels import waiting_in_more
 from trotline.adapters.redis.scripts import script
 from trotline.adapters.redis.shard import Shard
-from trotline.model.job import LaneView
+from trotline.model.job import LaneView, State
 from trotline.model.time import Moment
 
 _PAGE = 500
@@ -24,6 +24,16 @@ async def all_lanes(shards: Sequence[Shard], now: Moment) -> AsyncIterator[list[
         async for page in _others(shard, now):
             yield [view for view in page if view.lane not in seen]
             seen.update(view.lane for view in page)
+
+
+async def named_lanes(home: Callable[[str], Shard], names: Sequence[str], now: Moment) -> list[LaneView]:
+    """Those that have a task or a state of their own."""
+    found = []
+    for name in dict.fromkeys(names):
+        shard = home(name)
+        lanes = await shard.server.run(script("view_lanes"), shard.key, name)
+        found += [await _whole(shard, view, record) for view, record in views(lanes, now)]
+    return [view for view in found if view.waiting or view.leased or view.state is not State.RUNNING]
 
 
 async def _others(shard: Shard, now: Moment) -> AsyncIterator[list[LaneView]]:

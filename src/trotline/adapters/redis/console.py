@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from trotline.adapters.redis import seen_memory
-from trotline.adapters.redis.all_lanes import all_lanes
+from trotline.adapters.redis.all_lanes import all_lanes, named_lanes
 from trotline.adapters.redis.damaged_jobs import readable
 from trotline.adapters.redis.flat_pairs import pairs
 from trotline.adapters.redis.graveyard import Graveyard
@@ -75,6 +75,7 @@ class RedisConsole:
             done=sum(look.done for look in looks),
             dead=sum(look.dead for look in looks),
             delayed=sum(look.delayed for look in looks),
+            due_in=max(look.due_in for look in looks) / 1e6,
             tallies=dict(tallies),
             examples={name: redaction.url(url, self.job.rules.redact) for name, url in examples.items()},
             started_at=float(first.started_at),
@@ -99,6 +100,9 @@ class RedisConsole:
     async def all_lanes(self) -> AsyncIterator[Sequence[LaneView]]:
         async for page in all_lanes(self._shards, await self._server.now()):
             yield page
+
+    async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
+        return await named_lanes(self._parts.home, names, await self._server.now())
 
     async def steer(self, state: State, lane: str | None = None) -> int:
         shards = self._shards if lane is None else [self._parts.home(lane)]

@@ -57,6 +57,7 @@ def views(reply: Sequence[Any], now: Moment) -> Iterator[tuple[LaneView, LaneRec
             concurrency=row.concurrency,
             latency=float(row.latency),
             trouble=float(row.trouble),
+            retry_credit=float(row.credit) if row.credit else None,
         )
         yield view, read_lane(row.own) if row.own else LaneRecord(())
 
@@ -78,6 +79,7 @@ def lane_pace(lane: str, reply: Sequence[bytes], now: Moment) -> LanePace:
         limit=float(head.limit),
         rests_for=rests_for,
         why=head.why.decode(errors="replace") if rests_for else "",
+        retry_credit=float(head.credit) if head.credit else None,
     )
 
 

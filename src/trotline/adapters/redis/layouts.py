@@ -179,6 +179,8 @@ class ProgressReply(NamedTuple):
     done: int
     dead: int
     delayed: int
+    due_in: int
+    """Microseconds."""
     state: bytes
     sealed: int
     started_at: bytes
@@ -202,6 +204,8 @@ class LaneRow(NamedTuple):
     concurrency: int
     latency: bytes
     trouble: bytes
+    credit: bytes
+    """Empty: retries are not capped."""
 
 
 class WorkerRow(NamedTuple):
@@ -226,6 +230,8 @@ class LanePaceReply(NamedTuple):
     limit: bytes
     rest_until: bytes
     why: bytes
+    credit: bytes
+    """Empty: retries are not capped."""
     ordered: bytes
 
 

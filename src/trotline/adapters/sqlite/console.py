@@ -55,6 +55,9 @@ class SqliteConsole:
     async def _lane_page(self, after: str, leased: dict[int, int]) -> tuple[list[LaneView], str]:
         return await self._file.read(lambda db: self._lanes.page(db, after, leased, self._file.now()))
 
+    async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
+        return await self._file.read(lambda db: self._lanes.named(db, names, self._file.now()))
+
     async def steer(self, state: State, lane: str | None = None) -> int:
         if lane is not None and state is State.CANCELLED:
             return await self._file.change(lambda turn: job_control.cancel_lane(turn, lane))
@@ -114,9 +117,9 @@ class SqliteConsole:
         if row is None:
             raise gone()
         waiting, leased, done, dead, started_at, sealed, finished_at, wanted = row
-        [delayed] = db.execute(
-            f"SELECT count(*) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?",
-            (self._number, self._file.now()),
+        now = self._file.now()
+        delayed, last_due = db.execute(
+            f"SELECT count(*), max(due) FROM task WHERE job = ? AND state = {DELAYED} AND due > ?", (self._number, now)
         ).fetchone()
         tallies = dict(db.execute("SELECT name, n FROM tally WHERE job = ?", (self._number,)))
         examples = dict(db.execute("SELECT name, url FROM example WHERE job = ?", (self._number,)))
@@ -126,10 +129,11 @@ class SqliteConsole:
             done=done,
             dead=dead,
             delayed=delayed,
+            due_in=last_due - now if delayed else 0.0,
             tallies=tallies,
             examples={name: redaction.url(url, self.job.rules.redact) for name, url in examples.items()},
             started_at=started_at,
-            now=self._file.now(),
+            now=now,
             sealed=bool(sealed),
             finished_at=finished_at,
             state=job_control.STATES[wanted],

@@ -70,4 +70,5 @@ def lane_pace(db: sqlite3.Connection, name: str, now: Moment) -> LanePace | None
         limit=lane.limit,
         rests_for=rests_for,
         why=lane.rest_why if rests_for else "",
+        retry_credit=pace.capped_credit(lane, now),
     )

@@ -1,6 +1,7 @@
 """A job's lanes as operators see them."""
 
 import sqlite3
+from collections.abc import Sequence
 
 from trotline.adapters.sqlite.job_control import STATES
 from trotline.adapters.sqlite.lane_row import decode_pace
@@ -53,6 +54,16 @@ class LaneViews:
         ]
         return views, rows[-1][1] if len(rows) == PAGE else ""
 
+    def named(self, db: sqlite3.Connection, names: Sequence[str], now: Moment) -> list[LaneView]:
+        query = (
+            "SELECT l.name, waiting,"
+            f" (SELECT count(*) FROM task WHERE lane = l.id AND state = {LEASED}) AS leased, paused, p.lane"
+            " FROM lane l JOIN pace p ON p.id = l.pace"
+            " WHERE job = ? AND l.name = ? AND (waiting > 0 OR leased > 0 OR paused)"
+        )
+        found = [db.execute(query, (self._job, name)).fetchone() for name in dict.fromkeys(names)]
+        return [self._view(row, now) for row in found if row is not None]
+
     def _view(self, row: _Row, now: Moment) -> LaneView:
         name, waiting, leased, wanted, packed = row
         lane = decode_pace(packed)
@@ -68,4 +79,5 @@ class LaneViews:
             concurrency=pace.allowed(lane, now, heeds=self._heeds),
             latency=lane.latency,
             trouble=lane.trouble,
+            retry_credit=pace.capped_credit(lane, now),
         )

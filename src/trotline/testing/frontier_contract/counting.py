@@ -34,9 +34,11 @@ class CountPromises:
         await frontier.settle("w", [Settlement(a, Done(), children=tuple(tasks(2, lane="b.example")))])
         assert await books(operator) == (2, 5, 1, 0)
         await end(frontier, "w", b, Retry(5, "503"))
-        await end(frontier, "w", c, Snooze(5, "no proxy"))
+        await end(frontier, "w", c, Snooze(9, "no proxy"))
         assert await books(operator) == (4, 3, 1, 0)
-        assert (await operator.progress()).delayed == 2
+        progress = await operator.progress()
+        assert progress.delayed == 2
+        assert 8 < progress.due_in <= 9
         await end(frontier, "w", d, Bury("gone: 404"))
         assert await books(operator) == (4, 2, 1, 1)
         await end(frontier, "w", e, Done("refused: robots.txt"))

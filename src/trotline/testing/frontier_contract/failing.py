@@ -156,7 +156,13 @@ class FailPromises:
         frontier = await bench.open(steady(retry_share=0.2))
         await frontier.put(tasks(60))
         await frontier.seal()
+        assert (await lane_view(frontier)).retry_credit is None, "no visit failed"
         await _suffer(frontier, await lease_all(frontier, "w"))
+        capped, pace = await lane_view(frontier), await frontier.lane_pace(SHOP)
+        assert capped.retry_credit is not None
+        assert pace is not None
+        assert capped.retry_credit <= ALLOWANCE
+        assert pace.retry_credit is not None
         for _ in range(720):
             await finish(frontier, "w", await frontier.lease("w", 100))
             if await frontier.finished():

@@ -11,6 +11,7 @@ from trotline.model.work_stats import Timing, WorkStats
 from trotline.ports.frontier import DEAD_AFTER
 from trotline.testing.frontier_contract.bench import (
     FAST,
+    SHOP,
     Bench,
     Client,
     bury_one,
@@ -241,6 +242,21 @@ class WatchPromises:
             await end(frontier, "w", await lease_one(frontier, "w"), Retry(0, "503"), LaneFeedback(Kind.BROKEN))
 
         assert (await lane_view(frontier)).concurrency == 1, "it is probed"
+
+    async def test_f10_lanes_are_seen_by_their_names(self, bench: Bench) -> None:
+        frontier, operator = await bench.open(steady(concurrency=3)), await bench.again()
+        await frontier.put([*tasks(4), *tasks(2, lane="b.example"), *tasks(1, lane="c.example")])
+        await lease_all(frontier, "w", 1)
+        await operator.steer(State.PAUSED, "paused.example")
+        everywhere = {view.lane: view for view in (await all_lanes(operator)).values()}
+        names = ["b.example", SHOP, "none.example", "paused.example", SHOP]
+
+        found = await operator.lane_views(names)
+
+        assert sorted(view.lane for view in found) == sorted(["b.example", SHOP, "paused.example"])
+        assert {view.lane: (view.waiting, view.leased, view.state) for view in found} == {
+            name: (view.waiting, view.leased, view.state) for name, view in everywhere.items() if name in names
+        }
 
     async def test_f16_a_lane_says_how_its_recent_visits_went(self, bench: Bench) -> None:
         frontier = await bench.open(steady(concurrency=3))

@@ -3,6 +3,7 @@
 from trotline.web.api import (
     about,
     advice,
+    alerts,
     control,
     events,
     graveyard,
@@ -28,5 +29,6 @@ API: tuple[Route, ...] = (
     *records.ROUTES,
     *pools.ROUTES,
     *advice.ROUTES,
+    *alerts.ROUTES,
     *events.ROUTES,
 )

@@ -7,6 +7,7 @@ import msgspec
 from trotline.model.job import InFlight, WorkerInfo
 from trotline.model.time import Seconds, iso
 from trotline.ports.frontier import DEAD_AFTER
+from trotline.rules.crew_log import Departure
 from trotline.rules.job_figures import Figures, signatures
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.series import RESOLUTIONS, Point
@@ -61,9 +62,25 @@ class WorkerRow(msgspec.Struct, frozen=True, kw_only=True):
     about: WorkerInfo
 
 
+class GoneRow(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    host: str
+    at: str
+    """When it was missed first."""
+    why: str
+    done: int
+    failed: int
+    leased: int
+    """Tasks that it held when it was seen last."""
+
+
 class WorkersAnswer(msgspec.Struct, frozen=True, kw_only=True):
     job: str
     workers: list[WorkerRow]
+    gone: list[GoneRow]
+    """Workers that left or died, the last one first; as seen by a process that observed the job."""
+    gone_before: int
+    """Further ones, which are not listed."""
     age: Seconds
     unreachable: str
 
@@ -160,7 +177,26 @@ async def workers(call: Call) -> WorkersAnswer:
         )
         for one in sorted(look.crew, key=lambda one: (one.about.host, one.name))
     ]
-    return WorkersAnswer(job=call.path.job, workers=rows, age=look.view.age, unreachable=look.view.unreachable)
+    return WorkersAnswer(
+        job=call.path.job,
+        workers=rows,
+        gone=[_gone(one) for one in look.log.gone],
+        gone_before=look.log.gone_before,
+        age=look.view.age,
+        unreachable=look.view.unreachable,
+    )
+
+
+def _gone(one: Departure) -> GoneRow:
+    return GoneRow(
+        name=one.name,
+        host=one.host,
+        at=iso(one.at),
+        why=one.why,
+        done=one.done,
+        failed=one.failed,
+        leased=one.leased,
+    )
 
 
 async def in_flight(call: Call) -> InFlightAnswer:

@@ -6,6 +6,7 @@ import msgspec
 from aiohttp import web
 from msgspec import Meta
 
+from trotline.commands.dead_reasons import of_tasks_and_records
 from trotline.config.backends import open_proxy_pools
 from trotline.errors import SettingsError
 from trotline.model.proxy_pool import NO_PROXY, is_account_pool
@@ -57,6 +58,7 @@ async def page(call: Call) -> web.Response:
     wanted = api.GravesQuery(why=asked.why, after=asked.after, limit=asked.limit)
     found = await api.graves(msgspec.structs.replace(call, query=wanted))
     reasons = sorted(found.reasons.items(), key=lambda one: (-one[1], one[0]))
+    tasks, records = of_tasks_and_records(found.reasons)
     before = [asked.after, *(grave.id for grave in found.graves)]
     return call.site.pages.page(
         "graveyard.html",
@@ -66,6 +68,8 @@ async def page(call: Call) -> web.Response:
         other_reasons=reasons[_FIRST:_SIGNATURES],
         more_reasons=max(0, len(reasons) - _SIGNATURES),
         total=sum(found.reasons.values()),
+        dead_tasks=sum(tasks.values()),
+        rejected=sum(records.values()),
         # The one before each: a grave is shown alone as the first after it.
         graves=list(zip(before, found.graves, strict=False)),
         next=found.next,

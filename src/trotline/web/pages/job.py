@@ -18,6 +18,7 @@ from trotline.rules.pool_tallies import uses
 from trotline.rules.series import RESOLUTIONS, Point, Resolution, point_of, rates, thinned
 from trotline.rules.signature_trend import SignatureTrend
 from trotline.rules.warnings import warnings
+from trotline.web.api.alerts import view as alert_view
 from trotline.web.pages import charts, text
 from trotline.web.pages.frame import PageQuery, framed, job_page
 from trotline.web.pages.overview import state_parts
@@ -90,7 +91,7 @@ async def page(call: Call) -> web.Response:
         window=call.query.window,
         windows={name: one.title for name, one in WINDOWS.items()},
         charts=[chart for chart in drawn(points, window, progress) if chart is not None],
-        alerts=(await call.site.figures.alerts(call.path.job)).firing,
+        alerts=[alert_view(call.path.job, one) for one in (await call.site.figures.alerts(call.path.job)).firing],
         coverage=covered(progress.tallies, await _tallies_before(call, job)),
         lanes=lanes,
         surveyed_ago=max(0.0, progress.now - summary.at) if summary.at else None,

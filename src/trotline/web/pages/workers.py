@@ -65,6 +65,8 @@ async def page(call: Call) -> web.Response:
         total=len(crew),
         silent=sum(each.silent_for >= DEAD_AFTER for each in crew),
         slots=sum(each.about.slots for each in crew),
+        gone=[each for each in snapshot.log.gone if call.query.host in ("", each.host)],
+        gone_before=snapshot.log.gone_before,
     )
 
 
@@ -105,6 +107,8 @@ def _state(one: WorkerView) -> str:
 
 
 def _note(one: WorkerView) -> str:
+    if one.about.proxies_trouble:
+        return f"proxies file: {one.about.proxies_trouble}"
     if one.silent_for > 2 * BEAT or one.about.held_back:
         return one.about.held_back
     only = [pool for pool in one.about.pools if pool]

@@ -2,7 +2,7 @@
 -- Adds the values of layouts.py's LaneRow for each of them, numbers with fractions as text.
 --
 -- uses job_books: P
--- uses pace: allowed
+-- uses pace: allowed failing credit
 -- uses shared_lanes: SHARED HEEDS
 -- uses job_lanes: read_lane fetch
 -- uses priority_levels: waiting_in
@@ -21,6 +21,7 @@ function view_of(views, names, own)
     views[at + VIEW_CONCURRENCY] = allowed(lane, HEEDS)
     views[at + VIEW_LATENCY] = string.format("%.17g", lane[LATENCY])
     views[at + VIEW_TROUBLE] = string.format("%.17g", lane[TROUBLE])
+    views[at + VIEW_CREDIT] = failing(lane) and string.format("%.17g", credit(lane)) or ""
   end
   return views
 end
