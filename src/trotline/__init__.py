@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from trotline.commands.app import App
-    from trotline.errors import TrotlineError
+    from trotline.commands.queue import Queue
+    from trotline.commands.queue_task import QueueTask
+    from trotline.commands.sync_queue import SyncQueue
+    from trotline.errors import LeaseLost, TrotlineError
     from trotline.model.harvest import Follow, Harvest
     from trotline.model.limits import Limits
     from trotline.model.pace import Pace, Rate
@@ -41,11 +44,14 @@ _HOMES = {
     "HandlerFailed": "spider.harvest",
     "Harvest": "model.harvest",
     "LATER": "model.task",
+    "LeaseLost": "errors",
     "Limits": "model.limits",
     "LoginSession": "spider.login",
     "NORMAL": "model.task",
     "Pace": "model.pace",
     "Page": "spider.page",
+    "Queue": "commands.queue",
+    "QueueTask": "commands.queue_task",
     "Rate": "model.pace",
     "Record": "model.record",
     "RobotsSitemaps": "spider.seeds",
@@ -56,6 +62,7 @@ _HOMES = {
     "Selection": "spider.selection",
     "Sitemap": "spider.seeds",
     "Spider": "spider.spider",
+    "SyncQueue": "commands.sync_queue",
     "Task": "model.task",
     "TrapRules": "rules.traps",
     "TrotlineError": "errors",
@@ -73,10 +80,13 @@ __all__ = [
     "Follow",
     "HandlerFailed",
     "Harvest",
+    "LeaseLost",
     "Limits",
     "LoginSession",
     "Pace",
     "Page",
+    "Queue",
+    "QueueTask",
     "Rate",
     "Record",
     "RobotsSitemaps",
@@ -86,6 +96,7 @@ __all__ = [
     "Selection",
     "Sitemap",
     "Spider",
+    "SyncQueue",
     "Task",
     "TrapRules",
     "TrotlineError",

@@ -11,6 +11,7 @@ TrotlineError                 what happened, to what, and what to do next
 │   │   └── FrontierFileFails a file of this machine: locked, no permission, disk full; waited for, not for ever
 │   ├── FrontierGone          the job is not there any more: waiting does not bring it back
 │   ├── FrontierTooNew        written by a newer Trotline
+│   ├── LeaseLost             a task of a Queue that is not held any more: nothing was changed
 │   └── TermOver              a coordinator that does not lead any more
 ├── SinkError
 │   ├── SinkUnreachable       not there: try again later, nothing is lost
@@ -78,6 +79,10 @@ class FrontierGone(FrontierError):
 
 class FrontierTooNew(FrontierError):
     """The frontier was written by a newer Trotline."""
+
+
+class LeaseLost(FrontierError):
+    """The task is not held any more: it was settled before, or another worker has it. Nothing was changed."""
 
 
 class TermOver(FrontierError):

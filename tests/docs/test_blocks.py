@@ -191,6 +191,14 @@ def _(reader: Reader, text: str) -> None:
     assert all("catalog?page=" in str(row["chain"]) for row in rows)
 
 
+@runner("docs/how-to/use-the-queue.md 1")
+@runner("docs/how-to/use-the-queue.md 2")
+def own_workers(reader: Reader, text: str) -> None:
+    printed: list[object] = []
+    reader.execute(text, print=lambda url, size: printed.append((url, size > 100)))
+    assert sorted(printed) == [(f"{reader.shop.url}/p/T{n}", True) for n in (1, 2)]
+
+
 @runner("docs/how-to/write-a-backend.md 1")
 def _(reader: Reader, text: str) -> None:
     backend = reader.execute(text)["FOLDER"]

@@ -2,9 +2,10 @@
 
 from trotline.cli.job_argument import Target
 from trotline.cli.suggested_commands import file_of, same
-from trotline.cli.text import count
+from trotline.cli.text import count, safe
 from trotline.config.backends import is_local
 from trotline.model.job import Progress, State
+from trotline.model.queue_job import is_queue
 
 
 def go_on(target: Target, progress: Progress, workers: int) -> str:
@@ -26,6 +27,8 @@ def go_on(target: Target, progress: Progress, workers: int) -> str:
 def visit_again(target: Target, workers: int, file: str) -> str:
     if workers:
         return themselves(workers)
+    if is_queue(target.job):
+        return f"Continue with:  {_own_program(target)}"
     run = same("run", file, job=target.job)
     if is_local(target.frontier):
         return f"Continue with the command of the last run:  {run}"
@@ -38,6 +41,12 @@ def themselves(workers: int) -> str:
     return f"{count(workers, 'worker')} {continues}"
 
 
+def _own_program(target: Target) -> str:
+    return f"the program that works on the queue {safe(target.job.spider, 40)!r}"
+
+
 def _starting(target: Target) -> str:
+    if is_queue(target.job):
+        return _own_program(target)
     work = same("work", file_of(target.job.spider), job=target.job)
     return f"the same `trotline run` command as before, or any number of: {work}" if is_local(target.frontier) else work

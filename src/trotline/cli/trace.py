@@ -14,6 +14,7 @@ from trotline.cli.try_page import Aside
 from trotline.config.backends import is_local
 from trotline.config.spider_loader import load
 from trotline.errors import SettingsError, TrotlineError
+from trotline.model.queue_job import routes
 from trotline.rules import redaction
 
 if TYPE_CHECKING:
@@ -115,5 +116,6 @@ async def _ask(
     from trotline.commands.trace import ledger_at, trace
 
     async with console_of(target) as console, ledger_at(where.sink) as ledger:
-        facts = await trace(url, target.job.id, console, ledger, spider, alone=alone, limit=limit)
+        known = routes(target.job)
+        facts = await trace(url, target.job.id, console, ledger, spider, routes=known, alone=alone, limit=limit)
         return facts, ledger is not None

@@ -9,6 +9,7 @@ import msgspec
 from trotline.config import backends
 from trotline.config.code_version import code_version
 from trotline.model.job import Job, State
+from trotline.model.queue_job import is_queue
 from trotline.model.time import Seconds
 from trotline.ports.backend import OpenJob
 from trotline.ports.jobs import Jobs
@@ -90,10 +91,11 @@ class Search:
         self._newest = latest.id if latest is not None else ""
         if self._first is None:
             self._first = self._newest
-        found = [latest] if latest is not None and not latest.announced else []
+        found = [latest] if latest is not None and not latest.announced and not is_queue(latest) else []
         if self._looked_back is None or now - self._looked_back >= LOOK_BACK:
             self._looked_back = now
             every = [job for job in await jobs.all() if job.spider == self._spider and not job.announced]
+            every = [job for job in every if not is_queue(job)]
             found += [job for job in reversed(every) if latest is None or job.id != latest.id]
         return found
 

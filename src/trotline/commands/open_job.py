@@ -6,7 +6,9 @@ from typing import NamedTuple
 import msgspec
 
 from trotline.config import backends
+from trotline.errors import SettingsError
 from trotline.model.job import Job, State
+from trotline.model.queue_job import is_queue
 from trotline.spider.spider import Spider
 
 
@@ -28,6 +30,8 @@ async def open_job(
     jobs = await backends.open_jobs(frontier)
     try:
         latest = await jobs.latest(spider.name)
+        if latest is not None and not latest.announced:
+            refuse_queue(latest, spider)
         if fresh or latest is None or latest.announced or await is_cancelled(frontier, latest):
             rules = msgspec.structs.replace(spider.rules, source=source, allowed=tuple(allowed))
             return JobFound(await jobs.start(spider.name, rules, version), False, latest)
@@ -36,6 +40,15 @@ async def open_job(
         return JobFound(latest, True, latest)
     finally:
         await jobs.close()
+
+
+def refuse_queue(job: Job, spider: Spider) -> None:
+    """The tasks of a queue are not for the routes of a spider."""
+    if is_queue(job):
+        raise SettingsError(
+            f"{job.id} is a job of a queue that is named like spider {spider.name!r}",
+            hint=f"Rename one of them, or end that job: trotline cancel {job.id}",
+        )
 
 
 async def is_cancelled(frontier: str, job: Job) -> bool:

@@ -13,6 +13,7 @@ from trotline.errors import SettingsError
 from trotline.frontier.gate import Gate
 from trotline.model.job import Job
 from trotline.model.lease import Admission
+from trotline.model.queue_job import is_queue
 from trotline.model.task import Task
 from trotline.model.task_json import seed_names
 from trotline.model.time import Moment
@@ -87,7 +88,7 @@ async def find_job(frontier: str, spider: Spider, wanted: str | None) -> Job:
         raise SettingsError(f"spider {spider.name!r} has no job yet", hint=start)
     jobs = await backends.open_jobs(frontier)
     try:
-        own = [job for job in await jobs.all() if job.spider == spider.name]
+        own = [job for job in await jobs.all() if job.spider == spider.name and not is_queue(job)]
     finally:
         await jobs.close()
     if wanted is not None:

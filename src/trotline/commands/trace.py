@@ -43,13 +43,14 @@ async def trace(
     ledger: Ledger | None,
     spider: Spider | None = None,
     *,
+    routes: Sequence[str] = (),
     alone: bool = False,
     limit: int = 20,
 ) -> Facts:
     """All that is known about `url`: where it is in `job`, and its visits in that and (unless `alone`) in other jobs.
     Nothing is fetched, and nothing is changed.
 
-    Without the spider its routes are not known: then only what was visited under this very URL is found.
+    Without the spider, and without `routes`, only what was visited under this very URL is found.
     """
     progress = await console.progress()
     # A link that is too long for the spider may be one that its pages led to.
@@ -57,7 +58,8 @@ async def trace(
     address = read(url, rules)
     if isinstance(address, Refusal):
         return Facts(job=job, asked=url, refusal=address.why, progress=progress)
-    known = [fingerprint(route, address.identity) for route in spider.routes] if spider else []
+    routes = tuple(spider.routes) if spider else routes
+    known = [fingerprint(route, address.identity) for route in routes]
     visits = await _visits(ledger, known, address, _VISITS if alone else limit + 1) if ledger is not None else []
     visits = [visit for visit in visits if not alone or visit.job == job]
     crew = await console.workers()
@@ -69,7 +71,7 @@ async def trace(
         Identity(
             route=route, fingerprint=number, whereabouts=await _whereabouts(console, number, address, visits, lanes)
         )
-        for number, route in _names(known, spider, visits).items()
+        for number, route in _names(known, routes, visits).items()
     ]
     why = _why_not(spider, address) if spider else ""
     return Facts(
@@ -103,9 +105,9 @@ async def _visits(ledger: Ledger, known: Sequence[int], address: Address, limit:
     return sorted(once.values(), key=lambda visit: (visit.leased_at, visit.token))
 
 
-def _names(known: Sequence[int], spider: Spider | None, visits: Sequence[VisitRow]) -> dict[int, str]:
+def _names(known: Sequence[int], routes: Sequence[str], visits: Sequence[VisitRow]) -> dict[int, str]:
     """Fingerprint -> route."""
-    names = dict(zip(known, spider.routes if spider else (), strict=True))
+    names = dict(zip(known, routes, strict=True))
     return names | {visit.fingerprint: visit.route for visit in visits}
 
 

@@ -61,6 +61,8 @@ def check_format(wire: bytes, version: int) -> None:
         raise UnknownVersion(f"task format {wire[0]} is not supported by this version of Trotline (only {version})")
 
 
+SEED_VERSION = 1
+"""Of the JSON form: `"v": 1`. Without a version it is this one."""
 _SEED_NAMES = {
     "job_type": "route",
     "site_id": "site",
@@ -73,8 +75,10 @@ _SEED_NAMES_BACK = {ours: theirs for theirs, ours in _SEED_NAMES.items()}
 
 
 def from_seed(data: dict[str, Any]) -> Task:
-    """A task from a seed's JSON object. `task_id` is accepted and ignored: the URL is the identity."""
-    fields = {_SEED_NAMES.get(name, name): value for name, value in data.items() if name != "task_id"}
+    """A task from a seed's JSON object; only `url` is required. `task_id` is accepted and ignored: the URL is the
+    identity. `UnknownVersion`: written for another version of this form."""
+    _check_seed_version(data.get("v", SEED_VERSION))
+    fields = {_SEED_NAMES.get(name, name): value for name, value in data.items() if name not in ("task_id", "v")}
     for name in ("created_at", "not_before"):
         if isinstance(fields.get(name), str):
             fields[name] = _moment(name, fields[name])
@@ -85,11 +89,18 @@ def from_seed(data: dict[str, Any]) -> Task:
     fields.setdefault("route", "")
     unknown = set(fields) - set(_FIELDS)
     if unknown:
-        raise Undecodable(f"unknown field {sorted(unknown)[0]!r}; known are task_id, {', '.join(seed_names())}")
+        raise Undecodable(f"unknown field {sorted(unknown)[0]!r}; known are v, task_id, {', '.join(seed_names())}")
     try:
         return msgspec.convert({_SHORT[name]: value for name, value in fields.items()}, Task)
     except msgspec.ValidationError as error:
         raise Undecodable(_in_seed_names(str(error))) from error
+
+
+def _check_seed_version(version: Any) -> None:
+    if type(version) is not int or version != SEED_VERSION:
+        raise UnknownVersion(
+            f'v is {str(version)[:20]!r}: this version of Trotline reads tasks with "v": {SEED_VERSION} only'
+        )
 
 
 def _moment(name: str, text: str) -> Moment:
@@ -107,7 +118,7 @@ def _in_seed_names(message: str) -> str:
 
 def to_seed(task: Task) -> dict[str, Any]:
     """The task as a seed's JSON object, with our additional fields."""
-    shown: dict[str, Any] = {"task_id": task.id}
+    shown: dict[str, Any] = {"v": SEED_VERSION, "task_id": task.id}
     for name in _FIELDS:
         value = getattr(task, name)
         if name in _ALWAYS_SHOWN or (value != getattr(_DEFAULTS, name) and name != "fingerprint"):

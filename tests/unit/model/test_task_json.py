@@ -150,7 +150,7 @@ def test_every_field_of_the_seed_documents_comes_back():
     shown = task_json.to_seed(task_json.from_seed(SEED))
 
     assert set(SEED) <= set(shown)
-    assert shown | {"created_at": "", "task_id": ""} == SEED | {"created_at": "", "task_id": ""}
+    assert shown | {"created_at": "", "task_id": ""} == SEED | {"v": 1, "created_at": "", "task_id": ""}
     assert shown["created_at"] == "2025-03-01T12:00:00.000Z"
 
 
@@ -180,13 +180,25 @@ def test_our_own_names_work_as_well_as_the_seeds():
     )
 
 
+def test_a_version_may_be_given_and_is_shown():
+    assert task_json.from_seed({"v": 1, "url": "u"}) == task_json.from_seed({"url": "u"})
+    assert task_json.to_seed(Task(url="u", route="r"))["v"] == 1
+
+
+@pytest.mark.parametrize("version", [2, 0, -1, "1", 1.0, True, None, [], "9" * 5000])
+def test_a_form_of_another_version_is_refused_as_such(version):
+    with pytest.raises(task_json.UnknownVersion, match='reads tasks with "v": 1 only') as refused:
+        task_json.from_seed({"v": version, "url": "u", "field_of_the_future": 1})
+    assert len(str(refused.value)) < 200
+
+
 def test_headers_may_be_an_object():
     assert task_json.from_seed({"url": "u", "headers": {"Accept": "text/html"}}).headers == (("Accept", "text/html"),)
 
 
 def test_an_unknown_field_is_named_with_those_that_are_known():
     with pytest.raises(
-        task_json.Undecodable, match="unknown field 'prioritty'; known are task_id, url, job_type"
+        task_json.Undecodable, match="unknown field 'prioritty'; known are v, task_id, url, job_type"
     ) as refused:
         task_json.from_seed({"url": "u", "prioritty": 1})
     assert "fingerprint" not in str(refused.value)

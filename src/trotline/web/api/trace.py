@@ -9,6 +9,7 @@ from msgspec import Meta
 from trotline.commands.trace import ledger_at, trace
 from trotline.commands.trace_facts import facts_of
 from trotline.model.job import Job
+from trotline.model.queue_job import routes
 from trotline.model.time import Seconds
 from trotline.rules import redaction
 from trotline.rules.url_history import Facts
@@ -71,7 +72,8 @@ async def look_up(call: Call, url: str, *, alone: bool, limit: int) -> Traced:
     spider = site.spiders.known(job.spider)
     sink = site.plan.settings.sink_of(job.spider)
     async with site.index.opened(job.id) as opened, ledger_at(sink) as ledger, asyncio.timeout(TRACE_WITHIN):
-        facts = await trace(url, job.id, opened.console, ledger, spider, alone=alone, limit=limit)
+        known = routes(job)
+        facts = await trace(url, job.id, opened.console, ledger, spider, routes=known, alone=alone, limit=limit)
     return Traced(job, facts, ledger is not None, spider is not None)
 
 

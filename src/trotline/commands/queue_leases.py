@@ -1,0 +1,249 @@
+"""The leases of a `Queue`: one feeder for all its consumers, the heartbeat, and tasks that were held for too long."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import random
+from socket import gethostname
+
+from trotline.errors import FrontierError, FrontierGone, FrontierUnreachable, LeaseLost
+from trotline.frontier.outage_log import OutageLog
+from trotline.model.job import WorkerInfo
+from trotline.model.lease import Lease, Settled, Settlement
+from trotline.model.outcome import Outcome, Snooze
+from trotline.model.time import Seconds
+from trotline.model.verdict import Kind, Verdict
+from trotline.ports.frontier import BEAT, DEAD_AFTER, DIRECT, Frontier
+from trotline.rules import redaction, retries
+from trotline.worker.start_queue import StartQueue
+
+log = logging.getLogger("trotline.queue")
+
+LEASE_WAIT: Seconds = 1.0
+"""How long one `lease` call may wait for work (long polling)."""
+HOLDS_EVERY: Seconds = 10.0
+"""Interval at which the frontier gets the list of our leases."""
+MOST_AT_ONCE = 100
+"""Leases of one call."""
+_PAUSE: Seconds = 1.0
+"""Between two tries while the frontier is unreachable."""
+MISSED = "missed its start time"
+STOPPING = "queue is closing"
+
+
+class Leases:
+    """What one open queue holds. Consumers call `next`; the calls of all of them are answered by one feeder."""
+
+    def __init__(self, worker: str, frontier: Frontier, *, hold: Seconds, chance: random.Random) -> None:
+        self.worker = worker
+        self._frontier = frontier
+        self._hold = hold
+        self._chance = chance
+        self._loop = asyncio.get_running_loop()
+        self._starts = StartQueue()
+        self._held: dict[int, tuple[Lease, Seconds]] = {}
+        """Token -> lease, and when it was handed out."""
+        self._tokens: set[int] = set()
+        """Of all unsettled leases, also of those that wait for their start."""
+        self._consumers = 0
+        self._wanted = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._failure: FrontierError | None = None
+        self._outage = OutageLog(log)
+        self._reported_at = float("-inf")
+        self._beat_at = self._loop.time()
+        self._longest_silence: Seconds = 0.0
+        """Between two heartbeats: a blocked event loop sends none."""
+        self._giving_back: set[asyncio.Task[None]] = set()
+        self._tasks = [asyncio.create_task(self._feed()), asyncio.create_task(self._keep())]
+
+    async def next(self, within: Seconds | None = None) -> Lease | None:
+        """The next task, when it may start; None if the job has ended, or none came in time."""
+        self._consumers += 1
+        self._wanted.set()
+        try:
+            async with asyncio.timeout(within):
+                return await self._next()
+        except TimeoutError:
+            return None
+        finally:
+            self._consumers -= 1
+            self._give_back_surplus()
+
+    async def _next(self) -> Lease | None:
+        while True:
+            found = await self._taken_or_ended()
+            if found is None:
+                if self._failure is not None:
+                    raise self._failure
+                return None
+            lease, latest = found
+            if self._loop.time() <= latest:
+                self._held[lease.token] = (lease, self._loop.time())
+                return lease
+            # The next starts of its lane are reserved for others.
+            self._give_back([lease], MISSED)
+            self._wanted.set()
+
+    async def _taken_or_ended(self) -> tuple[Lease, Seconds] | None:
+        taking = asyncio.create_task(self._starts.next())
+        ending = asyncio.create_task(self._ended.wait())
+        try:
+            await asyncio.wait([taking, ending], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ending.cancel()
+            if not taking.done():
+                taking.cancel()
+            await asyncio.gather(taking, ending, return_exceptions=True)
+            if not taking.cancelled() and asyncio.current_task().cancelling():  # type: ignore[union-attr]
+                # It arrived together with our cancellation.
+                self._give_back([taking.result()[0]], STOPPING)
+        return None if taking.cancelled() else taking.result()
+
+    async def settle(self, settlement: Settlement) -> None:
+        """LeaseLost: nothing was changed."""
+        lease = settlement.lease
+        if lease.token not in self._held:
+            raise LeaseLost(
+                f"{redaction.url(lease.task.url)} is not held by this queue",
+                hint="It was settled before, or held for longer than `hold`. Settle each task once, in the queue that "
+                "handed it out.",
+            )
+        lost = False
+        until = self._loop.time() + DEAD_AFTER
+        while True:
+            try:
+                [answer] = await self._frontier.settle(self.worker, [settlement])
+                break
+            except FrontierUnreachable as error:
+                # After that time another worker has the task, whatever we try.
+                if self._loop.time() >= until:
+                    raise
+                lost = True
+                self._outage.report(error.what)
+                await asyncio.sleep(_PAUSE)
+        self._outage.report("")
+        self._forget(lease)
+        if answer is Settled.STALE:
+            raise LeaseLost(
+                f"{redaction.url(lease.task.url)} is not held by this queue any more: nothing was changed",
+                hint=self._why_lost(lost),
+            )
+
+    def _why_lost(self, reconnected: bool) -> str:
+        if reconnected:
+            return (
+                "The frontier was unreachable: it was settled before the connection was lost, or another worker has it."
+            )
+        if self._longest_silence >= DEAD_AFTER:
+            return (
+                f"No heartbeat was sent for {self._longest_silence:.0f} s, as the event loop was blocked; another "
+                "worker has it. Call blocking code with asyncio.to_thread(...), or use SyncQueue."
+            )
+        return "Another worker has it: this one was taken for dead, or its job was changed by an operator."
+
+    async def close(self) -> None:
+        """Give everything back at once, with no attempt counted."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, *self._giving_back, return_exceptions=True)
+        self._ended.set()
+        # If the server is unreachable, our leases return when our heartbeat stops.
+        with contextlib.suppress(FrontierUnreachable, FrontierGone):
+            await self._frontier.leave(self.worker)
+
+    # Leasing
+
+    async def _feed(self) -> None:
+        try:
+            while not self._ended.is_set():
+                await self._wanted.wait()
+                room = self._consumers - len(self._starts)
+                if room <= 0:
+                    self._wanted.clear()
+                    # A lease that starts later keeps a consumer waiting; a new consumer sets it.
+                    continue
+                await self._lease(min(room, MOST_AT_ONCE))
+        except FrontierError as error:
+            # The job is gone, or the store is damaged: the consumers get it.
+            self._failure = error
+            self._ended.set()
+
+    async def _lease(self, limit: int) -> None:
+        try:
+            await self._report_held()
+            leases = await self._frontier.lease(self.worker, limit, LEASE_WAIT)
+            if not leases and await self._frontier.finished():
+                self._ended.set()
+                return
+        except FrontierUnreachable as error:
+            self._outage.report(error.what)
+            await asyncio.sleep(_PAUSE + self._chance.random())
+            return
+        self._outage.report("")
+        self._tokens.update(lease.token for lease in leases)
+        self._starts.add(leases)
+        self._give_back_surplus()
+
+    async def _report_held(self) -> None:
+        """After a failover the server may list leases of ours that we settled."""
+        now = self._loop.time()
+        if now - self._reported_at >= HOLDS_EVERY:
+            self._reported_at = now
+            await self._frontier.holds(self.worker, self._tokens)
+
+    def _forget(self, lease: Lease) -> None:
+        self._held.pop(lease.token, None)
+        self._tokens.discard(lease.token)
+
+    def _give_back_surplus(self) -> None:
+        """Leases that no consumer waits for: others may take them now."""
+        if len(self._starts) > self._consumers:
+            self._give_back(self._starts.clear(), STOPPING)
+            self._wanted.set()
+
+    def _give_back(self, leases: list[Lease], why: str) -> None:
+        if leases:
+            task = asyncio.create_task(self._snooze(leases, why))
+            self._giving_back.add(task)
+            task.add_done_callback(self._giving_back.discard)
+
+    async def _snooze(self, leases: list[Lease], why: str) -> None:
+        try:
+            await self._frontier.settle(self.worker, [Settlement(lease, Snooze(0.0, why)) for lease in leases])
+        except FrontierError as error:
+            # `holds` returns them as soon as the server answers.
+            self._outage.report(error.what)
+        finally:
+            self._tokens.difference_update(lease.token for lease in leases)
+
+    # Heartbeat
+
+    async def _keep(self) -> None:
+        while True:
+            slots = max(1, self._consumers + len(self._held))
+            about = WorkerInfo(host=gethostname(), process=os.getpid(), slots=slots, pools=DIRECT)
+            try:
+                await self._frontier.beat(self.worker, about)
+                self._longest_silence = max(self._longest_silence, self._loop.time() - self._beat_at)
+                self._beat_at = self._loop.time()
+                await self._return_overdue()
+            except FrontierError as error:
+                self._outage.report(error.what)
+            await asyncio.sleep(BEAT)
+
+    async def _return_overdue(self) -> None:
+        """A task that was forgotten would keep the job from its end for ever."""
+        now = self._loop.time()
+        for lease, since in [held for held in self._held.values() if now - held[1] > self._hold]:
+            why = f"not settled within {self._hold:.0f} s"
+            outcome = failed(lease, why, Kind.BROKEN, None, self._chance)
+            await self._frontier.settle(self.worker, [Settlement(lease, outcome)])
+            self._forget(lease)
+            log.warning("queue.overdue %s was %s, since %.0f s", redaction.url(lease.task.url), why, now - since)
+
+
+def failed(lease: Lease, why: str, kind: Kind, after: Seconds | None, chance: random.Random) -> Outcome:
+    """Retry with backoff; bury when the attempts are spent."""
+    return retries.plan(lease.task, Verdict(kind, why, retry_after=after), chance)

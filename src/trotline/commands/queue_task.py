@@ -1,0 +1,67 @@
+"""A leased task of a `Queue`, as its users see it."""
+
+from typing import Any
+
+import msgspec
+
+from trotline.model.lease import Lease
+from trotline.model.task_json import to_seed
+
+
+class QueueTask(msgspec.Struct, frozen=True):
+    """A task that this queue holds until it is settled: `done`, `retry`, `snooze` or `bury`."""
+
+    lease: Lease
+    started_at: float
+    """When it was handed out, by the clock of the event loop."""
+
+    @property
+    def url(self) -> str:
+        """Normalised."""
+        return self.lease.task.url
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        return self.lease.task.meta
+
+    @property
+    def job_type(self) -> str:
+        return self.lease.task.route
+
+    @property
+    def key(self) -> str | None:
+        return self.lease.task.key
+
+    @property
+    def priority(self) -> int:
+        return self.lease.task.priority
+
+    @property
+    def depth(self) -> int:
+        return self.lease.task.depth
+
+    @property
+    def attempt(self) -> int:
+        """Attempts spent before this one: 0 for the first."""
+        return self.lease.task.attempt
+
+    @property
+    def max_retries(self) -> int:
+        return self.lease.task.retries
+
+    @property
+    def site(self) -> str:
+        return self.lease.task.site
+
+    @property
+    def parent(self) -> str:
+        """The URL of the task whose `done` added it; empty if it came from outside."""
+        return self.lease.task.parent
+
+    @property
+    def id(self) -> str:
+        return self.lease.task.id
+
+    def to_json(self) -> dict[str, Any]:
+        """All fields, in the JSON form that other programs read."""
+        return to_seed(self.lease.task)

@@ -1,0 +1,398 @@
+"""The queue as a library: what it promises on every frontier."""
+
+import asyncio
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.contract.redis_servers import server
+
+from trotline import LATER, SOON, LeaseLost, Queue, QueueTask, SyncQueue
+from trotline.commands import queue_leases
+from trotline.config import backends
+from trotline.errors import FrontierUnreachable, SettingsError
+from trotline.testing.redis_server import DEBIAN
+
+pytestmark = pytest.mark.xdist_group("redis")
+
+SITE = "https://shop.example"
+_numbers = itertools.count()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    if request.param == "sqlite":
+        return f"sqlite:{tmp_path}/queue.db"
+    server(DEBIAN).command("FLUSHALL")
+    return server(DEBIAN).url
+
+
+def made(place: str, **more: object) -> Queue:
+    return Queue("shop", place, **{"pace": "500/s", "concurrency": 100, **more})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def queue(place: str) -> AsyncIterator[Queue]:
+    async with made(place) as opened:
+        yield opened
+
+
+async def taken(queue: Queue) -> QueueTask:
+    task = await queue.lease(wait=5)
+    assert task is not None
+    return task
+
+
+async def test_each_url_is_worked_on_once_and_the_loop_ends_with_the_job(queue: Queue) -> None:
+    added = await queue.add_urls([f"{SITE}/{n}" for n in range(20)] + [f"{SITE}/3", f"{SITE}/3#top"])
+    await queue.seal()
+
+    met = []
+    async for task in queue:
+        met.append(task.url)
+        await queue.done(task)
+
+    assert (added.new, added.duplicate) == (20, 2)
+    assert sorted(met) == sorted(f"{SITE}/{n}" for n in range(20))
+    stats = await queue.stats()
+    assert (stats.waiting, stats.leased, stats.done, stats.dead) == (0, 0, 20, 0)
+    assert stats.finished_at is not None
+
+
+async def test_children_are_added_with_the_end_of_their_page_one_level_deeper(queue: Queue) -> None:
+    await queue.add(SITE + "/")
+    await queue.seal()
+    depths = {}
+    async for task in queue:
+        depths[task.url] = task.depth
+        links = [f"{task.url}a", f"{task.url}a", {"url": f"{task.url}b", "meta": {"n": 1}}] if task.depth < 2 else []
+        added = await queue.done(task, children=[*links, "mailto:me@shop.example"], records=2)
+        assert sum(added.refused.values()) == 1
+
+    assert Counter(depths.values()) == {0: 1, 1: 2, 2: 4}
+    stats = await queue.stats()
+    assert stats.tallies["records"] == 14
+    assert stats.tallies["links refused: scheme"] == 7
+
+
+async def test_a_task_carries_its_fields_and_sooner_priorities_go_first(queue: Queue) -> None:
+    await queue.add(f"{SITE}/later", priority=LATER)
+    await queue.add(f"{SITE}/soon", priority=SOON, meta={"shelf": [1, 2]}, job_type="product", max_retries=7)
+    first, second = await taken(queue), await taken(queue)
+
+    assert (first.url, first.meta, first.job_type, first.max_retries) == (
+        f"{SITE}/soon",
+        {"shelf": [1, 2]},
+        "product",
+        7,
+    )
+    assert (second.url, second.job_type, second.attempt) == (f"{SITE}/later", "task", 0)
+    told = first.to_json()
+    assert (told["v"], told["url"], told["job_type"], told["task_id"]) == (1, first.url, "product", first.id)
+
+
+async def test_a_delayed_task_is_not_handed_out_before_its_time(queue: Queue) -> None:
+    await queue.add(f"{SITE}/1", delay=0.6)
+    assert await queue.lease(wait=0.2) is None
+    began = time.monotonic()
+    task = await taken(queue)
+    assert time.monotonic() - began > 0.2
+    assert task.url == f"{SITE}/1"
+
+
+async def test_pace_holds_for_all_users_of_a_host(place: str) -> None:
+    starts: list[float] = []
+
+    async def work() -> None:
+        async with made(place, pace="10/s") as mine:
+            async for task in mine:
+                starts.append(asyncio.get_running_loop().time())
+                await mine.done(task)
+
+    async with made(place, pace="10/s") as queue:
+        await queue.add_urls(f"{SITE}/{n}" for n in range(15))
+        await queue.seal()
+    await asyncio.gather(work(), work(), work())
+
+    assert len(starts) == 15
+    # F13: the burst of an empty bucket is 1 + rate x slack.
+    assert max(starts) - min(starts) > 0.9 * (15 - 4) / 10
+
+
+async def test_a_failure_is_retried_with_backoff_until_its_attempts_are_spent(
+    queue: Queue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trotline.rules.retries.FIRST_WAIT", 0.05)
+    await queue.add(f"{SITE}/1", max_retries=2)
+    again = []
+    for attempt in range(3):
+        task = await taken(queue)
+        assert task.attempt == attempt
+        again.append(await queue.retry(task, OSError("the page was cut off")))
+
+    assert again == [True, True, False]
+    assert (await queue.stats()).dead == 1
+
+
+async def test_a_snooze_costs_no_attempt_and_a_buried_task_keeps_its_reason(queue: Queue, place: str) -> None:
+    await queue.add(f"{SITE}/1?token=geheim1234")
+    task = await taken(queue)
+    await queue.snooze(task, 0.05, "not ready")
+    task = await taken(queue)
+    assert task.attempt == 0
+    await queue.bury(task, ValueError(f"no price on {task.url}"), detail="<html>")
+
+    assert queue.job is not None
+    opened = await backends.open_frontier(place, queue.job)
+    [grave] = await opened.console.graves()
+    await opened.close()
+    assert grave.why.startswith("ValueError: no price on")
+    assert "geheim1234" not in grave.why
+    assert grave.detail == "<html>"
+
+
+async def test_a_rate_limited_host_rests_and_no_attempt_is_counted(queue: Queue) -> None:
+    await queue.add_urls([f"{SITE}/1", f"{SITE}/2", f"{SITE}/3", "https://other.example/"])
+    task = await taken(queue)
+    if not task.url.startswith(SITE):
+        task = await taken(queue)
+    await queue.snooze(task, 30, "429", rate_limited=True)
+
+    rest = [found.url for _ in range(2) if (found := await queue.lease(wait=0.4)) is not None]
+    assert rest in ([], ["https://other.example/"])
+    assert task.attempt == 0
+
+
+async def test_a_task_is_settled_once_and_an_outsiders_task_is_refused(queue: Queue, place: str) -> None:
+    await queue.add(f"{SITE}/1")
+    task = await taken(queue)
+    await queue.done(task)
+    with pytest.raises(LeaseLost, match="settled before"):
+        await queue.done(task)
+    async with made(place) as other:
+        with pytest.raises(LeaseLost, match="in the queue that leased it"):
+            await other.bury(task, "no")
+    with pytest.raises(TypeError, match="not a str"):
+        await queue.done(f"{SITE}/1")  # type: ignore[arg-type]
+
+
+async def test_a_lease_that_was_lost_changes_nothing_and_says_so(queue: Queue, place: str) -> None:
+    await queue.add(f"{SITE}/1")
+    task = await taken(queue)
+    assert queue.job is not None
+    assert queue._leases is not None
+    opened = await backends.open_frontier(place, queue.job)
+    # What a rescue does for a worker that is taken for dead.
+    await opened.frontier.leave(queue._leases.worker)
+    await opened.close()
+
+    with pytest.raises(LeaseLost, match="nothing was changed"):
+        await queue.done(task, children=[f"{SITE}/2"])
+    stats = await queue.stats()
+    assert (stats.waiting, stats.done) == (1, 0)
+
+
+async def test_a_task_that_is_forgotten_comes_back(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(queue_leases, "BEAT", 0.1)
+    monkeypatch.setattr("trotline.rules.retries.FIRST_WAIT", 0.05)
+    async with made(place, hold="0.3s") as queue:
+        await queue.add(f"{SITE}/1")
+        forgotten = await taken(queue)
+        again = await taken(queue)
+        assert (again.url, again.attempt) == (forgotten.url, 1)
+        with pytest.raises(LeaseLost):
+            await queue.done(forgotten)
+        await queue.done(again)
+
+
+async def test_what_is_held_goes_back_when_a_user_leaves(place: str) -> None:
+    async with made(place) as queue:
+        await queue.add(f"{SITE}/1")
+        async with made(place) as leaving:
+            assert (await taken(leaving)).url == f"{SITE}/1"
+            assert await queue.lease(wait=0.1) is None
+        again = await taken(queue)
+        assert again.attempt == 0
+
+
+async def test_consumers_wait_for_the_first_job_and_the_end_is_announced_once(place: str) -> None:
+    done: list[str] = []
+
+    async def work() -> bool:
+        async with made(place) as mine:
+            async for task in mine:
+                done.append(task.url)
+                await mine.done(task)
+            return await mine.announce_finish()
+
+    workers = [asyncio.create_task(work()) for _ in range(3)]
+    await asyncio.sleep(0.2)
+    async with made(place) as queue:
+        assert (await queue.stats()).admitted == 0
+        await queue.add_urls(f"{SITE}/{n}" for n in range(30))
+        await queue.seal()
+        announced = await asyncio.gather(*workers)
+
+    assert Counter(done) == {f"{SITE}/{n}": 1 for n in range(30)}
+    assert sum(announced) == 1
+
+
+async def test_producers_that_begin_together_share_one_job_and_the_next_one_is_new(place: str) -> None:
+    async def produce(number: int) -> str:
+        async with made(place) as mine:
+            await mine.add(f"{SITE}/{number}")
+            assert mine.job is not None
+            return mine.job.id
+
+    assert len(set(await asyncio.gather(*map(produce, range(5))))) == 1
+    async with made(place) as queue:
+        await queue.seal()
+        async for task in queue:
+            await queue.done(task)
+        first = queue.job
+    async with made(place) as late:
+        assert [task.url async for task in late] == [], "the last job has ended"
+        await late.add(f"{SITE}/1")
+        assert late.job is not None
+        assert first is not None
+        assert late.job.id != first.id
+
+
+async def test_what_cannot_be_added_is_named_with_its_reason(queue: Queue) -> None:
+    with pytest.raises(ValueError, match="was not added: scheme"):
+        await queue.add("ftp://shop.example/")
+    with pytest.raises(ValueError, match="unknown field 'prioritty'"):
+        await queue.add(SITE, prioritty=1)
+    with pytest.raises(TypeError, match="delay"):
+        await queue.add(SITE, delay="5")
+    with pytest.raises(TypeError, match="for one URL"):
+        await queue.add_urls(SITE)
+    assert (await queue.stats()).admitted == 0
+
+
+def test_wrong_settings_are_refused_where_they_stand(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="queue 'shop': pace"):
+        Queue("shop", f"sqlite:{tmp_path}/q.db", pace="fast")
+    with pytest.raises(SettingsError, match="hold"):
+        SyncQueue("shop", f"sqlite:{tmp_path}/q.db", hold="soon")
+    with pytest.raises(SettingsError, match="in memory"):
+        Queue("shop", "sqlite::memory:")
+    with pytest.raises(SettingsError, match="not a frontier"):
+        Queue("shop", "mongodb://db")
+
+
+async def test_a_queue_that_is_not_open_and_a_server_that_is_not_there_say_so(tmp_path: Path) -> None:
+    closed = made(f"sqlite:{tmp_path}/q.db")
+    with pytest.raises(SettingsError, match="async with"):
+        await closed.add(SITE)
+    with pytest.raises(FrontierUnreachable, match="cannot reach"):
+        async with made("redis://127.0.0.1:1/0"):
+            raise AssertionError("it was opened")
+
+
+async def test_a_spiders_job_is_not_taken_over(place: str) -> None:
+    from trotline.model.job import LaneRules
+
+    jobs = await backends.open_jobs(place)
+    await jobs.start("shop", LaneRules())
+    await jobs.close()
+    with pytest.raises(SettingsError, match="job of a spider"):
+        async with made(place):
+            raise AssertionError("it was opened")
+
+
+# Without an event loop
+
+
+def test_threads_share_a_queue_and_each_task_is_done_once(place: str) -> None:
+    met: list[str] = []
+    with SyncQueue("shop", place, pace="500/s", concurrency=100) as queue:
+        assert queue.add_urls(f"{SITE}/{n}" for n in range(40)).new == 40
+        queue.seal()
+
+        def work() -> None:
+            for task in queue:
+                met.append(task.url)
+                queue.done(task)
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        assert queue.stats().done == 40
+        assert queue.announce_finish()
+    assert Counter(met) == {f"{SITE}/{n}": 1 for n in range(40)}
+    with pytest.raises(SettingsError, match="not open"):
+        queue.add(SITE)
+
+
+WORKER = """
+import sys
+from trotline import SyncQueue
+with SyncQueue("shop", sys.argv[1], pace="500/s", concurrency=100) as queue:
+    for task in queue:
+        print(task.url, flush=True)
+        if sys.argv[2] == "hang":
+            import time; time.sleep(60)
+        queue.done(task)
+"""
+
+
+@pytest.mark.slow("a dead worker's leases are rescued after 15 s on a server")
+def test_what_a_killed_process_held_is_done_by_another(place: str) -> None:
+    with SyncQueue("shop", place, pace="500/s", concurrency=100) as queue:
+        queue.add_urls(f"{SITE}/{n}" for n in range(3))
+        queue.seal()
+    first = subprocess.Popen([sys.executable, "-c", WORKER, place, "hang"], stdout=subprocess.PIPE, text=True)
+    assert first.stdout is not None
+    lost = first.stdout.readline().strip()
+    os.kill(first.pid, signal.SIGKILL)
+    first.wait()
+    first.stdout.close()
+    second = subprocess.run(
+        [sys.executable, "-c", WORKER, place, "go"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert lost in second.stdout.split()
+    assert sorted(second.stdout.split()) == sorted(f"{SITE}/{n}" for n in range(3))
+
+
+# For operators
+
+
+async def test_operators_see_a_queue_like_any_other_job(queue: Queue, place: str) -> None:
+    await queue.add_urls([f"{SITE}/held", f"{SITE}/dead"])
+    held = await taken(queue)
+    dead = await taken(queue)
+    await queue.bury(dead, "no price")
+
+    async def told(*words: str) -> str:
+        command = [sys.executable, "-m", "trotline.cli", *words, "--frontier", place]
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        return (await process.communicate())[0].decode()
+
+    jobs, watch, graves, trace = await asyncio.gather(
+        told("jobs"), told("watch", "shop", "--once"), told("dead", "shop"), told("trace", held.url, "shop", "--json")
+    )
+    assert "shop-1" in jobs
+    assert "running" in jobs
+    assert "leased 1" in watch.replace("  ", " ")
+    assert "no price" in graves
+    assert '"state":"leased"' in trace.replace(" ", "")
+
+
+async def test_a_spider_of_the_same_name_is_refused_the_tasks_of_a_queue(queue: Queue, place: str) -> None:
+    from trotline import Spider
+    from trotline.commands.open_job import open_job
+
+    await queue.add(f"{SITE}/1")
+    with pytest.raises(SettingsError, match="job of a queue"):
+        await open_job(place, Spider("shop"), "", fresh=False)
