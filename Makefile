@@ -47,15 +47,16 @@ check: $(VENV)/.dev
 	+$(AT_ONCE) lint types imports quick
 
 quick: $(VENV)/.dev
-	$(BIN)/pytest -q -rfE -n auto -m "not slow and not server" tests/unit tests/contract
+	$(BIN)/pytest -q -rfE -n auto --dist loadgroup -m "not slow and not server" tests/unit tests/contract
 
-# Everything. What fails is run once more alone, and named as flaky if it passes then. Four at once, also on two cores:
-# many tests mostly wait, for a server to come back or a lease to run out.
+# Everything. What fails is run once more alone, and named as flaky if it passes then. Six at once, also on two cores:
+# many tests mostly wait, for a server to come back or a lease to run out. All tests together need the processors for
+# half of the time that four at once take.
 test: $(VENV)/.dev $(VENV)/.deploy packages
 	+$(AT_ONCE) lint types imports sbom audit compiled
-	$(BIN)/python -m scripts.rerun_failed -q -n 4 --dist loadgroup
+	$(BIN)/python -m scripts.rerun_failed -q -n 6 --dist loadgroup
 
-# Pytest rewrites every file of tests before its first use. In a new clone each of the four would do it for itself.
+# Pytest rewrites every file of tests before its first use. In a new clone each of the six would do it for itself.
 compiled: $(VENV)/.dev
 	$(BIN)/pytest --collect-only -qq >/dev/null
 
@@ -101,7 +102,10 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m tests.e2e.kills --rounds 50
 	$(BIN)/python -m tests.e2e.fleet_endings --runs 200
 	$(BIN)/python -m tests.e2e.fleet_soak
+	$(BIN)/python -m tests.e2e.chain_soak
+	$(BIN)/python -m tests.e2e.account_soak
 	$(BIN)/python -m tests.e2e.doc_closures
+	TROTLINE_MACHINE_EXAMPLES=500 $(BIN)/python -m pytest tests/contract -k Machine
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_poison.py -k f5
 	SOAK=1 $(BIN)/python -m pytest tests/e2e/test_advice.py tests/e2e/test_alerts_cli.py
 	$(BIN)/python -m tests.e2e.advice_rigs --again

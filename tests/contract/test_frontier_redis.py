@@ -1,4 +1,4 @@
-"""The frontier of a fleet keeps F1 to F19, on Redis, on Valkey and spread over a Cluster."""
+"""The frontier of a fleet keeps F1 to F19, on Redis and spread over a Cluster. On Valkey: test_redis_seen.py."""
 
 import os
 from collections.abc import AsyncIterator, Mapping
@@ -31,14 +31,8 @@ class TestRedis(FrontierContract):
         await bench.close()
 
 
-class TestValkey(FrontierContract):
-    @pytest.fixture
-    async def bench(self) -> AsyncIterator[ValkeyBench]:
-        bench = ValkeyBench()
-        yield bench
-        await bench.close()
-
-
+# A process of its own: it is the slowest of all.
+@pytest.mark.xdist_group("cluster")
 class TestCluster(FrontierContract):
     gaps: ClassVar[Mapping[str, str]] = {
         "r6_a_member_that_fails_three_times_rests_for_all_lanes": "a shard counts failures in its own lanes",
@@ -68,4 +62,4 @@ TestShardsMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
 
 TestClusterMachine = frontier_machine(ClusterBench).TestCase
 TestClusterMachine.settings = settings(BOUNDED, max_examples=max(1, HISTORIES // 4))
-TestClusterMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES)]
+TestClusterMachine.pytestmark = [pytest.mark.timeout(120 + 5 * HISTORIES), pytest.mark.xdist_group("cluster")]

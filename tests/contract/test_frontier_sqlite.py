@@ -24,7 +24,7 @@ from trotline.testing.clocks import wild_wall_clock
 from trotline.testing.frontier_contract import BRISK, FrontierContract, steady, task
 from trotline.testing.frontier_machine import frontier_machine
 
-HISTORIES = int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "60"))
+HISTORIES = int(os.environ.get("TROTLINE_MACHINE_EXAMPLES", "40"))
 BOUNDED = settings(
     max_examples=HISTORIES,
     stateful_step_count=40,

@@ -23,7 +23,8 @@ from trotline.testing.frontier_contract import BRISK, Client, FrontierContract
 from trotline.testing.redis_seen import fingerprints, recall
 from trotline.testing.redis_server import DEBIAN, WHEEL
 
-pytestmark = pytest.mark.xdist_group("redis")
+# Not with the others of Redis, which take one process long enough.
+pytestmark = pytest.mark.xdist_group("redis memory")
 
 DAY = 86_400.0
 BLOOM = Memory(kind="bloom", expected=10_000)
@@ -44,6 +45,8 @@ class SeenBench(RedisBench):
 
 
 class SiteBench(SeenBench, ValkeyBench):
+    """Exact, as by default. This is also how Valkey is held to the whole contract."""
+
     memory = SITE
 
 

@@ -138,11 +138,11 @@ async def trial(
         await jobs.close()
         opened = await backends.open_frontier(job.frontier, found)
         try:
-            await _until_all_report(opened, workers)
+            await until_all_report(opened, workers)
             await asyncio.sleep(warm)
             before, advice = await _measure(opened, ServerExtras(job.frontier, job.sink), seconds)
             await job.work()
-            await _until_all_report(opened, workers + 1)
+            await until_all_report(opened, workers + 1)
             await asyncio.sleep(warm)
             after, _ = await _measure(opened, None, seconds)
             if again:
@@ -181,7 +181,7 @@ def _slope(points: Sequence[tuple[float, int]]) -> float:
     return sum((at - middle) * (ended - level) for at, ended in points) / spread
 
 
-async def _until_all_report(opened: OpenJob, number: int) -> None:
+async def until_all_report(opened: OpenJob, number: int) -> None:
     """Every worker has sent figures of some visits."""
     async with asyncio.timeout(WITHIN):
         while True:

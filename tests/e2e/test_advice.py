@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 from tests.e2e import advice_rigs
-from tests.e2e.advice_rig_kit import Result, slow_site
-from tests.e2e.running import call, lives, rows_of, start
+from tests.e2e.advice_rig_kit import Result, slow_site, until_all_report
+from tests.e2e.running import call, jobs_of, lives, rows_of, start
+
+from trotline.config import backends
 
 pytestmark = pytest.mark.timeout(240)
 SPIDER = """
@@ -46,15 +48,20 @@ async def test_the_limit_is_named_and_one_more_worker_gives_what_was_said(tmp_pa
 async def test_a_run_is_advised_by_its_pace_and_machines_are_compared(tmp_path: Path) -> None:
     (tmp_path / "prices.toml").write_text(PRICES)
     async with slow_site(0.02) as there:
-        (tmp_path / "shop.py").write_text(SPIDER.format(pace="5/s", port=there.port, pages=2000))
+        (tmp_path / "shop.py").write_text(SPIDER.format(pace="10/s", port=there.port, pages=4000))
         running = await start(tmp_path, "run", "shop.py", "--allow-private", "--json")
         try:
-            # Figures of the workers come with their second heartbeat.
             await _pages(running, 20)
+            [job] = await jobs_of(tmp_path, "shop")
+            opened = await backends.open_frontier(f"sqlite:{tmp_path}/.trotline/shop.frontier.db", job)
+            # What a worker has done is known from its second heartbeat on: measured from before it, nothing is.
+            await until_all_report(opened, 1)
+            await opened.close()
             ended = await call(
-                tmp_path, "advise", "shop", "--measure", "20s", "--prices", "prices.toml", "--within", "1s", "--json"
+                tmp_path, "advise", "shop", "--measure", "12s", "--prices", "prices.toml", "--within", "1s", "--json"
             )
-            text = await call(tmp_path, "advise", "shop", "--measure", "10s")
+            # Of the figures that the run keeps.
+            text = await call(tmp_path, "advise", "shop")
         finally:
             running.signal_all(15)
             await running.exit_code()
@@ -66,7 +73,7 @@ async def test_a_run_is_advised_by_its_pace_and_machines_are_compared(tmp_path: 
     assert {each["limit"] for each in found["options"]} == {"pace"}
     assert next(each for each in found["signals"] if each["name"] == "time")["raised"] is True
     assert any("redis://" in each["then"] for each in found["moves"])
-    assert f"127.0.0.1:{there.port} is at its limit of 5/s" in text.out
+    assert f"127.0.0.1:{there.port} is at its limit of 10/s" in text.out
 
 
 async def _pages(running: object, number: int) -> None:

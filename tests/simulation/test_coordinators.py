@@ -5,7 +5,7 @@ import pytest
 
 from tests.simulation.coordinators import simulate_coordinators, start_in_two_steps
 
-NIGHTS = 100
+NIGHTS = 60
 SHARDS = 4
 
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+# One process parses all of our files.
+pytestmark = pytest.mark.xdist_group("source")
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted((ROOT / "src" / "trotline").rglob("*.py"))
 FORBIDDEN_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "marshal", "shelve", "yaml", "code", "jsonpickle"}

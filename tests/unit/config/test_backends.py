@@ -13,6 +13,8 @@ from trotline.config import backends
 from trotline.errors import SettingsError
 from trotline.ports.backend import Backend
 
+# One process parses all of our files.
+pytestmark = pytest.mark.xdist_group("source")
 SOURCE = Path(trotline.__file__).parent
 ROOMS = [room.name for room in SOURCE.iterdir() if room.is_dir() and room.name not in ("adapters", "testing")]
 FORMS = {"jsonl", "csv", "parquet"}

@@ -55,22 +55,22 @@ class ChainFailurePromises:
         assert await frontier.finished()
         assert await frontier.announce_finish()
 
-    async def test_c4_a_chain_of_thousands_ends_as_a_whole(self, bench: Bench) -> None:
+    async def test_c4_a_chain_of_more_than_a_thousand_ends_as_a_whole(self, bench: Bench) -> None:
         frontier = await bench.open()
-        await frontier.put(steps(2_600))
+        await frontier.put(steps(1_200))
         await frontier.seal()
         lease = await lease_one(frontier, "w")
         await end(frontier, "w", lease, Bury("broken: 500"))
         await frontier.put([step(9_999)])
         for _ in range(10):
-            assert sum(await counts(frontier)) == 2_601
+            assert sum(await counts(frontier)) == 1_201
             assert await frontier.lease("w", 1) == []
 
-        assert await counts(frontier) == (0, 0, 0, 2_601)
+        assert await counts(frontier) == (0, 0, 0, 1_201)
         assert await frontier.finished()
-        assert await frontier.revive([lease.task.id]) == 2_601
-        assert await counts(frontier) == (2_601, 0, 0, 0)
-        for number in [*range(2_600), 9_999]:
+        assert await frontier.revive([lease.task.id]) == 1_201
+        assert await counts(frontier) == (1_201, 0, 0, 0)
+        for number in [*range(1_200), 9_999]:
             lease = await lease_one(frontier, "w")
             assert lease.task.url == url_of(number)
             await finish(frontier, "w", [lease])
