@@ -177,7 +177,7 @@ class TestSlowClients:
         open_ = [await self._connect(client) for _ in range(20)]
         ended = [reader for reader, _ in open_ if await _ends(reader)]
         assert 15 == len(ended)
-        assert 200 == (await client.get("/api/v1/health")).status, "silent ones keep nobody out"
+        assert 200 == (await client.get("/api/v1/health")).status, "silent connections do not block others"
         for _, writer in open_:
             writer.close()
 
