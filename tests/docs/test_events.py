@@ -79,7 +79,8 @@ def in_the_code() -> set[str]:
     found |= {f"write.{what.value}" for what in write.What}
     constants = re.findall(r'^(?:OUTPUT|DROPPED) = "(.+)"', (SOURCE / "rules" / "child_log.py").read_text(), re.M)
     alerts = re.findall(r'"(alert\.[a-z]+)"', (SOURCE / "coordinator" / "alert_watch.py").read_text())
-    return found | set(constants) | set(alerts) | {"command.output", OTHER}
+    fleet = re.findall(r'"(fleet\.[a-z_]+)"', (SOURCE / "commands" / "fleet.py").read_text())
+    return found | set(constants) | set(alerts) | set(fleet) | {"command.output", OTHER}
 
 
 def test_every_log_call_names_its_event():

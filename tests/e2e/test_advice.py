@@ -89,11 +89,13 @@ async def test_bad_input_is_refused_with_what_to_do(tmp_path: Path) -> None:
 
     short = await call(tmp_path, "advise", "--measure", "1s")
     bad = await call(tmp_path, "advise", "--prices", "bad.toml")
-    nowhere = await call(tmp_path, "lab", "shop.py", "--out", "nowhere")
+    nowhere = await call(tmp_path, "lab", "shop.py", "--out", "bad.toml")
     crossed = await call(tmp_path, "fleet", "shop.py", "--min", "4", "--max", "2")
 
     assert [ended.code for ended in (short, bad, nowhere, crossed)] == [2, 2, 2, 2]
-    assert "10s" in short.err and "price table" in bad.err and "nowhere" in nowhere.err and "--max 2" in crossed.err
+    assert (
+        "10s" in short.err and "price table" in bad.err and "cannot be made" in nowhere.err and "--max 2" in crossed.err
+    )
 
 
 @pytest.mark.slow("a laboratory of half a minute")
@@ -121,11 +123,12 @@ async def test_a_fleet_starts_more_workers_while_slots_are_the_limit_and_stops_g
         (tmp_path / "shop.py").write_text(SPIDER.format(pace="500/s", port=there.port, pages=5000))
         assert (await call(tmp_path, "start", "shop.py", "--detach", env=env)).code == 0
         running = await start(tmp_path, "fleet", "shop.py", "--max", "2", "--slots", "2", "--json", env=env)
-        scaled = await running.event()
+        started, scaled = await running.event(), await running.event()
         running.process.terminate()
         ended = await running.end()
         looked = await call(tmp_path, "watch", "shop", "--once", "--json", env=env)
 
+    assert started["event"] == "fleet.started"
     assert (scaled["event"], scaled["workers"]) == ("fleet.scaled", 2)
     assert "of 2 slots are busy" in scaled["text"]
     assert ended.code == 130 and ended.events[-1]["event"] == "fleet.ended", ended

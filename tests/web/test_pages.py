@@ -24,7 +24,18 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 pytestmark = [pytest.mark.slow("starts a browser and a fleet"), pytest.mark.xdist_group("dashboard")]
-PAGES = ("", "/lanes", "/workers", "/in-flight", "/proxies", "/accounts", "/graveyard", "/records", "/trace")
+PAGES = (
+    "",
+    "/lanes",
+    "/workers",
+    "/in-flight",
+    "/proxies",
+    "/accounts",
+    "/retries",
+    "/graveyard",
+    "/records",
+    "/trace",
+)
 
 
 @pytest.fixture(scope="session")

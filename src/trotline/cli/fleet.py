@@ -11,11 +11,13 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     json_option,
+    log_options,
     proxies_option,
     settings_of,
     wait_for,
 )
 from trotline.cli.text import json_line, safe_text
+from trotline.config import logs
 from trotline.config.settings import MOST_PROCESSES
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ _NUMBER = click.IntRange(1, MOST_PROCESSES)
 @allow_option
 @proxies_option
 @click.option("--until-finished", is_flag=True, help="End with the job, instead of waiting for the next one.")
+@log_options
 @json_option
 def command(spider: str, least: int, most: int, until_finished: bool, as_json: bool, **flags: Any) -> int:
     """Run workers of a spider on this machine, more or fewer by what may be fetched now under all limits.
@@ -84,8 +87,14 @@ def _environment(flags: dict[str, Any]) -> dict[str, str]:
 
 
 def _print(event: "FleetEvent") -> None:
+    _log(event)
     click.echo(safe_text(event.text))
 
 
 def _print_json(event: "FleetEvent") -> None:
+    _log(event)
     click.echo(json_line(msgspec.to_builtins(event)))
+
+
+def _log(event: "FleetEvent") -> None:
+    logs.announce(event.event, event.text, fields={"workers": event.workers, "wanted": event.wanted})

@@ -67,8 +67,7 @@ def command(
 
     settings = settings_of(**flags)
     folder = out or Path()
-    if not folder.is_dir():
-        raise SettingsError(f"there is no folder {folder}", hint="Make it, or leave --out out.")
+    _make(folder)
     pools = known_pools(settings, quiet=quiet)
     found = load(spider, pools)
     chosen, each = phases(cpu_cores(), minutes * 60)
@@ -90,3 +89,13 @@ def command(
         for line in [*sentences(result), f"Report: {paths[0]} and {paths[1]}"]:
             click.echo(safe_text(line, 1000))
     return 0 if best(result.trials) is not None else NOTHING_MEASURED
+
+
+def _make(folder: Path) -> None:
+    """Before the measurement: ten minutes must not be lost to a report that has no place."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingsError(
+            f"--out {folder} is not a folder, and cannot be made: {error.strerror}", hint="Name another one."
+        ) from error

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 _NEAR = 0.95
 """A configuration that reaches this share of the best one is as good, and smaller."""
+_SAME_PACE = 1.15
+"""Intervals that differ by a larger factor are another pace."""
 _STYLE = """
 :root { color-scheme: light dark }
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
@@ -27,10 +29,36 @@ Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
 def best(trials: Sequence["Trial"]) -> "Trial | None":
-    """The smallest configuration that is about as fast as the fastest."""
-    most = max((trial.pages_per_second for trial in trials), default=0.0)
-    good = [trial for trial in trials if trial.pages_per_second >= _NEAR * most]
+    """The smallest configuration that is about as fast as the fastest, of those that had the same pace."""
+    fastest = max(trials, key=lambda trial: trial.pages_per_second, default=None)
+    if fastest is None:
+        return None
+    like = [trial for trial in trials if not changed_pace(fastest, trial)]
+    good = [trial for trial in like if trial.pages_per_second >= _NEAR * fastest.pages_per_second]
     return min(good, key=lambda each: (each.phase.processes, each.phase.slots), default=None)
+
+
+def changed_pace(one: "Trial", other: "Trial") -> str:
+    """The lane whose pace differs between two measurements; empty: none. A site that answers 429 or slowly is visited
+    more slowly, and later faster again: that is not the merit of slots."""
+    for lane, interval in one.intervals.items():
+        there = other.intervals.get(lane, interval)
+        if max(interval, there) > _SAME_PACE * min(interval, there):
+            return lane
+    return ""
+
+
+def _paces(result: "LabResult", chosen: "Trial") -> list[str]:
+    others = [(trial, lane) for trial in result.trials if (lane := changed_pace(chosen, trial))]
+    if not others:
+        return []
+    trial, lane = others[0]
+    then, now = (1 / each.intervals[lane] for each in (trial, chosen))
+    names = ", ".join(each.phase.name for each, _ in others)
+    return [
+        f"The pace of {lane} was not the same in all measurements ({now:.3g}/s in the chosen one, {then:.3g}/s in "
+        f"{trial.phase.name}): {names} cannot be compared with it, and what their slots give is unknown."
+    ]
 
 
 def sentences(result: "LabResult") -> list[str]:
@@ -41,6 +69,7 @@ def sentences(result: "LabResult") -> list[str]:
         f"The smallest configuration that is about as fast as any: {chosen.phase.name}, "
         f"with {chosen.pages_per_second:.2f} pages/s.",
         f"There, {chosen.report.advice.sentence}.",
+        *_paces(result, chosen),
     ]
     if result.missed:
         found.append(f"Not measured: {', '.join(result.missed)}.")
@@ -65,7 +94,7 @@ def predicted_table(result: "LabResult") -> Table:
     for (processes, slots), trial in by_phase.items():
         after = by_phase.get((processes + 1, slots))
         gain = trial.report.advice.gain
-        if after is not None and trial.pages_per_second:
+        if after is not None and trial.pages_per_second and not changed_pace(trial, after):
             real = after.pages_per_second / trial.pages_per_second - 1.0
             said = "unknown" if gain is None else f"{gain:+.0%}"
             rows.append((f"{processes} to {processes + 1} x {slots} slots", said, f"{real:+.0%}"))

@@ -42,6 +42,7 @@ from trotline.rules.field_coverage import coverage
 from trotline.rules.limit_cuts import cuts
 from trotline.rules.pool_tallies import POOL_FACTS, uses
 from trotline.rules.pool_troubles import PoolTrouble, served_by
+from trotline.rules.retry_tallies import RETRY_FACTS
 from trotline.rules.unreadable_jobs import in_a_line
 from trotline.rules.warnings import FACTS, warnings
 
@@ -177,7 +178,9 @@ def portrait(look: Look) -> list[str]:
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     lines += [f"warning: {safe(text)}" for text in (*warnings(p.tallies), *look.coverage_warnings)]
-    if happened := {name: number for name, number in p.tallies.items() if not name.startswith((*FACTS, *POOL_FACTS))}:
+    if happened := {
+        name: number for name, number in p.tallies.items() if not name.startswith((*FACTS, *POOL_FACTS, *RETRY_FACTS))
+    }:
         ordered = by_number(happened, _MOST)
         lines += ["", "what happened", *(f"{count(number):>9}  {safe(name, 100)}" for name, number in ordered)]
     if twins := alike(p.tallies, p.examples):

@@ -7,7 +7,7 @@ import click
 
 from trotline.cli.fleet_options import place_option
 from trotline.cli.options import examples, pool_book, proxies_option, settings_of, sink_option, wait_for
-from trotline.commands.web import LISTEN, WebPlan, address, checked, token
+from trotline.commands.web import LISTEN, WebPlan, address, checked, proxy_networks, token
 from trotline.errors import SettingsError
 
 
@@ -25,6 +25,13 @@ from trotline.errors import SettingsError
 @click.option("--token-view", metavar="REF", help="The token that may look: file:PATH or env:NAME.")
 @click.option("--token-operate", metavar="REF", help="The token that may change things: file:PATH or env:NAME.")
 @click.option("--host-name", "host_names", multiple=True, metavar="NAME", help="It may be asked under this name, too.")
+@click.option(
+    "--trust-proxy",
+    "trust_proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="A reverse proxy (or a network): its X-Forwarded-For says who asks.",
+)
 @place_option
 @sink_option
 @proxies_option
@@ -35,6 +42,7 @@ def command(
     token_view: str | None,
     token_operate: str | None,
     host_names: tuple[str, ...],
+    trust_proxies: tuple[str, ...],
     frontier: str | None,
     sink: str | None,
     proxies: str | None,
@@ -53,6 +61,7 @@ def command(
             host=host,
             port=port,
             host_names=host_names,
+            trust_proxies=proxy_networks(trust_proxies),
             view=token("--token-view", token_view),
             operate=token("--token-operate", token_operate),
             spiders=spiders,

@@ -15,6 +15,7 @@ import msgspec
 from trotline.commands.observe_extras import ServerExtras
 from trotline.config import backends
 from trotline.config.settings import Settings
+from trotline.config.urls import public
 from trotline.coordinator.observer import OBSERVE_EVERY, Observer
 from trotline.errors import FrontierError, TrotlineError
 from trotline.model.job import Job, WorkerView
@@ -49,7 +50,7 @@ class FleetPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 class FleetEvent(msgspec.Struct, frozen=True, kw_only=True):
     event: str
-    """"fleet.scaled", "fleet.worker_failed", "fleet.unreachable", "fleet.finished", "fleet.ended"."""
+    """"fleet.started", "fleet.scaled", "fleet.worker_failed", "fleet.unreachable", "fleet.finished", "fleet.ended"."""
     text: str
     workers: int
     wanted: int | None = None
@@ -85,6 +86,9 @@ class _Fleet:
 
     async def run(self) -> bool:
         with obeyed(self._stopped.set):
+            rules, place = self._plan.rules, public(self._plan.settings.frontier)
+            text = f"{rules.least} to {rules.most} workers of {self._plan.spider}, for its jobs in {place}"
+            self._emit(FleetEvent(event="fleet.started", text=text, workers=0, wanted=rules.least))
             try:
                 while not self._stopped.is_set():
                     self._reap()

@@ -31,6 +31,8 @@ from trotline.rules.svg_charts import Point
 from trotline.spider.spider import Spider
 
 SAMPLE_EVERY: Seconds = 1.0
+LANES = 10
+"""Lanes whose pace is compared between measurements."""
 
 
 class LabPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +52,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     memory: int
     """Bytes of all processes."""
     report: AdviceReport
+    intervals: dict[str, Seconds] = {}
+    """Between two starts, at the end, of the lanes with the most work: a pace may change by the answers of a site."""
 
 
 class LabResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -164,6 +168,7 @@ class _Lab:
             pages_per_second=measured.pages_per_second,
             memory=summary.hosts.memory,
             report=made(plan, progress, summary, Unknown.TOO_EARLY),
+            intervals={lane.lane: lane.interval for lane in summary.lanes.most_waiting[:LANES]},
         )
 
     async def _all_report(self, opened: OpenJob, processes: int, until: Seconds) -> bool:

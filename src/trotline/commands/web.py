@@ -1,7 +1,8 @@
 """What `trotline web` is asked for: where it listens, who may do what, and whose jobs it shows."""
 
 import socket
-from ipaddress import ip_address
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
 
 import msgspec
 
@@ -25,6 +26,8 @@ class WebPlan(msgspec.Struct, frozen=True, kw_only=True):
     """0: any free one."""
     host_names: tuple[str, ...] = ()
     """Further names under which it may be asked: behind a proxy, or in a network."""
+    trust_proxies: tuple[str, ...] = ()
+    """Addresses or networks of reverse proxies: their X-Forwarded-For is believed."""
     view: Secret | None = None
     operate: Secret | None = None
     spiders: tuple[str, ...] = ()
@@ -68,6 +71,25 @@ def address(text: str) -> tuple[str, int]:
     if ":" in host and not _is_address(host):
         raise SettingsError(f"--listen {text!r} is not an address", hint=f"Write it like {LISTEN} or [::1]:{PORT}")
     return host or "0.0.0.0", int(port)  # noqa: S104 - asked for, and refused without a token
+
+
+def proxy_networks(given: Sequence[str]) -> tuple[str, ...]:
+    """What --trust-proxy names, as networks."""
+    found = []
+    for text in given:
+        try:
+            network = ip_network(text)
+        except ValueError as error:
+            raise SettingsError(
+                f"--trust-proxy {text!r} is not an address or a network: {error}",
+                hint="Write it like 127.0.0.1 or 10.0.0.0/24: the address from which the reverse proxy connects.",
+            ) from error
+        if not network.prefixlen:
+            raise SettingsError(
+                f"--trust-proxy {text} trusts every client to say who it is", hint="Name the address of the proxy."
+            )
+        found.append(str(network))
+    return tuple(found)
 
 
 def token(option: str, reference: str | None) -> Secret | None:

@@ -14,7 +14,8 @@ _FIELDS = {
     MemberResult.FAULT: "faults",
 }
 _START = {f"proxy {result}: ": field for result, field in _FIELDS.items()}
-POOL_FACTS = tuple(_START)
+_BYTES = "proxy bytes: "
+POOL_FACTS = (*_START, _BYTES)
 """Prefixes of these counters; the name of the pool follows."""
 
 
@@ -27,6 +28,12 @@ class PoolUse(msgspec.Struct, frozen=True, kw_only=True):
     """429."""
     faults: int = 0
     """Visits that a proxy failed: they cost no page."""
+    size: int | None = None
+    """Bytes that came through it; None: not counted, by an older version."""
+
+    @property
+    def requests(self) -> int:
+        return self.pages + self.bans + self.throttled + self.faults
 
 
 def tally(result: MemberResult, lane: str) -> str:
@@ -34,11 +41,16 @@ def tally(result: MemberResult, lane: str) -> str:
     return f"proxy {result}: {pool_of(lane)}" if result in _FIELDS else ""
 
 
+def size_tally(lane: str) -> str:
+    """The counter of bytes through the pool of a lane."""
+    return f"{_BYTES}{pool_of(lane)}"
+
+
 def uses(tallies: Mapping[str, int]) -> list[PoolUse]:
     """The pools that a job has used, by name."""
     found: defaultdict[str, dict[str, int]] = defaultdict(dict)
     for name, count in tallies.items():
-        for start, field in _START.items():
+        for start, field in {**_START, _BYTES: "size"}.items():
             if name.startswith(start):
                 found[name.removeprefix(start)][field] = count
     return [PoolUse(pool=pool, **counts) for pool, counts in sorted(found.items())]

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from trotline.web.errors import Refused
+from trotline.web.forwarded import HEADER, Trusted
 from trotline.web.route_table import Role, Route
 from trotline.web.sessions import LoginLimit, Sessions, Tokens, Who
 
@@ -12,13 +13,19 @@ _LONGEST_TOKEN = 1000
 
 
 class Access:
-    def __init__(self, tokens: Tokens) -> None:
+    def __init__(self, tokens: Tokens, trusted: Trusted | None = None) -> None:
+        """`trusted`: reverse proxies, which say for whom they ask."""
         self.tokens = tokens
+        self.trusted = trusted or Trusted()
         self.sessions = Sessions()
         self.limit = LoginLimit()
 
+    def address(self, request: web.Request) -> str:
+        """Of the one who asks, behind proxies that we trust."""
+        return self.trusted.client(request.remote or "", request.headers.getall(HEADER, []))
+
     def who(self, request: web.Request) -> Who:
-        address = request.remote or ""
+        address = self.address(request)
         if not self.tokens:
             return Who(role=Role.OPERATE, how="local", address=address)
         if header := request.headers.get("Authorization", ""):

@@ -37,7 +37,7 @@ def answering(route: Route, site: Site) -> Answering:
         return await asyncio.shield(asyncio.create_task(work(request)))
 
     async def work(request: web.Request) -> web.StreamResponse:
-        who, noted = Who(address=request.remote or ""), dict[str, Any]()
+        who, noted = Who(address=site.access.address(request)), dict[str, Any]()
         try:
             who = site.access.who(request)
             response = await _answered(route, site, request, who, noted)
@@ -65,6 +65,9 @@ async def _answered(
         body=await validation.body(request, route),
     )
     noted |= _asked(call, route)
+    if request.method == "HEAD" and route.is_stream and not route.path.startswith("/static/"):
+        # A stream has no end, and a download is not counted for its headers.
+        return web.Response(content_type=route.media)
     if route.is_stream:
         return _response(route, await route.handler(call))
     try:
@@ -101,7 +104,7 @@ def _response(route: Route, answer: Any) -> web.StreamResponse:
 def _told(route: Route, site: Site, request: web.Request, who: Who, refused: Refused) -> web.StreamResponse:
     if not route.is_page:
         return json_answer(refused)
-    if refused.status == 401 and request.method == "GET":
+    if refused.status == 401 and request.method in ("GET", "HEAD"):
         return site.pages.to_login(request)
     return site.pages.error(request, who, refused)
 

@@ -50,6 +50,8 @@ class JobView(msgspec.Struct, frozen=True, kw_only=True):
     spent: str = ""
     """The limit that it has reached."""
     eta: EtaView | None = None
+    deadline_in: Seconds | None = None
+    """Until its deadline, which is past if this is negative; null: it has none, or has ended."""
     started_at: str = ""
     finished_at: str | None = None
     version: str = ""
@@ -100,6 +102,7 @@ def job_view(
         held_back=held_back_by(crew),
         spent=progress.spent,
         eta=_eta(eta),
+        deadline_in=_deadline_in(job, progress),
         finished_at=None if progress.finished_at is None else iso(progress.finished_at),
     )
 
@@ -108,6 +111,12 @@ def _state(progress: Progress, workers: int) -> str:
     """Between two starts of a slow lane no task is leased: with a worker it is running all the same."""
     found = state(progress, alive=workers > 0)
     return State.RUNNING.value if found == UNFINISHED and workers and progress.waiting else found
+
+
+def _deadline_in(job: Job, progress: Progress) -> Seconds | None:
+    if not job.rules.deadline or progress.finished_at is not None:
+        return None
+    return round(job.started_at + job.rules.deadline - progress.now, 1)
 
 
 def _eta(found: Range | Unknown | None) -> EtaView | None:

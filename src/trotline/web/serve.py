@@ -16,6 +16,7 @@ from trotline.web.downloads import Downloads
 from trotline.web.errors import refusal
 from trotline.web.feeds import Feeds
 from trotline.web.figures import Figures
+from trotline.web.forwarded import Trusted
 from trotline.web.jobs_index import JobsIndex
 from trotline.web.kind_counts import RowCounter
 from trotline.web.metrics import Metrics
@@ -35,7 +36,7 @@ def made(plan: WebPlan) -> Site:
     index, feeds = JobsIndex(plan.settings), Feeds()
     return Site(
         plan=plan,
-        access=Access(Tokens(plan.view, plan.operate)),
+        access=Access(Tokens(plan.view, plan.operate), Trusted(plan.trust_proxies)),
         index=index,
         snapshots=Snapshots(index),
         figures=Figures(index),
@@ -66,7 +67,7 @@ async def serve(plan: WebPlan, ready: Callable[[str], None]) -> None:
         with obeyed(stop.set):
             if plan.end_with_stdin:
                 asyncio.get_running_loop().add_reader(sys.stdin.fileno(), _end_if_closed, stop)
-            async with listening(app, plan.host, plan.port) as (host, port):
+            async with listening(app, plan.host, plan.port, site.access.trusted) as (host, port):
                 ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
                 await stop.wait()
     finally:

@@ -1,19 +1,19 @@
 """The HTTP server: an application made from the route table, and its life from the first to the last connection."""
 
-import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
-from aiohttp.web_protocol import RequestHandler
 
 from trotline.errors import SettingsError
 from trotline.model.time import Seconds
 from trotline.web import guard
+from trotline.web.connections import Server
 from trotline.web.dispatch import answering
 from trotline.web.errors import Refused, json_answer, refusal
+from trotline.web.forwarded import Trusted
 from trotline.web.route_table import Role, Route
 from trotline.web.sessions import Who
 
@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from trotline.web.site import Site
 
 HEADERS_WITHIN: Seconds = 20.0
-"""The headers of a request have to be here by then; also how long an idle connection is kept."""
-MOST_CONNECTIONS = 600
-"""At once; further ones are closed at once. Below the usual limit of open files (1,024)."""
+"""The headers of a later request have to be here by then; also how long an idle connection is kept."""
 STOP_WITHIN: Seconds = 2.0
 """What is under way at Ctrl-C is given this long; streams end at once."""
 _DRAIN_BODY: Seconds = 1.0
@@ -60,7 +58,10 @@ def application(site: "Site", routes: Sequence[Route]) -> web.Application:
     app.on_response_prepare.append(count)
     for route in routes:
         _check(route)
-        app.router.add_route(route.method, route.path, answering(route, site))
+        answer = answering(route, site)
+        app.router.add_route(route.method, route.path, answer)
+        if route.method == "GET":
+            app.router.add_route("HEAD", route.path, answer)
     return app
 
 
@@ -72,47 +73,31 @@ def _check(route: Route) -> None:
         raise ValueError(f"{route.method} {route.path} changes something, and needs the role operate")
 
 
-class _Connection(RequestHandler):
-    """What is not HTTP gets a short answer with our headers, and no traceback in the log."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        if self._manager is not None and len(self._manager.connections) > MOST_CONNECTIONS:
-            self.force_close()
-
-    def handle_error(
-        self,
-        request: web.BaseRequest,
-        status: int = 500,
-        exc: BaseException | None = None,
-        message: str | None = None,
-    ) -> web.StreamResponse:
-        if status == 500 and exc is not None:
-            response = json_answer(refusal(exc))
-        else:
-            response = json_answer(Refused(status, "this is not a request that can be read"))
-        guard.harden(response.headers)
-        response.force_close()
-        return response
-
-
-class _Server(web.Server):
-    def __call__(self) -> RequestHandler:
-        return _Connection(self, loop=self._loop, **self._kwargs)
-
-
 class _Runner(web.AppRunner):
+    def __init__(self, app: web.Application, trusted: Trusted, **more: Any) -> None:
+        super().__init__(app, **more)
+        self._trusted = trusted
+
     async def _make_server(self) -> web.Server:
         made = await super()._make_server()
         options = {name: value for name, value in self._kwargs.items() if name != "handler_cancellation"}
-        return _Server(made.request_handler, request_factory=made.request_factory, handler_cancellation=True, **options)
+        return Server(
+            made.request_handler,
+            trusted=self._trusted,
+            request_factory=made.request_factory,
+            handler_cancellation=True,
+            **options,
+        )
 
 
 @asynccontextmanager
-async def listening(app: web.Application, host: str, port: int) -> "AsyncIterator[tuple[str, int]]":
-    """Serve until the block ends; the address in use."""
+async def listening(
+    app: web.Application, host: str, port: int, trusted: Trusted | None = None
+) -> "AsyncIterator[tuple[str, int]]":
+    """Serve until the block ends; the address in use. `trusted`: reverse proxies."""
     runner = _Runner(
         app,
+        trusted or Trusted(),
         shutdown_timeout=STOP_WITHIN,
         keepalive_timeout=HEADERS_WITHIN,
         lingering_time=_DRAIN_BODY,

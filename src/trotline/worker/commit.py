@@ -72,6 +72,7 @@ class Committer:
         self._deadline = storage_patience.RetryDeadline(policy.storage_patience)
         self._defects = 0
         """Consecutive pages buried for errors in storing or settling."""
+        self._named = set[str]()
         self.stale = 0
         """Settles that were refused: another worker has those leases now."""
         self.error = ""
@@ -227,7 +228,7 @@ class Committer:
         return buried_for_defect(visit.lease, error, visit.request)
 
     async def _settle_all(self, batch: list[FinishedVisit], *, grave: bool = False) -> None:
-        settlements = [visit.settlement() for visit in batch]
+        settlements = [visit.settlement(self._named) for visit in batch]
         idle = self._closing or (self._starving and not self._waiting)
         if counts := self._parts.coverage.take(asyncio.get_running_loop().time(), idle=idle):
             # With the first one: if that is refused they are lost, and it is only a ratio.

@@ -21,7 +21,7 @@ from trotline.model.time import Seconds
 from trotline.model.validator import Validator
 from trotline.model.verdict import Kind, Verdict
 from trotline.model.visit_row import REFUSED, VisitRow
-from trotline.rules import pool_tallies, proxy_judgement, redaction, retries
+from trotline.rules import pool_tallies, proxy_judgement, redaction, retries, retry_tallies
 from trotline.rules.limit_cuts import is_cut
 from trotline.rules.task_fields import said
 from trotline.spider.records import text_of
@@ -135,7 +135,8 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             moved_to=redaction.text(whole(request.moved_to)) if request.moved_to else "",
         )
 
-    def settlement(self) -> Settlement:
+    def settlement(self, named: set[str] | None = None) -> Settlement:
+        """`named`: reasons of retries for which this process has given an example. It is added to."""
         return Settlement(
             lease=self.lease,
             outcome=self.outcome if self.outcome == _READ else _redacted(self.outcome, self.lease.task),
@@ -145,7 +146,7 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             tallies=self._tallies(),
             member=self.member,
             lift=self.lift,
-            examples=self._examples() if self.links.examples or isinstance(self.outcome, Bury) else {},
+            examples=self._examples(named) if self.links.examples or isinstance(self.outcome, Bury | Retry) else {},
         )
 
     def _tallies(self) -> dict[str, int]:
@@ -164,13 +165,22 @@ class FinishedVisit(msgspec.Struct, frozen=True, kw_only=True):
             tallies[fact] = 1
         if self.lease.member and (name := pool_tallies.tally(self.member, self.lease.task.lane)):
             tallies[name] = 1
+            if self.request.wire:
+                tallies[pool_tallies.size_tally(self.lease.task.lane)] = self.request.wire
+        if isinstance(self.outcome, Retry):
+            tallies[retry_tallies.route_tally(self.lease.task.route)] = 1
         return tallies
 
-    def _examples(self) -> dict[str, str]:
+    def _examples(self, named: set[str] | None) -> dict[str, str]:
         links, task = self.links, self.lease.task
         found = {name if name == links.alike else f"links refused: {name}": url for name, url in links.examples.items()}
         if isinstance(self.outcome, Bury) and is_cut(name := f"dead: {self.outcome.why}"):
             found[name] = task.url
+        if isinstance(self.outcome, Retry) and named is not None and len(named) < retry_tallies.MOST_EXAMPLES:
+            name = f"retry: {redaction.text(whole(self.outcome.why), about=task)}"
+            if name not in named:
+                named.add(name)
+                found[name] = task.url
         return {name: redaction.text(whole(url), about=task) for name, url in found.items()}
 
 

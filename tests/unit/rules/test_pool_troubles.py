@@ -7,7 +7,7 @@ import pytest
 from trotline.cli.pool_view import trouble_line, trouble_lines, use_line
 from trotline.model.job import LaneView, State, WorkerInfo, WorkerView
 from trotline.model.proxy_pool import LanePoolView, MemberResult
-from trotline.rules.pool_tallies import PoolUse, tally, uses
+from trotline.rules.pool_tallies import PoolUse, size_tally, tally, uses
 from trotline.rules.pool_troubles import in_question, served_by, trouble_of
 
 LANE = "shop.example via residential"
@@ -88,10 +88,10 @@ def test_lanes_that_are_visited_are_not_looked_at() -> None:
 
 def test_visits_are_counted_by_pool() -> None:
     names = [tally(result, LANE) for result in MemberResult]
-    counts = {name: 2 for name in names if name} | {"records": 7, "proxy good: isp": 1}
+    counts = {name: 2 for name in names if name} | {"records": 7, "proxy good: isp": 1, size_tally(LANE): 9}
     assert uses(counts) == [
         PoolUse(pool="isp", pages=1),
-        PoolUse(pool="residential", pages=2, bans=2, throttled=2, faults=2),
+        PoolUse(pool="residential", pages=2, bans=2, throttled=2, faults=2, size=9),
     ]
     assert use_line(uses(counts)[0]) == "isp: 1 page"
     assert use_line(uses(counts)[1]) == "residential: 2 pages, 2 bans, 2 answers with status 429, 2 proxy faults"

@@ -79,7 +79,7 @@ class Serving:
             await site.seeding.close()
 
         app.on_shutdown.append(end_streams)
-        context = listening(app, host, 0)
+        context = listening(app, host, 0, site.access.trusted)
         _, port = await context.__aenter__()
         session = aiohttp.ClientSession(cookie_jar=aiohttp.CookieJar(unsafe=True))
         self._stack.append((context, session, site))

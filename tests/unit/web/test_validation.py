@@ -9,8 +9,8 @@ import pytest
 from yarl import URL
 
 from tests.unit.web.conftest import OPERATE, Client, Folder
+from trotline.web import connections, validation
 from trotline.web import server as server_module
-from trotline.web import validation
 from trotline.web.api import tasks
 from trotline.web.route_table import LARGEST_BODY, NDJSON
 from trotline.web.routes import ROUTES
@@ -172,13 +172,42 @@ class TestSlowClients:
         writer.close()
 
     async def test_connections_are_limited(self, serving, folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(server_module, "MOST_CONNECTIONS", 5)
+        monkeypatch.setattr(connections, "MOST_CONNECTIONS", 5)
         client = await serving(folder.settings)
         open_ = [await self._connect(client) for _ in range(20)]
         ended = [reader for reader, _ in open_ if await _ends(reader)]
         assert 15 == len(ended)
+        assert 200 == (await client.get("/api/v1/health")).status, "silent connections do not block others"
         for _, writer in open_:
             writer.close()
+
+    async def test_an_address_with_too_many_connections_ends_its_own(
+        self, serving, folder: Folder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connections, "MOST_OF_AN_ADDRESS", 3)
+        client = await serving(folder.settings)
+        port = int(client.url.rpartition(":")[2])
+        other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        open_ = [await self._connect(client) for _ in range(8)]
+        assert [True] * 5 + [False] * 3 == [await _ends(reader) for reader, _ in open_], "the oldest end"
+        assert not await _ends(other[0])
+        for _, writer in [*open_, other]:
+            writer.close()
+
+    async def test_a_new_connection_has_less_time_for_its_first_request(
+        self, serving, folder: Folder, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(connections, "FIRST_WITHIN", 0.3)
+        client = await serving(folder.settings)
+        reader, writer = await self._connect(client)
+        assert b"" == await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+        reader, writer = await self._connect(client)
+        for _ in range(2):
+            writer.write(b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            assert (await reader.readuntil(b"}")).startswith(b"HTTP/1.1 200")
+            await asyncio.sleep(0.6)
+        writer.close()
 
 
 async def _ends(reader: asyncio.StreamReader) -> bool:

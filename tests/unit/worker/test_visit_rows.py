@@ -238,3 +238,16 @@ def test_a_sink_that_wants_no_visits_is_not_written_to_without_records():
 
     assert sink.lines == {}
     assert sink._diary == []
+
+
+def test_a_retry_counts_its_route_and_names_a_page_of_each_reason_once():
+    spider = one_page_spider()
+    ports = tools(DiaryFrontier([]), DiarySink([]), SlowFetcher(0.25, says(503)), spider=spider, robots=None)
+    failed = run_virtual(Visitor(spider, ports).visit(lease(3)))
+    named: set[str] = set()
+
+    first, second = failed.settlement(named), failed.settlement(named)
+
+    assert first.tallies[f"retried route: {failed.lease.task.route}"] == 1
+    assert first.examples == {"retry: broken: 503": failed.lease.task.url}
+    assert (second.examples, second.tallies) == ({}, first.tallies)

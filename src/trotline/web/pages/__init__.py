@@ -11,10 +11,11 @@ from trotline.web.pages import (
     overview,
     pools,
     records,
+    retries,
     trace,
     workers,
 )
 from trotline.web.route_table import Route
 
-_PAGES = (login, overview, alerts, job, lanes, workers, in_flight, pools, graveyard, records, trace, actions)
+_PAGES = (login, overview, alerts, job, lanes, workers, in_flight, pools, retries, graveyard, records, trace, actions)
 ROUTES: tuple[Route, ...] = tuple(route for page in _PAGES for route in page.ROUTES)

@@ -79,6 +79,36 @@ def bar(parts: Iterable[tuple[str, int]]) -> list[Segment]:
     return found
 
 
+class EtaBar(msgspec.Struct, frozen=True, kw_only=True):
+    """From now (0) to the right edge (WIDTH): when a job may end, and its deadline."""
+
+    x: float
+    width: float
+    likely: float
+    deadline: float | None
+    """None: there is none, or it is past."""
+    late: bool
+    """The late end is past the deadline."""
+
+
+def eta_bar(low: Seconds, likely: Seconds, high: Seconds, deadline: Seconds | None) -> EtaBar | None:
+    """None: it ends at once."""
+    right = max(high, deadline or 0.0) * 1.05
+    if right <= 0:
+        return None
+
+    def place(at: Seconds) -> float:
+        return round(WIDTH * at / right, 1)
+
+    return EtaBar(
+        x=place(low),
+        width=max(8.0, round(place(high) - place(low), 1)),
+        likely=place(min(max(low, likely), high)),
+        deadline=None if deadline is None or deadline <= 0 else place(deadline),
+        late=deadline is not None and high > deadline,
+    )
+
+
 def spark(values: Sequence[float], width: int = 120, height: int = 24) -> str:
     """The path of a line without axes; empty if there is nothing to see."""
     if len(values) < 2:

@@ -83,6 +83,7 @@ async def page(call: Call) -> web.Response:
         took=_took(progress),
         rate=rate,
         eta=text.eta(view.eta),
+        deadline=text.deadline(view.deadline_in),
         eta_why=(view.eta.unknown if view.eta is not None else "") or "an estimate",
         sentence=sentence(snapshot, rate),
         bar=charts.bar(state_parts(view)),

@@ -35,6 +35,8 @@ class Line(msgspec.Struct, frozen=True, kw_only=True):
     bar: list[charts.Segment]
     spark: str
     eta: str
+    eta_bar: charts.EtaBar | None = None
+    deadline: str = ""
     ended_share: float | None
     firing: int = 0
     """Alerts."""
@@ -79,10 +81,19 @@ async def _line(site: Site, place: Place, job: Job) -> Line:
         bar=charts.bar(state_parts(view)),
         spark=charts.spark([each.ended for each in rates(recent)]),
         eta=text.eta(view.eta) or (view.eta.unknown if view.eta is not None else ""),
+        eta_bar=_eta_bar(view),
+        deadline=text.deadline(view.deadline_in),
         ended_share=progress.ended / progress.admitted if progress.admitted else None,
         firing=len((await site.figures.alerts(job.id)).firing),
         advice=advised.sentence if (advised := advise(progress, snapshot.summary)).explained else "",
     )
+
+
+def _eta_bar(view: JobView) -> charts.EtaBar | None:
+    found = view.eta
+    if found is None or found.low is None or found.high is None:
+        return None
+    return charts.eta_bar(found.low, found.likely or found.low, found.high, view.deadline_in)
 
 
 def state_parts(view: JobView) -> list[tuple[str, int]]:

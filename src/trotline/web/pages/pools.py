@@ -14,7 +14,8 @@ from trotline.config.settings import Settings
 from trotline.errors import SettingsError
 from trotline.model.proxy_pool import LanePoolView, MemberView, RegisteredPool, is_account_pool, without_pool
 from trotline.ports.proxy_pools import ProxyPools
-from trotline.rules.pool_tallies import uses
+from trotline.rules.pool_tallies import PoolUse, uses
+from trotline.rules.proxy_bench import GIGABYTE, Prices
 from trotline.web.api.types import JobPath, Name
 from trotline.web.pages.frame import PageQuery, framed, job_page
 from trotline.web.pages.render import redirect
@@ -34,6 +35,7 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
 
     step: int = 0
     """0: never used there; 1 to 4: its quality."""
+    lane: str = ""
     hatched: bool = False
     """In quarantine."""
     title: str = ""
@@ -70,11 +72,40 @@ async def _page(call: Call, *, accounts: bool) -> web.Response:
     target = await call.site.index.target(call.path.job)
     used = {use.pool: use for use in uses(snapshot.progress.tallies)} if snapshot.progress is not None else {}
     found = await _looked_up(call, target.frontier, accounts=accounts)
-    return call.site.pages.page("pools.html", call.who, **frame, **found, accounts=accounts, used=used, most=MOST)
+    use = used.get(found["pool"].name) if found["pool"] is not None else None
+    cost = cost_of(use, found["prices"])
+    shown = found | {"use": use, "cost": cost, "most": MOST}
+    return call.site.pages.page("pools.html", call.who, **frame, **shown, accounts=accounts)
+
+
+class Cost(msgspec.Struct, frozen=True):
+    """Of 1,000 pages that the site answered; None: unknown, and why."""
+
+    value: float | None
+    why: str
+
+
+def cost_of(use: PoolUse | None, prices: Prices | None) -> Cost:
+    if prices is None or not (prices.per_gb or prices.per_request):
+        return Cost(None, "the proxies file has no price: cost_per_gb")
+    if use is None or not use.pages:
+        return Cost(None, "no page was answered yet")
+    if use.size is None and prices.per_gb:
+        return Cost(None, "its bytes were not counted")
+    spent = (use.size or 0) / GIGABYTE * prices.per_gb + use.requests * prices.per_request
+    return Cost(1000 * spent / use.pages, "by the prices of the proxies file")
+
+
+def _prices(book: proxy_pools.PoolBook, pool: str) -> Prices | None:
+    """Accounts cost what the proxies cost that they go out through."""
+    lines = {line.name: line for line in book.lines()}
+    line = lines.get(pool)
+    line = lines.get(line.proxies, line) if line is not None else None
+    return None if line is None else Prices(per_gb=line.info.cost_per_gb, per_request=line.info.cost_per_request)
 
 
 async def _looked_up(call: Call, frontier: str, *, accounts: bool) -> dict[str, Any]:
-    nothing: dict[str, Any] = {"pools": [], "pool": None, "map": None, "down": [], "listed": [], "names": None}
+    nothing: dict[str, Any] = {"pools": [], "pool": None, "map": None, "down": [], "listed": [], "prices": None}
     try:
         opened = await open_proxy_pools(frontier)
     except SettingsError:
@@ -85,7 +116,8 @@ async def _looked_up(call: Call, frontier: str, *, accounts: bool) -> dict[str, 
         chosen = next((one for one in pools if call.query.pool in ("", one.name)), None)
         if chosen is None:
             return nothing | {"pools": pools}
-        names = MemberNames(book_of(call.site.plan.settings))
+        book = book_of(call.site.plan.settings)
+        names = MemberNames(book)
         lanes = await opened.lanes(chosen.name)
         return {
             "pools": pools,
@@ -93,7 +125,7 @@ async def _looked_up(call: Call, frontier: str, *, accounts: bool) -> dict[str, 
             "map": await _map(opened, chosen, lanes, names),
             "down": [(names.name(chosen.name, one.member), one) for one in await opened.down(chosen.name)][:MOST],
             "listed": lanes[:MOST],
-            "names": names,
+            "prices": _prices(book, chosen.name),
         }
     finally:
         await opened.close()
@@ -141,12 +173,12 @@ async def _map(opened: ProxyPools, pool: RegisteredPool, lanes: list[LanePoolVie
 def _cell(view: MemberView | None, lane: str) -> Cell:
     host = without_pool(lane)
     if view is None:
-        return Cell(title=f"{host}: not used")
+        return Cell(lane=lane, title=f"{host}: not used")
     state = (
         "in quarantine" if view.banned else "resting" if view.rests_for > 0 else "in use" if view.in_flight else "free"
     )
     title = f"{host}: quality {view.quality:.2f}, {state}, {view.strikes} bans"
-    return Cell(step=1 + min(3, max(0, int(view.quality * 4))), hatched=view.banned, title=title)
+    return Cell(lane=lane, step=1 + min(3, max(0, int(view.quality * 4))), hatched=view.banned, title=title)
 
 
 async def end_quarantines(call: Call) -> web.Response:

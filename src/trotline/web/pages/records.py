@@ -12,8 +12,9 @@ from trotline.commands.export import kinds
 from trotline.config import backends
 from trotline.config.urls import shown
 from trotline.errors import SettingsError
-from trotline.model.row import Row
+from trotline.model.row import Row, RowPage
 from trotline.rules import redaction
+from trotline.rules.field_coverage import is_empty
 from trotline.web.api.records import sink_of
 from trotline.web.api.types import Name
 from trotline.web.errors import Refused
@@ -26,12 +27,17 @@ _ROWS = 50
 _COLUMNS = 6
 """Fields that are columns; all are in the details of a record."""
 _KINDS = 30
+_AT_ONCE = 200
+_LOOKED_THROUGH = 5_000
+"""Records among which those without a field are looked for, for one page."""
 
 
 class RecordsQuery(PageQuery, frozen=True):
     kind: Name = ""
     prefix: Annotated[str, Meta(max_length=2000)] = ""
     after: Annotated[str, Meta(max_length=4000)] = ""
+    lacks: Name = ""
+    """Only records in which this field is empty, or missing."""
 
 
 class Shown(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,8 +56,17 @@ class Shown(msgspec.Struct, frozen=True, kw_only=True):
 async def page(call: Call) -> web.Response:
     asked: RecordsQuery = call.query
     _, frame = await framed(call, "records")
-    empty: dict[str, Any] = {"kinds": {}, "rows": [], "columns": [], "next": "", "trouble": "", "hint": "", "sink": ""}
-    given = {"kind": asked.kind, "prefix": asked.prefix, "after": asked.after}
+    empty: dict[str, Any] = {
+        "kinds": {},
+        "rows": [],
+        "columns": [],
+        "next": "",
+        "trouble": "",
+        "hint": "",
+        "sink": "",
+        "looked": 0,
+    }
+    given = {"kind": asked.kind, "prefix": asked.prefix, "after": asked.after, "lacks": asked.lacks}
     try:
         _, sink = await sink_of(call)
         found = await _found(sink, asked)
@@ -64,16 +79,33 @@ async def page(call: Call) -> web.Response:
 async def _found(sink: str, asked: RecordsQuery) -> dict[str, Any]:
     async with asyncio.timeout(WITHIN * 2):
         counts = await asyncio.to_thread(kinds, sink)
-        portion = await backends.row_page(sink, asked.kind or None, asked.prefix, asked.after, _ROWS)
+        portion, looked = await _portion(sink, asked)
     fields = [row.fields() for row in portion.rows]
-    columns = list(dict.fromkeys(name for one in fields for name in one))[:_COLUMNS]
+    columns = list(dict.fromkeys([*filter(None, [asked.lacks]), *(name for one in fields for name in one)]))[:_COLUMNS]
     return {
         "kinds": dict(list(counts.items())[:_KINDS]),
         "rows": [_shown(row, one, columns) for row, one in zip(portion.rows, fields, strict=True)],
         "columns": columns,
         "next": portion.after,
+        "looked": looked,
         "sink": shown(sink),
     }
+
+
+async def _portion(sink: str, asked: RecordsQuery) -> tuple[RowPage, int]:
+    """Up to a page of records, and how many were looked through. Sinks cannot search by fields."""
+    if not asked.lacks:
+        found = await backends.row_page(sink, asked.kind or None, asked.prefix, asked.after, _ROWS)
+        return found, len(found.rows)
+    rows: list[Row] = []
+    after, looked = asked.after, 0
+    while len(rows) < _ROWS and looked < _LOOKED_THROUGH:
+        portion = await backends.row_page(sink, asked.kind or None, asked.prefix, after, _AT_ONCE)
+        rows += [row for row in portion.rows if is_empty(row.fields().get(asked.lacks))]
+        after, looked = portion.after, looked + len(portion.rows)
+        if not after:
+            break
+    return RowPage(rows=rows, after=after), looked
 
 
 def _shown(row: Row, fields: dict[str, Any], columns: list[str]) -> Shown:

@@ -89,6 +89,13 @@ def eta(found: EtaView | None) -> str:
     return time_text.between(found.low, found.high)
 
 
+def deadline(left: Seconds | None) -> str:
+    """`deadline in 2 h`; empty: there is none."""
+    if left is None:
+        return ""
+    return f"deadline in {time_text.length(left)}" if left > 0 else f"deadline {time_text.length(-left)} ago"
+
+
 def clock(at: Moment) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S")
 

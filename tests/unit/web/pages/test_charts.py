@@ -3,10 +3,11 @@
 import json
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trotline.web.pages.charts import HEIGHT, WIDTH, Given, bar, chart, spark
+from trotline.web.pages.charts import HEIGHT, WIDTH, Given, bar, chart, eta_bar, spark
 
 
 def _chart(times: list[int], values: list[float | None], step: float = 5.0) -> tuple[str, str]:
@@ -52,3 +53,20 @@ def test_the_table_has_the_newest_first() -> None:
     made = chart("c", "t", "/s", [0, 5, 10], [Given("a", "done", [1.0, 2.0, 3.0])], step=5, sentence="")
     assert made is not None
     assert [row[1] for row in made.rows] == ["3.0", "2.0", "1.0"]
+
+
+def test_the_tick_of_a_deadline_is_where_the_deadline_is() -> None:
+    found = eta_bar(50.0, 75.0, 100.0, 200.0)
+    assert found is not None
+    assert found.deadline == pytest.approx(2 * (found.x + found.width), abs=1)
+    assert found.x < found.likely < found.x + found.width
+    assert not found.late
+
+
+def test_an_end_past_the_deadline_is_late_and_a_past_deadline_has_no_tick() -> None:
+    late, past, free = (eta_bar(50.0, 75.0, 100.0, deadline) for deadline in (60.0, -5.0, None))
+    assert late is not None and past is not None and free is not None
+    assert late.late and late.deadline is not None
+    assert past.late and past.deadline is None
+    assert not free.late
+    assert eta_bar(0.0, 0.0, 0.0, None) is None
