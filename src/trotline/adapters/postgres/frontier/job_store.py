@@ -35,7 +35,10 @@ ON CONFLICT (job, name) DO NOTHING
 class JobStore:
     """The job's tables; every change is one transaction."""
 
-    def __init__(self, database: Database, job: Job, *, rng: random.Random | None = None) -> None:
+    def __init__(
+        self, database: Database, job: Job, *, rng: random.Random | None = None, number: int | None = None
+    ) -> None:
+        """`number`: if it is known; `open` finds it out."""
         self.database = database
         self.job = job
         self.chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
@@ -43,7 +46,7 @@ class JobStore:
         self.tallies: set[str] = set()
         """Names of tallies that are known to exist."""
         self.wakeups = Wakeups(database)
-        self._number: int | None = None
+        self._number = number
         self._lanes: dict[str, int] = {}
         self._bounds: pace.Bounds | None = None
         """The job's default."""
