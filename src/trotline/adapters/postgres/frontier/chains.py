@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
-from trotline.adapters.postgres.frontier.task_rows import TASK, Late, TaskRow
+from trotline.adapters.postgres.frontier.task_rows import TASK, Held, Late, TaskRow
 from trotline.adapters.postgres.pool import Connection
 from trotline.model import task_json
 from trotline.model.time import Moment
@@ -46,7 +46,7 @@ async def next_lanes(turn: "Turn", names: Collection[str]) -> list[int]:
     return [row.lane for row, _ in await _first_waiting(turn, names)]
 
 
-async def queue_steps(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
+async def admit(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
     """Steps that were admitted, with their due times, in the order of the call; their chains and lanes are locked. A
     step is queued if its chain has no other one, waits behind those that it has, and dies if they do.
 
@@ -99,13 +99,16 @@ async def _heads(turn: "Turn", names: Collection[str]) -> dict[str, str]:
     return found
 
 
-async def release_next(turn: "Turn", tasks: Sequence[int]) -> None:
+async def release_next(turn: "Turn", ended: Sequence[Held]) -> None:
     """These tasks of locked chains are done: the next steps of chains of which they were the heads are queued."""
-    ended = await turn.db.fetch("DELETE FROM step WHERE task = ANY($1::bigint[]) RETURNING chain", list(tasks))
-    # Others are pages that are read again for their records: they are in the chain no longer.
     if not ended:
         return
-    following = await _first_waiting(turn, {row[0] for row in ended})
+    tasks = [held.task for held in ended]
+    rows = await turn.db.fetch("DELETE FROM step WHERE task = ANY($1::bigint[]) RETURNING chain", tasks)
+    # Others are pages that are read again for their records: they are in the chain no longer.
+    if not rows:
+        return
+    following = await _first_waiting(turn, {row[0] for row in rows})
     if not following:
         return
     await turn.lock_lanes(row.lane for row, _ in following)
@@ -125,8 +128,8 @@ async def _first_waiting(turn: "Turn", names: Collection[str]) -> list[tuple[Tas
     """The first step of each of these chains that waits for another one, and its due time."""
     rows = await turn.db.fetch(
         f"SELECT {_COLUMNS}, t.due FROM unnest($2::text[]) AS c(chain)"
-        " CROSS JOIN LATERAL (SELECT t.* FROM step s"
-        f" JOIN chained_{turn.job} t ON t.id = s.task WHERE s.job = $1 AND s.chain = c.chain ORDER BY s.task LIMIT 1) t",
+        f" CROSS JOIN LATERAL (SELECT t.* FROM step s JOIN chained_{turn.job} t ON t.id = s.task"
+        " WHERE s.job = $1 AND s.chain = c.chain ORDER BY s.task LIMIT 1) t",
         turn.job,
         list(names),
     )

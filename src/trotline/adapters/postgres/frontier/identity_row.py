@@ -12,8 +12,8 @@ WIDTH = 8
 
 _UPSERT = """
 INSERT INTO identity (pace, member, place, due, position, banned_at, quality, uses, good, strikes, slow)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::float8[], $5::bigint[], $6::float8[], $7::integer[],
-                     $8::bigint[], $9::bigint[], $10::integer[], $11::integer[])
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::float8[], $5::bigint[], $6::float8[],
+                     $7::integer[], $8::bigint[], $9::bigint[], $10::integer[], $11::integer[])
 ON CONFLICT (pace, member) DO UPDATE SET
     place = excluded.place, due = excluded.due, position = excluded.position, banned_at = excluded.banned_at,
     quality = excluded.quality, uses = excluded.uses, good = excluded.good, strikes = excluded.strikes,

@@ -18,7 +18,6 @@ from trotline.model.proxy_pool import PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import HORIZON
 from trotline.rules.member_choice import AT_HEAD, IN_RING, OUT, UNLIMITED, Standing, first_free
-from trotline.rules.pace import NEVER
 from trotline.rules.proxy_ring import Identity, LaneRing
 
 LOOK_FURTHER = (4, 16, 80, 400)
@@ -111,7 +110,7 @@ class Wanted(NamedTuple):
     pace_id: int
     pool: str
     only: int
-    count: int
+    starts: int
 
 
 class Back(NamedTuple):
@@ -159,14 +158,14 @@ class PoolRings:
         left = list(lanes)
         for further in LOOK_FURTHER:
             full = await self._read(left, further)
-            left = [lane for lane in left if lane.pace_id in full and not self.ring(lane.pace_id).supplies(lane.count)]
+            left = [lane for lane in left if lane.pace_id in full and not self.ring(lane.pace_id).supplies(lane.starts)]
             if not left:
                 break
         await self._take([self.ring(lane.pace_id) for lane in lanes])
 
     async def _read(self, lanes: Sequence[Wanted], further: int) -> set[int]:
         """Returns the lanes of which there may be more."""
-        wanted = [(lane.pace_id, lane.pool, lane.only, lane.count + further) for lane in lanes]
+        wanted = [(lane.pace_id, lane.pool, lane.only, lane.starts + further) for lane in lanes]
         found = {lane.pace_id: self._opened(lane.pace_id, lane.pool) for lane in lanes}
         for ring in found.values():
             ring.waiting.clear()

@@ -79,7 +79,9 @@ class PostgresProxyPools:
         await self._db.close()
 
     async def _register(self, db: Connection, pool: Pool) -> bool:
-        await db.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' pool ' || $1, 0))", pool.name)
+        await db.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' pool ' || $1, 0))", pool.name
+        )
         # Lanes before their members, as workers lock them: a lease that is under way has read the old version.
         await db.execute(_LOCK_LANES, pool.name)
         known = await _in_force(db, pool)
@@ -139,8 +141,8 @@ async def _write(db: Connection, pool: Pool) -> None:
     # One by one in this order: it is the order of their numbers, and so of their first turns.
     await db.execute(
         "INSERT INTO pool_member (pool, member, weight)"
-        " SELECT $1, member, weight FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY AS m(member, weight, place)"
-        " ORDER BY place ON CONFLICT (pool, member) DO UPDATE SET weight = excluded.weight",
+        " SELECT $1, m.member, m.weight FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY"
+        " AS m(member, weight, place) ORDER BY m.place ON CONFLICT (pool, member) DO UPDATE SET weight = excluded.weight",
         pool.name,
         [member for member, _ in changed],
         [weight for _, weight in changed],
