@@ -83,7 +83,7 @@ class Choice:
         self._wanted = proxy_ring.wanted_interval(rules, ring)
         self._now = now
         self._latest = latest
-        self._passed: list[Candidate] = []
+        self._passed: dict[int, Candidate] = {}
         self._count = 0
         self._last: Moment | None = None
         self._over = False
@@ -96,12 +96,13 @@ class Choice:
     def offer(self, candidate: Candidate, chance: Callable[[], float]) -> Move:
         """The candidate's turn. Only while one is missing."""
         identity, free_at = candidate.identity, candidate.limits.free_at(self._rules)
-        if not candidate.places:
+        if not candidate.places or identity.member in self._passed:
+            # One that lost its turn may be read again, as it is due soon.
             return Move(candidate, identity, candidate.place)
         if free_at > self._latest:
             return Move(candidate, proxy_ring.postponed(identity, free_at), IN_RING)
         if proxy_ring.loses_turn(identity, chance()):
-            self._passed.append(candidate)
+            self._passed[identity.member] = candidate
             return Move(candidate, proxy_ring.passed_over(identity, self._now, self._wanted), IN_RING)
         begin = self._start_of(candidate)
         if begin > self._latest:
@@ -111,7 +112,7 @@ class Choice:
 
     def second_turns(self) -> Iterator[Move]:
         """After all offers: a turn is lost to others only."""
-        for candidate in self._passed:
+        for candidate in self._passed.values():
             if self._count < len(self._starts) and (begin := self._start_of(candidate)) <= self._latest:
                 yield self._sent(candidate, begin)
 

@@ -98,6 +98,15 @@ def test_a_turn_is_lost_to_others_only() -> None:
     assert sent(choose([weak], [NOW])) == [(1, NOW)]
 
 
+def test_a_member_that_lost_its_turn_and_is_read_again_goes_out_once() -> None:
+    choice = Choice([NOW, NOW + 0.1], 0.1, PoolRules(), LaneRing(), NOW, LATEST)
+    [lost] = [choice.offer(candidate(1, weight=0, place=AT_HEAD), lambda: 0.5)]
+    again = choice.offer(lost.candidate._replace(identity=lost.identity, place=IN_RING), lambda: 0.0)
+
+    assert (again.start, again.place, again.identity) == (None, IN_RING, lost.identity)
+    assert sent(list(choice.second_turns())) == [(1, NOW)]
+
+
 @given(
     st.lists(st.tuples(st.floats(NOW - 5, NOW + 5), st.booleans(), st.floats(NOW - 5, NOW + 5)), max_size=12),
     st.integers(1, 6),
