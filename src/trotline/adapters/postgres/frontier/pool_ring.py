@@ -91,8 +91,9 @@ class PoolRing:
         """Are there so many members to choose from that no other one would be asked?"""
         latest, certain = self._now + HORIZON, 0
         for identity, member, _, _, known in self.waiting:
-            if member is not None and not known and member.limits.free_at(self.rules) <= latest:
-                certain += proxy_ring.share_of_turns(identity) >= 1.0
+            if member is None or known or not member.open_to(self.pace_id, self.most, self._now):
+                continue
+            certain += member.limits.free_at(self.rules) <= latest and proxy_ring.share_of_turns(identity) >= 1.0
         return certain >= count
 
     def send(self, starts: Sequence[Moment], interval: Seconds, chance: Callable[[], float]) -> list[Sent]:

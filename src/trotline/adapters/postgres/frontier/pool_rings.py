@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from trotline.adapters.postgres.frontier import identity_row, member_limits
+from trotline.adapters.postgres.frontier import identity_row
 from trotline.adapters.postgres.frontier.member_limits import Members
+from trotline.adapters.postgres.frontier.pool_queries import FOR_LEASE, FOR_RETURN, FREE_AT, WRITE_RINGS
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing, Waiting
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import HORIZON
-from trotline.rules.member_choice import AT_HEAD, IN_RING, OUT, UNLIMITED, Standing, first_free
+from trotline.rules.member_choice import AT_HEAD, IN_RING, Standing, first_free
 from trotline.rules.proxy_ring import Identity, LaneRing
 
 LOOK_FURTHER = (4, 16, 80, 400)
@@ -36,72 +37,6 @@ encode_ring = msgspec.msgpack.Encoder().encode
 decode_ring = msgspec.msgpack.Decoder(LaneRing).decode
 encode_rules = msgspec.msgpack.Encoder().encode
 decode_rules = msgspec.msgpack.Decoder(PoolRules).decode
-
-_LANES = "unnest($1::bigint[], $2::text[], $3::bigint[], $4::integer[]) AS w(pace, pool, only_member, n)"
-_RING = "r.state, r.position, q.rules"
-_WITH_RING = "LEFT JOIN ring r ON r.pace = w.pace LEFT JOIN pool q ON q.name = w.pool"
-
-
-def _due(place: int) -> str:
-    return f"""(
-    SELECT {place} AS place, 0::bigint AS dealt, false AS known, {identity_row.COLUMNS}, {member_limits.COLUMNS}
-    FROM identity i LEFT JOIN pool_member m ON m.pool = w.pool AND m.member = i.member
-    WHERE i.pace = w.pace AND i.place = {place} AND i.due <= $6 AND (i.banned_at = 0 OR i.due <= $5)
-        AND (m.running IS NULL OR (m.running < coalesce(q.most, {UNLIMITED})
-            AND (m.last_pace <> i.pace OR m.yield_until <= $5)))
-    ORDER BY i.due, i.position LIMIT w.n)"""
-
-
-_FRESH = f"""(
-    SELECT {IN_RING}, m.seq, i.member IS NOT NULL, m.member, 0, 0, 0, 0, 0, 0, 0, {member_limits.COLUMNS}
-    FROM pool_member m LEFT JOIN identity i ON i.pace = w.pace AND i.member = m.member
-    WHERE m.pool = w.pool AND m.seq > coalesce(r.dealt, 0) AND (w.only_member = 0 OR m.member = w.only_member)
-    ORDER BY m.seq LIMIT w.n)"""
-
-_FOR_LEASE = f"""
-SELECT w.pace, {_RING}, c.* FROM {_LANES} {_WITH_RING}
-LEFT JOIN LATERAL ({_due(AT_HEAD)} UNION ALL {_FRESH} UNION ALL {_due(IN_RING)} LIMIT w.n) c ON true
-"""
-"""In the order of choice."""
-
-_FOR_RETURN = f"""
-SELECT w.pace, {_RING}, {identity_row.COLUMNS}, {member_limits.COLUMNS}
-FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS w(pace, pool, member) {_WITH_RING}
-LEFT JOIN identity i ON i.pace = w.pace AND i.member = w.member AND i.place = {OUT}
-LEFT JOIN pool_member m ON m.pool = w.pool AND m.member = w.member
-"""
-
-
-def _first(place: int, condition: str) -> str:
-    return f"""(
-    SELECT {place} AS place, i.due, i.banned_at, coalesce(m.running, 0) >= w.most AS busy,
-        CASE WHEN m.last_pace = i.pace THEN m.yield_until ELSE 0 END AS yield_until
-    FROM identity i LEFT JOIN pool_member m ON m.pool = w.pool AND m.member = i.member
-    WHERE i.pace = w.pace AND i.place = {place} AND {condition}
-        (w.account AND coalesce(m.running, 0) >= w.most
-         AND i.due - CASE WHEN i.banned_at > 0 THEN 0 ELSE $8 END <= $7)
-    ORDER BY i.due, i.position LIMIT 1)"""
-
-
-_FREE_AT = f"""
-SELECT w.pace, c.* FROM unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::boolean[])
-    AS w(pace, pool, only_member, dealt, most, account)
-CROSS JOIN LATERAL (
-    (SELECT NULL::integer AS place, 0::float8 AS due, 0::float8 AS banned_at, false AS busy, 0::float8 AS yield_until
-     FROM pool_member m WHERE m.pool = w.pool AND m.seq > w.dealt
-        AND (w.only_member = 0 OR m.member = w.only_member) LIMIT 1)
-    UNION ALL {_first(AT_HEAD, "")} UNION ALL {_first(AT_HEAD, "NOT")}
-    UNION ALL {_first(IN_RING, "")} UNION ALL {_first(IN_RING, "NOT")}) c
-ORDER BY c.due
-"""
-"""Place NULL: a member that has not been in this ring. Accounts that are due and busy are waited for without a time:
-the first of them, and the first other member."""
-
-_WRITE = """
-INSERT INTO ring (pace, pool, state, position, dealt)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bigint[], $5::bigint[])
-ON CONFLICT (pace) DO UPDATE SET state = excluded.state, position = excluded.position, dealt = excluded.dealt
-"""
 
 
 class Wanted(NamedTuple):
@@ -170,7 +105,7 @@ class PoolRings:
         for ring in found.values():
             ring.waiting.clear()
             ring.skipped = False
-        rows = await self._db.fetch(_FOR_LEASE, *map(list, zip(*wanted, strict=True)), self._now, self._now + HORIZON)
+        rows = await self._db.fetch(FOR_LEASE, *map(list, zip(*wanted, strict=True)), self._now, self._now + HORIZON)
         for row in rows:
             ring = found[row[0]]
             _fill(ring, row[1:4])
@@ -212,7 +147,7 @@ class PoolRings:
         missing = sorted({each for each in members if not self._is_out(each)})
         if not missing:
             return
-        for row in await self._db.fetch(_FOR_RETURN, *map(list, zip(*missing, strict=True))):
+        for row in await self._db.fetch(FOR_RETURN, *map(list, zip(*missing, strict=True))):
             ring = self._opened(row[0], next(each.pool for each in missing if each.pace_id == row[0]))
             _fill(ring, row[1:4])
             about, columns = row[4 : 4 + identity_row.WIDTH], row[4 + identity_row.WIDTH :]
@@ -247,7 +182,7 @@ class PoolRings:
         ]  # fmt: skip
         found: dict[int, list[Any]] = {ring.pace_id: [] for ring in rings}
         if wanted:
-            rows = await self._db.fetch(_FREE_AT, *map(list, zip(*wanted, strict=True)), self._now, HORIZON)
+            rows = await self._db.fetch(FREE_AT, *map(list, zip(*wanted, strict=True)), self._now, HORIZON)
             for row in rows:
                 found[row[0]].append(row[1:])
         return {ring.pace_id: self._free(ring, found[ring.pace_id]) for ring in rings}
@@ -286,7 +221,7 @@ class PoolRings:
                 ring.kept = (ring.state, ring.position)
                 rows.append((ring.pace_id, ring.pool, encode_ring(ring.state), ring.position, ring.state.dealt))
         if rows:
-            await self._db.execute(_WRITE, *map(list, zip(*rows, strict=True)))
+            await self._db.execute(WRITE_RINGS, *map(list, zip(*rows, strict=True)))
         await self._members.flush()
 
 

@@ -142,7 +142,8 @@ async def _write(db: Connection, pool: Pool) -> None:
     await db.execute(
         "INSERT INTO pool_member (pool, member, weight)"
         " SELECT $1, m.member, m.weight FROM unnest($2::bigint[], $3::integer[]) WITH ORDINALITY"
-        " AS m(member, weight, place) ORDER BY m.place ON CONFLICT (pool, member) DO UPDATE SET weight = excluded.weight",
+        " AS m(member, weight, place) ORDER BY m.place"
+        " ON CONFLICT (pool, member) DO UPDATE SET weight = excluded.weight",
         pool.name,
         [member for member, _ in changed],
         [weight for _, weight in changed],
