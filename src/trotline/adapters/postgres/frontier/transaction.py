@@ -55,8 +55,7 @@ class Turn:
         """Are there such workers? Known after `flush`, if `woke`."""
         self._lanes: dict[int, LaneRow] = {}
         self._names: dict[str, LaneRow] = {}
-        self.rings = PoolRings(db, now)
-        """The proxy pools of the lanes."""
+        self._rings: PoolRings | None = None
 
     # Lanes
 
@@ -94,6 +93,13 @@ class Turn:
     def lanes(self) -> Collection[LaneRow]:
         """All locked lanes."""
         return self._lanes.values()
+
+    @property
+    def rings(self) -> PoolRings:
+        """The proxy pools of the lanes; not before the transaction's time is known."""
+        if self._rings is None:
+            self._rings = PoolRings(self.db, self.now)
+        return self._rings
 
     def bounds(self, name: str) -> pace.Bounds:
         """The job's own pace for a lane."""
@@ -225,7 +231,8 @@ class Turn:
 
     async def flush(self) -> None:
         """Write lanes, tasks, counters and tallies. May be called again after more changes."""
-        await accounts.write_rings(self)
+        if self._rings is not None:
+            await accounts.write_rings(self)
         writes = [lane.settle_state(self.name, self.rules, self.now) for lane in self._lanes.values() if lane.touched]
         for lane in self._lanes.values():
             if lane.freed:
