@@ -35,7 +35,10 @@ ON CONFLICT (job, name) DO NOTHING
 class JobStore:
     """The job's tables; every change is one transaction."""
 
-    def __init__(self, database: Database, job: Job, *, rng: random.Random | None = None) -> None:
+    def __init__(
+        self, database: Database, job: Job, *, rng: random.Random | None = None, number: int | None = None
+    ) -> None:
+        """`number`: if it is known; `open` finds it out."""
         self.database = database
         self.job = job
         self.chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
@@ -43,7 +46,7 @@ class JobStore:
         self.tallies: set[str] = set()
         """Names of tallies that are known to exist."""
         self.wakeups = Wakeups(database)
-        self._number: int | None = None
+        self._number = number
         self._lanes: dict[str, int] = {}
         self._bounds: pace.Bounds | None = None
         """The job's default."""
@@ -64,17 +67,23 @@ class JobStore:
             self._number = int(found)
 
     async def change(
-        self, step: Callable[[Turn], Awaitable[T]], *, durable: bool = True, shared: bool = True, wake: bool = True
+        self,
+        step: Callable[[Turn], Awaitable[T]],
+        *,
+        durable: bool = True,
+        shared: bool = True,
+        wake: bool = True,
+        timed: bool = True,
     ) -> T:
         """Run `step` in a transaction, and write what it changed. Repeated after a deadlock.
 
         `shared`: it adds or ends tasks, so the job must not be judged finished meanwhile. `wake`: notify waiting
-        workers of new work.
+        workers of new work. `timed`: ask for the time first; without, the step sets it with its first statement.
         """
         await self.open()
 
         async def whole(db: Connection) -> tuple[T, bool]:
-            turn = Turn(db, self, await self.database.now(db))
+            turn = Turn(db, self, await self.database.now(db) if timed else 0.0)
             result = await step(turn)
             await turn.flush()
             return result, turn.idle

@@ -11,8 +11,9 @@ step     the steps of chains that have not ended (chains.py)
 worker   workers: last heartbeat, WorkerInfo, and how their leases ended
 idle     workers that wait for work: notifications are sent only if there are some
 pool, pool_member, ring, identity   proxy pools, as in the SQLite frontier
-tally, example, reject, note, session, upgrade   as in the SQLite frontier
-office, tick   leader election
+tally, example, reject, note, session, upgrade   as in the SQLite frontier; names of notes are bytes: text has no NUL
+office, tick   elections, and the last tick of each schedule (leadership.py)
+retired  deleted jobs of which rows are left (delete_job.py)
 
 turn.ready_at: when the lane may run next. Of a lane that may run now, when it was served last or became ready, so its
 order is also the order of turns (F15). Infinity: at its limit of concurrency, or paused. turn.served: the token of its
@@ -204,7 +205,7 @@ CREATE INDEX reject_job ON reject (job, id);
 CREATE TABLE session (job integer NOT NULL, name text NOT NULL, home text NOT NULL, PRIMARY KEY (job, name));
 CREATE TABLE note (
     job integer NOT NULL,
-    name text NOT NULL,
+    name bytea NOT NULL,
     data bytea NOT NULL,
     version bigint NOT NULL,
     PRIMARY KEY (job, name)
@@ -223,6 +224,7 @@ CREATE TABLE tick (
     job text NOT NULL,
     ran float8 NOT NULL
 );
+CREATE TABLE retired (job integer PRIMARY KEY, name text NOT NULL);
 CREATE SEQUENCE task_id;
 CREATE SEQUENCE token;
 INSERT INTO meta (version) VALUES ({VERSION});
