@@ -67,17 +67,23 @@ class JobStore:
             self._number = int(found)
 
     async def change(
-        self, step: Callable[[Turn], Awaitable[T]], *, durable: bool = True, shared: bool = True, wake: bool = True
+        self,
+        step: Callable[[Turn], Awaitable[T]],
+        *,
+        durable: bool = True,
+        shared: bool = True,
+        wake: bool = True,
+        timed: bool = True,
     ) -> T:
         """Run `step` in a transaction, and write what it changed. Repeated after a deadlock.
 
         `shared`: it adds or ends tasks, so the job must not be judged finished meanwhile. `wake`: notify waiting
-        workers of new work.
+        workers of new work. `timed`: ask for the time first; without, the step sets it with its first statement.
         """
         await self.open()
 
         async def whole(db: Connection) -> tuple[T, bool]:
-            turn = Turn(db, self, await self.database.now(db))
+            turn = Turn(db, self, await self.database.now(db) if timed else 0.0)
             result = await step(turn)
             await turn.flush()
             return result, turn.idle

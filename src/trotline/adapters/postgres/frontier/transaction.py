@@ -27,13 +27,17 @@ class Turn:
     Order of locks: leased rows, seen fingerprints, chains, lanes by their pace, proxy pools, workers, tallies, counter.
     """
 
-    def __init__(self, db: Connection, store: "JobStore", now: Moment) -> None:
+    def __init__(self, db: Connection, store: "JobStore", now: Moment = 0.0) -> None:
         self.db = db
         self.store = store
         self.job = store.number
         self.name = store.job.id
         self.rules: LaneRules = store.job.rules
         self.now = now
+        """The server's time; some calls set it with their first statement."""
+        given = store.database.given_now
+        self.given_now = None if given is None else given()
+        """A clock instead of the server's, for tests."""
         self.waiting = self.leased = self.done = self.dead = self.leases = 0
         self.tallies: Counter[str] = Counter()
         self.worker_ends: dict[str, tuple[int, int]] = {}
