@@ -145,7 +145,7 @@ async def test_killed_workers_lose_nothing(database: OneServer, tmp_path: Path) 
 async def test_a_fleet_behind_pgbouncer(database: OneServer, tmp_path: Path) -> None:
     with pgbouncer(database.postgres, pool=4) as url:
         frontier, sink = (f"{url}?{place.partition('?')[2]}" for place in database.places())
-        async with crawl(tmp_path, f"{frontier}&prepare=no", sink, Terms(hosts=4, pages=20)) as job:
+        async with crawl(tmp_path, frontier, sink, Terms(hosts=4, pages=20)) as job:
             for _ in range(3):
                 await job.worker()
             await job.ended()
