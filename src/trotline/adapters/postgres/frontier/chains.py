@@ -1,31 +1,203 @@
-"""Chains: a step is queued when the one before it is done. (Being built.)"""
+"""Chains: a step is queued when the one before it is done.
 
-from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING
+The table `step` has a row for each step of a chain that has not ended, in the order of the tasks' ids. The first one
+is the chain's head: waiting, delayed or leased like any task, or dead. All others wait for it in `chained_N`, or are
+dead because it is. Whoever adds a step or ends one has the chain's lock: otherwise a step could be added behind a head
+that is done at the same moment, and wait for ever.
+"""
 
-from trotline.adapters.postgres.frontier.task_rows import Held, TaskRow
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
+from trotline.adapters.postgres.frontier.task_rows import TASK, Held, Late, TaskRow
+from trotline.adapters.postgres.pool import Connection
+from trotline.model import task_json
 from trotline.model.time import Moment
+from trotline.ports.console import MOST_CHAINS
+from trotline.rules import chains
 
 if TYPE_CHECKING:
     from trotline.adapters.postgres.frontier.transaction import Turn
 
+LOCKS = 64
+"""Chains of a job share so many locks: a lock for each would fill the server's table of locks."""
 
-async def lock(turn: "Turn", names: Collection[str]) -> None:
-    """Before lanes are locked: no other transaction changes these chains."""
-    raise NotImplementedError
+_COLUMNS = ", ".join(f"t.{column.strip()}" for column in TASK.split(","))
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' chain'), key) FROM unnest($1::integer[]) AS key"
+
+
+async def lock(turn: "Turn", names: Iterable[str]) -> None:
+    """Lock these chains; before lanes are locked, and in one call. Waits for other transactions."""
+    buckets = {zlib.crc32(name.encode(errors="surrogatepass")) % LOCKS for name in names if name}
+    if buckets:
+        await turn.db.execute(_LOCK, sorted(_key(turn.job, bucket) for bucket in buckets))
+
+
+def _key(job: int, bucket: int) -> int:
+    return (job * LOCKS + bucket) % (1 << 31)
+
+
+async def next_lanes(turn: "Turn", names: Collection[str]) -> list[int]:
+    """Lanes in which the first steps behind the heads of these locked chains wait."""
+    if not names:
+        return []
+    return [row.lane for row, _ in await _first_waiting(turn, names)]
 
 
 async def admit(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
-    """New steps with their due times, in the order of the call; their chains and lanes are locked. Each is queued
-    (`turn.queue`), waits behind others (`turn.queue_chained`), or dies with its chain."""
-    raise NotImplementedError
+    """Steps that were admitted, with their due times, in the order of the call; their chains and lanes are locked. A
+    step is queued if its chain has no other one, waits behind those that it has, and dies if they do.
+
+    Their ids are drawn here: one drawn before the chain was locked could come before the chain's head.
+    """
+    for start in range(0, len(steps), MOST_AT_ONCE):
+        await _queue(turn, steps[start : start + MOST_AT_ONCE])
+
+
+async def _queue(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
+    heads = await _heads(turn, {row.chain for row, _ in steps})
+    base = await turn.db.fetchval("SELECT nextval('task_id')")
+    joined: list[tuple[str, int]] = []
+    for place, (row, due) in enumerate(steps):
+        step = row._replace(id=base << ID_BITS | place)
+        failed = heads.get(step.chain)
+        if failed is None:
+            turn.queue(step, due)
+            heads[step.chain] = ""
+        elif failed:
+            turn.bury(step, failed)
+            turn.tallies[chains.TALLY] += 1
+        else:
+            turn.queue_chained(step, due)
+        joined.append((step.chain, step.id))
+    await turn.db.execute(
+        "INSERT INTO step (job, chain, task) SELECT $1, * FROM unnest($2::text[], $3::bigint[])",
+        turn.job,
+        [chain for chain, _ in joined],
+        [task for _, task in joined],
+    )
+
+
+async def _heads(turn: "Turn", names: Collection[str]) -> dict[str, str]:
+    """Chains with a head, and the reason with which steps die that come now; empty if the head is alive."""
+    rows = await turn.db.fetch(
+        f"SELECT c.chain, s.task, g.why, g.body FROM unnest($2::text[]) AS c(chain)"
+        " CROSS JOIN LATERAL (SELECT task FROM step WHERE job = $1 AND chain = c.chain ORDER BY task LIMIT 1) s"
+        f" LEFT JOIN grave_{turn.job} g ON g.id = s.task",
+        turn.job,
+        list(names),
+    )
+    buried = {grave.row.id: grave for grave in turn.graves}
+    found: dict[str, str] = {}
+    for chain, task, why, body in rows:
+        now = buried.get(task)
+        if now is not None:
+            why, body = now.why, now.row.body
+        found[chain] = "" if why is None else chains.failed(url_of(body), why)
+    return found
 
 
 async def release_next(turn: "Turn", ended: Sequence[Held]) -> None:
-    """These tasks of chains are done: queue the next steps."""
-    raise NotImplementedError
+    """These tasks of locked chains are done: the next steps of chains of which they were the heads are queued."""
+    if not ended:
+        return
+    tasks = [held.task for held in ended]
+    rows = await turn.db.fetch("DELETE FROM step WHERE task = ANY($1::bigint[]) RETURNING chain", tasks)
+    # Others are pages that are read again for their records: they are in the chain no longer.
+    if not rows:
+        return
+    following = await _first_waiting(turn, {row[0] for row in rows})
+    if not following:
+        return
+    await turn.lock_lanes(row.lane for row, _ in following)
+    await turn.db.execute(
+        f"DELETE FROM chained_{turn.job} WHERE id = ANY($1::bigint[])", [row.id for row, _ in following]
+    )
+    for row, due in following:
+        # It was counted as waiting before.
+        if due > turn.now:
+            turn.late.append(Late(row, due))
+        else:
+            turn.new.append(row)
+            turn.has_waiting(turn.lane(row.lane), row.level)
+
+
+async def _first_waiting(turn: "Turn", names: Collection[str]) -> list[tuple[TaskRow, Moment]]:
+    """The first step of each of these chains that waits for another one, and its due time."""
+    rows = await turn.db.fetch(
+        f"SELECT {_COLUMNS}, t.due FROM unnest($2::text[]) AS c(chain)"
+        f" CROSS JOIN LATERAL (SELECT t.* FROM step s JOIN chained_{turn.job} t ON t.id = s.task"
+        " WHERE s.job = $1 AND s.chain = c.chain ORDER BY s.task LIMIT 1) t",
+        turn.job,
+        list(names),
+    )
+    return [(TaskRow(*row[:-1]), row[-1]) for row in rows]
 
 
 async def bury_followers(turn: "Turn", task_id: int, chain: str, body: bytes, why: str) -> None:
     """A task was buried: if it is the head of a chain, bury the steps behind it."""
-    raise NotImplementedError
+    rows = await turn.db.fetch(
+        f"DELETE FROM chained_{turn.job} WHERE id IN (SELECT task FROM step WHERE job = $1 AND chain = $2)"
+        f" AND EXISTS (SELECT 1 FROM step WHERE task = $3) RETURNING {TASK}",
+        turn.job,
+        chain,
+        task_id,
+    )
+    followers = [TaskRow(*row) for row in rows]
+    if not followers:
+        return
+    await turn.lock_lanes(row.lane for row in followers)
+    reason = chains.failed(url_of(body), why)
+    for row in followers:
+        turn.lane(row.lane).waiting -= 1
+        turn.bury(row, reason)
+    turn.waiting -= len(followers)
+    turn.tallies[chains.TALLY] += len(followers)
+
+
+# What operators see and do
+
+
+async def count(db: Connection, job: int) -> int:
+    """Chains with a step, up to MOST_CHAINS."""
+    query = "SELECT count(*) FROM (SELECT DISTINCT chain FROM step WHERE job = $1 LIMIT $2) c"
+    return int(await db.fetchval(query, job, MOST_CHAINS))
+
+
+async def dead_chain(turn: "Turn", task_id: int) -> list[TaskRow]:
+    """The dead steps of this dead task's chain, its head first; none if it has no chain."""
+    rows = await turn.db.fetch(
+        f"SELECT {_COLUMNS} FROM step s JOIN grave_{turn.job} t ON t.id = s.task"
+        " WHERE s.job = $1 AND s.chain = (SELECT chain FROM step WHERE task = $2) ORDER BY s.task",
+        turn.job,
+        task_id,
+    )
+    return [TaskRow(*row) for row in rows]
+
+
+async def step_before(db: Connection, job: int, task_id: int) -> tuple[str, str]:
+    """The chain of a step, and the URL of the step in front of it."""
+    row = await db.fetchrow(
+        "SELECT s.chain, s.task FROM step own JOIN step s ON s.job = own.job AND s.chain = own.chain"
+        " AND s.task < own.task WHERE own.task = $1 ORDER BY s.task DESC LIMIT 1",
+        task_id,
+    )
+    if row is None:
+        return "", ""
+    body = await db.fetchval(
+        f"SELECT body FROM chained_{job} WHERE id = $1 UNION ALL SELECT body FROM held WHERE job = $2 AND task = $1"
+        f" UNION ALL SELECT body FROM waiting_{job} WHERE id = $1 UNION ALL SELECT body FROM late_{job} WHERE id = $1"
+        f" UNION ALL SELECT body FROM grave_{job} WHERE id = $1 LIMIT 1",
+        row[1],
+        job,
+    )
+    return row[0], "" if body is None else url_of(body)
+
+
+def url_of(body: bytes | Any) -> str:
+    try:
+        return task_json.decode(bytes(body)).url
+    except task_json.Undecodable:
+        return "(undecodable)"

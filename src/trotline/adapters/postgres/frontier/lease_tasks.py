@@ -10,6 +10,7 @@ from trotline.adapters.postgres.frontier.lane_queue import LaneQueue, Waiting, f
 from trotline.adapters.postgres.frontier.lane_row import LaneRow
 from trotline.adapters.postgres.frontier.pick_lanes import Nothing, nothing, pick
 from trotline.adapters.postgres.frontier.pool_ring import Sent
+from trotline.adapters.postgres.frontier.pool_rings import Wanted
 from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE, PAUSED, TOKEN_CHANCE
 from trotline.adapters.postgres.frontier.task_rows import TaskRow
 from trotline.adapters.postgres.frontier.transaction import Turn, living
@@ -51,6 +52,19 @@ async def serve(turn: Turn, request: Request, *, ignore_due: bool) -> tuple[list
     return [], await nothing(turn, request.pools)
 
 
+class _Plan(NamedTuple):
+    """Tasks of a lane that start at these moments, and its pace after that."""
+
+    queue: LaneQueue
+    rows: list[Waiting]
+    starts: list[Moment]
+    spent: pace.Lane
+
+    def members_wanted(self) -> Wanted:
+        lane = self.queue.lane
+        return Wanted(lane.pace_id, lane.pool, lane.member, len(self.rows))
+
+
 class _Call:
     """One call of `lease`."""
 
@@ -61,6 +75,7 @@ class _Call:
         self._token = token + int(request.chance() * (1 << TOKEN_CHANCE))
         self._living: frozenset[str] | None = None
         self._served: dict[int, LaneQueue] = {}
+        self._without_member: dict[int, LaneRow] = {}
         self.leases: list[Lease] = []
 
     async def serve(self, lanes: Sequence[LaneRow]) -> None:
@@ -81,15 +96,23 @@ class _Call:
             best = min(queue.rows[0].level for queue in queues)
             await self._share([queue for queue in queues if queue.rows[0].level == best], left)
         await self._note_levels()
+        await self._note_members()
 
     async def _share(self, queues: Sequence[LaneQueue], left: int) -> None:
         share = -(-left // len(queues))
+        plans: list[_Plan] = []
         for queue in queues:
-            wanted = min(share, self._limit - len(self.leases))
+            wanted = min(share, left)
             if not wanted:
                 break
             self._served[queue.lane.id] = queue
-            await self._serve_lane(queue, wanted)
+            if plan := await self._plan(queue, wanted):
+                plans.append(plan)
+                left -= len(plan.rows)
+        if pooled := [plan for plan in plans if plan.queue.lane.pool]:
+            await self._turn.rings.for_lease([plan.members_wanted() for plan in pooled])
+        for plan in plans:
+            await self._carry_out(plan)
 
     def _close_empty(self, queues: Sequence[LaneQueue]) -> None:
         """Nothing waits in these any more: others were faster, before we locked them."""
@@ -117,29 +140,43 @@ class _Call:
         claims = lane.pace.claims
         return not claims or (len(claims) == 1 and claims[0].job == self._turn.name)
 
-    async def _serve_lane(self, queue: LaneQueue, wanted: int) -> None:
+    async def _plan(self, queue: LaneQueue, wanted: int) -> "_Plan | None":
+        """Starts for the lane, and the tasks for them. None: it gets none, and no more in this call."""
         turn, lane = self._turn, queue.lane
         if why := pace.given_up(lane.pace, turn.now, turn.rules.give_up):
             await turn.bury_waiting(lane, why)
             lane.pace = pace.forgiven(lane.pace)
             queue.clear()
-            return
+            return None
         heeds, alive = turn.rules.robots, None if self._alone(lane) else self._living
         lane.pace = lane_sharing.claimed(lane.pace, turn.name, turn.bounds(lane.name), turn.now, HORIZON, alive)
         wanted = lane_sharing.portion(lane.pace, turn.name, wanted)
         another = lane_sharing.yields_until(lane.pace, turn.name, turn.now)
         starts, spent = pace.reserve(lane.pace, turn.now, 0 if another else wanted, lane.running, HORIZON, heeds=heeds)
         rows = await self._pick(queue, len(starts)) if starts else []
+        if not rows:
+            self._close(queue, another)
+            return None
+        return _Plan(queue, rows, starts, spent)
+
+    def _close(self, queue: LaneQueue, until: Moment = 0.0) -> None:
+        """The lane is not ready any more."""
+        lane = queue.lane
+        lane.retry_at = max(lane.retry_at, self._turn.now + _SOON, until)
+        queue.open = False
+
+    async def _carry_out(self, plan: "_Plan") -> None:
+        turn, queue, rows, starts, spent = self._turn, plan.queue, plan.rows, plan.starts, plan.spent
+        lane = queue.lane
         members: list[Sent] = []
-        if lane.pool and rows:
-            members = await self._send_members(lane, starts[: len(rows)])
+        if lane.pool:
+            members = self._send_members(lane, starts[: len(rows)])
             rows = rows[: len(members)]
         if not rows:
-            lane.retry_at = max(lane.retry_at, turn.now + _SOON, another)
-            queue.open = False
+            self._close(queue)
             return
         if len(rows) < len(starts):
-            starts, spent = pace.reserve(lane.pace, turn.now, len(rows), lane.running, HORIZON, heeds=heeds)
+            starts, spent = pace.reserve(lane.pace, turn.now, len(rows), lane.running, HORIZON, heeds=turn.rules.robots)
         lane.pace = spent
         if members:
             starts = [sent.start for sent in members]
@@ -149,8 +186,7 @@ class _Call:
         self._spend(lane, rows)
         if len(lane.pace.claims) > 1:
             # One portion per call, so that other jobs get their turn.
-            lane.retry_at = turn.now + _SOON
-            queue.open = False
+            self._close(queue)
         await self._hand_out(queue, rows, starts, [sent.member for sent in members])
 
     def _spend(self, lane: LaneRow, rows: Sequence[Waiting]) -> None:
@@ -161,16 +197,22 @@ class _Call:
         )
         lane.pace = lane_sharing.used(lane.pace, turn.name, turn.now)
 
-    async def _send_members(self, lane: LaneRow, starts: list[Moment]) -> list[Sent]:
+    def _send_members(self, lane: LaneRow, starts: list[Moment]) -> list[Sent]:
         """Members of the lane's proxy pool for these starts. Without one the lane waits until the first is free."""
-        ring, own = await self._turn.ring(lane), self._turn.rules.pace(lane.name)
+        ring, own = self._turn.rings.ring(lane.pace_id), self._turn.rules.pace(lane.name)
         ring.want_gap(own.rate.interval if own.per_proxy else 0.0)
-        sent = await ring.send(starts, lane.pace.interval, self._request.chance)
+        sent = ring.send(starts, lane.pace.interval, self._request.chance)
         lane.waits = 0
         if not sent:
-            lane.retry_at = max(lane.retry_at, await ring.free_at())
-            lane.waits = int(ring.waits)
+            self._without_member[lane.pace_id] = lane
         return sent
+
+    async def _note_members(self) -> None:
+        """When lanes for which no member was free may go on."""
+        if lanes := self._without_member:
+            for pace_id, free in (await self._turn.rings.free_at(list(lanes))).items():
+                lanes[pace_id].retry_at = max(lanes[pace_id].retry_at, free.at)
+                lanes[pace_id].waits = int(free.waits)
 
     async def _pick(self, queue: LaneQueue, limit: int) -> list[Waiting]:
         """Waiting tasks of the lane's best level, within its retry credit."""
@@ -190,7 +232,7 @@ class _Call:
         self, queue: LaneQueue, rows: Sequence[Waiting], starts: Sequence[Moment], members: Sequence[int]
     ) -> None:
         turn, lane = self._turn, queue.lane
-        blocked = bool(members) and (await turn.ring(lane)).state.site_blocked
+        blocked = bool(members) and turn.rings.ring(lane.pace_id).state.site_blocked
         queue.take(rows)
         turn.taken += [row.place for row in rows]
         turn.waiting -= len(rows)

@@ -20,6 +20,9 @@ turn.ready_at: when the lane may run next. Of a lane that may run now, when it w
 order is also the order of turns (F15). Infinity: at its limit of concurrency, or paused. turn.served: the token of its
 last lease, for lanes served at the same moment.
 
+pool.most: `member_concurrency`, and ring.dealt: that of its state, for queries. Members in flight (place 2) are in no
+index of due times.
+
 A task's id is a number of the sequence task_id for each call, followed by its place in the call (ID_BITS). A token is
 a number of the sequence `token`, the place (ID_BITS), and TOKEN_CHANCE random bits: a server that crashed may repeat
 numbers that it had not flushed.
@@ -29,9 +32,6 @@ VERSION = 1
 
 RUNNING, PAUSED, DRAINING, CANCELLED = 0, 1, 2, 3
 """The state of a job or a lane: its column `paused`."""
-
-IN_RING, AT_HEAD, OUT = 0, 1, 2
-"""Where a member of a proxy pool stands in a lane."""
 
 STRIPES = 64
 """Rows of `counter` per job."""
@@ -141,7 +141,7 @@ CREATE TABLE step (
     task bigint NOT NULL UNIQUE,
     PRIMARY KEY (job, chain, task)
 );
-CREATE TABLE pool (name text PRIMARY KEY, version float8 NOT NULL, rules bytea NOT NULL);
+CREATE TABLE pool (name text PRIMARY KEY, version float8 NOT NULL, rules bytea NOT NULL, most bigint);
 CREATE TABLE pool_member (
     seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     pool text NOT NULL,
@@ -163,7 +163,8 @@ CREATE TABLE ring (
     pace bigint PRIMARY KEY,
     pool text NOT NULL,
     state bytea NOT NULL,
-    position bigint NOT NULL
+    position bigint NOT NULL,
+    dealt bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50, {_CHURN});
 CREATE INDEX ring_pool ON ring (pool);
 CREATE TABLE identity (
@@ -180,7 +181,7 @@ CREATE TABLE identity (
     slow integer NOT NULL,
     PRIMARY KEY (pace, member)
 ) WITH (fillfactor = 50, {_CHURN});
-CREATE INDEX identity_due ON identity (pace, place, due, position);
+CREATE INDEX identity_due ON identity (pace, place, due, position) WHERE place < 2;
 CREATE TABLE tally (
     job integer NOT NULL,
     name text NOT NULL,

@@ -64,6 +64,7 @@ async def _settle(turn: Turn, worker: str, valid: Sequence[tuple[Settlement, Hel
     new = [task for task in children if fresh is not None and task.fingerprint in fresh.fingerprints]
     await chains.lock(turn, {row.chain for _, row in valid if row.chain} | {task.chain for task in new if task.chain})
     await turn.lock_named({task.lane for task in (*new, *_moved(valid))}, {row.lane for _, row in valid})
+    await turn.return_members(row for _, row in valid)
     done: list[Held] = []
     failed = 0
     for settlement, row in valid:
@@ -120,7 +121,7 @@ async def _member_back(
     turn: Turn, lane: LaneRow, member: int, settlement: Settlement, chance: Random
 ) -> LaneFeedback | None:
     """Return the member of the proxy pool with its result; what is left for the lane's own pace to learn."""
-    ring, news = await turn.ring(lane), settlement.news
+    ring, news = await turn.ring(lane, member), settlement.news
     before = ring.state
     retry_after = news.rest if news is not None else 0.0
     await ring.give_back(member, settlement.member, retry_after=retry_after, chance=chance.random())

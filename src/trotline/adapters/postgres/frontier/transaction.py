@@ -8,6 +8,7 @@ from trotline.adapters.postgres.frontier import accounts, chains
 from trotline.adapters.postgres.frontier.errors import gone
 from trotline.adapters.postgres.frontier.lane_row import LOCK, LaneRow
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing
+from trotline.adapters.postgres.frontier.pool_rings import Back, PoolRings
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
 from trotline.adapters.postgres.frontier.task_rows import TASK, Grave, Held, Late, TaskRow
 from trotline.adapters.postgres.frontier.write_turn import write
@@ -58,7 +59,7 @@ class Turn:
         """Are there such workers? Known after `flush`, if `woke`."""
         self._lanes: dict[int, LaneRow] = {}
         self._names: dict[str, LaneRow] = {}
-        self._rings: dict[int, tuple[PoolRing, LaneRow]] = {}
+        self._rings: PoolRings | None = None
 
     # Lanes
 
@@ -98,20 +99,27 @@ class Turn:
         return self._lanes.values()
 
     @property
-    def rings(self) -> Collection[tuple[PoolRing, LaneRow]]:
-        return self._rings.values()
+    def rings(self) -> PoolRings:
+        """The proxy pools of the lanes; not before the transaction's time is known."""
+        if self._rings is None:
+            self._rings = PoolRings(self.db, self.now)
+        return self._rings
 
     def bounds(self, name: str) -> pace.Bounds:
         """The job's own pace for a lane."""
         return self.store.bounds(name)
 
-    async def ring(self, lane: LaneRow) -> PoolRing:
-        """The members of the lane's proxy pool."""
-        known = self._rings.get(lane.pace_id)
-        if known is None:
-            ring = await PoolRing.open(self.db, lane.pace_id, lane.pool, self.now, lane.member)
-            known = self._rings[lane.pace_id] = (ring, lane)
-        return known[0]
+    async def return_members(self, rows: Iterable[Held]) -> None:
+        """Read the members of these leases, whose lanes are locked, in one query, for `ring`."""
+        lanes = self._lanes
+        await self.rings.for_return(
+            Back(lanes[row.lane].pace_id, lanes[row.lane].pool, row.member) for row in rows if row.member is not None
+        )
+
+    async def ring(self, lane: LaneRow, member: int) -> PoolRing:
+        """The ring of a lane with a proxy pool, of which this member comes back."""
+        await self.rings.for_return([Back(lane.pace_id, lane.pool, member)])
+        return self.rings.ring(lane.pace_id)
 
     async def look_for_best(self, lanes: Sequence[LaneRow]) -> None:
         """Update the best level of these lanes after waiting tasks were removed (by a statement, not by `taken`)."""
@@ -166,6 +174,7 @@ class Turn:
         """Return leased tasks, whose rows in `held` are deleted, to their queues, and their members to their rings.
         `may_send`: see `member_unused`."""
         await self.lock_lanes(row.lane for row in rows)
+        await self.return_members(rows)
         for row in rows:
             await self.member_unused(row.lane, row.member, may_send=may_send)
             self._lanes[row.lane].running -= 1
@@ -177,10 +186,10 @@ class Turn:
         """The visit through this member, if the lane has a proxy pool, has no result: its due time stays. `may_send`:
         the worker that had it may still use it, so it rests (A3)."""
         if member is not None:
-            ring = await self.ring(self._lanes[lane_id])
+            ring = await self.ring(self._lanes[lane_id], member)
             await ring.give_back(member, MemberResult.UNUSED)
             if may_send:
-                await ring.rest(member)
+                ring.rest(member)
 
     async def bury_leased(self, held: Held, why: str, detail: str = "", *, kills: int = 0) -> None:
         """Move a leased task, whose row in `held` is deleted, to the graveyard."""
@@ -211,17 +220,6 @@ class Turn:
                 await chains.bury_followers(self, row.id, row.chain, row.body, why)
         return len(rows)
 
-    async def wake_waiting(self) -> None:
-        """Lanes that wait for a member that came back are tried again."""
-        for ring, lane in self._rings.values():
-            if ring.returned:
-                ring.returned = False
-                if len(lane.pace.claims) > 1:
-                    await self.try_again(lane)
-            for member in ring.freed:
-                await accounts.wake(self, lane.pool, member, lane.pace_id)
-            ring.freed.clear()
-
     async def try_again(self, lane: LaneRow, *, full_only: bool = False) -> None:
         """The lanes of other jobs with the same pace, which wait for a place, a member or a time, are tried again."""
         await self.db.execute(
@@ -237,15 +235,14 @@ class Turn:
 
     async def flush(self) -> None:
         """Write lanes, tasks, counters and tallies. May be called again after more changes."""
-        for ring, _ in self._rings.values():
-            await ring.flush()
+        if self._rings is not None:
+            await accounts.write_rings(self)
         writes = [lane.settle_state(self.name, self.rules, self.now) for lane in self._lanes.values() if lane.touched]
         for lane in self._lanes.values():
             if lane.freed:
                 lane.freed = False
                 await self.try_again(lane, full_only=True)
         await write(self, writes)
-        await self.wake_waiting()
 
     async def release_lanes(self) -> None:
         """The job ended, and its pace no longer applies: lanes of other jobs that wait for it become ready."""
