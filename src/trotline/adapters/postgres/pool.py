@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from trotline.adapters.postgres.sink_url import Address
 from trotline.errors import SettingsError, TrotlineError
@@ -118,12 +119,29 @@ class Connections:
         wait = _FIRST_WAIT
         while True:
             try:
-                return await dial(self._address, self._name)
+                return await self._dial()
             except _FULL_OR_STARTING:
                 if clock() >= deadline:
                     raise
             await asyncio.sleep(wait)
             wait = min(_LONGEST_WAIT, wait * 2)
+
+
+    async def _dial(self) -> Connection:
+        if self._address.prepare is None:
+            direct = await _is_direct(self._address, self._name)
+            self._address = msgspec.structs.replace(self._address, prepare=direct)
+        return await dial(self._address, self._name)
+
+
+async def _is_direct(address: Address, name: str) -> bool:
+    """Is it a server, and not a pooler? That announces a number of its own instead of the server process's."""
+    connection = await dial(address, name)
+    try:
+        announced: int = connection.get_server_pid()
+        return announced == await connection.fetchval("SELECT pg_backend_pid()")
+    finally:
+        await end(connection)
 
 
 async def dial(address: Address, name: str) -> Connection:

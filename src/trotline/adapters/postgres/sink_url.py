@@ -51,8 +51,9 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     """Of one statement."""
     patience: Seconds = 30.0
     """How long to wait while the server starts or has no free connection."""
-    prepare: bool = False
-    """May statements be prepared? Not behind pgbouncer before 1.21."""
+    prepare: bool | None = False
+    """May statements be prepared? None: if the connection leads to a server, and not to a pooler: pgbouncer knows them
+    only since 1.21."""
 
     @property
     def quoted(self) -> str:

@@ -1,7 +1,7 @@
 """The connections of a frontier in PostgreSQL, and its transactions.
 
 Works with pgbouncer in transaction mode: settings and locks end with the transaction. Prepared statements are the
-exception, which pgbouncer knows since 1.21: `?prepare=no` for older ones.
+exception, which are used where no pooler is in between (`?prepare=yes`: in any case).
 """
 
 import asyncio

@@ -21,7 +21,7 @@ def _prepare(text: str) -> bool:
 
 
 _OPTIONS: dict[str, Callable[[str], Any]] = {**OF_CONNECTIONS, "prepare": _prepare}
-_USUAL: dict[str, Any] = {"schema": SCHEMA, "pool": CONNECTIONS, "prepare": True}
+_USUAL: dict[str, Any] = {"schema": SCHEMA, "pool": CONNECTIONS, "prepare": None}
 
 
 def parse(url: str) -> Address:

@@ -14,6 +14,7 @@ pool, pool_member, ring, identity   proxy pools, as in the SQLite frontier
 tally, example, reject, note, session, upgrade   as in the SQLite frontier; names of notes are bytes: text has no NUL
 office, tick   elections, and the last tick of each schedule (leadership.py)
 retired  deleted jobs of which rows are left (delete_job.py)
+cache    what one worker fetched for all (shared_cache.py)
 
 turn.ready_at: when the lane may run next. Of a lane that may run now, when it was served last or became ready, so its
 order is also the order of turns (F15). Infinity: at its limit of concurrency, or paused. turn.served: the token of its
@@ -224,6 +225,17 @@ CREATE TABLE tick (
     job text NOT NULL,
     ran float8 NOT NULL
 );
+CREATE UNLOGGED TABLE cache (
+    kind text NOT NULL,
+    name text NOT NULL,
+    value bytea,
+    put_at float8 NOT NULL DEFAULT 0,
+    until float8 NOT NULL,
+    fetcher text NOT NULL DEFAULT '',
+    fetched_until float8 NOT NULL DEFAULT 0,
+    PRIMARY KEY (kind, name)
+);
+CREATE INDEX cache_until ON cache (kind, until);
 CREATE TABLE retired (job integer PRIMARY KEY, name text NOT NULL);
 CREATE SEQUENCE task_id;
 CREATE SEQUENCE token;
