@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from trotline.adapters.postgres.frontier import open_job as postgres
 from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.redis import open_job as redis
 from trotline.adapters.redis.server import Client as Connection
@@ -20,4 +19,6 @@ def redis_client(connection: Connection, job: Job, **options: Any) -> Client:
 
 
 async def postgres_client(database: Database, job: Job, **options: Any) -> Client:
+    from trotline.adapters.postgres.frontier import open_job as postgres
+
     return client(await postgres.open_job(database, job, **options))

@@ -21,7 +21,7 @@ from trotline.ports.frontier import HORIZON
 from trotline.rules.member_choice import AT_HEAD, IN_RING, Standing, first_free
 from trotline.rules.proxy_ring import Identity, LaneRing
 
-LOOK_FURTHER = (4, 16, 80, 400)
+LOOK_FURTHER = (2, 16, 80, 400)
 """Members that are read beyond those wanted, from one round to the next: some lose their turn, or rest for all
 lanes."""
 POLL: Seconds = 0.1
