@@ -137,8 +137,7 @@ async def _is_direct(address: Address, name: str) -> bool:
     """Is it a server, and not a pooler? That announces a number of its own instead of the server process's."""
     connection = await dial(address, name)
     try:
-        announced: int = connection.get_server_pid()
-        return announced == await connection.fetchval("SELECT pg_backend_pid()")
+        return bool(connection.get_server_pid() == await connection.fetchval("SELECT pg_backend_pid()"))
     finally:
         await end(connection)
 

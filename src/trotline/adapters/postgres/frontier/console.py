@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from trotline.adapters.postgres.frontier import job_control, notes, progress, trace_task
+from trotline.adapters.postgres.frontier import finish, job_control, notes, progress, trace_task
 from trotline.adapters.postgres.frontier.graves import Graveyard
 from trotline.adapters.postgres.frontier.in_flight import in_flight
 from trotline.adapters.postgres.frontier.job_store import JobStore
@@ -36,6 +36,14 @@ class PostgresConsole:
         self._graves = Graveyard(store.number, self._redact)
 
     async def progress(self) -> Progress:
+        found = await self._progress()
+        if found.sealed and found.finished_at is None and not found.waiting + found.leased:
+            # No worker has asked since the last task ended: the operator does.
+            await finish.close_if_finished(self._store)
+            found = await self._progress()
+        return found
+
+    async def _progress(self) -> Progress:
         return await self._look(lambda db, now: progress.progress(db, self._number, now, self._redact))
 
     async def lanes(self, limit: int = 20) -> list[LaneView]:

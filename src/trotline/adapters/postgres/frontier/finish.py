@@ -11,7 +11,7 @@ from trotline.adapters.postgres.frontier.transaction import Turn
 from trotline.adapters.postgres.pool import Connection
 
 _STATE = f"""
-SELECT finished_at IS NOT NULL OR paused = {CANCELLED}, sealed, budget IS NOT NULL,
+SELECT finished_at IS NOT NULL, paused = {CANCELLED}, sealed, budget IS NOT NULL,
     (SELECT sum(waiting + leased)::bigint FROM counter WHERE job = $1)
 FROM job WHERE id = $1
 """
@@ -24,11 +24,11 @@ async def finished(store: JobStore) -> bool:
         row = await db.fetchrow(_STATE, store.number)
         if row is None:
             raise gone()
-        over, sealed, limited, left = row
-        if not over and limited:
-            over = bool(await budgets.spent(db, store.number))
-    if not over and sealed and not left:
-        return await close_if_finished(store)
+        done, cancelled, sealed, limited, left = row
+        over = done or cancelled or (limited and bool(await budgets.spent(db, store.number)))
+    if not done and sealed and not left:
+        # Also of a cancelled job.
+        return await close_if_finished(store) or bool(over)
     return bool(over)
 
 
@@ -37,7 +37,7 @@ async def close_if_finished(store: JobStore) -> bool:
     await store.open()
 
     async def judge(db: Connection) -> bool:
-        _, sealed, _, left = await db.fetchrow(_STATE, store.number) or (False, False, False, 0)
+        _, _, sealed, _, left = await db.fetchrow(_STATE, store.number) or (False, False, False, False, 0)
         if not sealed or left:
             return False
         turn = Turn(db, store, await store.database.now(db))

@@ -40,7 +40,7 @@ class LaneViews:
         """Lane -> visits under way."""
         return dict(await db.fetch("SELECT lane, count(*) FROM held WHERE job = $1 GROUP BY lane", self._job))
 
-    async def page(self, db: Connection, after: str, leased: dict[int, int], now: Moment) -> tuple[list[LaneView], str]:
+    async def page(self, db: Connection, now: Moment, after: str, leased: dict[int, int]) -> tuple[list[LaneView], str]:
         """The next PAGE lanes by name, without idle ones; and the last name, empty at the end."""
         rows = await db.fetch(_PAGE, self._job, after, PAGE)
         views = [

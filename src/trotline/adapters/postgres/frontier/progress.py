@@ -73,5 +73,5 @@ async def workers(db: Connection, job: int, now: Moment) -> list[WorkerView]:
 
 async def chains(db: Connection, job: int) -> int:
     """Chains with a step, up to MOST_CHAINS."""
-    query = "SELECT count(*) FROM (SELECT DISTINCT chain FROM step WHERE job = $1 LIMIT $2) some"
+    query = "SELECT count(*) FROM (SELECT DISTINCT chain FROM step WHERE job = $1 LIMIT $2) AS found"
     return int(await db.fetchval(query, job, MOST_CHAINS))
