@@ -141,7 +141,6 @@ async def _is_direct(address: Address, name: str) -> bool:
     finally:
         await end(connection)
 
-
     async def _dial(self) -> Connection:
         if self._address.prepare is None:
             direct = await _is_direct(self._address, self._name)
