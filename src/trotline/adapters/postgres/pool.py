@@ -141,22 +141,6 @@ async def _is_direct(address: Address, name: str) -> bool:
     finally:
         await end(connection)
 
-    async def _dial(self) -> Connection:
-        if self._address.prepare is None:
-            direct = await _is_direct(self._address, self._name)
-            self._address = msgspec.structs.replace(self._address, prepare=direct)
-        return await dial(self._address, self._name)
-
-
-async def _is_direct(address: Address, name: str) -> bool:
-    """Is it a server, and not a pooler? That announces a number of its own instead of the server process's."""
-    connection = await dial(address, name)
-    try:
-        announced: int = connection.get_server_pid()
-        return announced == await connection.fetchval("SELECT pg_backend_pid()")
-    finally:
-        await end(connection)
-
 
 async def dial(address: Address, name: str) -> Connection:
     """A new connection; `name`: its application_name."""

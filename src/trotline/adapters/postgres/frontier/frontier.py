@@ -29,8 +29,9 @@ _AT_ONCE = 1_000
 _SHORT: Seconds = 0.1
 """A shorter wait is only a sleep: nobody has to notify us."""
 _LOCKED: Seconds = 0.01
-"""Lanes that others had locked are tried again after about this time."""
-_LOCKED_TRIES = 5
+"""Lanes that others had locked are tried again after about this time, and"""
+_LOCKED_FOR: Seconds = 0.5
+"""for so long, also by calls that do not wait: what is locked is not empty."""
 
 
 class PostgresFrontier:
@@ -153,19 +154,19 @@ class PostgresFrontier:
 
     async def _lease(self, request: lease_tasks.Request) -> tuple[list[Lease], Nothing | None]:
         """One batch. Delayed tasks that are due go first; lanes that others have locked are tried some times."""
-        promoted = False
-        for _ in range(_LOCKED_TRIES):
+        promoted, clock = False, asyncio.get_running_loop().time
+        until = clock() + _LOCKED_FOR
+        while True:
             leases, why = await self._serve(request, ignore_due=promoted)
             if leases or why is None:
-                break
+                return leases, why
             if why.due and not promoted:
                 await self._store.change(promote, wake=False)
                 promoted = True
-            elif why.skipped:
+            elif why.skipped and clock() < until:
                 await asyncio.sleep(_LOCKED * (0.5 + self._chance.random()))
             else:
-                break
-        return leases, why
+                return leases, why
 
     async def _serve(self, request: lease_tasks.Request, *, ignore_due: bool) -> tuple[list[Lease], Nothing | None]:
         async def step(turn: Turn) -> tuple[list[Lease], Nothing | None]:

@@ -23,10 +23,11 @@ from trotline.rules.retries import LATER_BY
 _LONGEST_EXAMPLE = 500
 _TAKE = f"""
 DELETE FROM held h USING unnest($1::bigint[], $2::bigint[]) u (key, print)
-WHERE h.token = u.key AND h.fp = u.print AND h.job = $3
+WHERE h.token = u.key AND h.fp = u.print AND h.job + 0 = $3
 RETURNING {HELD}, (SELECT coalesce($4::float8, {CLOCK}))
 """
-"""The fingerprint, too: a server that crashed may repeat tokens that it had not flushed."""
+"""The fingerprint, too: a server that crashed may repeat tokens that it had not flushed. With "+ 0" the planner cannot
+choose to read all leases of the job."""
 
 
 async def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:

@@ -137,6 +137,9 @@ def _turn_parts(turn: "Turn", turns: Sequence[TurnWrite]) -> list[Part]:
         )
     added = [each for each in kept if each.level is not None and each.served is None]
     if added:
+        # Lanes that become ready at the same moment have their turns in the order in which their tasks came.
+        order = {row.lane: -place for place, row in enumerate(reversed(turn.new))}
+        added.sort(key=lambda each: order.get(each.lane, 1))
         parts.append(
             (
                 _ADD_TURN,
