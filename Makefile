@@ -38,9 +38,11 @@ packages:
 demo: $(VENV)/.run
 	@$(BIN)/python -m trotline.testing.demo
 
-# A fleet on this machine: Valkey and PostgreSQL out of pip wheels, three workers, one job.
+# A fleet on this machine: Valkey and PostgreSQL out of pip wheels, three workers, one job. FRONTIER=postgresql: tasks and
+# rows in one PostgreSQL, no Valkey.
+FRONTIER ?= redis
 fleet: $(VENV)/.dev
-	@$(BIN)/python -m trotline.testing.fleet_demo
+	@$(BIN)/python -m trotline.testing.fleet_demo --frontier $(FRONTIER)
 
 # For every edit: about a minute on two cores. What the markers leave out is in `make test`.
 check: $(VENV)/.dev

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.postgres_servers import ask
 
+from trotline.adapters.postgres.frontier.database import Database
+from trotline.adapters.postgres.frontier.frontier_url import parse
+from trotline.adapters.postgres.frontier.jobs import PostgresJobs
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.sqlite.jobs import SqliteJobs
@@ -14,7 +18,7 @@ from trotline.errors import FrontierGone
 from trotline.model.job import Job, State
 from trotline.model.lease import Settlement
 from trotline.model.outcome import Bury, Done
-from trotline.testing.clients import redis_client, sqlite_client
+from trotline.testing.clients import postgres_client, redis_client, sqlite_client
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK
 from trotline.testing.frontier_contract.bench import steady, task, tasks
@@ -65,10 +69,41 @@ class RedisPlace:
         await self.jobs.close()
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[SqlitePlace | RedisPlace]:
+class PostgresPlace:
+    def __init__(self, url: str) -> None:
+        self.clock = ServerClock()
+        self._url = url
+        self.jobs = PostgresJobs(self._database())
+
+    async def frontier(self, job: Job) -> Any:
+        return await postgres_client(self._database(), job)
+
+    async def size(self) -> int:
+        """Rows of all tables, but for those that jobs share."""
+        tables = await ask(self._url, "SELECT tablename FROM pg_tables WHERE schemaname = $1", parse(self._url).schema)
+        shared = {"meta", "pace", "pool", "pool_member", "ring", "identity", "office", "tick"}
+        mine = [name for (name,) in tables if name not in shared]
+        counts = [await ask(self._url, f"SELECT count(*) FROM {{s}}.{name}") for name in mine]  # noqa: S608
+        return sum(count for [(count,)] in counts) + len(mine)
+
+    async def close(self) -> None:
+        await self.jobs.close()
+
+    def _database(self) -> Database:
+        return Database(parse(self._url), now=self.clock)
+
+
+Place = SqlitePlace | RedisPlace | PostgresPlace
+
+
+@pytest.fixture(params=["sqlite", "redis", "postgres"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     if request.param == "sqlite":
-        opened: SqlitePlace | RedisPlace = SqlitePlace(str(tmp_path / "frontier.db"))
+        opened: Place = SqlitePlace(str(tmp_path / "frontier.db"))
+        yield opened
+        await opened.close()
+    elif request.param == "postgres":
+        opened = PostgresPlace(request.getfixturevalue("anywhere"))
         yield opened
         await opened.close()
     else:
@@ -78,7 +113,7 @@ async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
             await opened.close()
 
 
-async def busy(place: SqlitePlace | RedisPlace, *, end: str = "") -> Job:
+async def busy(place: Place, *, end: str = "") -> Job:
     """A job with tasks in every state, and lanes, and more."""
     job = await place.jobs.start("shop", BRISK)
     frontier = await place.frontier(job)
@@ -103,7 +138,7 @@ async def busy(place: SqlitePlace | RedisPlace, *, end: str = "") -> Job:
 
 
 @pytest.mark.parametrize("end", ["", "cancelled", "finished"])
-async def test_nothing_is_left_of_a_job_that_is_forgotten(place: SqlitePlace | RedisPlace, end: str) -> None:
+async def test_nothing_is_left_of_a_job_that_is_forgotten(place: Place, end: str) -> None:
     first = await busy(place)
     before = await place.size()
     second = await busy(place, end=end)
@@ -116,7 +151,7 @@ async def test_nothing_is_left_of_a_job_that_is_forgotten(place: SqlitePlace | R
 
 
 @pytest.mark.parametrize("end", ["cancelled", "finished"])
-async def test_a_job_that_ended_long_ago_retires(place: SqlitePlace | RedisPlace, end: str) -> None:
+async def test_a_job_that_ended_long_ago_retires(place: Place, end: str) -> None:
     old = await busy(place, end=end)
     running = await busy(place)
     newest = await busy(place, end=end)
@@ -129,7 +164,7 @@ async def test_a_job_that_ended_long_ago_retires(place: SqlitePlace | RedisPlace
     assert [job.id for job in await place.jobs.all()] == [running.id, newest.id]
 
 
-async def test_a_cancelled_job_is_kept_from_when_it_was_cancelled(place: SqlitePlace | RedisPlace) -> None:
+async def test_a_cancelled_job_is_kept_from_when_it_was_cancelled(place: Place) -> None:
     job = await busy(place)
     await busy(place)
     place.clock.jump(15 * DAY)
@@ -142,7 +177,7 @@ async def test_a_cancelled_job_is_kept_from_when_it_was_cancelled(place: SqliteP
     assert await place.jobs.retire(14 * DAY) == [job.id]
 
 
-async def test_a_call_retires_no_more_than_it_may(place: SqlitePlace | RedisPlace) -> None:
+async def test_a_call_retires_no_more_than_it_may(place: Place) -> None:
     old = [await busy(place, end="cancelled") for _ in range(5)]
     place.clock.jump(15 * DAY)
 
@@ -152,7 +187,7 @@ async def test_a_call_retires_no_more_than_it_may(place: SqlitePlace | RedisPlac
     assert [name for names in rounds for name in names] == [job.id for job in old[:4]]
 
 
-async def test_a_worker_of_a_forgotten_job_is_told(place: SqlitePlace | RedisPlace) -> None:
+async def test_a_worker_of_a_forgotten_job_is_told(place: Place) -> None:
     await busy(place)
     job = await busy(place)
     frontier = await place.frontier(job)
@@ -166,7 +201,7 @@ async def test_a_worker_of_a_forgotten_job_is_told(place: SqlitePlace | RedisPla
 
 
 async def test_n3_the_notes_of_a_forgotten_job_are_gone_and_none_is_written_any_more(
-    place: SqlitePlace | RedisPlace,
+    place: Place,
 ) -> None:
     await busy(place)
     job = await busy(place)
@@ -184,7 +219,7 @@ async def test_n3_the_notes_of_a_forgotten_job_are_gone_and_none_is_written_any_
     await frontier.close()
 
 
-async def test_what_a_forgotten_job_held_stands_in_no_other_jobs_way(place: SqlitePlace | RedisPlace) -> None:
+async def test_what_a_forgotten_job_held_stands_in_no_other_jobs_way(place: Place) -> None:
     """The lane has one place for all jobs, and the job that goes has it."""
     rules = steady(concurrency=1)
     stays, goes = await place.jobs.start("shop", rules), await place.jobs.start("shop", rules)

@@ -5,8 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.contract.postgres_servers import ask
 from tests.contract.redis_servers import server
 
+from trotline.adapters.postgres.frontier.database import Database
+from trotline.adapters.postgres.frontier.frontier_url import parse
+from trotline.adapters.postgres.frontier.jobs import PostgresJobs
+from trotline.adapters.postgres.frontier.leadership import PostgresLeadership
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.jobs import RedisJobs
 from trotline.adapters.redis.leadership import RedisLeadership
@@ -17,7 +22,7 @@ from trotline.model.job import Job, State
 from trotline.model.leadership import Tick
 from trotline.model.time import Moment, Seconds
 from trotline.ports.leadership import TERM
-from trotline.testing.clients import redis_client, sqlite_client
+from trotline.testing.clients import postgres_client, redis_client, sqlite_client
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import Client, task
 from trotline.testing.leadership_contract import RULES, LeadershipContract, lead
@@ -87,6 +92,29 @@ class RedisBench(Opened):
         return self._opened[-1]
 
 
+class PostgresBench(Opened):
+    """A schema of its own for each test."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.url = url
+
+    async def open(self) -> PostgresLeadership:
+        self._opened.append(PostgresLeadership(self._database()))
+        return self._opened[-1]
+
+    async def jobs(self) -> PostgresJobs:
+        self._opened.append(PostgresJobs(self._database()))
+        return self._opened[-1]
+
+    async def frontier(self, job: Job) -> Client:
+        self._opened.append(await postgres_client(self._database(), job))
+        return self._opened[-1]
+
+    def _database(self) -> Database:
+        return Database(parse(self.url), now=self.clock)
+
+
 @pytest.fixture
 async def bench(tmp_path: Path) -> AsyncIterator[SqliteBench]:
     bench = SqliteBench(tmp_path)
@@ -106,6 +134,14 @@ class TestRedisLeadership(LeadershipContract):
     @pytest.fixture(params=BUILDS)
     async def bench(self, request: pytest.FixtureRequest) -> AsyncIterator[RedisBench]:
         bench = RedisBench(request.param)
+        yield bench
+        await bench.close()
+
+
+class TestPostgresLeadership(LeadershipContract):
+    @pytest.fixture
+    async def bench(self, everywhere: str) -> AsyncIterator[PostgresBench]:
+        bench = PostgresBench(everywhere)
         yield bench
         await bench.close()
 
@@ -215,3 +251,46 @@ async def test_nothing_of_a_retired_job_stays_in_the_file(bench: SqliteBench) ->
         for table in ("job", "task", "seen", "lane", "retired")
     }
     assert {"job": 1, "task": 1, "seen": 1, "lane": 1, "retired": 0} == counts
+
+
+async def test_nothing_of_a_retired_job_stays_in_postgres(anywhere: str) -> None:
+    bench = PostgresBench(anywhere)
+    leadership, jobs = await bench.open(), await bench.jobs()
+    old = await jobs.start("shop", RULES)
+    frontier = await bench.frontier(old)
+    for part in range(3):
+        await frontier.put([task(f"https://shop.example/{part}/{number}") for number in range(4_000)])
+    await frontier.steer(State.CANCELLED, "shop.example")
+    await bench.end(old)
+    newest = await jobs.start("shop", RULES)
+    await (await bench.frontier(newest)).put([task("https://shop.example/kept")])
+    bench.jump(100)
+
+    assert [old.id] == await leadership.retire(await lead(leadership), bench.now())
+
+    left = await ask(anywhere, "SELECT name FROM {s}.job UNION ALL SELECT name FROM {s}.lane WHERE job = 1")
+    own = "SELECT relname FROM pg_class WHERE relname ~ '_1(_|$)' AND relnamespace = '{s}'::regnamespace"
+    tables = await ask(anywhere, own)
+    assert (left, tables, await ask(anywhere, "SELECT job FROM {s}.retired")) == ([(newest.id,)], [], [])
+    await bench.close()
+
+
+async def test_by_the_clock_of_postgres_a_term_lasts_fifteen_seconds(everywhere: str) -> None:
+    leadership = PostgresLeadership(Database(parse(everywhere)))
+
+    term = await lead(leadership)
+
+    assert term.lasts == pytest.approx(TERM)
+    assert (await leadership.campaign("shop", "bob")).holder == "ann"
+    await leadership.close()
+
+
+async def test_a_leader_keeps_no_connection_of_postgres_for_its_term(anywhere: str) -> None:
+    """A term is a row with an end, not a lock of a session, which a pooler would give to another client."""
+    first, second = PostgresLeadership(Database(parse(anywhere))), PostgresLeadership(Database(parse(anywhere)))
+    term = await lead(first)
+    await first.close()
+
+    assert (await second.campaign("shop", "bob")).holder == "ann"
+    await second.skip(term, Tick(at=1.0))
+    await second.close()

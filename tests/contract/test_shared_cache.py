@@ -3,30 +3,45 @@
 import asyncio
 import itertools
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
+from tests.contract.postgres_servers import fresh
 from tests.contract.redis_servers import server
 from tests.e2e.raw_site import fetcher, ok, site
 
 from trotline.adapters.http.robots import FIRST_WAIT, GOOD_FOR, RobotsTxt
+from trotline.adapters.postgres.frontier.database import Database
+from trotline.adapters.postgres.frontier.frontier_url import parse
+from trotline.adapters.postgres.frontier.shared_cache import PostgresSharedCache
 from trotline.adapters.redis.connect import connect
 from trotline.adapters.redis.shared_cache import LARGEST, RedisSharedCache
 from trotline.model.limits import Limits
 from trotline.testing.clocks import ServerClock
+from trotline.testing.postgres_server import DEBIAN as POSTGRES
+from trotline.testing.postgres_server import postgres
 from trotline.testing.redis_server import BUILDS, DEBIAN, redis
 
 _numbers = itertools.count()
-Open = Callable[..., RedisSharedCache]
+Cache = RedisSharedCache | PostgresSharedCache
+Open = Callable[..., Cache]
 
 
-@pytest.fixture(params=BUILDS)
+@pytest.fixture(params=[*BUILDS, "postgres", "pgbouncer"])
 async def shelves(request: pytest.FixtureRequest) -> AsyncIterator[Open]:
     """Opens the same new cache again and again, as many workers do."""
-    opened: list[RedisSharedCache] = []
+    opened: list[Cache] = []
     kind = f"test{next(_numbers)}"
+    url = ""
+    if request.param not in BUILDS:
+        place = POSTGRES if request.param == "postgres" else request.param
+        url = fresh(request.getfixturevalue("postgres_servers").url(place), pool=1)
 
-    def another(**options: object) -> RedisSharedCache:
-        opened.append(RedisSharedCache(connect(server(request.param).url), kind, **options))  # type: ignore[arg-type]
+    def another(now: Callable[[], float] | None = None, **options: Any) -> Cache:
+        if url:
+            opened.append(PostgresSharedCache(Database(parse(url), now=now), kind, **options))
+        else:
+            opened.append(RedisSharedCache(connect(server(request.param).url), kind, now=now, **options))
         return opened[-1]
 
     yield another
@@ -79,14 +94,18 @@ async def test_what_is_over_makes_room(shelves: Open) -> None:
         await cache.put(f"n{number}", b"x" * 100, 10.0)
     clock.jump(11)
     await cache.put("last", b"x", 10.0)
-    assert await cache._server.ask("HLEN", cache._key) == 1
-    assert int(await cache._server.ask("GET", f"{cache._key}:bytes")) == 17
+    if isinstance(cache, PostgresSharedCache):
+        async with cache._database.transaction() as db:
+            assert await db.fetchval("SELECT count(*) FROM cache") == 1
+    else:
+        assert await cache._server.ask("HLEN", cache._key) == 1
+        assert int(await cache._server.ask("GET", f"{cache._key}:bytes")) == 17
 
 
 async def test_h2_of_many_who_look_one_fetches_and_the_others_get_it(shelves: Open) -> None:
     fetched = 0
 
-    async def worker(cache: RedisSharedCache) -> bytes:
+    async def worker(cache: Cache) -> bytes:
         nonlocal fetched
         kept = await cache.find("a", 30.0)
         if kept is not None:
@@ -127,6 +146,17 @@ async def test_h3_a_shelf_that_is_away_is_an_empty_one() -> None:
         cache = RedisSharedCache(connect(gone.url), "robots")
         await cache.put("a", b"value", 10.0)
         gone.kill()
+        assert await cache.find("a", 1.0) is None
+        await cache.put("a", b"value", 10.0)
+        await cache.leave("a")
+        await cache.close()
+
+
+async def test_h3_a_cache_in_a_postgres_that_is_away_is_an_empty_one() -> None:
+    with postgres() as gone:
+        cache = PostgresSharedCache(Database(parse(f"{gone.url}?patience=1s")), "robots")
+        await cache.put("a", b"value", 10.0)
+        gone.stop("immediate")
         assert await cache.find("a", 1.0) is None
         await cache.put("a", b"value", 10.0)
         await cache.leave("a")

@@ -13,8 +13,9 @@ from tests.contract.conftest import SqliteFileBench, SqliteMemoryBench
 
 from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
-from trotline.adapters.sqlite.schema import FULL, OUT
+from trotline.adapters.sqlite.schema import FULL
 from trotline.model.proxy_pool import lane_of
+from trotline.rules.member_choice import OUT
 from trotline.rules.pace import NEVER
 from trotline.testing.frontier_contract import Client
 from trotline.testing.frontier_contract.account_histories import AccountHistory

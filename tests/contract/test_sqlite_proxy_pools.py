@@ -13,9 +13,9 @@ from trotline.adapters.sqlite.frontier import SqliteFrontier
 from trotline.adapters.sqlite.jobs import SqliteJobs
 from trotline.adapters.sqlite.pool_ring import decode_ring
 from trotline.adapters.sqlite.proxy_pools import SqliteProxyPools
-from trotline.adapters.sqlite.schema import OUT
 from trotline.config import backends
 from trotline.errors import SettingsError
+from trotline.rules.member_choice import OUT
 from trotline.testing.clients import sqlite_client
 from trotline.testing.frontier_contract import BRISK, Client, tasks
 from trotline.testing.frontier_contract.pool_bench import POOL, give, members_of, pool_with, take, through

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.closure import closure as closure_of
-from tests.e2e.fleet import Fleet, Servers, servers
+from tests.e2e.fleet import Fleet, OneServer, Servers, one_server, servers
 from tests.e2e.running import end_all
 
 from trotline.testing.servers import Nginx, missing, nginx
@@ -53,10 +53,19 @@ def both() -> Iterator[Servers]:
         yield opened
 
 
-@pytest.fixture(params=["files", "servers"])
+@pytest.fixture(scope="module")
+def database() -> Iterator[OneServer]:
+    """A PostgreSQL of the module's own, for tasks and rows."""
+    with one_server() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["files", "servers", "postgresql"])
 async def fleet(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Fleet]:
     if request.param == "files":
         opened = Fleet(tmp_path, f"sqlite:{tmp_path}/frontier.db", f"sqlite:{tmp_path}/rows.db")
+    elif request.param == "postgresql":
+        opened = Fleet(tmp_path, *request.getfixturevalue("database").places())
     else:
         frontier, sink = request.getfixturevalue("both").places()
         opened = Fleet(tmp_path, frontier, sink)

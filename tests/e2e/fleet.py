@@ -96,3 +96,23 @@ class Servers:
 def servers() -> Iterator[Servers]:
     with redis() as queue, postgres() as rows:
         yield Servers(queue, rows)
+
+
+@dataclass
+class OneServer:
+    """A PostgreSQL for tasks and rows."""
+
+    postgres: PostgresServer
+    used: int = 0
+
+    def places(self) -> tuple[str, str]:
+        """A frontier and a sink that are not there yet, in the same database."""
+        self.used += 1
+        name = f"{os.getpid()}_{self.used}"
+        return f"{self.postgres.url}?schema=tasks{name}", f"{self.postgres.url}?schema=rows{name}"
+
+
+@contextmanager
+def one_server() -> Iterator[OneServer]:
+    with postgres() as running:
+        yield OneServer(running)

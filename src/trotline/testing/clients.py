@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from trotline.adapters.postgres.frontier.database import Database
 from trotline.adapters.redis import open_job as redis
 from trotline.adapters.redis.server import Client as Connection
 from trotline.adapters.sqlite import open_job as sqlite
@@ -15,3 +16,9 @@ def sqlite_client(path: str, job: Job, **options: Any) -> Client:
 
 def redis_client(connection: Connection, job: Job, **options: Any) -> Client:
     return client(redis.open_job(connection, job, **options))
+
+
+async def postgres_client(database: Database, job: Job, **options: Any) -> Client:
+    from trotline.adapters.postgres.frontier import open_job as postgres
+
+    return client(await postgres.open_job(database, job, **options))

@@ -1,6 +1,8 @@
 """`make fleet`: a whole fleet on this machine. A real Valkey and a real PostgreSQL, three workers, a job, and its rows.
 
-The two servers come out of pip wheels, run on free loopback ports with folders of their own, and are gone at the end.
+With FRONTIER=postgresql (`--frontier postgresql`) tasks and rows are in one PostgreSQL, and there is no other server.
+
+The servers come out of pip wheels, run on free loopback ports with folders of their own, and are gone at the end.
 The spider is the README's catalog, unchanged: what makes it a fleet is two URLs.
 """
 
@@ -15,6 +17,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 from trotline.testing.demo import (
     CANNOT_START,
@@ -34,14 +37,23 @@ from trotline.testing.redis_server import redis
 from trotline.testing.shop import DemoShop
 
 WORKERS = 3
+REDIS, POSTGRESQL = "redis", "postgresql"
 _END_WITHIN = 30
+
+
+class Servers(NamedTuple):
+    """The URLs of the frontier and the sink, and what is said of them."""
+
+    frontier: str
+    sink: str
+    about: str
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     asked = _parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        return _fleet(asked.folder, asked.products)
+        return _fleet(asked.folder, asked.products, asked.frontier)
     except DemoFailed as failed:
         print(f"fleet: {failed}", file=sys.stderr)
         return CANNOT_START
@@ -54,15 +66,29 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m trotline.testing.fleet_demo", description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("fleet-out"), help="for the workers' logs")
     parser.add_argument("--products", type=int, default=240, help="how many products the shop has (default 240)")
+    parser.add_argument(
+        "--frontier", choices=(REDIS, POSTGRESQL), default=REDIS, help="where the tasks are (default redis: a Valkey)"
+    )
     return parser
 
 
-def _fleet(folder: Path, products: int) -> int:
+def _servers(frontier: str, stack: ExitStack) -> Servers:
+    database = stack.enter_context(postgres(WHEEL))
+    if frontier == POSTGRESQL:
+        about = f"PostgreSQL is up on port {database.port} for tasks and rows; there is no other server."
+        return Servers(database.url, database.url, about)
+    queue = stack.enter_context(redis(WHEEL))
+    about = f"Valkey is up on port {queue.port} for tasks, PostgreSQL on port {database.port} for rows."
+    return Servers(queue.url, database.url, about)
+
+
+def _fleet(folder: Path, products: int, frontier: str) -> int:
     folder.mkdir(parents=True, exist_ok=True)
-    with redis(WHEEL) as queue, postgres(WHEEL) as database, open_shop(products) as shop, ExitStack() as stack:
-        places = {"TROTLINE_FRONTIER": queue.url, "TROTLINE_SINK": database.url, "DEMO_SHOP": shop}
-        print(f"Valkey is up on port {queue.port}, PostgreSQL on port {database.port}, the demo shop at {shop}.")
-        print("Every command below finds the two in TROTLINE_FRONTIER and TROTLINE_SINK.\n", flush=True)
+    with ExitStack() as stack:
+        servers, shop = _servers(frontier, stack), stack.enter_context(open_shop(products))
+        places = {"TROTLINE_FRONTIER": servers.frontier, "TROTLINE_SINK": servers.sink, "DEMO_SHOP": shop}
+        print(f"{servers.about} The demo shop is at {shop}.")
+        print("Every command below finds the two places in TROTLINE_FRONTIER and TROTLINE_SINK.\n", flush=True)
         dashboard = stack.enter_context(_dashboard(places, folder))
         with _workers(places, folder):
             code = _call(places, "start", short(SPIDER))
@@ -70,7 +96,7 @@ def _fleet(folder: Path, products: int) -> int:
             raise KeyboardInterrupt
         if code:
             raise DemoFailed(f"the job ended with exit code {code}; its last lines above say why")
-        found = asyncio.run(_stored(database.url))
+        found = asyncio.run(_stored(servers.sink))
         show(found)
         print()
         _call(places, "jobs")

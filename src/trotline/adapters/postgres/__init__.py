@@ -1,4 +1,4 @@
-"""Records, their history and visits in PostgreSQL."""
+"""The frontier, and records, their history and visits, in PostgreSQL."""
 
 import shlex
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
@@ -6,17 +6,98 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
+import msgspec
+
+from trotline.model.job import Job
 from trotline.model.row import Row, RowPage
 from trotline.model.schema import SchemaStatus, SchemaUpgrade
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
-from trotline.ports.backend import Backend, RowReader, SchemaAdmin, SinkOffer
+from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, RowReader, SchemaAdmin, SinkOffer
+from trotline.ports.jobs import Jobs
+from trotline.ports.leadership import Leadership
 from trotline.ports.ledger import Ledger
+from trotline.ports.proxy_pools import ProxyPools
+from trotline.ports.shared_cache import SharedCache
 from trotline.ports.sink import Sink
+from trotline.rules import redaction
 from trotline.rules.backend_urls import server_url
 
 if TYPE_CHECKING:
+    from trotline.adapters.postgres.frontier.database import Database
     from trotline.adapters.postgres.sink import PostgresSink
+
+_REDIS_OPTIONS = ("seen", "seen_scope", "forget", "expected", "error", "shards")
+
+
+def _parse_frontier(text: str) -> str:
+    url = server_url(text)
+    asked = [name for name in _REDIS_OPTIONS if f"?{name}=" in url or f"&{name}=" in url]
+    if asked:
+        raise ValueError(
+            f"{redaction.url(url)!r}: {asked[0]}= is an option of Redis; a PostgreSQL frontier remembers exactly what "
+            "was seen, per job and on disk. Remove it"
+        )
+    return url
+
+
+def _database(url: str, pool: int = 0) -> "Database":
+    """`pool`: connections, if not those of the URL."""
+    from trotline.adapters.postgres.frontier.database import Database
+    from trotline.adapters.postgres.frontier.frontier_url import parse
+
+    address = parse(url)
+    return Database(msgspec.structs.replace(address, pool=pool) if pool else address)
+
+
+async def _jobs(url: str) -> Jobs:
+    from trotline.adapters.postgres.frontier.jobs import PostgresJobs
+
+    return PostgresJobs(_database(url))
+
+
+async def _job(url: str, job: Job, keeper: str) -> OpenJob:
+    from trotline.adapters.postgres.frontier.open_job import open_job
+
+    return await open_job(_database(url), job)
+
+
+async def _leadership(url: str) -> Leadership:
+    from trotline.adapters.postgres.frontier.leadership import PostgresLeadership
+
+    return PostgresLeadership(_database(url))
+
+
+async def _proxy_pools(url: str) -> ProxyPools:
+    from trotline.adapters.postgres.frontier.proxy_pools import PostgresProxyPools
+
+    return PostgresProxyPools(_database(url))
+
+
+def _shared_cache(url: str, kind: str) -> SharedCache:
+    from trotline.adapters.postgres.frontier.shared_cache import PostgresSharedCache
+
+    return PostgresSharedCache(_database(url, pool=1), kind)
+
+
+async def _notices(url: str) -> list[Notice]:
+    from trotline.adapters.postgres.frontier.notices import notices
+
+    database = _database(url)
+    try:
+        return await notices(database)
+    finally:
+        await database.close()
+
+
+async def _frontier_load(url: str) -> ServerLoad:
+    from trotline.adapters.postgres.frontier.errors import plain_errors
+    from trotline.adapters.postgres.frontier.frontier_url import parse
+    from trotline.adapters.postgres.load import load
+
+    address = parse(url)
+    with plain_errors(address):
+        return await load(address)
 
 
 def _open(url: str, job: str = "", started_at: Moment = 0.0) -> "PostgresSink":
@@ -50,9 +131,13 @@ async def _upgrade(url: str) -> SchemaUpgrade:
 
 
 async def _load(url: str) -> ServerLoad:
+    from trotline.adapters.postgres.errors import plain_errors
     from trotline.adapters.postgres.load import load
+    from trotline.adapters.postgres.sink_url import parse
 
-    return await load(url)
+    address = parse(url)
+    with plain_errors(address, "look at"):
+        return await load(address)
 
 
 def _snapshot(url: str, kind: str | None, site: str | None) -> AbstractContextManager[Iterable[Row]]:
@@ -92,6 +177,17 @@ BACKEND = Backend(
     schemes=("postgresql", "postgres"),
     local=False,
     extra="postgres",
+    frontier=FrontierOffer(
+        forms=("postgresql://HOST/DATABASE",),
+        parse=_parse_frontier,
+        jobs=_jobs,
+        job=_job,
+        leadership=_leadership,
+        proxy_pools=_proxy_pools,
+        shared_cache=_shared_cache,
+        notices=_notices,
+        load=_frontier_load,
+    ),
     sink=SinkOffer(
         forms=("postgresql://HOST/DATABASE",),
         parse=server_url,

@@ -2,9 +2,8 @@
 
 import asyncio
 
-from trotline.adapters.postgres.errors import plain_errors
 from trotline.adapters.postgres.pool import Connections
-from trotline.adapters.postgres.sink_url import parse
+from trotline.adapters.postgres.sink_url import Address
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Seconds
 
@@ -20,18 +19,18 @@ WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pi
 """
 
 
-async def load(url: str) -> ServerLoad:
-    """A user without the right to see other sessions sees none of them active: then nothing is known."""
-    address = parse(url)
+async def load(address: Address) -> ServerLoad:
+    """A user without the right to see other sessions sees none of them active: then nothing is known.
+
+    Raises errors of asyncpg and of the connection: those of a frontier and of a sink have different names."""
     connections = Connections(address, "trotline advice")
     looks: list[tuple[float, float, float]] = []
     try:
-        with plain_errors(address, "look at"):
-            for _ in range(SAMPLES):
-                # Each in a transaction of its own: within one, the view does not change.
-                async with connections.transaction() as connection:
-                    looks.append(tuple(await connection.fetchrow(_ASKED)))
-                await asyncio.sleep(APART)
+        for _ in range(SAMPLES):
+            # Each in a transaction of its own: within one, the view does not change.
+            async with connections.transaction() as connection:
+                looks.append(tuple(await connection.fetchrow(_ASKED)))
+            await asyncio.sleep(APART)
     finally:
         await connections.close()
     active, blocked = (sum(look[place] for look in looks) / len(looks) for place in (0, 1))

@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
+import msgspec
 
 from trotline.adapters.postgres.sink_url import Address
-from trotline.errors import SettingsError
+from trotline.errors import SettingsError, TrotlineError
 from trotline.model.time import Seconds
 
 Connection = Any
@@ -26,6 +27,8 @@ _FIRST_WAIT: Seconds = 0.05
 _LONGEST_WAIT: Seconds = 2.0
 _MARGIN: Seconds = 5.0
 """The server enforces statement timeouts; this is for a server that is gone."""
+_STATEMENTS = 500
+"""Prepared statements of a connection, where they are allowed."""
 _FULL_OR_STARTING = (asyncpg.TooManyConnectionsError, asyncpg.CannotConnectNowError)
 
 
@@ -37,6 +40,8 @@ class Connections:
         self._turns = asyncio.Semaphore(address.pool)
         self._retiring: asyncio.TimerHandle | None = None
         self._closing: set[asyncio.Task[None]] = set()
+        self.broken = 0
+        """Connections that failed. After that the server may be another one."""
 
     @asynccontextmanager
     async def transaction(
@@ -49,16 +54,30 @@ class Connections:
         """
         within = within or self._address.timeout
         lock = lock or min(_LOCK_WITHIN, within)
+        async with self.session() as connection, asyncio.timeout((within + lock) * max(1, statements) + _MARGIN):
+            try:
+                await connection.execute(_begin(within, lock))
+                yield connection
+                await connection.execute("COMMIT")
+            except BaseException:
+                # It may be inside a transaction.
+                connection.terminate()
+                raise
+
+    @asynccontextmanager
+    async def session(self) -> AsyncIterator[Connection]:
+        """A connection, outside of a transaction. The caller leaves it so, or it is closed."""
         async with self._turns:
             connection = await self._take()
             try:
-                async with asyncio.timeout((within + lock) * max(1, statements) + _MARGIN):
-                    await connection.execute(_begin(within, lock))
-                    yield connection
-                    await connection.execute("COMMIT")
-            except BaseException:
-                # It may be inside a transaction, or have an unread answer.
-                connection.terminate()
+                yield connection
+            except BaseException as error:
+                if not connection.is_closed() and not connection.is_in_transaction() and _is_answer(error):
+                    self._give_back(connection)
+                else:
+                    # It may be inside a transaction, or have an unread answer.
+                    self.broken += not isinstance(error, asyncio.CancelledError)
+                    connection.terminate()
                 raise
             self._give_back(connection)
 
@@ -77,6 +96,7 @@ class Connections:
             # Closed after a restart of the server.
             if not connection.is_closed():
                 return connection
+            self.broken += 1
         return await self._connect()
 
     def _give_back(self, connection: Connection) -> None:
@@ -99,12 +119,27 @@ class Connections:
         wait = _FIRST_WAIT
         while True:
             try:
-                return await dial(self._address, self._name)
+                return await self._dial()
             except _FULL_OR_STARTING:
                 if clock() >= deadline:
                     raise
             await asyncio.sleep(wait)
             wait = min(_LONGEST_WAIT, wait * 2)
+
+    async def _dial(self) -> Connection:
+        if self._address.prepare is None:
+            direct = await _is_direct(self._address, self._name)
+            self._address = msgspec.structs.replace(self._address, prepare=direct)
+        return await dial(self._address, self._name)
+
+
+async def _is_direct(address: Address, name: str) -> bool:
+    """Is it a server, and not a pooler? That announces a number of its own instead of the server process's."""
+    connection = await dial(address, name)
+    try:
+        return bool(connection.get_server_pid() == await connection.fetchval("SELECT pg_backend_pid()"))
+    finally:
+        await end(connection)
 
 
 async def dial(address: Address, name: str) -> Connection:
@@ -115,7 +150,7 @@ async def dial(address: Address, name: str) -> Connection:
         if isinstance(error, asyncpg.InterfaceError):
             raise
         # An invalid host or option: retrying does not help.
-        raise SettingsError(f"the sink {address.public} cannot be used: {error}", hint="Correct its URL.") from error
+        raise SettingsError(f"{address.public} cannot be used: {error}", hint="Correct its URL.") from error
 
 
 async def _dial(address: Address, name: str) -> Connection:
@@ -123,11 +158,17 @@ async def _dial(address: Address, name: str) -> Connection:
         address.dsn,
         password=None if address.password is None else address.password.reveal(),
         timeout=_CONNECT_WITHIN,
-        # Named statements would remain in a connection that pgbouncer gives to another client. Preparing
+        # Named statements would remain in a connection that pgbouncer gives to another client. For the sink, preparing
         # a statement for each batch costs less than can be measured (docs/decisions/045-postgresql-sink.md).
-        statement_cache_size=0,
+        statement_cache_size=_STATEMENTS if address.prepare else 0,
+        max_cached_statement_lifetime=0,
         server_settings={} if "application_name=" in address.dsn else {"application_name": name},
     )
+
+
+def _is_answer(error: BaseException) -> bool:
+    """Did the server answer, so that the connection can be used again?"""
+    return isinstance(error, asyncpg.PostgresError | TrotlineError)
 
 
 async def end(connection: Connection) -> None:

@@ -5,7 +5,7 @@ postgresql://shop@db.example/scrapes?password=env:SHOP_DB&schema=shop&freshness=
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
@@ -51,6 +51,9 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
     """Of one statement."""
     patience: Seconds = 30.0
     """How long to wait while the server starts or has no free connection."""
+    prepare: bool | None = False
+    """May statements be prepared? None: if the connection leads to a server, and not to a pooler: pgbouncer knows them
+    only since 1.21."""
 
     @property
     def quoted(self) -> str:
@@ -58,22 +61,32 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
         return '"' + self.schema.replace('"', '""') + '"'
 
 
-def parse(url: str) -> Address:
-    """Raises SettingsError, without the password in its text."""
+def parse(
+    url: str,
+    *,
+    of: str = "sink",
+    options: Mapping[str, Callable[[str], Any]] | None = None,
+    usual: Mapping[str, Any] | None = None,
+) -> Address:
+    """Raises SettingsError, without the password in its text.
+
+    `of`: what is at the URL, for messages; `options`: those that it has; `usual`: their defaults.
+    """
     public = redaction.place(url).split("?")[0]
     try:
         parts = urlsplit(url)
         if "@" in parts.path + parts.fragment:
             raise ValueError("a /, # or ? in a password is written as %2F, %23 or %3F; or write password=env:NAME")
         given = _query(parts.query)
-        return _address(parts.netloc, parts.path, given, public)
+        options = _OPTIONS if options is None else options
+        return _address(parts.netloc, parts.path, given, public, of, options, usual or {})
     except SecretMissing as error:
         raise SettingsError(
-            f"the sink {public}: {error}", hint="Set it, or write password=env:NAME or password=file:PATH."
+            f"the {of} {public}: {error}", hint="Set it, or write password=env:NAME or password=file:PATH."
         ) from error
     except ValueError as error:
         raise SettingsError(
-            f"the sink {public}: {error}", hint="Use the form postgresql://USER@HOST:PORT/DATABASE?schema=shop"
+            f"the {of} {public}: {error}", hint="Use the form postgresql://USER@HOST:PORT/DATABASE?schema=shop"
         ) from error
 
 
@@ -85,18 +98,26 @@ def _query(text: str) -> dict[str, str]:
         raise ValueError("the part after the ? must be name=value&name=value") from None
 
 
-def _address(netloc: str, path: str, given: dict[str, str], public: str) -> Address:
+def _address(
+    netloc: str,
+    path: str,
+    given: dict[str, str],
+    public: str,
+    of: str,
+    options: Mapping[str, Callable[[str], Any]],
+    usual: Mapping[str, Any],
+) -> Address:
     user_info, _, hosts = netloc.rpartition("@")
     for host in hosts.split(","):
         _check_port(host.rpartition("]")[2].partition(":")[2])
     _check_port(given.get("port", ""))
     user, _, in_url = user_info.partition(":")
     password = _password(given.pop("password", "") or unquote(in_url))
-    own = {name: _OPTIONS[name](value) for name, value in given.items() if name in _OPTIONS}
-    handed_on = {name: value for name, value in given.items() if name not in _OPTIONS}
+    own = {**usual, **{name: options[name](value) for name, value in given.items() if name in options}}
+    handed_on = {name: value for name, value in given.items() if name not in options}
     for name in handed_on:
         if name not in _OF_THE_SERVER:
-            raise ValueError(f"{name!r} is not an option of this sink; {_suggestion(name)}")
+            raise ValueError(f"{name!r} is not an option of this {of}; {_suggestion(name, options)}")
     at = f"{user}@" if user else ""
     query = f"?{urlencode(handed_on, safe='/', quote_via=quote)}" if handed_on else ""
     return Address(dsn=f"postgresql://{at}{hosts}{path}{query}", public=public, password=password, **own)
@@ -114,9 +135,9 @@ def _check_port(text: str) -> None:
             raise ValueError(f"port {port[:40]!r} must be an integer from 1 to {_LAST_PORT:,}")
 
 
-def _suggestion(name: str) -> str:
-    near = difflib.get_close_matches(name, [*_OPTIONS, *_OF_THE_SERVER], n=1)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(_OPTIONS)}, password and the server's own"
+def _suggestion(name: str, options: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, [*options, *_OF_THE_SERVER], n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(options)}, password and the server's own"
 
 
 def _schema(text: str) -> str:
@@ -153,13 +174,16 @@ def _connections(text: str) -> int:
     return int(text)
 
 
-_OPTIONS: dict[str, Callable[[str], Any]] = {
+OF_CONNECTIONS: dict[str, Callable[[str], Any]] = {
     "schema": _schema,
+    "pool": _connections,
+    "timeout": _some_time,
+    "patience": _some_time,
+}
+_OPTIONS: dict[str, Callable[[str], Any]] = {
+    **OF_CONNECTIONS,
     "freshness": _length,
     "visits": _one_of(*UNITS),
     "keep": _length,
     "retire": _one_of(DROP, DETACH),
-    "pool": _connections,
-    "timeout": _some_time,
-    "patience": _some_time,
 }

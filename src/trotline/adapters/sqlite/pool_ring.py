@@ -11,12 +11,22 @@ from typing import NamedTuple
 import msgspec
 
 from trotline.adapters.sqlite import identity_row, member_limits
-from trotline.adapters.sqlite.member_limits import Limits
-from trotline.adapters.sqlite.schema import AT_HEAD, IN_RING, OUT
 from trotline.model.proxy_pool import MemberResult, PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
 from trotline.ports.frontier import HORIZON
-from trotline.rules import pace, proxy_ring
+from trotline.rules import proxy_ring
+from trotline.rules.member_choice import (
+    AT_HEAD,
+    IN_RING,
+    OUT,
+    UNLIMITED,
+    Candidate,
+    Choice,
+    Limits,
+    Move,
+    Standing,
+    first_free,
+)
 from trotline.rules.proxy_ring import Identity, LaneRing, Lift, Place
 
 LOOK_FURTHER = 16
@@ -27,7 +37,6 @@ POLL: Seconds = 0.1
 """A lane whose due members are all at their limit over all lanes is tried again after this. Not with accounts: their
 return wakes it."""
 SOON: Seconds = 0.001
-UNLIMITED = 1 << 60
 
 encode_ring = msgspec.msgpack.Encoder().encode
 decode_ring = msgspec.msgpack.Decoder(LaneRing).decode
@@ -39,14 +48,6 @@ class Sent(NamedTuple):
 
     member: int
     start: Moment
-
-
-class _Candidate(NamedTuple):
-    identity: Identity
-    limits: Limits
-    places: bool
-    """Is it below its concurrency over all lanes?"""
-    place: int
 
 
 class PoolRing:
@@ -82,40 +83,18 @@ class PoolRing:
     def send(self, starts: list[Moment], interval: Seconds, chance: Callable[[], float]) -> list[Sent]:
         """Members for these starts of the lane, at most one each, in the order of their starts. A start is later than
         reserved if its member is due later."""
-        sent: list[Sent] = []
-        passed: list[_Candidate] = []
-        wanted = proxy_ring.wanted_interval(self.rules, self.state)
-        latest = self._now + HORIZON
+        choice = Choice(starts, interval, self.rules, self.state, self._now, self._now + HORIZON)
+        sent = [self._moved(choice.offer(each, chance)) for each in self._candidates(lambda: choice.missing)]
+        sent += [self._moved(move) for move in choice.second_turns()]
+        return [each for each in sent if each is not None]
 
-        def start_of(candidate: _Candidate) -> Moment:
-            after = sent[-1].start + interval if sent else 0.0
-            return max(starts[len(sent)], after, candidate.identity.due, candidate.limits.free_at(self.rules))
-
-        for candidate in self._candidates(lambda: len(starts) - len(sent)):
-            identity, free_at = candidate.identity, candidate.limits.free_at(self.rules)
-            if not candidate.places:
-                self._write(identity, candidate.place)
-            elif free_at > latest:
-                self._write(proxy_ring.postponed(identity, free_at), IN_RING)
-            elif proxy_ring.loses_turn(identity, chance()):
-                self._write(proxy_ring.passed_over(identity, self._now, wanted), IN_RING)
-                passed.append(candidate)
-            elif (begin := start_of(candidate)) > latest:
-                self._write(identity, candidate.place)
-                break
-            else:
-                sent.append(self._sent(candidate, begin, wanted))
-        for candidate in passed:
-            # A turn is lost to others only.
-            if len(sent) < len(starts) and (begin := start_of(candidate)) <= latest:
-                sent.append(self._sent(candidate, begin, wanted))
-        return sent
-
-    def _sent(self, candidate: _Candidate, begin: Moment, wanted: Seconds) -> Sent:
-        identity = candidate.identity
-        self._write(proxy_ring.taken(proxy_ring.back(identity), begin, wanted), OUT)
-        member_limits.count_out(self._db, self._pool, identity.member, candidate.limits, begin, self.rules)
-        return Sent(identity.member, begin)
+    def _moved(self, move: Move) -> Sent | None:
+        member, limits = move.identity.member, move.candidate.limits
+        self._write(move.identity, move.place)
+        if move.start is None:
+            return None
+        member_limits.count_out(self._db, self._pool, member, limits, move.start, self.rules)
+        return Sent(member, move.start)
 
     def free_at(self) -> Moment:
         """When the next member can go out, after `send` found none; NEVER: when one comes back."""
@@ -132,14 +111,12 @@ class PoolRing:
             " WHERE i.pace = ? AND i.place = ? ORDER BY i.due, i.position",
             (self._most, self._pool, self._pace, place),
         )
-        for due, banned_at, busy, yield_until in rows:
-            ready = due if banned_at else due - HORIZON
-            if not (busy and ready <= self._now and is_account_pool(self._pool)):
-                return float(max(ready, yield_until))
-            self.waits = True
-        return pace.NEVER
+        standings = (Standing(*row) for row in rows)
+        free_at, waits = first_free(standings, self._now, HORIZON, waits_without_time=is_account_pool(self._pool))
+        self.waits = self.waits or waits
+        return free_at
 
-    def _candidates(self, missing: Callable[[], int]) -> Iterator[_Candidate]:
+    def _candidates(self, missing: Callable[[], int]) -> Iterator[Candidate]:
         """Members that are due, in the order of choice; each must be written before the next one is asked for."""
         for source in (self._at_head, self._fresh, self._in_ring):
             for _ in range(ROUNDS):
@@ -156,13 +133,13 @@ class PoolRing:
                 if read < limit:
                     break
 
-    def _at_head(self, limit: int) -> Iterable[_Candidate | None]:
+    def _at_head(self, limit: int) -> Iterable[Candidate | None]:
         return self._due(AT_HEAD, limit)
 
-    def _in_ring(self, limit: int) -> Iterable[_Candidate | None]:
+    def _in_ring(self, limit: int) -> Iterable[Candidate | None]:
         return self._due(IN_RING, limit)
 
-    def _due(self, place: int, limit: int) -> Iterable[_Candidate | None]:
+    def _due(self, place: int, limit: int) -> Iterable[Candidate | None]:
         rows = self._db.execute(
             f"SELECT {identity_row.COLUMNS}, {member_limits.COLUMNS} FROM identity i"
             " LEFT JOIN pool_member m ON m.pool = ? AND m.member = i.member"
@@ -177,9 +154,9 @@ class PoolRing:
                 self._drop(row[0])
                 yield None
             else:
-                yield _Candidate(identity_row.read(row[:8], row[8]), Limits(*row[8:]), True, place)
+                yield Candidate(identity_row.read(row[:8], row[8]), Limits(*row[8:]), True, place)
 
-    def _fresh(self, limit: int) -> Iterable[_Candidate | None]:
+    def _fresh(self, limit: int) -> Iterable[Candidate | None]:
         """Members that have not been in this ring."""
         rows = self._unseen(f"m.seq, m.member, {member_limits.COLUMNS}", limit).fetchall()
         for seq, member, *columns in rows:
@@ -193,7 +170,7 @@ class PoolRing:
             else:
                 limits = Limits(*columns)
                 identity = Identity(member=member, weight=limits.weight)
-                yield _Candidate(identity, limits, limits.running < self._most, IN_RING)
+                yield Candidate(identity, limits, limits.running < self._most, IN_RING)
 
     def _unseen(self, columns: str, limit: int) -> sqlite3.Cursor:
         only = (" AND m.member = ?", (self._only,)) if self._only else ("", ())

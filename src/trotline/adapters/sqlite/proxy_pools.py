@@ -6,9 +6,8 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from trotline.adapters.sqlite.database import Database
-from trotline.adapters.sqlite.member_limits import limited
 from trotline.adapters.sqlite.pool_ring import PoolRing, decode_ring, decode_rules
-from trotline.adapters.sqlite.schema import FULL, OUT, PAUSED, READY, RESTING
+from trotline.adapters.sqlite.schema import FULL, PAUSED, READY, RESTING
 from trotline.model.proxy_pool import (
     DownMember,
     LanePoolView,
@@ -19,6 +18,7 @@ from trotline.model.proxy_pool import (
     only_member,
 )
 from trotline.model.time import Moment
+from trotline.rules.member_choice import OUT, limited
 from trotline.rules.proxy_ring import BEST, PARKED
 
 _ALL = 255

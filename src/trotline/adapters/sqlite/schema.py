@@ -32,9 +32,6 @@ that drains or is cancelled."""
 IDLE, READY, RESTING, FULL = 0, 1, 2, 3
 """Lane states: nothing waits; ready; ready from `wake` on; at its concurrency limit, or paused."""
 
-IN_RING, AT_HEAD, OUT = 0, 1, 2
-"""Where a member of a proxy pool stands in a lane."""
-
 TOKEN_BITS = 24
 """A token is the task's row id, followed by the low bits of a counter that only grows."""
 

@@ -3,12 +3,14 @@
 from collections import Counter
 
 from trotline.model.lease import Lease
+from trotline.model.proxy_pool import Pool, PoolMember, PoolRules
 from trotline.testing.frontier_contract.bench import (
     Bench,
     live_on,
 )
 from trotline.testing.frontier_contract.pool_bench import (
     BLOCKED,
+    POOL,
     assert_apart,
     give,
     members_of,
@@ -61,6 +63,18 @@ class RotationPromises:
         assert set(first) == {banned}
         assert len(set(then)) == 1
         assert banned not in then
+
+    async def test_r2_a_held_member_that_loses_its_turn_goes_out_once(self, bench: Bench) -> None:
+        frontier = await bench.open()
+        weak = Pool(name=POOL, version=1.0, rules=PoolRules(hold=0), members=(PoolMember(1, weight=0.0),))
+        await register(bench, weak)
+        await frontier.put(through(100))
+        for _ in range(10):
+            leases = await take(frontier, limit=5)
+            assert len(leases) <= 1, "one visit of a lane at a time goes through a member"
+            for lease in leases:
+                await give(frontier, lease)
+            await live_on(bench, frontier, 1.0, "w")
 
     async def test_r8_a_removed_member_gets_no_lease_and_an_added_one_gets_turns(self, bench: Bench) -> None:
         frontier, pools = await bench.open(), await bench.proxy_pools()

@@ -1,0 +1,1 @@
+"""The frontier in PostgreSQL: decisions in Python (rules/), one transaction per call, a few statements per batch."""

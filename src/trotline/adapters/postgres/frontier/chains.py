@@ -1,0 +1,196 @@
+"""Chains: a step is queued when the one before it is done.
+
+The table `step` has a row for each step of a chain that has not ended, in the order of the tasks' ids. The first one
+is the chain's head: waiting, delayed or leased like any task, or dead. All others wait for it in `chained_N`, or are
+dead because it is. Whoever adds a step or ends one has the chain's lock: otherwise a step could be added behind a head
+that is done at the same moment, and wait for ever.
+"""
+
+import zlib
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
+from trotline.adapters.postgres.frontier.statement_parts import columns
+from trotline.adapters.postgres.frontier.task_rows import TASK, Held, Late, TaskRow
+from trotline.adapters.postgres.pool import Connection
+from trotline.model import task_json
+from trotline.model.time import Moment
+from trotline.ports.console import MOST_CHAINS
+from trotline.rules import chains
+
+if TYPE_CHECKING:
+    from trotline.adapters.postgres.frontier.transaction import Turn
+
+LOCKS = 64
+"""Chains of a job share so many locks: a lock for each would fill the server's table of locks."""
+
+_COLUMNS = ", ".join(f"t.{column.strip()}" for column in TASK.split(","))
+_LOCK = "SELECT pg_advisory_xact_lock(hashtext(current_schema() || ' chain'), key) FROM unnest($1::integer[]) AS key"
+
+
+async def lock(turn: "Turn", names: Iterable[str]) -> None:
+    """Lock these chains; before lanes are locked, and in one call. Waits for other transactions."""
+    buckets = {zlib.crc32(name.encode(errors="surrogatepass")) % LOCKS for name in names if name}
+    if buckets:
+        await turn.db.execute(_LOCK, sorted(_key(turn.job, bucket) for bucket in buckets))
+
+
+def _key(job: int, bucket: int) -> int:
+    return (job * LOCKS + bucket) % (1 << 31)
+
+
+async def lanes_behind(turn: "Turn", names: Collection[str]) -> list[int]:
+    """Lanes in which steps of these locked chains wait for others: to be locked with those of a step that is buried."""
+    if not names:
+        return []
+    rows = await turn.db.fetch(
+        f"SELECT DISTINCT lane FROM chained_{turn.job} WHERE id IN"
+        " (SELECT task FROM step WHERE job = $1 AND chain = ANY($2::text[]))",
+        turn.job,
+        list(names),
+    )
+    return [row[0] for row in rows]
+
+
+async def admit(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
+    """Steps that were admitted, with their due times, in the order of the call; their chains and lanes are locked. A
+    step is queued if its chain has no other one, waits behind those that it has, and dies if they do.
+
+    Their ids are drawn here: one drawn before the chain was locked could come before the chain's head.
+    """
+    heads, base = await _heads(turn, {row.chain for row, _ in steps})
+    joined: list[tuple[str, int]] = []
+    for place, (row, due) in enumerate(steps):
+        if place and place % MOST_AT_ONCE == 0:
+            base = await turn.db.fetchval("SELECT nextval('task_id')")
+        step = row._replace(id=base << ID_BITS | place % MOST_AT_ONCE)
+        failed = heads.get(step.chain)
+        if failed is None:
+            turn.queue(step, due)
+            heads[step.chain] = ""
+        elif failed:
+            turn.bury(step, failed)
+            turn.tallies[chains.TALLY] += 1
+        else:
+            turn.queue_chained(step, due)
+        joined.append((step.chain, step.id))
+    insert = "INSERT INTO step (job, chain, task) SELECT %s::integer, * FROM unnest(%s::text[], %s::bigint[])"
+    turn.more.append((insert, [turn.job, *columns(joined)]))
+
+
+async def _heads(turn: "Turn", names: Collection[str]) -> tuple[dict[str, str], int]:
+    """Chains with a head, and the reason with which steps die that come now: empty if the head is alive. And a number
+    for the ids of new steps."""
+    rows = await turn.db.fetch(
+        "SELECT c.chain, s.task, g.why, g.body, n.number FROM (SELECT nextval('task_id') AS number) n"
+        " CROSS JOIN unnest($2::text[]) AS c(chain)"
+        " LEFT JOIN LATERAL (SELECT task FROM step WHERE job = $1 AND chain = c.chain ORDER BY task LIMIT 1) s ON true"
+        f" LEFT JOIN grave_{turn.job} g ON g.id = s.task",
+        turn.job,
+        list(names),
+    )
+    buried = {grave.row.id: grave for grave in turn.graves}
+    found: dict[str, str] = {}
+    for chain, task, why, body, _ in rows:
+        if (now := buried.get(task)) is not None:
+            found[chain] = chains.failed(url_of(now.row.body), now.why)
+        elif task is not None:
+            found[chain] = "" if why is None else chains.failed(url_of(body), why)
+    return found, rows[0][-1]
+
+
+async def take_next(turn: "Turn", ended: Sequence[Held]) -> list[Late]:
+    """These steps of locked chains are done: the next ones of the chains of which they were the heads, for
+    `queue_next`. Their lanes are to be locked."""
+    if not ended:
+        return []
+    # Without a row in `step`: a page that is read again for its records. It is in the chain no longer.
+    rows = await turn.db.fetch(
+        "WITH ended AS (DELETE FROM step WHERE task = ANY($2::bigint[]) RETURNING chain),"
+        " following AS (SELECT n.id FROM ended CROSS JOIN LATERAL ("
+        f"SELECT t.id FROM step s JOIN chained_{turn.job} t ON t.id = s.task"
+        " WHERE s.job = $1 AND s.chain = ended.chain ORDER BY s.task LIMIT 1) n)"
+        f" DELETE FROM chained_{turn.job} t USING following WHERE t.id = following.id RETURNING {_COLUMNS}, t.due",
+        turn.job,
+        [held.task for held in ended],
+    )
+    return sorted(Late(TaskRow(*row[:-1]), row[-1]) for row in rows)
+
+
+def queue_next(turn: "Turn", steps: Sequence[Late]) -> None:
+    """Queue these steps, whose lanes are locked. They were counted as waiting before."""
+    for late in steps:
+        row, due = late
+        if due > turn.now:
+            turn.late.append(late)
+        else:
+            turn.new.append(row)
+            turn.has_waiting(turn.lane(row.lane), row.level)
+
+
+async def bury_followers(turn: "Turn", task_id: int, chain: str, body: bytes, why: str) -> None:
+    """A task was buried: if it is the head of a chain, bury the steps behind it."""
+    rows = await turn.db.fetch(
+        f"DELETE FROM chained_{turn.job} WHERE id IN (SELECT task FROM step WHERE job = $1 AND chain = $2)"
+        f" AND EXISTS (SELECT 1 FROM step WHERE task = $3) RETURNING {TASK}",
+        turn.job,
+        chain,
+        task_id,
+    )
+    followers = [TaskRow(*row) for row in rows]
+    if not followers:
+        return
+    await turn.lock_lanes(row.lane for row in followers)
+    reason = chains.failed(url_of(body), why)
+    for row in followers:
+        turn.lane(row.lane).waiting -= 1
+        turn.bury(row, reason)
+    turn.waiting -= len(followers)
+    turn.tallies[chains.TALLY] += len(followers)
+
+
+# What operators see and do
+
+
+async def count(db: Connection, job: int) -> int:
+    """Chains with a step, up to MOST_CHAINS."""
+    query = "SELECT count(*) FROM (SELECT DISTINCT chain FROM step WHERE job = $1 LIMIT $2) c"
+    return int(await db.fetchval(query, job, MOST_CHAINS))
+
+
+async def dead_chain(turn: "Turn", task_id: int) -> list[TaskRow]:
+    """The dead steps of this dead task's chain, its head first; none if it has no chain."""
+    rows = await turn.db.fetch(
+        f"SELECT {_COLUMNS} FROM step s JOIN grave_{turn.job} t ON t.id = s.task"
+        " WHERE s.job = $1 AND s.chain = (SELECT chain FROM step WHERE task = $2) ORDER BY s.task",
+        turn.job,
+        task_id,
+    )
+    return [TaskRow(*row) for row in rows]
+
+
+async def step_before(db: Connection, job: int, task_id: int) -> tuple[str, str]:
+    """The chain of a step, and the URL of the step in front of it."""
+    row = await db.fetchrow(
+        "SELECT s.chain, s.task FROM step own JOIN step s ON s.job = own.job AND s.chain = own.chain"
+        " AND s.task < own.task WHERE own.task = $1 ORDER BY s.task DESC LIMIT 1",
+        task_id,
+    )
+    if row is None:
+        return "", ""
+    body = await db.fetchval(
+        f"SELECT body FROM chained_{job} WHERE id = $1 UNION ALL SELECT body FROM held WHERE job = $2 AND task = $1"
+        f" UNION ALL SELECT body FROM waiting_{job} WHERE id = $1 UNION ALL SELECT body FROM late_{job} WHERE id = $1"
+        f" UNION ALL SELECT body FROM grave_{job} WHERE id = $1 LIMIT 1",
+        row[1],
+        job,
+    )
+    return row[0], "" if body is None else url_of(body)
+
+
+def url_of(body: bytes | Any) -> str:
+    try:
+        return task_json.decode(bytes(body)).url
+    except task_json.Undecodable:
+        return "(undecodable)"

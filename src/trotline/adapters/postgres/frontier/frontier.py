@@ -1,0 +1,206 @@
+"""The frontier in PostgreSQL."""
+
+import asyncio
+from collections.abc import Collection, Sequence
+
+from trotline.adapters.postgres.frontier import (
+    accounts,
+    finish,
+    lease_tasks,
+    put_tasks,
+    settle_leases,
+    workers,
+)
+from trotline.adapters.postgres.frontier.job_store import JobStore
+from trotline.adapters.postgres.frontier.pick_lanes import Nothing
+from trotline.adapters.postgres.frontier.promote import promote
+from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.errors import FrontierError
+from trotline.model.job import WorkerInfo
+from trotline.model.lease import Admission, Lease, Settled, Settlement
+from trotline.model.task import Task
+from trotline.model.time import Moment, Seconds
+from trotline.ports.frontier import DIRECT
+
+HOUSEKEEPING: Seconds = 1.0
+"""How often a worker checks for dead ones, and records its own heartbeat."""
+_AT_ONCE = 1_000
+"""Tasks or settlements of one transaction."""
+_SHORT: Seconds = 0.1
+"""A shorter wait is only a sleep: nobody has to notify us."""
+_LOCKED: Seconds = 0.01
+"""Lanes that others had locked are tried again after about this time, and"""
+_LOCKED_FOR: Seconds = 2.0
+"""for so long, also by calls that do not wait: what is locked is not empty."""
+
+
+class PostgresFrontier:
+    """Keeps F1 to F20, and C1 to C7, with one transaction per call."""
+
+    def __init__(self, store: JobStore) -> None:
+        self._store = store
+        self._database = store.database
+        self._chance = store.chance
+        self._housekept_at = -HOUSEKEEPING
+        self._heartbeats: dict[str, Moment] = {}
+
+    @property
+    def generation(self) -> int:
+        return self._database.generation
+
+    async def put(self, tasks: Sequence[Task]) -> list[Admission]:
+        for task in tasks:
+            if task.fingerprint == 0:
+                raise FrontierError(f"{task.url} did not come through the gate: it has no identity")
+        answers: list[Admission] = []
+        for first in range(0, len(tasks), _AT_ONCE):
+            some = tasks[first : first + _AT_ONCE]
+            answers += await self._store.change(lambda turn, some=some: put_tasks.admit(turn, some), timed=False)  # type: ignore[misc]
+        return answers
+
+    async def lease(self, worker: str, limit: int, wait: Seconds = 0.0, pools: Sequence[str] = DIRECT) -> list[Lease]:
+        await self._store.open()
+        clock = asyncio.get_running_loop().time
+        until = clock() + wait
+        pools = tuple(dict.fromkeys(pools))
+        wakeups, waiting = self._store.wakeups, False
+        try:
+            while True:
+                wakeups.forget()
+                await self._housekeep(worker)
+                request = lease_tasks.Request(worker, limit, pools, self._chance.random)
+                leases, why = await self._lease(request)
+                if leases or why is None:
+                    return leases
+                left = until - clock()
+                if left <= 0 or (why.may_be_over and await self.finished()):
+                    return leases
+                pause = max(0.001, why.wake - why.now)
+                if why.skipped:
+                    pause = _LOCKED * (0.5 + self._chance.random())
+                if not waiting and min(pause, left) > _SHORT:
+                    # Then ask again: work may have come before others knew that we wait.
+                    waiting = True
+                    await self._wait_for_news(worker, left)
+                else:
+                    await wakeups.wait(min(left, pause))
+        finally:
+            if waiting:
+                await self._stop_waiting(worker)
+
+    async def settle(self, worker: str, settlements: Sequence[Settlement]) -> list[Settled]:
+        answers: list[Settled] = []
+        for first in range(0, len(settlements), _AT_ONCE):
+            some = settlements[first : first + _AT_ONCE]
+            answers += await self._store.change(
+                lambda turn, some=some: settle_leases.settle(turn, worker, some, self._chance),  # type: ignore[misc]
+                timed=False,
+            )
+        return answers
+
+    async def beat(self, worker: str, about: WorkerInfo | None = None) -> None:
+        await self._store.open()
+        async with self._database.transaction(durable=False) as db:
+            await workers.heartbeat(db, self._store.number, worker, await self._database.now(db), about)
+
+    async def leave(self, worker: str, guilty: int | None = None, why: str = "", detail: str = "") -> int:
+        count = await self._store.change(lambda turn: workers.leave(turn, worker, guilty, why, detail))
+        self._heartbeats.pop(worker, None)
+        return count
+
+    async def holds(self, worker: str, tokens: Collection[int]) -> int:
+        return await self._store.change(lambda turn: workers.holds(turn, worker, tokens))
+
+    async def session_home(self, session: str, home: str = "") -> str:
+        await self._store.open()
+        async with self._database.transaction() as db:
+            if home:
+                await db.execute(
+                    "INSERT INTO session (job, name, home) VALUES ($1, $2, $3)"
+                    " ON CONFLICT (job, name) DO UPDATE SET home = excluded.home",
+                    self._store.number,
+                    session,
+                    home,
+                )
+                return home
+            found = await db.fetchval(
+                "SELECT home FROM session WHERE job = $1 AND name = $2", self._store.number, session
+            )
+        return str(found or "")
+
+    async def read_session(self, worker: str, lease: Lease) -> bytes | None:
+        await self._store.open()
+        async with self._database.transaction(durable=False) as db:
+            return await accounts.read_session(db, self._store.number, worker, lease)
+
+    async def save_session(self, worker: str, lease: Lease, state: bytes) -> bool:
+        await self._store.open()
+        # Not durable: the settle that follows is.
+        async with self._database.transaction(durable=False) as db:
+            return await accounts.save_session(db, self._store.number, worker, lease, state)
+
+    async def seal(self) -> None:
+        await finish.seal(self._store)
+
+    async def finished(self) -> bool:
+        return await finish.finished(self._store)
+
+    async def announce_finish(self) -> bool:
+        return await finish.announce(self._store)
+
+    async def close(self) -> None:
+        await self._store.wakeups.close()
+        await self._database.close()
+
+    async def _lease(self, request: lease_tasks.Request) -> tuple[list[Lease], Nothing | None]:
+        """One batch. Delayed tasks that are due go first; lanes that others have locked are tried some times."""
+        promoted, clock = False, asyncio.get_running_loop().time
+        until = clock() + _LOCKED_FOR
+        while True:
+            leases, why = await self._serve(request, ignore_due=promoted)
+            if leases or why is None:
+                return leases, why
+            if why.due and not promoted:
+                await self._store.change(promote, wake=False)
+                promoted = True
+            elif why.skipped and clock() < until:
+                await asyncio.sleep(_LOCKED * (0.5 + self._chance.random()))
+            else:
+                return leases, why
+
+    async def _serve(self, request: lease_tasks.Request, *, ignore_due: bool) -> tuple[list[Lease], Nothing | None]:
+        async def step(turn: Turn) -> tuple[list[Lease], Nothing | None]:
+            return await lease_tasks.serve(turn, request, ignore_due=ignore_due)
+
+        # Not durable: after a crash the task just waits again. Not shared: what is leased is not ended.
+        return await self._store.change(step, durable=False, shared=False, wake=False, timed=False)
+
+    async def _housekeep(self, worker: str) -> None:
+        """Leasing counts as a heartbeat; recorded at most once a second."""
+        now = self._elapsed()
+        if now - self._heartbeats.get(worker, -HOUSEKEEPING) >= HOUSEKEEPING:
+            await self.beat(worker)
+            self._heartbeats[worker] = now
+        if now - self._housekept_at >= HOUSEKEEPING:
+            self._housekept_at = now
+            await workers.rescue(self._store)
+
+    def _elapsed(self) -> Moment:
+        given = self._database.given_now
+        return asyncio.get_running_loop().time() if given is None else given()
+
+    async def _wait_for_news(self, worker: str, left: Seconds) -> None:
+        """From now on others notify us of new work."""
+        await self._store.wakeups.listen(self._store.number, _SHORT)
+        async with self._database.transaction(durable=False) as db:
+            await db.execute(
+                "INSERT INTO idle (job, worker, until) VALUES ($1, $2, $3)"
+                " ON CONFLICT (job, worker) DO UPDATE SET until = excluded.until",
+                self._store.number,
+                worker,
+                await self._database.now(db) + left + 1.0,
+            )
+
+    async def _stop_waiting(self, worker: str) -> None:
+        async with self._database.transaction(durable=False) as db:
+            await db.execute("DELETE FROM idle WHERE job = $1 AND worker = $2", self._store.number, worker)

@@ -1,0 +1,85 @@
+"""The operator's state, pace and budget for a job or a lane."""
+
+import msgspec
+
+from trotline.adapters.postgres.frontier.lane_row import decode_pace, encode_pace
+from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
+from trotline.adapters.postgres.frontier.transaction import Turn, living
+from trotline.adapters.postgres.pool import Connection
+from trotline.model.job import Budget, LanePace, State
+from trotline.model.pace import Pace
+from trotline.model.time import Moment
+from trotline.ports.frontier import HORIZON
+from trotline.rules import lane_sharing, pace
+
+STATES = (State.RUNNING, State.PAUSED, State.DRAINING, State.CANCELLED)
+"""By the number in the column `paused`."""
+
+
+async def want(turn: Turn, lane: str | None, wanted: int) -> None:
+    """Set the state of the job, or of one of its lanes (which cannot be cancelled)."""
+    turn.woke = True
+    if lane is None:
+        await turn.db.execute("UPDATE job SET paused = $2, state_at = $3 WHERE id = $1", turn.job, wanted, turn.now)
+        if wanted in (CANCELLED, PAUSED):
+            await turn.release_lanes()
+        return
+    await turn.lock_named([lane])
+    row = turn.lane_named(lane)
+    row.paused = wanted
+    if wanted == PAUSED:
+        row.pace = lane_sharing.withdrawn(row.pace, turn.name)
+    await turn.db.execute("UPDATE lane SET paused = $2 WHERE id = $1", row.id, wanted)
+
+
+async def cancel_lane(turn: Turn, lane: str) -> int:
+    """Bury the lane's waiting tasks; visits in flight continue. Returns the number."""
+    await turn.lock_named([lane])
+    return await turn.bury_waiting(turn.lane_named(lane), "cancelled")
+
+
+async def set_budget(turn: Turn, budget: Budget) -> None:
+    packed = None if budget == Budget() else msgspec.json.encode(budget)
+    await turn.db.execute("UPDATE job SET budget = $2 WHERE id = $1", turn.job, packed)
+    turn.woke = True
+
+
+async def set_pace(turn: Turn, name: str, wanted: Pace | None) -> None:
+    """For all jobs of the frontier, also later ones. Waiting lanes are checked again."""
+    bounds = None if wanted is None else pace.bounds_of(wanted)
+    await turn.db.execute(
+        "INSERT INTO pace (name, lane) VALUES ($1, $2) ON CONFLICT DO NOTHING",
+        name,
+        encode_pace(pace.open_lane(bounds or turn.bounds(name), turn.now)),
+    )
+    number, packed = await turn.db.fetchrow("SELECT id, lane FROM pace WHERE name = $1 FOR NO KEY UPDATE", name)
+    lane = lane_sharing.ordered(decode_pace(packed), bounds, turn.now, HORIZON)
+    await turn.db.execute("UPDATE pace SET lane = $2 WHERE id = $1", number, encode_pace(lane))
+    await turn.db.execute(
+        "UPDATE turn SET ready_at = $2 WHERE ready_at > $2 AND lane = ANY(ARRAY("
+        f"SELECT id FROM lane WHERE pace = $1 AND paused <> {PAUSED}))",
+        number,
+        turn.now,
+    )
+    turn.woke = True
+
+
+async def lane_pace(db: Connection, name: str, now: Moment) -> LanePace | None:
+    found = await db.fetchrow("SELECT running, lane FROM pace WHERE name = $1", name)
+    if found is None:
+        return None
+    running, lane = found[0], decode_pace(found[1])
+    claims = lane_sharing.in_force(lane, now, await living(db, [claim.job for claim in lane.claims]))
+    rests_for = max(0.0, lane.rest_until - now)
+    return LanePace(
+        lane=name,
+        interval=lane.interval,
+        concurrency=lane.concurrency,
+        running=running,
+        ordered=None if lane.ordered is None else pace.pace_of(lane.ordered),
+        jobs={claim.job: pace.pace_of(claim.bounds) for claim in claims},
+        crawl_delay=lane.asked,
+        limit=lane.limit,
+        rests_for=rests_for,
+        why=lane.rest_why if rests_for else "",
+    )

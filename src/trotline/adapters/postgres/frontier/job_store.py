@@ -1,0 +1,137 @@
+"""One job of a frontier in PostgreSQL, shared by its frontier and its console."""
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from trotline.adapters.postgres.frontier.database import Database
+from trotline.adapters.postgres.frontier.errors import gone
+from trotline.adapters.postgres.frontier.lane_row import encode_pace
+from trotline.adapters.postgres.frontier.schema import STRIPES
+from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.adapters.postgres.frontier.wakeups import Wakeups
+from trotline.adapters.postgres.pool import Connection
+from trotline.model.job import Job
+from trotline.model.proxy_pool import only_member, pool_of
+from trotline.model.time import Moment
+from trotline.rules import pace
+
+T = TypeVar("T")
+_MOST_LANES = 100_000
+"""Names of lanes that are cached."""
+
+_ADD_PACES = """
+INSERT INTO pace (name, lane) SELECT * FROM unnest($1::text[], $2::bytea[]) u (name, lane) ORDER BY name
+ON CONFLICT (name) DO NOTHING
+"""
+_ADD_LANES = """
+INSERT INTO lane (job, name, pace, pool, member)
+SELECT $1, u.name, p.id, u.pool, u.member FROM unnest($2::text[], $3::text[], $4::bigint[]) u (name, pool, member)
+JOIN pace p ON p.name = u.name ORDER BY u.name
+ON CONFLICT (job, name) DO NOTHING
+"""
+
+
+class JobStore:
+    """The job's tables; every change is one transaction."""
+
+    def __init__(
+        self, database: Database, job: Job, *, rng: random.Random | None = None, number: int | None = None
+    ) -> None:
+        """`number`: if it is known; `open` finds it out."""
+        self.database = database
+        self.job = job
+        self.chance = rng or random.Random()  # noqa: S311 - spreads waiting times, guards nothing
+        self.stripe = random.randrange(STRIPES)  # noqa: S311 - spreads writers
+        self.tallies: set[str] = set()
+        """Names of tallies that are known to exist."""
+        self.wakeups = Wakeups(database)
+        self._number = number
+        self._lanes: dict[str, int] = {}
+        self._bounds: pace.Bounds | None = None
+        """The job's default."""
+
+    @property
+    def number(self) -> int:
+        """Known after `open`."""
+        assert self._number is not None, "open the job first"  # noqa: S101
+        return self._number
+
+    async def open(self) -> None:
+        """Find the job's number; a job that does not exist is gone."""
+        if self._number is None:
+            async with self.database.transaction() as db:
+                found = await db.fetchval("SELECT id FROM job WHERE name = $1", self.job.id)
+            if found is None:
+                raise gone()
+            self._number = int(found)
+
+    async def change(
+        self,
+        step: Callable[[Turn], Awaitable[T]],
+        *,
+        durable: bool = True,
+        shared: bool = True,
+        wake: bool = True,
+        timed: bool = True,
+    ) -> T:
+        """Run `step` in a transaction, and write what it changed. Repeated after a deadlock.
+
+        `shared`: it adds or ends tasks, so the job must not be judged finished meanwhile. `wake`: notify waiting
+        workers of new work. `timed`: ask for the time first; without, the step sets it with its first statement.
+        """
+        await self.open()
+
+        async def whole(db: Connection) -> tuple[T, bool]:
+            turn = Turn(db, self, await self.database.now(db) if timed else 0.0)
+            result = await step(turn)
+            await turn.flush()
+            return result, turn.idle
+
+        first = self.database.lock_shared(self.number) if shared else ""
+        result, idle = await self.database.run(whole, durable=durable, first=first)
+        if wake and idle:
+            self.wakeups.notify(self.number)
+        return result
+
+    async def read(self, step: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run `step` on one consistent view."""
+        await self.open()
+        async with self.database.transaction(view=True) as db:
+            return await step(db)
+
+    def bounds(self, name: str) -> pace.Bounds:
+        """The job's own pace for a lane."""
+        rules = self.job.rules
+        if rules.lanes or rules.default.per_proxy:
+            return pace.bounds_of(rules.pace(name), pool_of(name))
+        if self._bounds is None:
+            self._bounds = pace.bounds_of(rules.default)
+        return self._bounds
+
+    async def lane_ids(self, db: Connection, names: Sequence[str], now: Moment) -> list[int]:
+        """The ids of these lanes; creates those that are missing. Before lanes are locked."""
+        ids = self._lanes
+        missing = sorted({name for name in names if name not in ids})
+        if missing:
+            found = await self._find(db, missing)
+            if len(ids) + len(found) > _MOST_LANES:
+                ids.clear()
+            ids.update(found)
+            unknown = [name for name in missing if name not in found]
+            if unknown:
+                await self._create(db, unknown, now)
+                # Not cached: the transaction may be rolled back.
+                created = await self._find(db, unknown)
+                ids = {**created, **{name: ids[name] for name in names if name not in created}}
+        return [ids[name] for name in names]
+
+    async def _find(self, db: Connection, names: Sequence[str]) -> dict[str, int]:
+        rows = await db.fetch("SELECT name, id FROM lane WHERE job = $1 AND name = ANY($2::text[])", self.number, names)
+        return dict(rows)
+
+    async def _create(self, db: Connection, names: Sequence[str], now: Moment) -> None:
+        paces = [encode_pace(pace.open_lane(self.bounds(name), now)) for name in names]
+        await db.execute(_ADD_PACES, names, paces)
+        pools, members = [pool_of(name) for name in names], [only_member(name) for name in names]
+        await db.execute(_ADD_LANES, self.number, names, pools, members)

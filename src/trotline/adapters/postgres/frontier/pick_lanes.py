@@ -1,0 +1,107 @@
+"""Finds the lanes that may run now, and locks them. Never waits for a lock."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from trotline.adapters.postgres.frontier.database import CLOCK
+from trotline.adapters.postgres.frontier.errors import gone
+from trotline.adapters.postgres.frontier.lane_row import COLUMNS, LaneRow
+from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
+from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.model.time import Moment
+from trotline.rules import pace
+
+_SPARE = 8
+"""Lanes that are looked at beyond those wanted: others may have locked some."""
+
+_LEVELS = """
+    levels AS (
+        SELECT u.pool, (SELECT t.level FROM turn t WHERE t.job = $1 AND t.pool = u.pool ORDER BY t.level LIMIT 1)
+            AS level FROM unnest($2::text[]) u (pool)
+        UNION ALL
+        SELECT v.pool, (SELECT t.level FROM turn t WHERE t.job = $1 AND t.pool = v.pool AND t.level > v.level
+            ORDER BY t.level LIMIT 1) FROM levels v WHERE v.level IS NOT NULL
+    )
+"""
+"""Each level once, with one look into the index each."""
+_PICK = f"""
+WITH RECURSIVE n AS MATERIALIZED (SELECT coalesce($3::float8, {CLOCK}) AS now), {_LEVELS}
+SELECT {COLUMNS}, c.level, c.ready_at, c.served, (SELECT now FROM n), (SELECT nextval('token')),
+    (SELECT budget IS NOT NULL FROM job WHERE id = $1)
+FROM levels v
+CROSS JOIN LATERAL (
+    SELECT t.lane, t.pace, t.level, t.ready_at, t.served FROM turn t
+    WHERE t.job = $1 AND t.pool = v.pool AND t.level = v.level AND t.ready_at <= (SELECT now FROM n)
+    ORDER BY t.ready_at, t.served LIMIT $4 + {_SPARE}
+) c
+JOIN lane l ON l.id = c.lane JOIN pace p ON p.id = c.pace
+WHERE v.level IS NOT NULL AND (SELECT paused FROM job WHERE id = $1) NOT IN ({PAUSED}, {CANCELLED})
+    AND ($5 OR NOT EXISTS (SELECT 1 FROM late_{{job}} WHERE due <= (SELECT now FROM n)))
+{{order}} LIMIT $4 FOR NO KEY UPDATE OF p SKIP LOCKED
+"""
+_ORDER = "ORDER BY c.level, c.ready_at, c.served"
+"""For several pools. Of one pool the rows come in this order, and the search stops at the limit."""
+_NOTHING = f"""
+WITH RECURSIVE n AS MATERIALIZED (SELECT coalesce($3::float8, {CLOCK}) AS now), {_LEVELS}
+SELECT j.finished_at IS NOT NULL OR j.paused = {CANCELLED}, j.sealed, j.budget IS NOT NULL, j.paused = {PAUSED},
+    (SELECT now FROM n),
+    (SELECT sum(waiting + leased)::bigint FROM counter WHERE job = $1),
+    (SELECT due FROM late_{{job}} ORDER BY due LIMIT 1),
+    (SELECT min(x.ready_at) FROM levels v CROSS JOIN LATERAL (
+        SELECT t.ready_at FROM turn t WHERE t.job = $1 AND t.pool = v.pool AND t.level = v.level
+        ORDER BY t.ready_at LIMIT 1) x WHERE v.level IS NOT NULL)
+FROM job j WHERE j.id = $1
+"""
+"""Why no lane was found."""
+
+
+class Batch(NamedTuple):
+    lanes: list[LaneRow]
+    token: int
+    """The first token, to be filled up."""
+    budget: bool
+
+
+class Nothing(NamedTuple):
+    """Why there is nothing to lease."""
+
+    may_be_over: bool
+    """The job may be finished, cancelled, or its budget spent."""
+    due: bool
+    """Delayed tasks are due."""
+    skipped: bool
+    """Lanes may run, but other calls had locked them."""
+    wake: Moment
+    """When the next task may be leased."""
+    now: Moment
+
+
+async def pick(turn: Turn, pools: Sequence[str], limit: int, *, ignore_due: bool) -> Batch | None:
+    """Locks up to `limit` lanes, by best level and then by the time since their last turn; sets the transaction's time.
+    None: there are none, or delayed tasks are due and not to be ignored."""
+    text = _PICK.format(job=turn.job, order="" if len(pools) == 1 else _ORDER)
+    rows = await turn.db.fetch(text, turn.job, pools, turn.given_now, limit, ignore_due)
+    if not rows:
+        return None
+    turn.now = rows[0][12]
+    rows.sort(key=lambda row: (row[9], row[10], row[11]))
+    lanes = [turn.keep(LaneRow(row[:9])) for row in rows]
+    for lane in lanes:
+        lane.touched = False
+    return Batch(lanes, rows[0][13], rows[0][14])
+
+
+async def nothing(turn: Turn, pools: Sequence[str]) -> Nothing:
+    row = await turn.db.fetchrow(_NOTHING.format(job=turn.job), turn.job, pools, turn.given_now)
+    if row is None:
+        raise gone()
+    over, sealed, budget, paused, now, left, due, ready_at = row
+    turn.now = now
+    wake = min(pace.NEVER if due is None else due, pace.NEVER if ready_at is None else ready_at)
+    return Nothing(
+        may_be_over=over or budget or (sealed and not left),
+        due=due is not None and due <= now,
+        skipped=ready_at is not None and ready_at <= now and not paused,
+        wake=pace.NEVER if paused else wake,
+        now=now,
+    )

@@ -1,0 +1,179 @@
+"""Settles leases: admits children, applies the outcome and the lane feedback, atomically."""
+
+from collections.abc import Sequence
+from random import Random
+
+import msgspec
+
+from trotline.adapters.postgres.frontier import chains, put_tasks
+from trotline.adapters.postgres.frontier.database import CLOCK
+from trotline.adapters.postgres.frontier.lane_row import LaneRow
+from trotline.adapters.postgres.frontier.put_tasks import level_of
+from trotline.adapters.postgres.frontier.task_rows import HELD, Held, TaskRow
+from trotline.adapters.postgres.frontier.transaction import Turn
+from trotline.adapters.postgres.frontier.write_turn import LONGEST_TALLY
+from trotline.model import task_json
+from trotline.model.lease import LaneFeedback, Settled, Settlement
+from trotline.model.outcome import Bury, Done, Retry, Snooze
+from trotline.model.task import Task
+from trotline.rules import adaptive_pace, pace, proxy_ring
+from trotline.rules.counter_limits import MOST_REJECTS, NOT_KEPT
+from trotline.rules.retries import LATER_BY
+
+_LONGEST_EXAMPLE = 500
+_TAKE = f"""
+DELETE FROM held h USING unnest($1::bigint[], $2::bigint[]) u (key, print)
+WHERE h.token = u.key AND h.fp = u.print AND h.job + 0 = $3
+RETURNING {HELD}, (SELECT coalesce($4::float8, {CLOCK}))
+"""
+"""The fingerprint, too: a server that crashed may repeat tokens that it had not flushed. With "+ 0" the planner cannot
+choose to read all leases of the job."""
+
+
+async def settle(turn: Turn, worker: str, settlements: Sequence[Settlement], chance: Random) -> list[Settled]:
+    held = await _take(turn, settlements)
+    valid: list[tuple[Settlement, Held]] = []
+    answers: list[Settled] = []
+    for settlement in settlements:
+        # Popped: a lease that appears twice in one call is settled once.
+        row = held.pop((settlement.lease.token, settlement.lease.task.fingerprint), None)
+        answers.append(Settled.STALE if row is None else Settled.OK)
+        if row is not None:
+            valid.append((settlement, row))
+    if valid:
+        await _settle(turn, worker, valid, chance)
+    return answers
+
+
+async def _take(turn: Turn, settlements: Sequence[Settlement]) -> dict[tuple[int, int], Held]:
+    """The leased rows by token and fingerprint, deleted; a missing one is stale. Sets the transaction's time."""
+    pairs = sorted({(each.lease.token, each.lease.task.fingerprint) for each in settlements})
+    if not pairs:
+        return {}
+    rows = await turn.db.fetch(
+        _TAKE, [token for token, _ in pairs], [print_ for _, print_ in pairs], turn.job, turn.given_now
+    )
+    if rows:
+        turn.now = rows[0][-1]
+    found = [Held(*row[:-1]) for row in rows]
+    return {(row.token, row.fp): row for row in found}
+
+
+async def _settle(turn: Turn, worker: str, valid: Sequence[tuple[Settlement, Held]], chance: Random) -> None:
+    children = [child for settlement, _ in valid for child in settlement.children]
+    fresh = await put_tasks.mark(turn, children) if children else None
+    new = [task for task in children if fresh is not None and task.fingerprint in fresh.fingerprints]
+    await chains.lock(turn, {row.chain for _, row in valid if row.chain} | {task.chain for task in new if task.chain})
+    following = await chains.take_next(turn, [row for row in _ending(valid, Done) if row.chain])
+    behind = await chains.lanes_behind(turn, {row.chain for row in _ending(valid, Bury) if row.chain})
+    lanes = {*(row.lane for _, row in valid), *(step.row.lane for step in following), *behind}
+    await turn.lock_named({task.lane for task in (*new, *_moved(valid))}, lanes)
+    await turn.return_members(row for _, row in valid)
+    done: list[Held] = []
+    failed = 0
+    for settlement, row in valid:
+        await _apply(turn, settlement, row, chance)
+        failed += isinstance(settlement.outcome, Retry | Bury)
+        if isinstance(settlement.outcome, Done):
+            done.append(row)
+    chains.queue_next(turn, following)
+    if done or failed:
+        turn.worker_ends[worker] = (len(done), failed)
+    if fresh is not None:
+        await put_tasks.enqueue(turn, children, fresh)
+
+
+def _ending(valid: Sequence[tuple[Settlement, Held]], kind: type[Done | Bury]) -> list[Held]:
+    return [row for settlement, row in valid if isinstance(settlement.outcome, kind)]
+
+
+def _moved(valid: Sequence[tuple[Settlement, Held]]) -> list[Task]:
+    outcomes = [settlement.outcome for settlement, _ in valid]
+    return [outcome.task for outcome in outcomes if isinstance(outcome, Snooze) and outcome.task is not None]
+
+
+async def _apply(turn: Turn, settlement: Settlement, row: Held, chance: Random) -> None:
+    lane = turn.lane(row.lane)
+    lane.retry_at = 0.0
+    outcome = settlement.outcome
+    if isinstance(outcome, Bury):
+        await turn.bury_leased(row, outcome.why, outcome.detail)
+    else:
+        lane.running -= 1
+        turn.leased -= 1
+        turn.woke = True
+    if isinstance(outcome, Done):
+        turn.done += 1
+        turn.tallies[f"dropped: {outcome.why}" if outcome.why else "ok"] += 1
+    elif isinstance(outcome, Retry):
+        again = row.row(level=level_of(row.level + LATER_BY), attempts=1)
+        turn.queue(again, turn.now + outcome.wait if outcome.wait > 0 else 0.0)
+        turn.tallies[f"retry: {outcome.why}"] += 1
+    elif isinstance(outcome, Snooze):
+        again = row.row() if outcome.task is None else _move(turn, row, outcome.task)
+        turn.queue(again, turn.now + outcome.wait if outcome.wait > 0 else 0.0)
+        turn.tallies[f"snooze: {outcome.why}"] += 1
+    news = settlement.news if row.member is None else await _member_back(turn, lane, row.member, settlement, chance)
+    if news is not None:
+        lane.pace = adaptive_pace.learn(lane.pace, news, turn.now, chance.random())
+    if settlement.tallies:
+        turn.tallies.update(settlement.tallies)
+    if settlement.examples:
+        await _keep_examples(turn, settlement.examples)
+    if settlement.rejects:
+        await _keep_rejects(turn, settlement, row.fp)
+
+
+async def _member_back(
+    turn: Turn, lane: LaneRow, member: int, settlement: Settlement, chance: Random
+) -> LaneFeedback | None:
+    """Return the member of the proxy pool with its result; what is left for the lane's own pace to learn."""
+    ring, news = await turn.ring(lane, member), settlement.news
+    before = ring.state
+    retry_after = news.rest if news is not None else 0.0
+    await ring.give_back(member, settlement.member, retry_after=retry_after, chance=chance.random())
+    if settlement.lift and proxy_ring.may_lift(before):
+        await ring.lift(settlement.lift)
+    if ring.state.site_blocked and not before.site_blocked:
+        lane.pace = pace.suspected(lane.pace)
+    return proxy_ring.lane_feedback(settlement.member, news, ring.state)
+
+
+def _move(turn: Turn, row: Held, moved: Task) -> TaskRow:
+    """The same task continues under another URL, possibly in another lane."""
+    task = msgspec.structs.replace(moved, fingerprint=row.fp, attempt=row.attempt)
+    lane = turn.lane_named(moved.lane)
+    return row.row()._replace(lane=lane.id, body=task_json.encode(task))
+
+
+async def _keep_examples(turn: Turn, examples: dict[str, str]) -> None:
+    pairs = sorted((name[:LONGEST_TALLY], url[:_LONGEST_EXAMPLE]) for name, url in examples.items())
+    await turn.db.execute(
+        "INSERT INTO example (job, name, url) SELECT $1, * FROM unnest($2::text[], $3::text[]) ON CONFLICT DO NOTHING",
+        turn.job,
+        [name for name, _ in pairs],
+        [url for _, url in pairs],
+    )
+
+
+async def _keep_rejects(turn: Turn, settlement: Settlement, fingerprint: int) -> None:
+    """Bounded, so that a wrong handler does not fill the disk: further rejects are only counted."""
+    task = settlement.lease.task
+    kept = await turn.db.fetchval("SELECT count(*) FROM reject WHERE job = $1", turn.job)
+    rows = settlement.rejects[: max(0, MOST_REJECTS - kept)]
+    await turn.db.execute(
+        "INSERT INTO reject (job, fingerprint, url, route, seen_at, body, kind, why, data)"
+        " SELECT $1, $2, $3, $4, $5, $6, * FROM unnest($7::text[], $8::text[], $9::text[])",
+        turn.job,
+        fingerprint,
+        task.url,
+        task.route,
+        turn.now,
+        task_json.encode(task),
+        [reject.kind for reject in rows],
+        [reject.why for reject in rows],
+        [reject.data for reject in rows],
+    )
+    if len(rows) < len(settlement.rejects):
+        turn.tallies[NOT_KEPT] += len(settlement.rejects) - len(rows)
+    turn.tallies["records rejected"] += len(settlement.rejects)

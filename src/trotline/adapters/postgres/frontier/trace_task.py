@@ -1,0 +1,76 @@
+"""The status of a task."""
+
+from collections.abc import Sequence
+
+from trotline.adapters.postgres.pool import Connection
+from trotline.model import task_json
+from trotline.model.job import TaskStatus
+from trotline.model.task import Task
+from trotline.model.time import Moment
+from trotline.rules import chains, redaction
+
+_FOUND = """
+SELECT 'waiting' AS state, id, 0::float8 AS due, attempt, '' AS worker, '' AS why, body FROM waiting_{n} WHERE fp = $1
+UNION ALL SELECT 'delayed', id, due, attempt, '', '', body FROM late_{n} WHERE fp = $1
+UNION ALL SELECT 'chained', id, 0, attempt, '', '', body FROM chained_{n} WHERE fp = $1
+UNION ALL SELECT 'leased', task, 0, attempt, worker, '', body FROM held WHERE job = {n} AND fp = $1
+UNION ALL SELECT 'dead', id, 0, attempt, '', why, body FROM grave_{n} WHERE fp = $1
+LIMIT 1
+"""
+_BEFORE = """
+SELECT own.chain, (
+    SELECT body FROM waiting_{n} WHERE id = earlier.task
+    UNION ALL SELECT body FROM late_{n} WHERE id = earlier.task
+    UNION ALL SELECT body FROM chained_{n} WHERE id = earlier.task
+    UNION ALL SELECT body FROM held WHERE job = {n} AND task = earlier.task
+    UNION ALL SELECT body FROM grave_{n} WHERE id = earlier.task
+    LIMIT 1
+)
+FROM step own JOIN step earlier ON earlier.job = own.job AND earlier.chain = own.chain AND earlier.task < own.task
+WHERE own.task = $1 ORDER BY earlier.task DESC LIMIT 1
+"""
+
+
+async def whereabouts(db: Connection, job: int, task: Task, now: Moment, redact: Sequence[str]) -> TaskStatus:
+    """By its fingerprint, in any lane. Scans: an index would cost every task, for a rare query. One statement, so that
+    a task that moves meanwhile is in one place."""
+    found = await db.fetchrow(_FOUND.format(n=job), task.fingerprint)
+    if found is None:
+        seen = await db.fetchval(f"SELECT 1 FROM seen_{job} WHERE fp = $1", task.fingerprint)
+        return TaskStatus(state="ended" if seen else "unknown")
+    state, task_id, due, attempt, worker, why, body = found
+    if state == "delayed" and due <= now:
+        # Due; the next lease promotes it.
+        state = "waiting"
+    chain, before = "", ""
+    if state == "chained":
+        state = "waiting"
+        if row := await db.fetchrow(_BEFORE.format(n=job), task_id):
+            chain, before = row[0], _url(row[1])
+    parent, created_at = _origin(body)
+    return TaskStatus(
+        state=state,
+        due_in=due - now if state == "delayed" else 0.0,
+        attempt=attempt,
+        parent=redaction.url(parent, redact),
+        created_at=created_at,
+        worker=worker,
+        why=chains.shown(why, redact),
+        chain=chain,
+        waits_for=redaction.url(before, redact),
+    )
+
+
+def _url(body: bytes | None) -> str:
+    try:
+        return task_json.decode(body).url if body is not None else ""
+    except task_json.Undecodable:
+        return "(undecodable)"
+
+
+def _origin(body: bytes) -> tuple[str, Moment]:
+    try:
+        task = task_json.decode(body)
+    except task_json.Undecodable:
+        return "", 0.0
+    return task.parent, task.created_at

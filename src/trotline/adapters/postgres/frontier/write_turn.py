@@ -1,0 +1,214 @@
+"""Writes the changes of a transaction in one statement: each part is a data-modifying WITH query."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from trotline.adapters.postgres.frontier import task_rows
+from trotline.adapters.postgres.frontier.errors import gone
+from trotline.adapters.postgres.frontier.lane_row import TurnWrite, encode_pace
+from trotline.adapters.postgres.frontier.statement_parts import Part, composed
+from trotline.rules.counter_limits import MOST_NAMES, folded
+
+if TYPE_CHECKING:
+    from trotline.adapters.postgres.frontier.transaction import Turn
+
+LONGEST_TALLY = 100
+
+_CHANGE_TURN = """
+UPDATE turn t SET
+    level = CASE WHEN u.exact THEN u.level ELSE least(t.level, u.level) END,
+    ready_at = CASE WHEN u.ready_at > n.now OR t.ready_at > n.now OR u.served IS NOT NULL THEN u.ready_at
+        ELSE t.ready_at END,
+    served = coalesce(u.served, t.served)
+FROM (SELECT %s::float8 AS now) n, unnest(%s::bigint[], %s::integer[], %s::boolean[], %s::float8[], %s::bigint[])
+    u (lane, level, exact, ready_at, served)
+WHERE t.lane = u.lane AND (u.served IS NOT NULL OR u.level < t.level OR (u.exact AND u.level <> t.level)
+    OR ((u.ready_at > n.now OR t.ready_at > n.now) AND u.ready_at <> t.ready_at))
+"""
+"""A lane that is ready keeps its time, and so its turn, unless it was served."""
+_ADD_TURN = """
+INSERT INTO turn (job, lane, pool, pace, level, ready_at)
+SELECT %s::integer, u.* FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::integer[], %s::float8[])
+    u (lane, pool, pace, level, ready_at)
+WHERE NOT EXISTS (SELECT 1 FROM turn t WHERE t.lane = u.lane)
+"""
+_HANDED = """
+INSERT INTO held (job, worker, leased_at, token, task, lane, level, attempt, deaths, kills, member, chain, fp, body,
+    starts_at)
+SELECT %s::integer, %s::text, %s::float8, * FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[], %s::integer[],
+    %s::integer[], %s::integer[], %s::integer[], %s::bigint[], %s::text[], %s::bigint[], %s::bytea[], %s::float8[])
+"""
+
+
+async def write(turn: "Turn", turns: Sequence[TurnWrite]) -> None:
+    parts = [
+        *turn.more,
+        *_task_parts(turn),
+        *_lane_parts(turn),
+        *_turn_parts(turn, turns),
+        *_worker_parts(turn),
+        *await _tally_parts(turn),
+    ]
+    counted = turn.waiting or turn.leased or turn.done or turn.dead or turn.leases
+    if counted:
+        parts.append(_counter_part(turn))
+    if parts:
+        idle = "false"
+        if turn.woke:
+            idle = f"EXISTS (SELECT 1 FROM idle WHERE job = {turn.job} AND until > %s)"
+        answer = f"(SELECT count(*) FROM p{len(parts) - 1})" if counted else "1"
+        row = await turn.db.fetchrow(*composed(parts, f"SELECT {answer}, {idle}", [turn.now] if turn.woke else []))
+        if not row[0]:
+            raise gone()
+        turn.idle = turn.idle or row[1]
+    if turn.reopened:
+        turn.reopened = False
+        await turn.db.execute(
+            "UPDATE job SET announced = false, finished_at = NULL WHERE id = $1 AND finished_at IS NOT NULL", turn.job
+        )
+    _clear(turn)
+
+
+def _task_parts(turn: "Turn") -> list[Part]:
+    parts: list[Part] = []
+    if turn.taken:
+        parts.append((f"DELETE FROM waiting_{turn.job} WHERE ctid = ANY(%s::tid[])", [turn.taken]))
+    if turn.handed:
+        columns = [list(column) for column in zip(*turn.handed, strict=True)]
+        parts.append((_HANDED, [turn.job, turn.worker, turn.now, *columns]))
+    if turn.new:
+        parts.append(task_rows.add_waiting(turn.job, turn.new))
+    if turn.late:
+        parts.append(task_rows.add_late(turn.job, turn.late))
+    if turn.chained:
+        parts.append(task_rows.add_late(turn.job, turn.chained, "chained"))
+    if turn.graves:
+        parts.append(task_rows.add_graves(turn.job, turn.graves))
+    return parts
+
+
+def _lane_parts(turn: "Turn") -> list[Part]:
+    parts: list[Part] = []
+    lanes = [lane for lane in turn.lanes if lane.lane_changed]
+    if lanes:
+        parts.append(
+            (
+                "UPDATE lane SET waiting = lane.waiting + u.waiting, waits = u.waits"
+                " FROM unnest(%s::bigint[], %s::bigint[], %s::smallint[]) u (id, waiting, waits)"
+                " WHERE lane.id = u.id",
+                [[lane.id for lane in lanes], [lane.waiting for lane in lanes], [lane.waits for lane in lanes]],
+            )
+        )
+    paces = [lane for lane in turn.lanes if lane.pace_changed]
+    if paces:
+        parts.append(
+            (
+                "UPDATE pace SET running = u.running, lane = u.lane"
+                " FROM unnest(%s::bigint[], %s::integer[], %s::bytea[]) u (id, running, lane) WHERE pace.id = u.id",
+                [
+                    [lane.pace_id for lane in paces],
+                    [lane.running for lane in paces],
+                    [encode_pace(lane.pace) for lane in paces],
+                ],
+            )
+        )
+    return parts
+
+
+def _turn_parts(turn: "Turn", turns: Sequence[TurnWrite]) -> list[Part]:
+    parts: list[Part] = []
+    empty = [each.lane for each in turns if each.exact and each.level is None]
+    if empty:
+        parts.append(("DELETE FROM turn WHERE lane = ANY(%s::bigint[])", [empty]))
+    kept = [each for each in turns if not each.exact or each.level is not None]
+    if kept:
+        parts.append(
+            (
+                _CHANGE_TURN,
+                [
+                    turn.now,
+                    [each.lane for each in kept],
+                    [each.level for each in kept],
+                    [each.exact for each in kept],
+                    [each.ready_at for each in kept],
+                    [each.served for each in kept],
+                ],
+            )
+        )
+    added = [each for each in kept if each.level is not None and each.served is None]
+    if added:
+        # Lanes that become ready at the same moment have their turns in the order in which their tasks came.
+        order = {row.lane: -place for place, row in enumerate(reversed(turn.new))}
+        added.sort(key=lambda each: order.get(each.lane, 1))
+        parts.append(
+            (
+                _ADD_TURN,
+                [
+                    turn.job,
+                    [each.lane for each in added],
+                    [each.pool for each in added],
+                    [each.pace for each in added],
+                    [each.level for each in added],
+                    [each.ready_at for each in added],
+                ],
+            )
+        )
+    return parts
+
+
+def _worker_parts(turn: "Turn") -> list[Part]:
+    return [
+        (
+            "UPDATE worker SET done = done + %s::bigint, failed = failed + %s::bigint WHERE job = %s AND id = %s",
+            [done, failed, turn.job, worker],
+        )
+        for worker, (done, failed) in turn.worker_ends.items()
+    ]
+
+
+async def _tally_parts(turn: "Turn") -> list[Part]:
+    counts: dict[str, int] = {}
+    for name, count in turn.tallies.items():
+        if count:
+            counts[name[:LONGEST_TALLY]] = counts.get(name[:LONGEST_TALLY], 0) + count
+    if not counts:
+        return []
+    known = turn.store.tallies
+    if not known.issuperset(counts):
+        rows = await turn.db.fetch("SELECT DISTINCT name FROM tally WHERE job = $1", turn.job)
+        known.update(row[0] for row in rows)
+        for name in [name for name in counts if name not in known]:
+            if len(known) < MOST_NAMES:
+                known.add(name)
+            else:
+                like = folded(name)
+                counts[like] = counts.get(like, 0) + counts.pop(name)
+    names = sorted(counts)
+    return [
+        (
+            "INSERT INTO tally (job, stripe, name, n) SELECT %s::integer, %s::smallint, *"
+            " FROM unnest(%s::text[], %s::bigint[])"
+            " ON CONFLICT (job, name, stripe) DO UPDATE SET n = tally.n + excluded.n",
+            [turn.job, turn.store.stripe, names, [counts[name] for name in names]],
+        )
+    ]
+
+
+def _counter_part(turn: "Turn") -> Part:
+    return (
+        "UPDATE counter SET waiting = waiting + %s::bigint, leased = leased + %s::bigint, done = done + %s::bigint,"
+        " dead = dead + %s::bigint, leases = leases + %s::bigint WHERE job = %s::integer AND stripe = %s::smallint"
+        " RETURNING 1",
+        [turn.waiting, turn.leased, turn.done, turn.dead, turn.leases, turn.job, turn.store.stripe],
+    )
+
+
+def _clear(turn: "Turn") -> None:
+    """A later flush of the transaction adds only what comes after."""
+    turn.waiting = turn.leased = turn.done = turn.dead = turn.leases = 0
+    turn.tallies.clear()
+    turn.worker_ends.clear()
+    for rows in (turn.new, turn.late, turn.chained, turn.graves, turn.taken, turn.handed, turn.more):
+        rows.clear()
+    for lane in turn.lanes:
+        lane.written()
