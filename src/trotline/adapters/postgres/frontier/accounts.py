@@ -30,8 +30,8 @@ _HELD = "SELECT 1 FROM held WHERE token = $1 AND job = $2 AND worker = $3 AND me
 
 
 async def write_rings(turn: "Turn") -> None:
-    """Write the rings of the transaction; lanes of all jobs that wait for a member that came back are tried again.
-    Before lanes are written: those of the transaction are changed here."""
+    """The rings of the transaction are written with its other changes; lanes of all jobs that wait for a member that
+    came back are tried again. Before lanes are written: those of the transaction are changed here."""
     lanes = {lane.pace_id: lane for lane in turn.lanes}
     freed = []
     for ring in turn.rings.all():
@@ -42,7 +42,7 @@ async def write_rings(turn: "Turn") -> None:
         freed += [(ring.pool, member, ring.pace_id) for member in ring.freed]
         ring.freed.clear()
     others = await _waiting_for(turn, freed) if freed else set()
-    await turn.rings.flush()
+    turn.more += await turn.rings.changes()
     if others:
         # After the locks of members: the transactions of these lanes take theirs in the same order.
         await turn.db.execute(_WAKE, sorted(others), turn.now)

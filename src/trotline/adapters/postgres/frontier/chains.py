@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trotline.adapters.postgres.frontier.schema import ID_BITS, MOST_AT_ONCE
+from trotline.adapters.postgres.frontier.statement_parts import columns
 from trotline.adapters.postgres.frontier.task_rows import TASK, Held, Late, TaskRow
 from trotline.adapters.postgres.pool import Connection
 from trotline.model import task_json
@@ -39,11 +40,17 @@ def _key(job: int, bucket: int) -> int:
     return (job * LOCKS + bucket) % (1 << 31)
 
 
-async def next_lanes(turn: "Turn", names: Collection[str]) -> list[int]:
-    """Lanes in which the first steps behind the heads of these locked chains wait."""
+async def lanes_behind(turn: "Turn", names: Collection[str]) -> list[int]:
+    """Lanes in which steps of these locked chains wait for others: to be locked with those of a step that is buried."""
     if not names:
         return []
-    return [row.lane for row, _ in await _first_waiting(turn, names)]
+    rows = await turn.db.fetch(
+        f"SELECT DISTINCT lane FROM chained_{turn.job} WHERE id IN"
+        " (SELECT task FROM step WHERE job = $1 AND chain = ANY($2::text[]))",
+        turn.job,
+        list(names),
+    )
+    return [row[0] for row in rows]
 
 
 async def admit(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
@@ -52,16 +59,12 @@ async def admit(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
 
     Their ids are drawn here: one drawn before the chain was locked could come before the chain's head.
     """
-    for start in range(0, len(steps), MOST_AT_ONCE):
-        await _queue(turn, steps[start : start + MOST_AT_ONCE])
-
-
-async def _queue(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
-    heads = await _heads(turn, {row.chain for row, _ in steps})
-    base = await turn.db.fetchval("SELECT nextval('task_id')")
+    heads, base = await _heads(turn, {row.chain for row, _ in steps})
     joined: list[tuple[str, int]] = []
     for place, (row, due) in enumerate(steps):
-        step = row._replace(id=base << ID_BITS | place)
+        if place and place % MOST_AT_ONCE == 0:
+            base = await turn.db.fetchval("SELECT nextval('task_id')")
+        step = row._replace(id=base << ID_BITS | place % MOST_AT_ONCE)
         failed = heads.get(step.chain)
         if failed is None:
             turn.queue(step, due)
@@ -72,68 +75,58 @@ async def _queue(turn: "Turn", steps: Sequence[tuple[TaskRow, Moment]]) -> None:
         else:
             turn.queue_chained(step, due)
         joined.append((step.chain, step.id))
-    await turn.db.execute(
-        "INSERT INTO step (job, chain, task) SELECT $1, * FROM unnest($2::text[], $3::bigint[])",
-        turn.job,
-        [chain for chain, _ in joined],
-        [task for _, task in joined],
-    )
+    insert = "INSERT INTO step (job, chain, task) SELECT %s::integer, * FROM unnest(%s::text[], %s::bigint[])"
+    turn.more.append((insert, [turn.job, *columns(joined)]))
 
 
-async def _heads(turn: "Turn", names: Collection[str]) -> dict[str, str]:
-    """Chains with a head, and the reason with which steps die that come now; empty if the head is alive."""
+async def _heads(turn: "Turn", names: Collection[str]) -> tuple[dict[str, str], int]:
+    """Chains with a head, and the reason with which steps die that come now: empty if the head is alive. And a number
+    for the ids of new steps."""
     rows = await turn.db.fetch(
-        f"SELECT c.chain, s.task, g.why, g.body FROM unnest($2::text[]) AS c(chain)"
-        " CROSS JOIN LATERAL (SELECT task FROM step WHERE job = $1 AND chain = c.chain ORDER BY task LIMIT 1) s"
+        "SELECT c.chain, s.task, g.why, g.body, n.number FROM (SELECT nextval('task_id') AS number) n"
+        " CROSS JOIN unnest($2::text[]) AS c(chain)"
+        " LEFT JOIN LATERAL (SELECT task FROM step WHERE job = $1 AND chain = c.chain ORDER BY task LIMIT 1) s ON true"
         f" LEFT JOIN grave_{turn.job} g ON g.id = s.task",
         turn.job,
         list(names),
     )
     buried = {grave.row.id: grave for grave in turn.graves}
     found: dict[str, str] = {}
-    for chain, task, why, body in rows:
-        now = buried.get(task)
-        if now is not None:
-            why, body = now.why, now.row.body
-        found[chain] = "" if why is None else chains.failed(url_of(body), why)
-    return found
+    for chain, task, why, body, _ in rows:
+        if (now := buried.get(task)) is not None:
+            found[chain] = chains.failed(url_of(now.row.body), now.why)
+        elif task is not None:
+            found[chain] = "" if why is None else chains.failed(url_of(body), why)
+    return found, rows[0][-1]
 
 
-async def release_next(turn: "Turn", ended: Sequence[Held]) -> None:
-    """These tasks of locked chains are done: the next steps of chains of which they were the heads are queued."""
+async def take_next(turn: "Turn", ended: Sequence[Held]) -> list[Late]:
+    """These steps of locked chains are done: the next ones of the chains of which they were the heads, for
+    `queue_next`. Their lanes are to be locked."""
     if not ended:
-        return
-    tasks = [held.task for held in ended]
-    rows = await turn.db.fetch("DELETE FROM step WHERE task = ANY($1::bigint[]) RETURNING chain", tasks)
-    # Others are pages that are read again for their records: they are in the chain no longer.
-    if not rows:
-        return
-    following = await _first_waiting(turn, {row[0] for row in rows})
-    if not following:
-        return
-    await turn.lock_lanes(row.lane for row, _ in following)
-    await turn.db.execute(
-        f"DELETE FROM chained_{turn.job} WHERE id = ANY($1::bigint[])", [row.id for row, _ in following]
+        return []
+    # Without a row in `step`: a page that is read again for its records. It is in the chain no longer.
+    rows = await turn.db.fetch(
+        "WITH ended AS (DELETE FROM step WHERE task = ANY($2::bigint[]) RETURNING chain),"
+        " following AS (SELECT n.id FROM ended CROSS JOIN LATERAL ("
+        f"SELECT t.id FROM step s JOIN chained_{turn.job} t ON t.id = s.task"
+        " WHERE s.job = $1 AND s.chain = ended.chain ORDER BY s.task LIMIT 1) n)"
+        f" DELETE FROM chained_{turn.job} t USING following WHERE t.id = following.id RETURNING {_COLUMNS}, t.due",
+        turn.job,
+        [held.task for held in ended],
     )
-    for row, due in following:
-        # It was counted as waiting before.
+    return sorted(Late(TaskRow(*row[:-1]), row[-1]) for row in rows)
+
+
+def queue_next(turn: "Turn", steps: Sequence[Late]) -> None:
+    """Queue these steps, whose lanes are locked. They were counted as waiting before."""
+    for late in steps:
+        row, due = late
         if due > turn.now:
-            turn.late.append(Late(row, due))
+            turn.late.append(late)
         else:
             turn.new.append(row)
             turn.has_waiting(turn.lane(row.lane), row.level)
-
-
-async def _first_waiting(turn: "Turn", names: Collection[str]) -> list[tuple[TaskRow, Moment]]:
-    """The first step of each of these chains that waits for another one, and its due time."""
-    rows = await turn.db.fetch(
-        f"SELECT {_COLUMNS}, t.due FROM unnest($2::text[]) AS c(chain)"
-        f" CROSS JOIN LATERAL (SELECT t.* FROM step s JOIN chained_{turn.job} t ON t.id = s.task"
-        " WHERE s.job = $1 AND s.chain = c.chain ORDER BY s.task LIMIT 1) t",
-        turn.job,
-        list(names),
-    )
-    return [(TaskRow(*row[:-1]), row[-1]) for row in rows]
 
 
 async def bury_followers(turn: "Turn", task_id: int, chain: str, body: bytes, why: str) -> None:

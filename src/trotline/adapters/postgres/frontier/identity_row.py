@@ -1,9 +1,9 @@
 """Members of a pool in one lane: rows of `identity`, read and written in batches."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from trotline.adapters.postgres.pool import Connection
+from trotline.adapters.postgres.frontier.statement_parts import Part, columns
 from trotline.rules.proxy_ring import Identity
 
 COLUMNS = "i.member, i.due, i.banned_at, i.quality, i.uses, i.good, i.strikes, i.slow"
@@ -12,15 +12,15 @@ WIDTH = 8
 
 _UPSERT = """
 INSERT INTO identity (pace, member, place, due, position, banned_at, quality, uses, good, strikes, slow)
-SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::smallint[], $4::float8[], $5::bigint[], $6::float8[],
-                     $7::integer[], $8::bigint[], $9::bigint[], $10::integer[], $11::integer[])
+SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::smallint[], %s::float8[], %s::bigint[], %s::float8[],
+                     %s::integer[], %s::bigint[], %s::bigint[], %s::integer[], %s::integer[])
 ON CONFLICT (pace, member) DO UPDATE SET
     place = excluded.place, due = excluded.due, position = excluded.position, banned_at = excluded.banned_at,
     quality = excluded.quality, uses = excluded.uses, good = excluded.good, strikes = excluded.strikes,
     slow = excluded.slow
 """
 _DELETE = """
-DELETE FROM identity WHERE (pace, member) IN (SELECT * FROM unnest($1::bigint[], $2::bigint[]))
+DELETE FROM identity WHERE (pace, member) IN (SELECT * FROM unnest(%s::bigint[], %s::bigint[]))
 """
 
 
@@ -33,8 +33,8 @@ class Placed(NamedTuple):
     position: int
 
 
-def read(columns: Iterable[Any], weight: int) -> Identity:
-    member, due, banned_at, quality, uses, good, strikes, slow = columns
+def read(row: Iterable[Any], weight: int) -> Identity:
+    member, due, banned_at, quality, uses, good, strikes, slow = row
     return Identity(
         member=member,
         due=due,
@@ -48,17 +48,15 @@ def read(columns: Iterable[Any], weight: int) -> Identity:
     )
 
 
-async def write(db: Connection, placed: Iterable[Placed]) -> None:
-    """Each member of a lane at most once."""
+def written(placed: Iterable[Placed]) -> list[Part]:
+    """Writes these; each member of a lane at most once."""
     rows = [
         (pace, x.member, place, x.due, position, x.banned_at, x.quality, x.uses, x.good, x.strikes, x.slow)
         for pace, x, place, position in placed
     ]
-    if rows:
-        await db.execute(_UPSERT, *map(list, zip(*rows, strict=True)))
+    return [(_UPSERT, columns(rows))] if rows else []
 
 
-async def delete(db: Connection, members: Iterable[tuple[int, int]]) -> None:
-    """`members`: pace and member."""
-    if rows := list(members):
-        await db.execute(_DELETE, *map(list, zip(*rows, strict=True)))
+def deleted(members: Sequence[tuple[int, int]]) -> list[Part]:
+    """Deletes these; pace and member."""
+    return [(_DELETE, columns(members))] if members else []

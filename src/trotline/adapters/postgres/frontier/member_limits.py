@@ -8,6 +8,7 @@ transaction has is passed over), and before failures in a row are counted.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from trotline.adapters.postgres.frontier.statement_parts import Part, columns
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import MemberResult, PoolRules
 from trotline.model.time import Moment
@@ -33,8 +34,8 @@ UPDATE pool_member m SET
     uses = coalesce(c.uses, m.uses), window_began = coalesce(c.window_began, m.window_began),
     faults = coalesce(c.faults, m.faults), down_until = coalesce(c.down_until, m.down_until),
     last_pace = coalesce(c.last_pace, m.last_pace), yield_until = coalesce(c.yield_until, m.yield_until)
-FROM unnest($1::text[], $2::bigint[], $3::integer[], $4::float8[], $5::bigint[], $6::float8[], $7::integer[],
-            $8::float8[], $9::bigint[], $10::float8[])
+FROM unnest(%s::text[], %s::bigint[], %s::integer[], %s::float8[], %s::bigint[], %s::float8[], %s::integer[],
+            %s::float8[], %s::bigint[], %s::float8[])
     AS c(pool, member, running, next_start, uses, window_began, faults, down_until, last_pace, yield_until)
 WHERE m.pool = c.pool AND m.member = c.member
 """
@@ -45,9 +46,9 @@ class Member:
 
     __slots__ = ("faults", "last_pace", "limits", "yield_until")
 
-    def __init__(self, columns: Sequence[Any]) -> None:
-        self.limits = Limits(*columns[:_LIMITS])
-        self.faults, self.last_pace, self.yield_until = columns[_LIMITS:]
+    def __init__(self, row: Sequence[Any]) -> None:
+        self.limits = Limits(*row[:_LIMITS])
+        self.faults, self.last_pace, self.yield_until = row[_LIMITS:]
 
     def open_to(self, pace_id: int, most: int, now: Moment) -> bool:
         """Has it a place for this lane?"""
@@ -77,11 +78,11 @@ class Members:
         self._changes: dict[Key, _Change] = {}
         self._locked: set[Key] = set()
 
-    def seen(self, key: Key, columns: Sequence[Any]) -> Member:
-        """The transaction's copy; `columns`: as just read."""
+    def seen(self, key: Key, row: Sequence[Any]) -> Member:
+        """The transaction's copy; `row`: its columns as just read."""
         known = self._known.get(key)
         if known is None:
-            known = self._known[key] = Member(columns)
+            known = self._known[key] = Member(row)
         return known
 
     def known(self, key: Key) -> Member:
@@ -92,7 +93,7 @@ class Members:
         """Lock these without waiting, and read them anew; returns those that are ours now."""
         missing = sorted(set(keys) - self._locked)
         if missing:
-            for row in await self._db.fetch(_TAKE, *map(list, zip(*missing, strict=True))):
+            for row in await self._db.fetch(_TAKE, *columns(missing)):
                 key = (row[0], row[1])
                 self._locked.add(key)
                 self._known[key] = Member(row[2:])
@@ -131,20 +132,21 @@ class Members:
         change = self._change(key)
         change.last_pace, change.yield_until = pace_id, until
 
-    async def flush(self) -> None:
+    async def changes(self) -> list[Part]:
+        """Lock what changes, and write it with these."""
         changes, self._changes = self._changes, {}
         if not changes:
-            return
+            return []
         # In one order for all transactions, or two of them could wait for each other.
         keys = sorted(changes)
         if not self._locked.issuperset(keys):
-            for pool, member, faults in await self._db.fetch(_LOCK, *map(list, zip(*keys, strict=True))):
+            for pool, member, faults in await self._db.fetch(_LOCK, *columns(keys)):
                 self._locked.add((pool, member))
                 if known := self._known.get((pool, member)):
                     known.faults = faults
         for key in keys:
             self._count_faults(key, changes[key])
-        await self._db.execute(_UPDATE, *map(list, zip(*(_row(key, changes[key]) for key in keys), strict=True)))
+        return [(_UPDATE, columns([_row(key, changes[key]) for key in keys]))]
 
     def _count_faults(self, key: Key, change: _Change) -> None:
         for result, chance in change.results:

@@ -65,6 +65,6 @@ the first of them, and the first other member."""
 
 WRITE_RINGS = """
 INSERT INTO ring (pace, pool, state, position, dealt)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::bytea[], $4::bigint[], $5::bigint[])
+SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bytea[], %s::bigint[], %s::bigint[])
 ON CONFLICT (pace) DO UPDATE SET state = excluded.state, position = excluded.position, dealt = excluded.dealt
 """

@@ -12,6 +12,7 @@ import msgspec
 from trotline.adapters.postgres.frontier import identity_row
 from trotline.adapters.postgres.frontier.identity_row import Placed
 from trotline.adapters.postgres.frontier.member_limits import Member, Members
+from trotline.adapters.postgres.frontier.statement_parts import composed
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import MemberResult, PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
@@ -201,7 +202,8 @@ class PoolRing:
     async def write_members(self) -> None:
         """Write the members now: a query follows that must see them."""
         changed, self.changed = self.changed, {}
-        await identity_row.write(self._db, changed.values())
+        if parts := identity_row.written(changed.values()):
+            await self._db.execute(*composed(parts))
 
     def _write(self, identity: Identity, place: int) -> None:
         self.position += 1

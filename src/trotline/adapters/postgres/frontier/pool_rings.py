@@ -14,6 +14,7 @@ from trotline.adapters.postgres.frontier import identity_row
 from trotline.adapters.postgres.frontier.member_limits import Members
 from trotline.adapters.postgres.frontier.pool_queries import FOR_LEASE, FOR_RETURN, FREE_AT, WRITE_RINGS
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing, Waiting
+from trotline.adapters.postgres.frontier.statement_parts import Part, columns, composed
 from trotline.adapters.postgres.pool import Connection
 from trotline.model.proxy_pool import PoolRules, is_account_pool
 from trotline.model.time import Moment, Seconds
@@ -105,7 +106,7 @@ class PoolRings:
         for ring in found.values():
             ring.waiting.clear()
             ring.skipped = False
-        rows = await self._db.fetch(FOR_LEASE, *map(list, zip(*wanted, strict=True)), self._now, self._now + HORIZON)
+        rows = await self._db.fetch(FOR_LEASE, *columns(wanted), self._now, self._now + HORIZON)
         for row in rows:
             ring = found[row[0]]
             _fill(ring, row[1:4])
@@ -116,8 +117,8 @@ class PoolRings:
     def _waiting(self, pool: str, row: Sequence[Any]) -> Waiting:
         place, dealt, known = row[:3]
         about = row[3 : 3 + identity_row.WIDTH]
-        columns = row[3 + identity_row.WIDTH :]
-        member = None if columns[0] is None else self._members.seen((pool, about[0]), columns)
+        limits = row[3 + identity_row.WIDTH :]
+        member = None if limits[0] is None else self._members.seen((pool, about[0]), limits)
         weight = 0 if member is None else member.limits.weight
         if dealt:
             return Waiting(Identity(member=about[0], weight=weight), member, place, dealt, known)
@@ -147,13 +148,13 @@ class PoolRings:
         missing = sorted({each for each in members if not self._is_out(each)})
         if not missing:
             return
-        for row in await self._db.fetch(FOR_RETURN, *map(list, zip(*missing, strict=True))):
+        for row in await self._db.fetch(FOR_RETURN, *columns(missing)):
             ring = self._opened(row[0], next(each.pool for each in missing if each.pace_id == row[0]))
             _fill(ring, row[1:4])
-            about, columns = row[4 : 4 + identity_row.WIDTH], row[4 + identity_row.WIDTH :]
+            about, limits = row[4 : 4 + identity_row.WIDTH], row[4 + identity_row.WIDTH :]
             if about[0] is not None:
-                known = columns[0] is not None
-                weight = self._members.seen((ring.pool, about[0]), columns).limits.weight if known else 0
+                known = limits[0] is not None
+                weight = self._members.seen((ring.pool, about[0]), limits).limits.weight if known else 0
                 ring.out.setdefault(about[0], identity_row.read(about, weight))
 
     async def opened(self, pace_id: int, pool: str) -> PoolRing:
@@ -182,7 +183,7 @@ class PoolRings:
         ]  # fmt: skip
         found: dict[int, list[Any]] = {ring.pace_id: [] for ring in rings}
         if wanted:
-            rows = await self._db.fetch(FREE_AT, *map(list, zip(*wanted, strict=True)), self._now, HORIZON)
+            rows = await self._db.fetch(FREE_AT, *columns(wanted), self._now, HORIZON)
             for row in rows:
                 found[row[0]].append(row[1:])
         return {ring.pace_id: self._free(ring, found[ring.pace_id]) for ring in rings}
@@ -207,12 +208,16 @@ class PoolRings:
     # Writing
 
     async def flush(self) -> None:
-        """Write members and rings."""
+        """Write members and rings now."""
+        if parts := await self.changes():
+            await self._db.execute(*composed(parts))
+
+    async def changes(self) -> list[Part]:
+        """Members and rings are written with these."""
         rings = self._rings.values()
         placed = [each for ring in rings for each in ring.changed.values()]
         dropped = [(ring.pace_id, member) for ring in rings for member in ring.dropped]
-        await identity_row.write(self._db, placed)
-        await identity_row.delete(self._db, dropped)
+        parts = [*identity_row.written(placed), *identity_row.deleted(dropped)]
         rows = []
         for ring in rings:
             ring.changed.clear()
@@ -221,8 +226,8 @@ class PoolRings:
                 ring.kept = (ring.state, ring.position)
                 rows.append((ring.pace_id, ring.pool, encode_ring(ring.state), ring.position, ring.state.dealt))
         if rows:
-            await self._db.execute(WRITE_RINGS, *map(list, zip(*rows, strict=True)))
-        await self._members.flush()
+            parts.append((WRITE_RINGS, columns(rows)))
+        return parts + await self._members.changes()
 
 
 def _fill(ring: PoolRing, row: Sequence[Any]) -> None:

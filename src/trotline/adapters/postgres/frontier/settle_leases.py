@@ -64,7 +64,10 @@ async def _settle(turn: Turn, worker: str, valid: Sequence[tuple[Settlement, Hel
     fresh = await put_tasks.mark(turn, children) if children else None
     new = [task for task in children if fresh is not None and task.fingerprint in fresh.fingerprints]
     await chains.lock(turn, {row.chain for _, row in valid if row.chain} | {task.chain for task in new if task.chain})
-    await turn.lock_named({task.lane for task in (*new, *_moved(valid))}, {row.lane for _, row in valid})
+    following = await chains.take_next(turn, [row for row in _ending(valid, Done) if row.chain])
+    behind = await chains.lanes_behind(turn, {row.chain for row in _ending(valid, Bury) if row.chain})
+    lanes = {*(row.lane for _, row in valid), *(step.row.lane for step in following), *behind}
+    await turn.lock_named({task.lane for task in (*new, *_moved(valid))}, lanes)
     await turn.return_members(row for _, row in valid)
     done: list[Held] = []
     failed = 0
@@ -73,12 +76,15 @@ async def _settle(turn: Turn, worker: str, valid: Sequence[tuple[Settlement, Hel
         failed += isinstance(settlement.outcome, Retry | Bury)
         if isinstance(settlement.outcome, Done):
             done.append(row)
-    if steps := [row for row in done if row.chain]:
-        await chains.release_next(turn, steps)
+    chains.queue_next(turn, following)
     if done or failed:
         turn.worker_ends[worker] = (len(done), failed)
     if fresh is not None:
         await put_tasks.enqueue(turn, children, fresh)
+
+
+def _ending(valid: Sequence[tuple[Settlement, Held]], kind: type[Done | Bury]) -> list[Held]:
+    return [row for settlement, row in valid if isinstance(settlement.outcome, kind)]
 
 
 def _moved(valid: Sequence[tuple[Settlement, Held]]) -> list[Task]:

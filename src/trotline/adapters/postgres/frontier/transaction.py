@@ -10,6 +10,7 @@ from trotline.adapters.postgres.frontier.lane_row import LOCK, LaneRow
 from trotline.adapters.postgres.frontier.pool_ring import PoolRing
 from trotline.adapters.postgres.frontier.pool_rings import Back, PoolRings
 from trotline.adapters.postgres.frontier.schema import CANCELLED, PAUSED
+from trotline.adapters.postgres.frontier.statement_parts import Part
 from trotline.adapters.postgres.frontier.task_rows import TASK, Grave, Held, Late, TaskRow
 from trotline.adapters.postgres.frontier.write_turn import write
 from trotline.adapters.postgres.pool import Connection
@@ -52,6 +53,8 @@ class Turn:
         self.handed: list[tuple[object, ...]] = []
         """Rows to add to `held`, for `worker`."""
         self.worker = ""
+        self.more: list[Part] = []
+        """Further changes, which are written with these."""
         self.reopened = False
         self.woke = False
         """Is there work for waiting workers?"""

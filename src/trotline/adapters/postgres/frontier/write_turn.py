@@ -1,19 +1,18 @@
 """Writes the changes of a transaction in one statement: each part is a data-modifying WITH query."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trotline.adapters.postgres.frontier import task_rows
 from trotline.adapters.postgres.frontier.errors import gone
 from trotline.adapters.postgres.frontier.lane_row import TurnWrite, encode_pace
+from trotline.adapters.postgres.frontier.statement_parts import Part, composed
 from trotline.rules.counter_limits import MOST_NAMES, folded
 
 if TYPE_CHECKING:
     from trotline.adapters.postgres.frontier.transaction import Turn
 
 LONGEST_TALLY = 100
-Part = tuple[str, list[Any]]
-"""A statement with %s for its parameters, and their values."""
 
 _CHANGE_TURN = """
 UPDATE turn t SET
@@ -43,6 +42,7 @@ SELECT %s::integer, %s::text, %s::float8, * FROM unnest(%s::bigint[], %s::bigint
 
 async def write(turn: "Turn", turns: Sequence[TurnWrite]) -> None:
     parts = [
+        *turn.more,
         *_task_parts(turn),
         *_lane_parts(turn),
         *_turn_parts(turn, turns),
@@ -57,7 +57,7 @@ async def write(turn: "Turn", turns: Sequence[TurnWrite]) -> None:
         if turn.woke:
             idle = f"EXISTS (SELECT 1 FROM idle WHERE job = {turn.job} AND until > %s)"
         answer = f"(SELECT count(*) FROM p{len(parts) - 1})" if counted else "1"
-        row = await turn.db.fetchrow(*_composed(parts, f"SELECT {answer}, {idle}", [turn.now] if turn.woke else []))
+        row = await turn.db.fetchrow(*composed(parts, f"SELECT {answer}, {idle}", [turn.now] if turn.woke else []))
         if not row[0]:
             raise gone()
         turn.idle = turn.idle or row[1]
@@ -203,20 +203,12 @@ def _counter_part(turn: "Turn") -> Part:
     )
 
 
-def _composed(parts: Sequence[Part], last: str, values: list[Any]) -> list[Any]:
-    """One statement of these parts with numbered parameters, and their values."""
-    text = ", ".join(f"p{number} AS ({sql})" for number, (sql, _) in enumerate(parts))
-    pieces = f"WITH {text} {last}".split("%s")
-    numbered = pieces[0] + "".join(f"${number}{piece}" for number, piece in enumerate(pieces[1:], 1))
-    return [numbered, *(value for _, given in parts for value in given), *values]
-
-
 def _clear(turn: "Turn") -> None:
     """A later flush of the transaction adds only what comes after."""
     turn.waiting = turn.leased = turn.done = turn.dead = turn.leases = 0
     turn.tallies.clear()
     turn.worker_ends.clear()
-    for rows in (turn.new, turn.late, turn.chained, turn.graves, turn.taken, turn.handed):
+    for rows in (turn.new, turn.late, turn.chained, turn.graves, turn.taken, turn.handed, turn.more):
         rows.clear()
     for lane in turn.lanes:
         lane.written()
