@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
+import msgspec
+
 from trotline.adapters.postgres.frontier import finish, job_control, notes, progress, trace_task
 from trotline.adapters.postgres.frontier.graves import Graveyard
 from trotline.adapters.postgres.frontier.in_flight import in_flight
@@ -13,6 +15,7 @@ from trotline.adapters.postgres.frontier.lane_views import LaneViews
 from trotline.adapters.postgres.frontier.revisit_pages import revisit
 from trotline.adapters.postgres.frontier.revive import revive
 from trotline.adapters.postgres.pool import Connection
+from trotline.errors import FrontierError
 from trotline.model.job import Budget, Grave, InFlight, LanePace, LaneView, Progress, State, TaskStatus, WorkerView
 from trotline.model.note import Note
 from trotline.model.pace import Pace
@@ -20,6 +23,7 @@ from trotline.model.task import Task
 from trotline.model.time import Moment
 from trotline.rules import notes as note_rules
 from trotline.rules import pool_moves
+from trotline.rules.unreadable_jobs import way_out
 
 T = TypeVar("T")
 
@@ -122,7 +126,12 @@ class PostgresConsole:
         """All statements of a look see one moment, and lock nothing."""
 
         async def look(db: Connection) -> T:
-            return await query(db, await self._store.database.now(db))
+            try:
+                return await query(db, await self._store.database.now(db))
+            except (msgspec.MsgspecError, LookupError) as error:
+                # Another program wrote something else.
+                what, hint = way_out(self.job.id)
+                raise FrontierError(what, hint=hint) from error
 
         return await self._store.read(look)
 

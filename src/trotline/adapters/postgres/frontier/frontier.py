@@ -30,7 +30,7 @@ _SHORT: Seconds = 0.1
 """A shorter wait is only a sleep: nobody has to notify us."""
 _LOCKED: Seconds = 0.01
 """Lanes that others had locked are tried again after about this time, and"""
-_LOCKED_FOR: Seconds = 0.5
+_LOCKED_FOR: Seconds = 2.0
 """for so long, also by calls that do not wait: what is locked is not empty."""
 
 

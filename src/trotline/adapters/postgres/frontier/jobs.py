@@ -8,7 +8,7 @@ import msgspec
 
 from trotline.adapters.postgres.frontier import delete_job
 from trotline.adapters.postgres.frontier.database import Database
-from trotline.adapters.postgres.frontier.schema import CANCELLED, tables_of_job
+from trotline.adapters.postgres.frontier.schema import CANCELLED, RUNNING, tables_of_job
 from trotline.adapters.postgres.pool import Connection
 from trotline.errors import FrontierError
 from trotline.model.job import Job, LaneRules
@@ -18,7 +18,8 @@ from trotline.rules.stored_values import is_moment
 _SELECT = f"""
 SELECT id, name, spider, version, rules, started_at, finished_at, announced,
     CASE paused WHEN {CANCELLED} THEN coalesce(state_at, started_at) END AS cancelled_at,
-    ARRAY(SELECT u.version FROM upgrade u WHERE u.job = job.id ORDER BY u.id) AS versions
+    ARRAY(SELECT u.version FROM upgrade u WHERE u.job = job.id ORDER BY u.id) AS versions,
+    paused BETWEEN {RUNNING} AND {CANCELLED} AS known_state
 FROM job
 """
 _MISREAD = (msgspec.MsgspecError, ValueError, TypeError, RecursionError)
@@ -111,7 +112,7 @@ async def job_named(db: Connection, name: str) -> Job | None:
 
 def readable(row: Sequence[Any]) -> Job | None:
     """None: another program wrote something else into it."""
-    _, name, spider, version, rules, started_at, finished_at, announced, cancelled_at, versions = row
+    _, name, spider, version, rules, started_at, finished_at, announced, cancelled_at, versions, known = row
     try:
         job = Job(
             id=name,
@@ -127,7 +128,7 @@ def readable(row: Sequence[Any]) -> Job | None:
     except _MISREAD:
         return None
     times = (job.started_at, job.finished_at, job.cancelled_at)
-    return job if shown(job.id) == job.id and all(map(is_moment, times)) else None
+    return job if known and _ID.fullmatch(job.id) and all(map(is_moment, times)) else None
 
 
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")

@@ -25,10 +25,11 @@ SELECT what, extract(epoch FROM clock_timestamp() - since)::float8 AS age FROM (
 _SETTINGS = "SELECT name, setting FROM pg_settings WHERE name = ANY($1)"
 _CONNECTIONS = """
 SELECT current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS most,
-    count(*) FILTER (WHERE backend_type = 'client backend') AS used,
-    count(*) FILTER (WHERE backend_type = 'client backend' AND datname = current_database() AND state IS NULL) AS hidden
+    count(*) FILTER (WHERE coalesce(backend_type, 'client backend') = 'client backend') AS used,
+    count(*) FILTER (WHERE backend_type IS NULL AND datname = current_database()) AS hidden
 FROM pg_stat_activity
 """
+"""Of sessions that this user may not look at, the type is NULL."""
 _SLOTS = """
 SELECT slot_name FROM pg_replication_slots
 WHERE xmin IS NOT NULL AND NOT active AND (slot_type = 'physical' OR database = current_database()) LIMIT 1
