@@ -15,6 +15,7 @@ import asyncpg
 
 from trotline.adapters.postgres.frontier import schema
 from trotline.adapters.postgres.frontier.errors import plain_errors
+from trotline.adapters.postgres.frontier.session import Session
 from trotline.adapters.postgres.pool import Connection, Connections
 from trotline.adapters.postgres.sink_url import Address
 from trotline.errors import FrontierError, FrontierTooNew, TrotlineError
@@ -72,7 +73,7 @@ class Database:
             async with self._connections.session() as db, asyncio.timeout(self.address.timeout * 3 + _MARGIN):
                 await db.execute(self._begin(durable, plans, view) + first)
                 try:
-                    yield db
+                    yield Session(db)
                 except (TrotlineError, asyncpg.PostgresError):
                     # The connection is in order: it goes back.
                     await db.execute("ROLLBACK")
