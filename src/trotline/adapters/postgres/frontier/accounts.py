@@ -20,11 +20,14 @@ SELECT l.id, l.pace, l.pool, l.member FROM lane l JOIN turn t ON t.lane = l.id
 WHERE l.pool = ANY($1::text[]) AND l.waits = 1 AND l.paused <> {PAUSED} AND t.ready_at > $2
 """
 _WAKE = """
-UPDATE turn SET ready_at = $2 WHERE lane IN
-    (SELECT lane FROM turn WHERE lane = ANY($1::bigint[]) AND ready_at > $2 FOR NO KEY UPDATE SKIP LOCKED)
+WITH free AS MATERIALIZED (
+    SELECT t.lane FROM turn t JOIN pace p ON p.id = t.pace WHERE t.lane = ANY($1::bigint[]) AND t.ready_at > $2
+    FOR NO KEY UPDATE OF p SKIP LOCKED
+)
+UPDATE turn SET ready_at = $2 WHERE lane IN (SELECT lane FROM free)
 """
-"""Never waits, as these lanes are not ours: one that is being served just now is tried again by its own time
-(`pool_rings.ACCOUNT_POLL`)."""
+"""These lanes are not ours, so it never waits for their locks: one that is being served just now is tried again by its
+own time (`pool_rings.ACCOUNT_POLL`)."""
 
 _HELD = "SELECT 1 FROM held WHERE token = $1 AND job = $2 AND worker = $3 AND member = $4"
 
