@@ -21,6 +21,7 @@ from tests.docs.console import trotline
 from tests.docs.pages import DOCS, ROOT, Block, all_blocks, blocks
 from trotline import Page, Spider
 from trotline.testing import DemoShop, visit
+from trotline.testing.redis_server import redis
 from trotline.testing.shop.account import PASSWORD, USER
 
 IN_TUTORIALS = {
@@ -189,6 +190,13 @@ def _(reader: Reader, text: str) -> None:
     rows = reader.crawl(text)
     assert {row["sku"] for row in rows} == reader.skus
     assert all("catalog?page=" in str(row["chain"]) for row in rows)
+
+
+@runner("docs/how-to/add-tasks-from-any-program.md 1")
+def a_producer(reader: Reader, text: str) -> None:
+    with redis() as server:
+        reader.execute(text.replace("redis://localhost:6379/0", server.url))
+        assert server.command("LLEN", "wanted") == b":2\r\n"
 
 
 @runner("docs/how-to/use-the-queue.md 1")

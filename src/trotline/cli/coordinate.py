@@ -12,6 +12,7 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     high_water_option,
+    inbox_option,
     json_option,
     known_pools,
     log_options,
@@ -43,6 +44,7 @@ _IMPORTANT = (*_ALARMS, "coordinator.recovered")
 )
 @click.argument("spiders", nargs=-1, required=True, metavar="SPIDER...")
 @frontier_option
+@inbox_option
 @sink_option
 @proxies_option
 @click.option("--keep", metavar="TIME", default="14d", help="How long ended jobs are kept.  [default: 14d]")
@@ -68,6 +70,7 @@ def command(spiders: tuple[str, ...], keep: str, high_water: int, quiet: bool, a
         pools=pools,
         keep=time_of("--keep", keep),
         high_water=high_water,
+        inbox=settings.inbox,
         metrics=settings.metrics,
         alerts=alert_plan(Path.cwd()),
     )

@@ -31,6 +31,7 @@ from trotline.rules.known_pools import KnownPools
 
 if TYPE_CHECKING:
     from trotline.config.settings import Settings
+    from trotline.model.inbox import InboxStatus
     from trotline.spider.spider import Spider
 
 OLDEST_PYTHON = (3, 11)
@@ -125,6 +126,8 @@ def examine(ref: str | None, flags: dict[str, str | None]) -> Iterator[Check]:
     if frontier.state == "ok":
         yield from _notices(settings.frontier_of(spider.name))
     yield _opens("sink", settings.sink_of(spider.name), _open_sink)
+    if settings.inbox:
+        yield _inbox(settings.inbox)
 
 
 def _failed(what: str, error: TrotlineError) -> Check:
@@ -278,6 +281,28 @@ def _opens(what: str, url: str, open_it: Callable[[str], None]) -> Check:
     except TrotlineError as error:
         return _failed(what, error)
     return Check(what=what, state="ok", found=f"{public(url)} {'opens' if backends.is_local(url) else 'answers'}")
+
+
+def _inbox(url: str) -> Check:
+    from trotline.commands.inbox import opened_inbox
+
+    async def look() -> "InboxStatus":
+        async with opened_inbox(url) as inbox:
+            return await inbox.status()
+
+    try:
+        found = wait_for(look())
+    except TrotlineError as error:
+        return _failed("inbox", error)
+    if not found.parked:
+        return Check(what="inbox", state="ok", found=f"{public(url)} answers, {count(found.waiting)} waiting")
+    why = f", the last one: {redaction.text(found.example.why)}" if found.example is not None else ""
+    return Check(
+        what="inbox",
+        state="warn",
+        found=f"{public(url)}: {count(found.parked)} parked{why}",
+        advice="Look at them with trotline inbox; repair the cause, then: trotline inbox --requeue",
+    )
 
 
 def _notices(url: str) -> Iterator[Check]:

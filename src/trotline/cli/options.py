@@ -33,6 +33,12 @@ def frontier_option(command: F) -> F:
     )(command)
 
 
+def inbox_option(command: F) -> F:
+    return click.option(
+        "--inbox", metavar="URL", help="Also take tasks that other programs write: redis://HOST:PORT/0?inbox=NAME"
+    )(command)
+
+
 def sink_option(command: F) -> F:
     return click.option("--sink", metavar="URL", help="Where the records are.  [default: sqlite:SPIDER.db]")(command)
 

@@ -199,7 +199,13 @@ def facts(report: "Report") -> dict[str, Any]:
         "pools": uses(progress.tallies),
         "pool_troubles": report.troubles,
         "cuts": cuts(progress, report.job.rules.own_limits),
-    } | ({"crew": report.crew, "unwritten": report.unwritten} if report.whole else {})
+    } | ({"crew": report.crew, "unwritten": report.unwritten, **_inbox(report)} if report.whole else {})
+
+
+def _inbox(report: "Report") -> dict[str, Any]:
+    """Only where there is one."""
+    found = report.inbox
+    return {} if found is None else {"inbox": {"waiting": found.waiting, "parked": found.parked}}
 
 
 def eta_facts(found: Range | Unknown) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from trotline.cli.options import (
     budget_options,
     examples,
     frontier_option,
+    inbox_option,
     json_option,
     log_options,
     metrics_option,
@@ -62,6 +63,7 @@ CODES = {
 @click.option("--out", metavar="FILE", help="Records to this file: .db, .jsonl, .csv or .parquet.")
 @click.option("--sink", metavar="URL", help="The same as a URL.  [default: sqlite:SPIDER.db]")
 @frontier_option
+@inbox_option
 @click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
 @click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")
 @prefetch_option

@@ -12,6 +12,7 @@ from trotline.cli.options import (
     examples,
     frontier_option,
     high_water_option,
+    inbox_option,
     json_option,
     known_pools,
     log_options,
@@ -41,6 +42,7 @@ _HINT = "Ctrl-C leaves the job to its workers; come back with:"
 )
 @click.argument("spider")
 @frontier_option
+@inbox_option
 @click.option("--seeds", metavar="FILE", help='More seeds, one URL or JSON object per line; "-" is stdin.')
 @click.option("--fresh", is_flag=True, help="Start a new job even if the last one is unfinished.")
 @click.option("--detach", "-d", is_flag=True, help="Seed it and leave.")

@@ -8,6 +8,7 @@ import click
 from trotline.cli.eta_view import Outlook
 from trotline.cli.fleet_options import place_option
 from trotline.cli.go_on_view import go_on
+from trotline.cli.inbox import parked_line
 from trotline.cli.job_argument import Target, find
 from trotline.cli.limit_cuts_view import cut_lines
 from trotline.cli.options import examples, json_option, settings_of, wait_for
@@ -53,27 +54,29 @@ def command(job: str | None, once: bool, frontier: str | None, as_json: bool) ->
         _once(settings, job, json=as_json)
         return
     target = wait_for(find(settings, job))
-    last = _with_keys(target) if not as_json and sys.stdout.isatty() else _without(target, json=as_json)
+    url = settings.inbox
+    last = _with_keys(target, url) if not as_json and sys.stdout.isatty() else _without(target, url, json=as_json)
     if not as_json:
         p = last.progress
         stands = state(p, alive=living(last.crew) > 0)
         click.echo(f"{target.job.id}: {stands}; {task_states(p, ', ')}")
         hint = _next(target, last)
-        for line in [*_cut(last), *_unwritten(last.unwritten), *([hint] if hint else [])]:
+        more = [*_cut(last), *parked_line(last.inbox), *_unwritten(last.unwritten)]
+        for line in [*more, *([hint] if hint else [])]:
             click.echo(line)
 
 
-def _without(target: Target, *, json: bool) -> "Report":
+def _without(target: Target, inbox: str, *, json: bool) -> "Report":
     from trotline.commands.watch import watch
 
     view = choose(quiet=False, json=json, hint=_HINT)
     try:
-        return wait_for(watch(target.frontier, target.job, view.show))
+        return wait_for(watch(target.frontier, target.job, view.show, inbox_url=inbox))
     finally:
         view.close()
 
 
-def _with_keys(target: Target) -> "Report":
+def _with_keys(target: Target, inbox: str) -> "Report":
     from trotline.cli.keyboard import keys
     from trotline.cli.watch_screen import WatchScreen
     from trotline.commands.watch import watch
@@ -82,7 +85,7 @@ def _with_keys(target: Target) -> "Report":
         screen = WatchScreen()
         try:
             with keys(screen.press):
-                return await watch(target.frontier, target.job, screen.show, screen.attend, screen.quit)
+                return await watch(target.frontier, target.job, screen.show, screen.attend, screen.quit, inbox)
         finally:
             screen.close()
 
@@ -91,14 +94,14 @@ def _with_keys(target: Target) -> "Report":
 
 def _once(settings: Settings, job: str | None, *, json: bool) -> None:
     target = wait_for(find(settings, job))
-    for line in [_look_json(target)] if json else _portrait(target):
+    for line in [_look_json(target, settings.inbox)] if json else _portrait(target, settings.inbox):
         click.echo(line)
 
 
-def _look_json(target: Target) -> str:
+def _look_json(target: Target, inbox: str) -> str:
     from trotline.commands.watch import look
 
-    report = wait_for(look(target.frontier, target.job))
+    report = wait_for(look(target.frontier, target.job, inbox))
     return json_line({"event": "progress", **facts(report), "eta": eta_facts(Outlook().update(report))})
 
 
@@ -119,10 +122,10 @@ def _next(target: Target, report: "Report") -> str:
     return go_on(target, report.progress, living(report.crew)) if steered or not living(report.crew) else ""
 
 
-def _portrait(target: Target) -> list[str]:
+def _portrait(target: Target, inbox: str) -> list[str]:
     from trotline.commands.watch import look
 
-    report = wait_for(look(target.frontier, target.job))
+    report = wait_for(look(target.frontier, target.job, inbox))
     p, found = report.progress, Outlook().update(report)
     ended = p.done + p.dead
     share = f", {int(100 * ended / p.admitted)} % of {count(p.admitted)} admitted" if p.admitted else ""
@@ -136,7 +139,7 @@ def _portrait(target: Target) -> list[str]:
         f"{rate(report.pages_per_second)} on the whole" + (f", {ends}" if ends else ""),
     ]
     lines[1:1] = [*held_back(report.held_back, report.job), *trouble_lines(report.troubles, _MOST)]
-    lines += [*_cut(report), *_unwritten(report.unwritten)]
+    lines += [*_cut(report), *parked_line(report.inbox), *_unwritten(report.unwritten)]
     if p.seen:
         lines.append(f"seen: {safe(p.seen, 200)}")
     if report.lanes:

@@ -13,6 +13,7 @@ from trotline.cli.options import (
     budget_options,
     examples,
     frontier_option,
+    inbox_option,
     json_option,
     log_options,
     metrics_option,
@@ -61,6 +62,7 @@ _LINE_EVERY = 30.0
 @click.argument("spider")
 @click.option("--sink", metavar="URL", help="Where records go.  [default: sqlite:SPIDER.db]")
 @frontier_option
+@inbox_option
 @click.option("--processes", type=int, metavar="N", help="Worker processes.  [default: 1]")
 @click.option("--slots", type=int, metavar="N", help="Pages at the same time in each process.  [default: 16]")
 @prefetch_option
@@ -109,7 +111,9 @@ def command(spider: str, until_finished: bool, upgrade: bool, quiet: bool, as_js
         note_what_is_missing(found, settings.frontier_of(found.name))
         printer = _Printer(spider, found, settings, names_in(book), quiet=quiet, json=as_json)
         own = settings.of(found.name)
-        plan = WorkPlan(ref=spider, settings=own, until_finished=until_finished, upgrade=upgrade)
+        plan = WorkPlan(
+            ref=spider, settings=own, until_finished=until_finished, known_pools=book.listed, upgrade=upgrade
+        )
         try:
             output = WorkOutput(
                 printer.print_event, printer.show, printer.pause, _reports_every(quiet=quiet, json=as_json)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from trotline.commands import inbox
 from trotline.commands.feed import LoopClock, open_feed
 from trotline.commands.metrics import metrics_at
 from trotline.commands.observe_extras import ServerExtras
@@ -65,6 +66,8 @@ class CoordinatePlan(msgspec.Struct, frozen=True, kw_only=True):
     pools: KnownPools | None = None
     """The pools that exist; None: not known here."""
     high_water: int = HIGH_WATER
+    inbox: str = ""
+    """Tasks of other programs, for scheduled jobs; empty: there is none."""
     metrics: str = ""
     """The address of the metrics endpoint; empty: there is none."""
     alerts: AlertPlan = AlertPlan()
@@ -87,6 +90,12 @@ def posts_of(refs: Sequence[str], settings: Settings, pools: Collection[str] | N
 
 async def coordinate(plan: CoordinatePlan, emit: Callable[[CoordinatorEvent], None]) -> None:
     """Until a signal asks us to stop; then every term is resigned at once."""
+    if plan.inbox and len(plan.posts) > 1:
+        raise SettingsError(
+            "an inbox belongs to one spider, and several are named",
+            hint="Run a coordinator for each of them, with an inbox of its own.",
+        )
+    await inbox.check(plan.inbox)
     async with metrics_at(plan.metrics, jobs=True) as metrics:
         await _coordinate(plan, emit, None if metrics is None else metrics.jobs)
 
@@ -160,16 +169,22 @@ class SpiderHooks:
     async def seed(self, job: Job, opened: OpenJob, is_leader: IsLeader, say: Callable[[str], None]) -> None:
         post = self._posts[job.spider]
         spider = post.spider
-        await opened.console.set_high_water(self._plan.high_water)
-        seeded = await seed(
-            spider,
-            open_feed(opened, post.frontier, self._plan.high_water, say, is_leader=is_leader),
-            components.open_gate(spider, self._plan.pools),
-            (await opened.console.progress()).now,
-            extra=None,
-            on_batch=_now_and_then(say),
-        )
-        say(_so_far(seeded))
+        plan = self._plan
+        await opened.console.set_high_water(plan.high_water)
+        async with inbox.reading(
+            plan.inbox, spider, opened, post.frontier, plan.pools, say=say, high_water=plan.high_water
+        ) as reading:
+            seeded = await seed(
+                spider,
+                open_feed(opened, post.frontier, plan.high_water, say, is_leader=is_leader),
+                components.open_gate(spider, plan.pools),
+                (await opened.console.progress()).now,
+                extra=None,
+                needed=not plan.inbox,
+                on_batch=_now_and_then(say),
+            )
+            say(_so_far(seeded))
+            await reading.until_idle()
 
     async def conclude(self, job: Job) -> None:
         async with _there(self._posts[job.spider].sink) as sink:

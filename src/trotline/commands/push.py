@@ -11,6 +11,7 @@ from trotline.commands.open_job import is_cancelled
 from trotline.config import backends, components
 from trotline.errors import SettingsError
 from trotline.frontier.gate import Gate
+from trotline.frontier.sift import Numbered, sift
 from trotline.model.job import Job
 from trotline.model.lease import Admission
 from trotline.model.queue_job import is_queue
@@ -58,7 +59,6 @@ class Pushed(msgspec.Struct, kw_only=True):
     """Why it does not go on just now."""
 
 
-Line = tuple[int, Task]
 Lines = AsyncIterator[tuple[int, bytes | None]]
 """Numbered lines; None for one that is too long."""
 
@@ -157,7 +157,7 @@ class _Push:
 
     async def all(self, lines: Lines) -> None:
         now = (await self._opened.console.progress()).now
-        batch: list[Line] = []
+        batch: list[Numbered] = []
         async for number, line in lines:
             self.pushed.lines = number
             if (task := self._task(number, line)) is not None:
@@ -175,11 +175,14 @@ class _Push:
             self._refuse(number, str(error))
             return None
 
-    async def _put(self, batch: list[Line], now: Moment) -> None:
+    async def _put(self, batch: list[Numbered], now: Moment) -> None:
         if not batch:
             return
-        lines, tasks = self._through_the_gate(batch, now)
-        for number, answer in zip(lines, await self._feed.put(tasks), strict=True):
+        passed, refused = sift(self._gate, batch, now)
+        for number, why in refused.items():
+            self._refuse(number, why)
+        answers = await self._feed.put([task for _, task in passed])
+        for (number, _), answer in zip(passed, answers, strict=True):
             if answer is Admission.NEW:
                 self.pushed.new += 1
             elif answer is Admission.DUPLICATE:
@@ -187,22 +190,6 @@ class _Push:
             else:
                 self._refuse(number, "the job or its lane is draining, and admits nothing new")
         self._show(self.pushed)
-
-    def _through_the_gate(self, batch: list[Line], now: Moment) -> tuple[list[int], list[Task]]:
-        """Line numbers and tasks of what may pass. Nearly always all of it: only otherwise each is asked alone."""
-        sifted = self._gate.seeds([task for _, task in batch], now)
-        if len(sifted.tasks) == len(batch):
-            return [number for number, _ in batch], sifted.tasks
-        lines: list[int] = []
-        tasks: list[Task] = []
-        for number, draft in batch:
-            alone = self._gate.seeds([draft], now)
-            if alone.tasks:
-                lines.append(number)
-                tasks += alone.tasks
-            else:
-                self._refuse(number, ", ".join(alone.refused))
-        return lines, tasks
 
     def _refuse(self, number: int, why: str) -> None:
         self.pushed.bad += 1

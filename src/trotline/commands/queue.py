@@ -11,11 +11,13 @@ async with Queue("shop", "redis://localhost:6379/0", pace="2/s") as queue:
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
+from trotline.commands.queue_inbox import reading_inbox
 from trotline.commands.queue_input import Added
 from trotline.commands.queue_job import JobFinder, QueueJob, queue_plan
 from trotline.commands.queue_leases import Leases, failed
@@ -50,7 +52,7 @@ class Queue:
     `frontier` is a URL (`sqlite:crawl.db`, `redis://...`); without one that of the settings, or a file in `.trotline`.
     `pace`, `lanes`, `concurrency` and `slowest` are those of a spider; so are `hosts`, `include`, `exclude` and
     `max_depth`, which say what may be added (without `hosts`: any host). `hold`: a task that is not settled for so long
-    is retried.
+    is retried. `inbox`: where other programs leave tasks (`redis://...?inbox=NAME`); consumers read it, too.
     """
 
     def __init__(
@@ -71,11 +73,13 @@ class Queue:
         traps: TrapRules | None = None,
         limits: Limits | None = None,
         hold: str | timedelta = "10m",
+        inbox: str | None = None,
     ) -> None:
         self._plan = queue_plan(
             name,
             frontier,
             hold,
+            inbox,
             pace=pace,
             lanes=lanes,
             concurrency=concurrency,
@@ -95,6 +99,7 @@ class Queue:
         self._finder: JobFinder | None = None
         """None: it is not open."""
         self._leases: Leases | None = None
+        self._reading = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
         """FrontierUnreachable if the server does not answer: that is a mistake in the settings."""
@@ -110,6 +115,7 @@ class Queue:
     ) -> None:
         leases, finder = self._leases, self._finder
         self._leases = self._finder = None
+        await self._reading.aclose()
         if leases is not None:
             await leases.close()
         if finder is not None:
@@ -162,12 +168,14 @@ class Queue:
         """The next task, at the moment when it may start; None if none came within `wait` seconds (None: without
         limit), or the job has ended."""
         finder = self._open
-        found = await finder.wait(wait)
+        found = await (finder.find_or_start() if self._plan.inbox else finder.wait(wait))
         if found is None:
             return None
         if self._leases is None:
             name = worker_name(0)
             self._leases = Leases(name, found.opened.frontier, hold=self._plan.hold, chance=self._chance)
+            if self._plan.inbox:
+                await self._reading.enter_async_context(reading_inbox(self._plan, found))
         lease = await self._leases.next(None if wait is None else max(wait, _SHORTEST))
         return None if lease is None else QueueTask(lease, asyncio.get_running_loop().time())
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from trotline.commands.inbox_input import entry_text
 from trotline.frontier.gate import Gate
 from trotline.frontier.gate_result import GateResult
 from trotline.model import task_json
@@ -74,6 +75,15 @@ class QueueInput:
         if isinstance(given, str):
             raise TypeError("children is a list of URLs or tasks; for one: children=[url]")
         return [self._draft(one, now) for one in given]
+
+    def entry(self, entry: bytes) -> Task:
+        """The draft in an entry of an inbox; ValueError says why there is none."""
+        try:
+            text = entry_text(entry).decode()
+            fields = msgspec.json.decode(text, type=dict) if text.startswith("{") else {"url": text}
+            return task_fields.task(task_json.from_seed(self._defaults | fields))
+        except (TypeError, RecursionError, UnicodeDecodeError, msgspec.MsgspecError) as error:
+            raise ValueError(f"not a task: {error}") from error
 
     def _draft(self, given: str | Mapping[str, Any] | Task, now: Callable[[], Moment]) -> Task:
         if isinstance(given, Task):

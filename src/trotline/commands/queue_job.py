@@ -15,7 +15,7 @@ import msgspec
 
 from trotline.commands.queue_input import QueueInput
 from trotline.config import backends, components, settings
-from trotline.config.urls import frontier_url
+from trotline.config.urls import frontier_url, inbox_url
 from trotline.errors import FrontierError, SettingsError, SpiderRefused
 from trotline.frontier.outage_log import OutageLog
 from trotline.frontier.reconnect import until_reachable
@@ -45,10 +45,12 @@ class QueuePlan(msgspec.Struct, frozen=True):
     frontier: str
     rules: LaneRules
     hold: Seconds
+    inbox: str
+    """Where other programs leave tasks; empty: there is none."""
     input: QueueInput
 
 
-def queue_plan(name: str, frontier: str | None, hold: Any, **arguments: Any) -> QueuePlan:
+def queue_plan(name: str, frontier: str | None, hold: Any, inbox: str | None, **arguments: Any) -> QueuePlan:
     """`arguments`: those of a spider. SettingsError says what is wrong."""
     try:
         spider = Spider(name, robots=False, **arguments)
@@ -61,24 +63,26 @@ def queue_plan(name: str, frontier: str | None, hold: Any, **arguments: Any) -> 
         _frontier(spider.name, frontier),
         rules,
         held,
+        _url(inbox, inbox_url) if inbox else "",
         QueueInput(components.open_gate(spider), spider.retries),
     )
 
 
 def _frontier(name: str, given: str | None) -> str:
-    if given is None:
-        url = settings.read({}, os.environ, Path()).frontier_of(name)
-    else:
-        try:
-            url = frontier_url(given)
-        except ValueError as error:
-            raise SettingsError(str(error)) from error
+    url = settings.read({}, os.environ, Path()).frontier_of(name) if given is None else _url(given, frontier_url)
     if backends.in_memory(url):
         raise SettingsError(
             "a queue in memory could not be seen by any other program",
             hint='Name a file or a server: "sqlite:PATH" or "redis://HOST:PORT/0"',
         )
     return url
+
+
+def _url(given: str, parse: Callable[[str], str]) -> str:
+    try:
+        return parse(given)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
 
 
 def _length(check: Checks, given: Any) -> Seconds:

@@ -13,6 +13,7 @@ from trotline.coordinator.held_back import held_back_by
 from trotline.coordinator.last_job import LastTallies
 from trotline.errors import FrontierError
 from trotline.frontier.pool_watch import PoolWatch
+from trotline.model.inbox import InboxStatus
 from trotline.model.job import Job, LaneRules, LaneView, Progress, State, WorkerView
 from trotline.model.proxy_pool import DownMember
 from trotline.model.row_counts import Stored
@@ -78,6 +79,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Why tasks of lanes with a proxy pool wait."""
     down: dict[str, list[DownMember]] = {}
     """Proxies that fail by themselves, by pool; only in the last report of a job."""
+    inbox: InboxStatus | None = None
+    """Of the settings; None: there is none, it cannot be read, or it was not asked for."""
     unwritten: int = 0
     """Parcels of results that wait for a writer: an operator's view counts them."""
 

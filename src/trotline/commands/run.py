@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from trotline.commands import inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.last_job import tallies_before
@@ -66,6 +67,7 @@ async def run(
             kept = msgspec.structs.replace(settings, frontier=f"sqlite:{folder}/frontier.db")
             return await run(msgspec.structs.replace(plan, settings=kept), spider, show, launched)
     components.check_tracer(settings.otel)
+    await inbox.check(settings.inbox)
     async with metrics_at(settings.metrics, workers=True, jobs=True) as metrics:
         return await _run_job(plan, spider, show, launched, metrics)
 
@@ -187,9 +189,18 @@ class _Run:
     async def _seed(self) -> None:
         progress = await self._opened.console.progress()
         gate = components.open_gate(self._spider, self._plan.pools)
-        seeded = await seed(self._spider, self._opened.frontier, gate, progress.now, extra=self._plan.seeds_file)
-        self.note(about_seeds(seeded))
-        self._reporter.bad_seeds = bad_lines(seeded)
+        plan, opened = self._plan, self._opened
+        url, place = plan.settings.inbox, plan.settings.frontier
+        async with inbox.reading(url, self._spider, opened, place, plan.pools) as reading:
+            try:
+                seeded = await seed(
+                    self._spider, opened.frontier, gate, progress.now, extra=plan.seeds_file, needed=not url
+                )
+                self.note(about_seeds(seeded))
+                self._reporter.bad_seeds = bad_lines(seeded)
+                await reading.until_idle()
+            finally:
+                self.note(reading.notes())
         await self._opened.frontier.seal()
 
     async def _limit_time(self) -> None:

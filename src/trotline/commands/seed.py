@@ -49,9 +49,10 @@ async def seed(
     now: float,
     *,
     extra: str | None,
+    needed: bool = True,
     on_batch: Callable[[Seeded], None] = lambda _: None,
 ) -> Seeded:
-    """Put every seed; `on_batch` gets the counts after each batch.
+    """Put every seed; `on_batch` gets the counts after each batch. `needed`: without a seed there is nothing to do.
 
     A crash in the middle is harmless: the next run puts them again, and duplicates are ignored.
     """
@@ -71,7 +72,7 @@ async def seed(
             batch = []
     await _put(frontier, gate, batch, now, seeded)
     on_batch(seeded)
-    if not seeded.new and not seeded.duplicate:
+    if needed and not seeded.new and not seeded.duplicate:
         raise _nothing_to_do(spider, seeded)
     return seeded
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from trotline.commands import inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import give_budget
 from trotline.commands.coordinate import Post, look_after
@@ -94,19 +95,26 @@ async def seed_job(plan: StartPlan, spider: Spider, opened: OpenJob, say: Callab
     """Put every seed and seal the job. `say` gets the reason while it waits, and "" when it goes on."""
     progress = await opened.console.progress()
     await opened.console.set_high_water(plan.high_water)
-    seeded = await seed(
-        spider,
-        open_feed(opened, plan.settings.frontier, plan.high_water, say),
-        components.open_gate(spider, plan.pools),
-        progress.now,
-        extra=plan.seeds_file,
-    )
-    await opened.frontier.seal()
+    place, url = plan.settings.frontier, "" if plan.detach else plan.settings.inbox
+    async with inbox.reading(url, spider, opened, place, plan.pools, say=say, high_water=plan.high_water) as reading:
+        seeded = await seed(
+            spider,
+            open_feed(opened, place, plan.high_water, say),
+            components.open_gate(spider, plan.pools),
+            progress.now,
+            extra=plan.seeds_file,
+            needed=not plan.settings.inbox,
+        )
+        await reading.until_idle()
+    if url or not plan.settings.inbox:
+        # Else the job stays open: its workers read the inbox.
+        await opened.frontier.seal()
     return seeded
 
 
 async def start(plan: StartPlan, spider: Spider, show: Callable[[Report], None]) -> Started:
     """Make the job, or go on with the unfinished one; seed it; show it until it has ended or we are interrupted."""
+    await inbox.check(plan.settings.inbox, ends=plan.detach)
     made = await make_job(plan, spider)
     try:
         notes = about_code(made.found, plan.ref, made.version)

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from trotline.commands.background_view import in_background
+from trotline.commands.inbox import look as look_at_inbox
 from trotline.commands.open_pools import pool_watch
 from trotline.commands.report import Report, Reporter, ending_of
 from trotline.config import backends
@@ -17,14 +18,14 @@ from trotline.ports.console import Console
 from trotline.processes.signals import obeyed
 
 COUNT_EVERY: Seconds = 2.0
-"""How often it is asked what waits for a writer."""
+"""How often it is asked what waits for a writer, and in the inbox."""
 
 
-async def look(frontier_url: str, job: Job) -> Report:
+async def look(frontier_url: str, job: Job, inbox_url: str = "") -> Report:
     opened = await backends.open_frontier(frontier_url, job)
     try:
         async with pool_watch(frontier_url) as pools:
-            return await _counted(frontier_url, await Reporter(opened, whole=True, pools=pools).report())
+            return await _counted(frontier_url, inbox_url, await Reporter(opened, whole=True, pools=pools).report())
     finally:
         await opened.close()
 
@@ -35,21 +36,22 @@ async def watch(
     show: Callable[[Report], None],
     attend: Callable[[Console], Coroutine[Any, Any, None]] | None = None,
     enough: asyncio.Event | None = None,
+    inbox_url: str = "",
 ) -> Report:
     """Show the job until it has ended, or a signal or `enough` stops us; the last report. `attend` runs beside it with
     the job's console."""
     opened = await backends.open_frontier(frontier_url, job)
     enough = enough or asyncio.Event()
-    waiting = await _unwritten(frontier_url, job)
+    waiting, inbox = await _unwritten(frontier_url, job), await look_at_inbox(inbox_url)
 
     async def count() -> None:
-        nonlocal waiting
+        nonlocal waiting, inbox
         while True:
             await asyncio.sleep(COUNT_EVERY)
-            waiting = await _unwritten(frontier_url, job)
+            waiting, inbox = await _unwritten(frontier_url, job), await look_at_inbox(inbox_url)
 
     def shown(report: Report) -> None:
-        show(msgspec.structs.replace(report, unwritten=waiting))
+        show(msgspec.structs.replace(report, unwritten=waiting, inbox=inbox))
         if ending_of(report.progress, report.job.rules) is not None:
             enough.set()
 
@@ -64,13 +66,14 @@ async def watch(
                     if attend is not None:
                         await stack.enter_async_context(in_background(attend(opened.console), enough.set))
                     await enough.wait()
-            return await _counted(frontier_url, await reporter.report())
+            return await _counted(frontier_url, inbox_url, await reporter.report())
     finally:
         await opened.close()
 
 
-async def _counted(frontier_url: str, report: Report) -> Report:
-    return msgspec.structs.replace(report, unwritten=await _unwritten(frontier_url, report.job))
+async def _counted(frontier_url: str, inbox_url: str, report: Report) -> Report:
+    waiting, inbox = await _unwritten(frontier_url, report.job), await look_at_inbox(inbox_url)
+    return msgspec.structs.replace(report, unwritten=waiting, inbox=inbox)
 
 
 async def _unwritten(frontier_url: str, job: Job) -> int:

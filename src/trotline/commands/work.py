@@ -8,6 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
+from trotline.commands import inbox
 from trotline.commands.background_view import in_background
 from trotline.commands.budget import lower_budget
 from trotline.commands.join_job import Found, Search
@@ -27,6 +28,7 @@ from trotline.ports.sink import Sink
 from trotline.processes.child_process import WaitingChild
 from trotline.processes.signals import obeyed
 from trotline.processes.worker_pool import WorkerPool
+from trotline.rules.known_pools import KnownPools
 from trotline.rules.unreadable_jobs import in_a_line
 from trotline.spider.spider import Spider
 
@@ -44,6 +46,8 @@ class WorkPlan(msgspec.Struct, frozen=True, kw_only=True):
     """With the places of the spider (`Settings.of`)."""
     until_finished: bool = False
     """End with the job, instead of waiting for the next."""
+    known_pools: KnownPools | None = None
+    """The pools that exist, for tasks of the inbox; None: not known here."""
     upgrade: bool = False
     """Let our version of the spider's code into jobs that were started with another."""
 
@@ -100,6 +104,7 @@ async def work(plan: WorkPlan, spider: Spider, output: WorkOutput, launched: Seq
             hint="Name a place that workers share: --frontier sqlite:PATH or redis://HOST:PORT/0",
         )
     components.check_tracer(plan.settings.otel)
+    await inbox.check(plan.settings.inbox)
     async with metrics_at(plan.settings.metrics, workers=True) as metrics:
         return await _Member(plan, spider, output, launched, metrics).until_end()
 
@@ -325,6 +330,8 @@ class _Member:
             self._metrics.workers.begin(opened.job.id, pool.figures)
         try:
             async with contextlib.AsyncExitStack() as stack:
+                url, place, pools = self._settings.inbox, self._settings.frontier, self._plan.known_pools
+                await stack.enter_async_context(inbox.reading(url, self._spider, opened, place, pools))
                 if self._output.every is not None:
                     showing = reporter.show(self._output.show, pool.held_back, pool.processes, every=self._output.every)
                     await stack.enter_async_context(in_background(showing, pool.stop_once))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment
     from trotline.ports.backend import FrontierOffer, Notice, OpenJob, SchemaAdmin, SinkOffer
+    from trotline.ports.inbox import Inbox
     from trotline.ports.jobs import Jobs
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
@@ -322,6 +323,21 @@ def open_outbox(url: str) -> Outbox:
         )
     with _installed(url):
         return backend.outbox.open(url)
+
+
+def inbox_forms() -> str:
+    return _forms([backend.inbox.forms for backend in every() if backend.inbox])
+
+
+def open_inbox(url: str) -> Inbox:
+    backend = find(url) if url else None
+    if backend is None or backend.inbox is None:
+        raise SettingsError(
+            f"{redaction.place(url)} is not an inbox" if url else "no inbox is named",
+            hint=f"Name it: --inbox {inbox_forms()}",
+        )
+    with _installed(url):
+        return backend.inbox.open(url)
 
 
 async def unwritten(frontier: str) -> dict[str, int]:

@@ -17,7 +17,7 @@ import msgspec
 from trotline.config.listen_address import listen_address
 from trotline.config.otel_values import collector, share
 from trotline.config.proxy_lines import REGION
-from trotline.config.urls import frontier_url, has_password, sink_url
+from trotline.config.urls import frontier_url, has_password, inbox_url, sink_url
 from trotline.errors import SettingsError
 from trotline.model.limits import MIB
 from trotline.model.proxy import Proxy, ProxyMode
@@ -47,6 +47,8 @@ class Settings(WorkerSettings, frozen=True, kw_only=True, forbid_unknown_fields=
     """Where the tasks live; empty: `sqlite:.trotline/SPIDER.frontier.db`."""
     sink: str = ""
     """Where records go; empty: `sqlite:SPIDER.db`."""
+    inbox: str = ""
+    """Where other programs leave tasks; empty: there is none."""
     processes: int = 1
     max_pages: int | None = None
     """Of the job, whichever worker visits them."""
@@ -145,7 +147,7 @@ def _from_flags(flags: Mapping[str, Any]) -> _Source:
     if "out" in given:
         # --out FILE is the short way to say --sink; an error names what was typed.
         given["sink"] = given.pop("out")
-    for name in {"proxy", "frontier", "sink", "otel"} & given.keys():
+    for name in {"proxy", "frontier", "sink", "inbox", "otel"} & given.keys():
         value, option = given[name]
         if name == "proxy" and "@" in str(value) and not is_reference(value):
             raise _readable_by_all(option, "a user or password", f", or set {_variable(name)}")
@@ -397,6 +399,7 @@ def _proxy_mode(value: Any) -> ProxyMode:
 _TYPES: dict[str, Any] = {
     "frontier": frontier_url,
     "sink": sink_url,
+    "inbox": inbox_url,
     "processes": _whole(MOST_PROCESSES),
     "slots": _whole(MOST_SLOTS),
     "prefetch": _whole_or_none(MOST_SLOTS),

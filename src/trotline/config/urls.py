@@ -30,6 +30,15 @@ def sink_url(text: Any) -> str:
     return backend.sink.parse(text)
 
 
+def inbox_url(text: Any) -> str:
+    """Where other programs leave tasks."""
+    split(text)
+    backend = backends.find(text)
+    if backend is None or backend.inbox is None:
+        raise ValueError(f"{redaction.place(text)!r} is not an inbox; write {backends.inbox_forms()}")
+    return backend.inbox.parse(text)
+
+
 def has_password(text: str) -> bool:
     """Does a server's URL carry a password, before its host or in its query?"""
     scheme, rest = split(text) if text.strip() else ("", "")

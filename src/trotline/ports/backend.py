@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trotline.model.time import Moment
     from trotline.ports.console import Console
     from trotline.ports.frontier import Frontier
+    from trotline.ports.inbox import Inbox
     from trotline.ports.jobs import Jobs
     from trotline.ports.leadership import Leadership
     from trotline.ports.ledger import Ledger
@@ -114,6 +115,14 @@ class OutboxOffer(msgspec.Struct, frozen=True, kw_only=True):
     """Of a frontier's server: job -> parcels of its results that wait for a writer."""
 
 
+class InboxOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A place where other programs leave tasks."""
+
+    forms: tuple[str, ...]
+    parse: Callable[[str], str]
+    open: Callable[[str], Inbox]
+
+
 class Backend(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     schemes: tuple[str, ...]
@@ -126,5 +135,6 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     frontier: FrontierOffer | None = None
     sink: SinkOffer | None = None
     outbox: OutboxOffer | None = None
+    inbox: InboxOffer | None = None
     table: Callable[[str, str], AsyncIterator[dict[str, Any]]] | None = None
     """URL and name: the rows of a table of another program."""

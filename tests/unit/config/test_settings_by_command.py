@@ -38,6 +38,7 @@ proxies = ["http://127.0.0.1:9"]
 proxies = ["http://127.0.0.1:10"]
 """
 OTHER = {
+    "inbox": "redis://queue/0?inbox=wanted",
     "frontier": "sqlite:other.db", "sink": "jsonl:other.jsonl", "processes": "3", "slots": "7", "prefetch": "0",
     "max_pages": "5", "max_bytes": "2GB", "max_time": "7s", "grace": "9s", "memory": "300MiB", "visits": "no",
     "bandwidth": "5Mbit",

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from trotline.model.job import Job
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
-from trotline.ports.backend import Backend, FrontierOffer, Notice, OpenJob, OutboxOffer, SinkOffer
+from trotline.ports.backend import Backend, FrontierOffer, InboxOffer, Notice, OpenJob, OutboxOffer, SinkOffer
+from trotline.ports.inbox import Inbox
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
 from trotline.ports.outbox import Outbox
@@ -100,6 +101,22 @@ async def _unwritten(url: str) -> dict[str, int]:
     return await unwritten(url)
 
 
+def _parse_inbox(text: str) -> str:
+    from trotline.adapters.redis.inbox_url import parse
+
+    try:
+        parse(text)
+    except ValueError as error:
+        raise ValueError(f"{redaction.place(text)!r} is not an inbox: {error}") from error
+    return server_url(text)
+
+
+def _inbox(url: str) -> Inbox:
+    from trotline.adapters.redis.inbox import RedisInbox
+
+    return RedisInbox(url)
+
+
 BACKEND = Backend(
     name="redis",
     schemes=("redis", "rediss", "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel"),
@@ -126,4 +143,5 @@ BACKEND = Backend(
         "|Name the database that the writer fills: --sink postgresql://HOST/DATABASE",
     ),
     outbox=OutboxOffer(open=_outbox, unwritten=_unwritten),
+    inbox=InboxOffer(forms=("redis://HOST:PORT/0?inbox=NAME",), parse=_parse_inbox, open=_inbox),
 )

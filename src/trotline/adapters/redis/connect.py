@@ -170,6 +170,8 @@ def _options(tls: bool, query: dict[str, str]) -> dict[str, Any]:
         options["ssl"] = True
         if "ca" in query:
             options["ssl_ca_certs"] = query.pop("ca")
+    if "inbox" in query:
+        raise ValueError("an inbox is not a part of the frontier's URL; name it with --inbox or TROTLINE_INBOX")
     if query:
         known = "=, ".join((*OPTIONS, SHARDS))
         raise ValueError(f"unknown option {sorted(query)[0]}; known are {known}=, and with rediss:// ca=FILE")
