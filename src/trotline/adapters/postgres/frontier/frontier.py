@@ -68,7 +68,7 @@ class PostgresFrontier:
             while True:
                 wakeups.forget()
                 await self._housekeep(worker)
-                request = lease_tasks.Request(worker, limit, clock(), pools, self._chance.random)
+                request = lease_tasks.Request(worker, limit, pools, self._chance.random)
                 leases, why = await self._lease(request)
                 if leases or why is None:
                     return leases

@@ -1,5 +1,6 @@
 """Selects the tasks to lease, and their start times."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -29,7 +30,6 @@ class Request(NamedTuple):
 
     worker: str
     limit: int
-    asked_at: Seconds
     pools: Sequence[str]
     chance: Callable[[], float]
 
@@ -37,13 +37,15 @@ class Request(NamedTuple):
 async def serve(turn: Turn, request: Request, *, ignore_due: bool) -> tuple[list[Lease], Nothing | None]:
     """Leases, or why there are none. `ignore_due`: lease although delayed tasks are due."""
     limit = min(request.limit, MOST_AT_ONCE)
+    # Not when the call began: the server's time comes with this statement.
+    asked_at = asyncio.get_running_loop().time()
     batch = await pick(turn, request.pools, limit, ignore_due=ignore_due)
     if batch is None:
         return [], await nothing(turn, request.pools)
     if batch.budget:
         limit = await budgets.left(turn, limit)
     turn.worker = request.worker
-    call = _Call(turn, request, limit, batch.token << (ID_BITS + TOKEN_CHANCE))
+    call = _Call(turn, request, limit, batch.token << (ID_BITS + TOKEN_CHANCE), asked_at)
     await call.serve(batch.lanes)
     if call.leases:
         return call.leases, None
@@ -68,10 +70,11 @@ class _Plan(NamedTuple):
 class _Call:
     """One call of `lease`."""
 
-    def __init__(self, turn: Turn, request: Request, limit: int, token: int) -> None:
+    def __init__(self, turn: Turn, request: Request, limit: int, token: int, asked_at: Seconds) -> None:
         self._turn = turn
         self._request = request
         self._limit = limit
+        self._asked_at = asked_at
         self._token = token + int(request.chance() * (1 << TOKEN_CHANCE))
         self._living: frozenset[str] | None = None
         self._served: dict[int, LaneQueue] = {}
@@ -262,7 +265,7 @@ class _Call:
                     start_in=start - turn.now,
                     slack=START_SLACK,
                     leased_at=turn.now,
-                    asked_at=self._request.asked_at,
+                    asked_at=self._asked_at,
                     kills=row.kills,
                     member=member or 0,
                     site_blocked=blocked,

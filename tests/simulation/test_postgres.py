@@ -1,0 +1,29 @@
+"""Whole crawls over PostgreSQL, with faults between any two statements. A failing seed is printed."""
+
+import pytest
+
+from tests.simulation.faults import CALM
+from tests.simulation.postgres import simulate_postgres
+from trotline.adapters.postgres.frontier import pick_lanes
+
+SEEDS = 4
+PARTS = 4
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_no_fault_between_statements_loses_a_page_or_ends_a_job_early(part):
+    for seed in range(part, SEEDS, PARTS):
+        verdict = simulate_postgres(seed)
+
+        assert [] == verdict.broken(), f"seed {seed}"
+
+
+def test_a_calm_crawl_keeps_all_promises():
+    assert [] == simulate_postgres(100, temper=CALM).broken()
+
+
+def test_lanes_that_are_leased_without_a_lock_are_caught(monkeypatch):
+    monkeypatch.setattr(pick_lanes, "_PICK", pick_lanes._PICK.replace("FOR NO KEY UPDATE OF p SKIP LOCKED", ""))
+    verdicts = (simulate_postgres(seed, temper=CALM) for seed in range(5))
+
+    assert any(verdict.broken() for verdict in verdicts)
