@@ -53,6 +53,7 @@ class Turn:
         self.handed: list[tuple[object, ...]] = []
         """Rows to add to `held`, for `worker`."""
         self.worker = ""
+        self.chain_locks: set[int] = set()
         self.more: list[Part] = []
         """Further changes, which are written with these."""
         self.reopened = False
@@ -223,14 +224,18 @@ class Turn:
                 await chains.bury_followers(self, row.id, row.chain, row.body, why)
         return len(rows)
 
-    async def try_again(self, lane: LaneRow, *, full_only: bool = False) -> None:
-        """The lanes of other jobs with the same pace, which wait for a place, a member or a time, are tried again."""
-        await self.db.execute(
-            "UPDATE turn SET ready_at = $3 WHERE lane IN (SELECT id FROM lane WHERE pace = $1 AND id <> $2"
-            f" AND paused <> {PAUSED}) AND ready_at > $3" + (" AND ready_at = 'infinity'" if full_only else ""),
-            lane.pace_id,
-            lane.id,
-            self.now,
+    def try_again(self, lanes: Sequence[LaneRow], *, full_only: bool = False) -> None:
+        """The lanes of other jobs with the same paces, which wait for a place, a member or a time, are tried again."""
+        if not lanes:
+            return
+        full = " AND ready_at = 'infinity'" if full_only else ""
+        self.more.append(
+            (
+                "UPDATE turn SET ready_at = %s::float8 WHERE lane IN"
+                " (SELECT id FROM lane WHERE pace = ANY(%s::bigint[])"
+                f" AND id <> ALL(%s::bigint[]) AND paused <> {PAUSED}) AND ready_at > %s::float8{full}",
+                [self.now, [lane.pace_id for lane in lanes], [lane.id for lane in lanes], self.now],
+            )
         )
         self.woke = True
 
@@ -241,10 +246,10 @@ class Turn:
         if self._rings is not None:
             await accounts.write_rings(self)
         writes = [lane.settle_state(self.name, self.rules, self.now) for lane in self._lanes.values() if lane.touched]
-        for lane in self._lanes.values():
-            if lane.freed:
-                lane.freed = False
-                await self.try_again(lane, full_only=True)
+        freed = [lane for lane in self._lanes.values() if lane.freed]
+        self.try_again(freed, full_only=True)
+        for lane in freed:
+            lane.freed = False
         await write(self, writes)
 
     async def release_lanes(self) -> None:
