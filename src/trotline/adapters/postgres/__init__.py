@@ -41,13 +41,14 @@ def _parse_frontier(text: str) -> str:
     return url
 
 
-def _database(url: str, pool: int = 0) -> "Database":
-    """`pool`: connections, if not those of the URL."""
-    from trotline.adapters.postgres.frontier.database import Database
+def _database(url: str) -> "Database":
+    """With the connections that this process has to the URL."""
+    from trotline.adapters.postgres.frontier.database import NAME, Database
     from trotline.adapters.postgres.frontier.frontier_url import parse
+    from trotline.adapters.postgres.pool import shared
 
     address = parse(url)
-    return Database(msgspec.structs.replace(address, pool=pool) if pool else address)
+    return Database(address, connections=shared(url, address, NAME))
 
 
 async def _jobs(url: str) -> Jobs:
@@ -75,9 +76,12 @@ async def _proxy_pools(url: str) -> ProxyPools:
 
 
 def _shared_cache(url: str, kind: str) -> SharedCache:
+    from trotline.adapters.postgres.frontier.database import Database
+    from trotline.adapters.postgres.frontier.frontier_url import parse
     from trotline.adapters.postgres.frontier.shared_cache import PostgresSharedCache
 
-    return PostgresSharedCache(_database(url, pool=1), kind)
+    # A connection of its own, as it may be opened before there is an event loop.
+    return PostgresSharedCache(Database(msgspec.structs.replace(parse(url), pool=1)), kind)
 
 
 async def _notices(url: str) -> list[Notice]:
