@@ -1,5 +1,6 @@
 """What every test needs."""
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,9 @@ from trotline.rules import redaction
 # A busy machine takes 200 ms to give one example its turn; that says nothing about the code.
 settings.register_profile("busy machines", deadline=None)
 settings.load_profile("busy machines")
+# A shell starts what runs in the background deaf to Ctrl-C, and so would be every command that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ from tests.simulation.crawl import LABELS, remember_before_settle, settle_before
 from tests.simulation.faults import CALM
 from trotline.worker import visit
 
-SEEDS = 500
+SEEDS = 250
 SHARDS = 10
 
 
