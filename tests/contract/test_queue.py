@@ -396,3 +396,29 @@ async def test_a_spider_of_the_same_name_is_refused_the_tasks_of_a_queue(queue: 
     await queue.add(f"{SITE}/1")
     with pytest.raises(SettingsError, match="job of a queue"):
         await open_job(place, Spider("shop"), "", fresh=False)
+
+
+# With an inbox
+
+
+async def test_a_queue_reads_an_inbox_and_ends_when_that_is_idle(place: str) -> None:
+    queue = server(DEBIAN)
+    queue.command("DEL", "wanted", "{wanted}:parked")
+    entries = [
+        f"{SITE}/1",
+        '{"url": "https://shop.example/2", "job_type": "product", "meta": {"n": 1}}',
+        "bad",
+        f"{SITE}/1",
+    ]
+    for entry in entries:
+        queue.command("LPUSH", "wanted", entry)
+    met = {}
+    async with made(place, inbox=f"{queue.url}?inbox=wanted&idle=1s") as mine:
+        async for task in mine:
+            met[task.url] = task.job_type
+            await mine.done(task)
+    assert met == {f"{SITE}/1": "task", f"{SITE}/2": "product"}
+    assert queue.command("LLEN", "wanted") == b":0\r\n"
+    assert queue.command("XLEN", "{wanted}:parked") == b":1\r\n"
+    with pytest.raises(SettingsError, match="not an inbox"):
+        made(place, inbox="sqlite:in.db")
