@@ -5,7 +5,9 @@ import itertools
 import random
 import sys
 from asyncio import create_subprocess_exec
+from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -226,6 +228,30 @@ async def test_no_entry_is_lost_when_readers_are_killed() -> None:
         finally:
             await watching.close()
         assert holding >= 3
+
+
+@pytest.mark.slow("a server that is killed has to come back")
+async def test_no_entry_is_lost_when_the_server_of_the_inbox_is_killed(tmp_path: Path) -> None:
+    """The frontier is elsewhere. What the server forgets of its last second comes again, and is a duplicate."""
+    frontier = f"sqlite:{tmp_path}/f.db"
+    with redis() as place:
+        job = await inbox_job.start(frontier)
+        words = [sys.executable, "-c", READER, frontier, f"{place.url}?inbox=wanted", job, "1"]
+        producer = await create_subprocess_exec(sys.executable, "-c", PRODUCER, str(place.port), "3000")
+        assert await producer.wait() == 0
+        # Written to disk every second.
+        await asyncio.sleep(1.5)
+        reader = await create_subprocess_exec(*words, stderr=DEVNULL)
+        try:
+            for wanted in (300, 1200):
+                assert await inbox_job.admitted(frontier, job, wanted, within=60) < 3000
+                place.kill()
+                place.start()
+            assert await inbox_job.admitted(frontier, job, 3000, within=60) == 3000
+            assert reader.returncode is None, "the reader outlives its server"
+        finally:
+            reader.kill()
+            await reader.wait()
 
 
 # Through the gate

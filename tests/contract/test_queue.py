@@ -67,6 +67,18 @@ async def test_each_url_is_worked_on_once_and_the_loop_ends_with_the_job(queue: 
     assert stats.finished_at is not None
 
 
+async def test_what_is_added_after_the_end_reopens_the_job(queue: Queue) -> None:
+    await queue.seal()
+    for number in range(2):
+        await queue.add(f"{SITE}/{number}")
+        met = []
+        async for task in queue:
+            met.append(task.url)
+            await queue.done(task)
+        assert met == [f"{SITE}/{number}"]
+    assert (await queue.stats()).done == 2
+
+
 async def test_children_are_added_with_the_end_of_their_page_one_level_deeper(queue: Queue) -> None:
     await queue.add(SITE + "/")
     await queue.seal()
@@ -106,6 +118,19 @@ async def test_a_delayed_task_is_not_handed_out_before_its_time(queue: Queue) ->
     task = await taken(queue)
     assert time.monotonic() - began > 0.2
     assert task.url == f"{SITE}/1"
+
+
+async def test_a_consumer_that_looks_now_and_then_gets_tasks_of_a_slow_host_too(place: str) -> None:
+    async with made(place, pace="2/s") as queue:
+        await queue.add_urls(f"{SITE}/{n}" for n in range(3))
+        found = []
+        async with asyncio.timeout(20):
+            while len(found) < 3:
+                if (task := await queue.lease(wait=0)) is not None:
+                    found.append(task.url)
+                    await queue.done(task)
+                await asyncio.sleep(0.3)
+    assert len(set(found)) == 3
 
 
 async def test_pace_holds_for_all_users_of_a_host(place: str) -> None:
@@ -396,3 +421,29 @@ async def test_a_spider_of_the_same_name_is_refused_the_tasks_of_a_queue(queue: 
     await queue.add(f"{SITE}/1")
     with pytest.raises(SettingsError, match="job of a queue"):
         await open_job(place, Spider("shop"), "", fresh=False)
+
+
+# With an inbox
+
+
+async def test_a_queue_reads_an_inbox_and_ends_when_that_is_idle(place: str) -> None:
+    queue = server(DEBIAN)
+    queue.command("DEL", "wanted", "{wanted}:parked")
+    entries = [
+        f"{SITE}/1",
+        '{"url": "https://shop.example/2", "job_type": "product", "meta": {"n": 1}}',
+        "bad",
+        f"{SITE}/1",
+    ]
+    for entry in entries:
+        queue.command("LPUSH", "wanted", entry)
+    met = {}
+    async with made(place, inbox=f"{queue.url}?inbox=wanted&idle=1s") as mine:
+        async for task in mine:
+            met[task.url] = task.job_type
+            await mine.done(task)
+    assert met == {f"{SITE}/1": "task", f"{SITE}/2": "product"}
+    assert queue.command("LLEN", "wanted") == b":0\r\n"
+    assert queue.command("XLEN", "{wanted}:parked") == b":1\r\n"
+    with pytest.raises(SettingsError, match="not an inbox"):
+        made(place, inbox="sqlite:in.db")

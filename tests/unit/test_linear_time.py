@@ -61,6 +61,7 @@ PATTERNS = {
     "adapters/postgres/partition_periods.py:_NAME": AUTHOR,
     "adapters/redis/errors.py:_LUA": "sub",
     "adapters/redis/keys.py:_JOB_ID": AUTHOR,
+    "adapters/redis/inbox_url.py:NAME": AUTHOR,
     "adapters/redis/outbox.py:_NAME": AUTHOR,
     "adapters/redis/scripts.py:_CAPITALS": AUTHOR,
     "adapters/redis/scripts.py:_EXPORTS": AUTHOR,

@@ -164,9 +164,9 @@ class Queue:
 
     # Consumers
 
-    async def lease(self, wait: Seconds | None = 0.0) -> QueueTask | None:
+    async def lease(self, wait: Seconds | None = 1.0) -> QueueTask | None:
         """The next task, at the moment when it may start; None if none came within `wait` seconds (None: without
-        limit), or the job has ended."""
+        limit), or the job has ended. A task of a host that has to be waited for takes up to a second more."""
         finder = self._open
         found = await (finder.find_or_start() if self._plan.inbox else finder.wait(wait))
         if found is None:

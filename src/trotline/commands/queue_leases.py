@@ -14,7 +14,7 @@ from trotline.model.lease import Lease, Settled, Settlement
 from trotline.model.outcome import Outcome, Snooze
 from trotline.model.time import Seconds
 from trotline.model.verdict import Kind, Verdict
-from trotline.ports.frontier import BEAT, DEAD_AFTER, DIRECT, Frontier
+from trotline.ports.frontier import BEAT, DEAD_AFTER, DIRECT, HORIZON, Frontier
 from trotline.rules import redaction, retries
 from trotline.worker.start_queue import StartQueue
 
@@ -28,6 +28,8 @@ MOST_AT_ONCE = 100
 """Leases of one call."""
 _PAUSE: Seconds = 1.0
 """Between two tries while the frontier is unreachable."""
+_SPARE: Seconds = 0.2
+"""How long a lease is kept for a consumer that comes back: less than the slack of its start."""
 MISSED = "missed its start time"
 STOPPING = "queue is closing"
 
@@ -50,6 +52,7 @@ class Leases:
         self._wanted = asyncio.Event()
         self._ended = asyncio.Event()
         self._failure: FrontierError | None = None
+        self._closed = False
         self._outage = OutageLog(log)
         self._reported_at = float("-inf")
         self._beat_at = self._loop.time()
@@ -59,17 +62,25 @@ class Leases:
         self._tasks = [asyncio.create_task(self._feed()), asyncio.create_task(self._keep())]
 
     async def next(self, within: Seconds | None = None) -> Lease | None:
-        """The next task, when it may start; None if the job has ended, or none came in time."""
+        """The next task, when it may start; None if the job has ended, or none came in time. One that came in time is
+        waited for until its start, at most HORIZON."""
+        if self._ended.is_set() and self._failure is None and not self._closed:
+            # What was added since then has reopened the job.
+            self._ended.clear()
+            self._tasks[0] = asyncio.create_task(self._feed())
         self._consumers += 1
         self._wanted.set()
         try:
-            async with asyncio.timeout(within):
-                return await self._next()
-        except TimeoutError:
+            for longest in (within, HORIZON):
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(longest):
+                        return await self._next()
+                if not len(self._starts):
+                    break
             return None
         finally:
             self._consumers -= 1
-            self._give_back_surplus()
+            self._check_surplus()
 
     async def _next(self) -> Lease | None:
         while True:
@@ -145,6 +156,7 @@ class Leases:
 
     async def close(self) -> None:
         """Give everything back at once, with no attempt counted."""
+        self._closed = True
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, *self._giving_back, return_exceptions=True)
@@ -184,7 +196,7 @@ class Leases:
         self._outage.report("")
         self._tokens.update(lease.token for lease in leases)
         self._starts.add(leases)
-        self._give_back_surplus()
+        self._check_surplus()
 
     async def _report_held(self) -> None:
         """After a failover the server may list leases of ours that we settled."""
@@ -197,9 +209,13 @@ class Leases:
         self._held.pop(lease.token, None)
         self._tokens.discard(lease.token)
 
-    def _give_back_surplus(self) -> None:
-        """Leases that no consumer waits for: others may take them now."""
+    def _check_surplus(self) -> None:
+        """Leases that no consumer waits for: the next one may come at once, and else others may take them."""
         if len(self._starts) > self._consumers:
+            self._loop.call_later(_SPARE, self._give_back_surplus)
+
+    def _give_back_surplus(self) -> None:
+        if len(self._starts) > self._consumers and not self._closed:
             self._give_back(self._starts.clear(), STOPPING)
             self._wanted.set()
 

@@ -82,7 +82,7 @@ class SyncQueue:
     def set_pace(self, lane: str, pace: str | None) -> None:
         self._call(self._queue.set_pace(lane, pace))
 
-    def lease(self, wait: Seconds | None = 0.0) -> QueueTask | None:
+    def lease(self, wait: Seconds | None = 1.0) -> QueueTask | None:
         return self._call(self._queue.lease(wait))
 
     def __iter__(self) -> Iterator[QueueTask]:

@@ -60,10 +60,10 @@ class RedisInbox:
 
     async def done(self, batch: InboxBatch, parked: Mapping[int, str]) -> bool:
         words = [word for place, why in parked.items() for word in (place, why.encode(errors="replace"))]
-        return bool(await self._run_timeless(script("inbox_done"), batch.id, *words))
+        return bool(await self._run(script("inbox_done"), batch.id, *words))
 
     async def give_back(self, batch: InboxBatch) -> None:
-        await self._run_timeless(script("inbox_give_back"), batch.id, self.address.side)
+        await self._run(script("inbox_give_back"), batch.id, self.address.side)
 
     async def status(self) -> InboxStatus:
         await self._ready()
@@ -92,7 +92,7 @@ class RedisInbox:
         left = (await self.status()).parked
         moved = 0
         while moved < left:
-            some = int(await self._run_timeless(script("inbox_requeue"), min(AT_ONCE, left - moved), self.address.side))
+            some = int(await self._run(script("inbox_requeue"), min(AT_ONCE, left - moved), self.address.side))
             if not some:
                 break
             moved += some
@@ -113,10 +113,6 @@ class RedisInbox:
     async def _run(self, code: Script, *words: Any) -> Any:
         await self._ready()
         return await self._server.run(code, self.name, *words)
-
-    async def _run_timeless(self, code: Script, *words: Any) -> Any:
-        await self._ready()
-        return await self._server.run_timeless(code, self.name, *words)
 
 
 def _parked(name: bytes, fields: dict[bytes, bytes]) -> ParkedEntry:

@@ -4,8 +4,8 @@
 --   ARGV[5] bytes of the largest entry   ARGV[6] LEFT or RIGHT: the end with the oldest   ARGV[7] held for
 --   returns what is wrong with its keys, or "", and the entries
 --
--- uses clock: now
--- uses inbox: call name taking_key batches parked kind_of return_batch
+-- uses clock: call now
+-- uses inbox: name taking_key batches parked kind_of return_batch
 
 -- Batches that go back in one call; the others in the next one.
 local SWEPT = 10

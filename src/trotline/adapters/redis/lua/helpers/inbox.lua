@@ -4,9 +4,9 @@
 --   {NAME}:batches        zset   batch -> since when it is held
 --   {NAME}:parked         stream why, entry
 --
--- exports: call name taking_key batches parked kind_of return_batch
+-- uses clock: call
+-- exports: name taking_key batches parked kind_of return_batch
 
-call = redis.call
 name = KEYS[1]
 batches, parked = "{" .. name .. "}:batches", "{" .. name .. "}:parked"
 
