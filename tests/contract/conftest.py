@@ -19,7 +19,9 @@ from trotline.testing.clients import sqlite_client
 from trotline.testing.clocks import ServerClock
 from trotline.testing.frontier_contract import BRISK, Client
 
-SERVERS = re.compile(r"redis|valkey|cluster|sharded|postgres|outbox|shared_cache|\b(debian|wheel)\b", re.IGNORECASE)
+SERVERS = re.compile(
+    r"redis|valkey|rabbitmq|brokered|cluster|sharded|postgres|outbox|shared_cache|\b(debian|wheel)\b", re.IGNORECASE
+)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

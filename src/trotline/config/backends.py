@@ -106,7 +106,7 @@ def is_missing(url: str) -> bool:
 
 
 def frontier_forms() -> str:
-    return _forms([backend.frontier.forms for backend in every() if backend.frontier])
+    return _forms([offer.forms for backend in every() if (offer := frontier_of(backend))])
 
 
 def sink_forms() -> str:
@@ -118,8 +118,23 @@ def _forms(forms: Iterable[tuple[str, ...]]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
+def frontier_of(backend: Backend) -> FrontierOffer | None:
+    """What the backend offers as a frontier, alone or with the books of another one."""
+    if backend.broker is None:
+        return backend.frontier
+    from trotline.config.brokered_offer import composed
+
+    return composed(backend.broker, _frontier, _installed)
+
+
+def books_of(frontier: str) -> str:
+    """The frontier that keeps the books of a brokered one; else the frontier itself."""
+    broker = backend_of(frontier).broker
+    return frontier if broker is None else broker.books(frontier)
+
+
 def _frontier(url: str) -> FrontierOffer:
-    offer = backend_of(url).frontier
+    offer = frontier_of(backend_of(url))
     if offer is None:
         raise SettingsError(f"{redaction.place(url)} is not a frontier", hint=f"Write it as {frontier_forms()}")
     return offer
@@ -343,6 +358,7 @@ def open_inbox(url: str) -> Inbox:
 async def unwritten(frontier: str) -> dict[str, int]:
     """Job -> parcels of its results that wait for a writer, on the frontier's own server. A server that does not answer
     this question must not hide the rest."""
+    frontier = books_of(frontier)
     offer = backend_of(frontier).outbox
     if offer is not None:
         with suppress(FrontierError, SinkError):

@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from urllib.parse import unquote
 
 from trotline.config import backends
 from trotline.rules import redaction
@@ -14,9 +15,10 @@ def frontier_url(text: Any) -> str:
     """ValueError says what else would work."""
     split(text)
     backend = backends.find(text)
-    if backend is None or backend.frontier is None:
+    offer = None if backend is None else backends.frontier_of(backend)
+    if offer is None:
         raise ValueError(f"{redaction.place(text)!r} is not a frontier; write {backends.frontier_forms()}")
-    return backend.frontier.parse(text)
+    return offer.parse(text)
 
 
 def sink_url(text: Any) -> str:
@@ -45,6 +47,8 @@ def has_password(text: str) -> bool:
     backend = backends.find(text) if scheme else None
     if not scheme or (backend is not None and backend.local):
         return False
+    # The URL of a broker contains another one.
+    rest = unquote(rest)
     user_info, at, _ = rest.rpartition("@")
     return bool(at and user_info.partition(":")[2]) or _PASSWORD.search(rest) is not None
 

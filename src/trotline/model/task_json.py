@@ -71,7 +71,7 @@ _SEED_NAMES = {
     "proxy_pool": "pool",
 }
 _ALWAYS_SHOWN = {"url", "route", "depth", "attempt", "retries"}
-_SEED_NAMES_BACK = {ours: theirs for theirs, ours in _SEED_NAMES.items()}
+SEED_NAMES_BACK = {ours: theirs for theirs, ours in _SEED_NAMES.items()}
 
 
 def from_seed(data: dict[str, Any]) -> Task:
@@ -112,7 +112,7 @@ def _moment(name: str, text: str) -> Moment:
 
 def _in_seed_names(message: str) -> str:
     """Replaces short field names in a message: `$.d` becomes `depth`."""
-    long = {short: _SEED_NAMES_BACK.get(name, name) for name, short in _SHORT.items()}
+    long = {short: SEED_NAMES_BACK.get(name, name) for name, short in _SHORT.items()}
     return re.sub(r"(\$\.|field `)(\w+)", lambda found: found[1].strip("$.") + long.get(found[2], found[2]), message)
 
 
@@ -122,7 +122,7 @@ def to_seed(task: Task) -> dict[str, Any]:
     for name in _FIELDS:
         value = getattr(task, name)
         if name in _ALWAYS_SHOWN or (value != getattr(_DEFAULTS, name) and name != "fingerprint"):
-            shown[_SEED_NAMES_BACK.get(name, name)] = msgspec.to_builtins(value)
+            shown[SEED_NAMES_BACK.get(name, name)] = msgspec.to_builtins(value)
     for name in ("created_at", "not_before"):
         if name in shown:
             shown[name] = iso(shown[name])
@@ -134,4 +134,4 @@ def to_seed(task: Task) -> dict[str, Any]:
 
 def seed_names() -> list[str]:
     """The field names of the JSON form, as `trotline` prints them."""
-    return [_SEED_NAMES_BACK.get(name, name) for name in _FIELDS if name != "fingerprint"]
+    return [SEED_NAMES_BACK.get(name, name) for name in _FIELDS if name != "fingerprint"]

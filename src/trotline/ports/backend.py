@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from trotline.model.schema import SchemaStatus, SchemaUpgrade
     from trotline.model.server_load import ServerLoad
     from trotline.model.time import Moment
+    from trotline.ports.books import OpenBooks
+    from trotline.ports.broker import Broker
     from trotline.ports.console import Console
     from trotline.ports.frontier import Frontier
     from trotline.ports.inbox import Inbox
@@ -63,11 +65,35 @@ class FrontierOffer(msgspec.Struct, frozen=True, kw_only=True):
     leadership: Callable[[str], Awaitable[Leadership]]
     proxy_pools: Callable[[str], Awaitable[ProxyPools]] | None = None
     """None: spiders with a proxy pool are refused."""
-    shared_cache: Callable[[str, str], SharedCache] | None = None
+    shared_cache: Callable[[str, str], SharedCache | None] | None = None
     """URL and kind: what workers fetch once for all of them. None: each process keeps its own."""
     notices: Callable[[str], Awaitable[list[Notice]]] | None = None
-    load: Callable[[str], Awaitable[ServerLoad]] | None = None
+    load: Callable[[str], Awaitable[ServerLoad | None]] | None = None
     """How busy its server is, for the advice. None: unknown."""
+    books: BooksOffer | None = None
+    """It can keep the books of a broker. None: it cannot."""
+
+
+class BooksOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A frontier whose new tasks wait at a broker (`ports.books`)."""
+
+    jobs: Callable[[str], Awaitable[Jobs]]
+    """Those that it starts are such jobs."""
+    job: Callable[[str, Job], Awaitable[OpenBooks]]
+
+
+class BrokerOffer(msgspec.Struct, frozen=True, kw_only=True):
+    """A place for tasks that wait (`ports.broker`); its URL also names the frontier that keeps the books."""
+
+    forms: tuple[str, ...]
+    books: Callable[[str], str]
+    """The URL of the books; ValueError says what else would work."""
+    parse: Callable[[str, str], str]
+    """The URL in its one form, with these books; ValueError says what else would work."""
+    open: Callable[[str, Job], Broker]
+    """Nothing is sent yet."""
+    notices: Callable[[str], Awaitable[list[Notice]]]
+    """Also checks that the server can be used."""
 
 
 class SinkOffer(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +159,8 @@ class Backend(msgspec.Struct, frozen=True, kw_only=True):
     endings: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Ending of a file name -> scheme, for sinks that are given as a plain file name."""
     frontier: FrontierOffer | None = None
+    broker: BrokerOffer | None = None
+    """Instead of a frontier."""
     sink: SinkOffer | None = None
     outbox: OutboxOffer | None = None
     inbox: InboxOffer | None = None

@@ -7,7 +7,17 @@ from collections.abc import Mapping
 from trotline.model.job import Job
 from trotline.model.server_load import ServerLoad
 from trotline.model.time import Moment
-from trotline.ports.backend import Backend, FrontierOffer, InboxOffer, Notice, OpenJob, OutboxOffer, SinkOffer
+from trotline.ports.backend import (
+    Backend,
+    BooksOffer,
+    FrontierOffer,
+    InboxOffer,
+    Notice,
+    OpenJob,
+    OutboxOffer,
+    SinkOffer,
+)
+from trotline.ports.books import OpenBooks
 from trotline.ports.inbox import Inbox
 from trotline.ports.jobs import Jobs
 from trotline.ports.leadership import Leadership
@@ -44,6 +54,21 @@ async def _job(url: str, job: Job, keeper: str) -> OpenJob:
     from trotline.adapters.redis.open_job import open_job
 
     return open_job(await checked(connect(url)), job)
+
+
+async def _shelving_jobs(url: str) -> Jobs:
+    from trotline.adapters.redis.connect import checked, connect, shards_of
+    from trotline.adapters.redis.jobs import RedisJobs
+    from trotline.adapters.redis.seen_memory import memory_of
+
+    return RedisJobs(await checked(connect(url)), memory=memory_of(url), shards=shards_of(url), shelf=True)
+
+
+async def _books(url: str, job: Job) -> OpenBooks:
+    from trotline.adapters.redis.connect import checked, connect
+    from trotline.adapters.redis.open_job import open_books
+
+    return open_books(await checked(connect(url)), job)
 
 
 async def _leadership(url: str) -> Leadership:
@@ -132,6 +157,7 @@ BACKEND = Backend(
         shared_cache=_shared_cache,
         notices=_notices,
         load=_load,
+        books=BooksOffer(jobs=_shelving_jobs, job=_books),
     ),
     sink=SinkOffer(
         forms=("redis://HOST:PORT/0?outbox=NAME",),

@@ -37,7 +37,10 @@ async def named_lanes(home: Callable[[str], Shard], names: Sequence[str], now: M
 
 
 async def _others(shard: Shard, now: Moment) -> AsyncIterator[list[LaneView]]:
-    """Lanes of which tasks only wait for earlier steps of their chains, or are leased."""
+    """Lanes of which tasks only wait on shelves or for earlier steps of their chains, or are leased."""
+    for name in (b"onshelf", b"overflow"):
+        async for lanes in _pages(shard, "list_shelved_lanes", name):
+            yield [view for view, _ in views(lanes, now)]
     async for lanes in _pages(shard, "list_chained_lanes"):
         yield [view for view, _ in views(lanes, now)]
     for worker in await shard.server.ask("ZRANGE", f"{shard.prefix}workers", 0, -1):

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from trotline.adapters.redis import keys
 from trotline.adapters.redis.account_sessions import read_session, save_session
@@ -38,6 +38,11 @@ class RedisFrontier:
         self._chain_lanes = ChainLanes(parts.shards, parts.home)
         self._sharded_settle = ShardedSettle(parts.shards, parts.home)
         self._wakeups = Wakeups(lambda: listener(parts.client), [keys.wakeups(shard.prefix) for shard in parts.shards])
+        self._supply: Callable[[int], Awaitable[None]] | None = None
+
+    def set_supply(self, supply: Callable[[int], Awaitable[None]]) -> None:
+        """Called each time before the queues are looked at, with the number of tasks that are wanted."""
+        self._supply = supply
 
     @property
     def generation(self) -> int:
@@ -71,6 +76,8 @@ class RedisFrontier:
         while True:
             self._wakeups.forget()
             await self._sharded_settle.repeat()
+            if self._supply is not None:
+                await self._supply(limit)
             result = await self._lease(worker, limit, pools)
             left = until - loop.time()
             if result.leases or left <= 0 or (result.over and await self.finished()):

@@ -47,12 +47,14 @@ class RedisJobs:
         now: Callable[[], Moment] | None = None,
         memory: Memory | None = None,
         shards: int = 0,
+        shelf: bool = False,
     ) -> None:
         """`memory`: the duplicate filter of new jobs. `shards`: chosen with the first job of a server; 0: the existing
-        number, or 1, and on a Cluster two per primary."""
+        number, or 1, and on a Cluster two per primary. `shelf`: tasks of new jobs are shelved (helpers/shelf.lua)."""
         self._server = Server(client, now=now)
         self._memory = memory or Memory()
         self._shards = shards
+        self._shelf = shelf
         self._unreadable: tuple[str, ...] = ()
 
     async def start(self, spider: str, rules: LaneRules, version: str = "") -> Job:
@@ -82,6 +84,8 @@ class RedisJobs:
             counters = Books().pack()
             pace = packed_bounds(rules.default) + bytes([bool(rules.lanes) + 2 * rules.robots])
             await self._server.run_timeless(script("create_job"), books, repr(now), job.shards, number, pace, counters)
+            if self._shelf:
+                await self._server.ask("HSET", books, "shelf", "1")
             if rules.lanes:
                 others = [part for lane, pace in rules.lanes.items() for part in (lane, packed_bounds(pace))]
                 await self._server.ask("HSET", f"{keys.prefix(job.id, shard)}paces", *others)

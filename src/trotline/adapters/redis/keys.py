@@ -3,6 +3,7 @@
 import re
 
 from trotline.errors import FrontierError
+from trotline.rules import shelves
 
 JOBS = "trotline:{jobs}:"
 """Prefix of keys that belong to the server, not to a shard."""
@@ -14,6 +15,8 @@ PLAIN = (
     "rejects", "tallies", "examples", "forms", "moved", "paces", "sessions", "pools",
     "chains", "chained", "broken", "chainlanes", "notes",
     "starts", "leaving",
+    "parcels", "unsent", "shelved", "shelves", "onshelf", "overflow",
+    *(f"over:{group}" for group in range(shelves.OVERFLOWS)),
 )  # fmt: skip
 """Keys that a shard has once, apart from `job`."""
 

@@ -67,6 +67,10 @@ class NewTask(NamedTuple):
     blob: Any
 
 
+SHELVED = struct.Struct("<IH")
+"""In front of a task in a parcel (helpers/shelf.lua): bytes of the blob, bytes of the lane's name."""
+
+
 class MovedTask(NamedTuple):
     """A task that moved here from another shard (receive_moved.lua); flat."""
 

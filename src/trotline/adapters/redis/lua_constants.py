@@ -11,7 +11,7 @@ from trotline.adapters.redis import lane_view, layouts, task_codec
 from trotline.model.pace import FASTEST, Pace
 from trotline.model.proxy_pool import ACCOUNT, ACCOUNTS, VIA, MemberResult, PoolRules
 from trotline.ports.frontier import DEAD_AFTER, DEATHS, HIGH_WATER, HORIZON, KILLS
-from trotline.rules import adaptive_pace, bloom_filter, chains, counter_limits, lane_sharing, pace, proxy_ring
+from trotline.rules import adaptive_pace, bloom_filter, chains, counter_limits, lane_sharing, pace, proxy_ring, shelves
 from trotline.rules.retries import LATER_BY
 
 Value = float | str
@@ -79,6 +79,9 @@ _RULES: dict[str, Value] = {
     "LONGEST_STEP_URL": chains.LONGEST_URL,
     "BLOCK_BYTES": bloom_filter.BLOCK // 8,
     "PER_PARTITION": bloom_filter.PER_PARTITION,
+    **_named(shelves, "LANE_SHARE", "OVERFLOWS", "PARCEL_TASKS", "PARCEL_BYTES", "WINDOW", "BAND_SLACK"),
+    "SHELF_BANDS": " ".join(map(str, shelves.BANDS)),
+    "SHELF_LAST": len(shelves.BANDS),
 }  # fmt: skip
 
 _LAYOUTS: dict[str, Value] = {
@@ -146,6 +149,7 @@ _FORMS: dict[str, Value] = {
     "FINGERPRINT_HALF": task_codec.HALF,
     "SPREADS": 2 * task_codec.HALF / task_codec.STEP,
     # c0: a string whose length is the number before it.
+    "SHELVED_FORM": _form(layouts.SHELVED) + "c0",
     "PARCEL_FORM": _form(task_codec.PARCEL) + "c0",
     "GRAVE_FORM": _form(task_codec.GRAVE) + "c0I4c0",
     "REJECT_FORM": _form(task_codec.REJECT) + "c0",

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Callable
 
+from trotline.adapters.redis.books import RedisBooks
 from trotline.adapters.redis.console import RedisConsole
 from trotline.adapters.redis.frontier import RedisFrontier
 from trotline.adapters.redis.job_shards import JobShards
@@ -10,6 +11,7 @@ from trotline.adapters.redis.server import Client
 from trotline.model.job import Job
 from trotline.model.time import Moment
 from trotline.ports.backend import OpenJob
+from trotline.ports.books import OpenBooks
 
 
 def open_job(
@@ -18,3 +20,12 @@ def open_job(
     """`now` and `rng` make a crawl repeatable."""
     parts = JobShards(client, job, now=now, rng=rng)
     return OpenJob(job, RedisFrontier(parts), RedisConsole(parts))
+
+
+def open_books(
+    client: Client, job: Job, *, now: Callable[[], Moment] | None = None, rng: random.Random | None = None
+) -> OpenBooks:
+    """The same for a job whose new tasks are shelved."""
+    parts = JobShards(client, job, now=now, rng=rng)
+    frontier = RedisFrontier(parts)
+    return OpenBooks(job, frontier, RedisConsole(parts), RedisBooks(parts), frontier.set_supply)

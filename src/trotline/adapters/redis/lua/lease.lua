@@ -118,7 +118,8 @@ local function spent()
   local pages, bytes, mark, broken =
     unpack(call("HMGET", JOB, "most_pages", "most_bytes", "high_water", "broken"), 1, 4)
   if broken then chains().tend() end
-  high_water = tonumber(mark or HIGH_WATER) / shards
+  -- What waits on shelves is not in this server's memory.
+  high_water = tonumber(mark or (book.shelf and math.huge) or HIGH_WATER) / shards
   local ended = book.done + book.dead
   if pages then limit = min(limit, max(0, tonumber(pages) - ended - book.leased)) end
   if bytes and tonumber(call("HGET", P .. "tallies", "bytes") or 0) >= tonumber(bytes) then

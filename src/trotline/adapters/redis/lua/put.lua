@@ -27,7 +27,7 @@ if ARGV[5] then
 end
 
 local names, tasks, chained = unpack(cmsgpack.unpack(ARGV[4]), 1, 3)
-local answers = table.concat(admit(names, tasks, chained))
+local answers = table.concat(admit(names, tasks, chained, "p" .. ARGV[2] .. "." .. ARGV[3]))
 write_lanes()
 close_books()
 call("SET", last, ARGV[3] .. " " .. answers, "EX", KEPT_FOR)

@@ -162,7 +162,7 @@ if endeds > 0 then
   many("HDEL", HELD .. worker, ended)
   if done > 0 then call("HINCRBY", P .. "figures", "d" .. worker, done) end
   if failed > 0 then call("HINCRBY", P .. "figures", "f" .. worker, failed) end
-  if #children > 0 then admit(names, children, chained, owners, live) end
+  if #children > 0 then admit(names, children, chained, "s" .. this_call, owners, live) end
   if next(out) then load_lanes(members().served_sooner()) end
   write_lanes()
   close_books()

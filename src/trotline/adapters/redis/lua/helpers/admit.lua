@@ -8,8 +8,9 @@
 -- uses job_lanes: LANES QUEUE lanes half add_own read_lane has_level fetch load_lanes touch
 -- uses priority_levels: open_level end_of wait_in
 -- uses chains: is_step chains
+-- uses shelf: shelve
 -- uses seen: seen_has seen_add seen_close
--- exports: admit
+-- exports: admit enqueue
 
 local function drains(lane)
   return book.state == "draining" or (lane and lane[STATE] == DRAINING)
@@ -91,14 +92,8 @@ local function without_listed(names, tasks, fresh)
   return queued
 end
 
--- chained: some of them may have a chain.
-function admit(names, tasks, chained, owners, accepted)
-  local answers, fresh = sift(names, tasks, owners, accepted)
-  if #fresh == 0 then return answers end
-  book.waiting = book.waiting + #fresh
-  book.entered = book.entered + #fresh
-  reopened = true
-  if chained then fresh = without_listed(names, tasks, fresh) end
+-- Put tasks into their queues.
+function enqueue(names, tasks, fresh)
   prepare(names, tasks, fresh)
   -- Where most tasks have a queue of their own, looking for those that share one costs more than it saves.
   local alone = 2 * #names > #fresh
@@ -118,5 +113,17 @@ function admit(names, tasks, chained, owners, accepted)
     end
   end
   for key, push in pairs(pushes) do many("RPUSH", key, push) end
+end
+
+-- chained: some of them may have a chain. name: unique for this call, for a brokered frontier.
+function admit(names, tasks, chained, name, owners, accepted)
+  local answers, fresh = sift(names, tasks, owners, accepted)
+  if #fresh == 0 then return answers end
+  book.waiting = book.waiting + #fresh
+  book.entered = book.entered + #fresh
+  reopened = true
+  if chained then fresh = without_listed(names, tasks, fresh) end
+  if book.shelf then fresh = shelve(names, tasks, fresh, name) end
+  enqueue(names, tasks, fresh)
   return answers
 end

@@ -7,6 +7,7 @@
 --                     have others, 2 if it heeds robots.txt
 --            finished_at, announced (0, or the call that announced it); finished_with (see finish_sharded.lua)
 --            idle     1 while a worker waits for a wake-up
+--            shelf, shelved   see shelf.lua
 --            budget, most_pages, most_bytes (see budgets.py); high_water   number of waiting tasks above which the newest go first
 --   P tallies; P news    channel of wake-ups
 --   P sessions    hash  session -> the process that is logged in (first shard only)
@@ -25,11 +26,12 @@ JOB = KEYS[1]
 P = sub(JOB, 1, -4)
 S = string.match(P, "^trotline:{%d+}:")
 
-local packed, state, sealed, finished_at, idle, shards, number, packed_pace = unpack(
-  call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards", "number", "pace"), 1, 8)
+local packed, state, sealed, finished_at, idle, shards, number, packed_pace, shelf = unpack(
+  call("HMGET", JOB, "books", "state", "sealed", "finished_at", "idle", "shards", "number", "pace", "shelf"), 1, 9)
 if not packed then return redis.error_reply("NOJOB this server has no such job") end
 
-book = {state = state, sealed = sealed == "1", finished_at = finished_at, idle = idle == "1", number = tonumber(number)}
+book = {state = state, sealed = sealed == "1", finished_at = finished_at, idle = idle == "1", number = tonumber(number),
+  shelf = shelf == "1"}
 book.waiting, book.leased, book.done, book.dead, book.entered, book.ended, book.leases, book.turns, book.delayed,
   book.buckets, book.seen, book.draining = unpack_(BOOKS_FORM, packed)
 job_pace = packed_pace

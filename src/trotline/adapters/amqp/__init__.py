@@ -1,0 +1,41 @@
+"""RabbitMQ as the broker of a frontier."""
+
+from trotline.model.job import Job
+from trotline.ports.backend import Backend, BrokerOffer, Notice
+from trotline.ports.broker import Broker
+
+FORM = "amqp://USER:PASSWORD@HOST/VHOST?books=redis://HOST:PORT/0"
+
+
+def _books(url: str) -> str:
+    from trotline.adapters.amqp.address import books_of
+
+    return books_of(url)
+
+
+def _parse(url: str, books: str) -> str:
+    from trotline.adapters.amqp.address import with_books
+
+    return with_books(url, books)
+
+
+def _open(url: str, job: Job) -> Broker:
+    from trotline.adapters.amqp.address import address_of
+    from trotline.adapters.amqp.broker import AmqpBroker
+
+    return AmqpBroker(address_of(url), job)
+
+
+async def _notices(url: str) -> list[Notice]:
+    from trotline.adapters.amqp.check import notices
+
+    return await notices(url)
+
+
+BACKEND = Backend(
+    name="rabbitmq",
+    schemes=("amqp", "amqps"),
+    local=False,
+    extra="rabbitmq",
+    broker=BrokerOffer(forms=(FORM,), books=_books, parse=_parse, open=_open, notices=_notices),
+)

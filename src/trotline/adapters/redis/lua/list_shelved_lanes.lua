@@ -1,0 +1,16 @@
+#!lua flags=no-writes
+-- Lanes of which tasks only wait on shelves (helpers/shelf.lua): they are not in P lanes.
+--   KEYS[1] P job     ARGV[2] "onshelf" or "overflow"     ARGV[3] cursor     ARGV[4] about how many
+--   returns the next cursor, then lane_view.lua
+--
+-- uses clock: call
+-- uses job_books: P
+-- uses job_lanes: LANES
+-- uses lane_view: view_of
+
+local cursor, flat = unpack(call("HSCAN", P .. ARGV[2], ARGV[3], "COUNT", ARGV[4]), 1, 2)
+local names = {}
+for i = 1, #flat, 2 do
+  if call("HEXISTS", LANES, flat[i]) == 0 then names[#names + 1] = flat[i] end
+end
+return view_of({cursor}, names, {})

@@ -1,0 +1,110 @@
+"""Messages of a brokered frontier: JSON that other programs can read.
+
+    {"v": 1, "parcels": [{"id": "0.p51c3.7.1", "tasks": [{"task_id": "00c5...", "url": "https://...", ...}]}]}
+
+Tasks have the field names of seeds (`model.task_json`), without fields that have their default; `task_id` is the
+identity.
+A task with `meta` that JSON would change (bytes, NaN) is in `wire`: its wire form in base64.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from trotline.model import task_json
+from trotline.model.task import Task
+from trotline.model.task_json import SEED_NAMES_BACK, Undecodable, UnknownVersion
+from trotline.ports.books import Parcel
+
+VERSION = 1
+LARGEST = 16 * 1024 * 1024
+"""Bytes of a message that is read."""
+
+_FIELDS = [field for field in msgspec.structs.fields(Task) if field.name != "fingerprint"]
+_NAMES = [field.name for field in _FIELDS]
+_DEFAULTS = Task(url="", route="")
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return msgspec.field(default_factory=field.default_factory)
+    return getattr(_DEFAULTS, field.name)
+
+
+_Body = msgspec.defstruct(
+    "_Body",
+    [
+        ("task_id", str, ""),
+        ("wire", bytes, b""),
+        *((SEED_NAMES_BACK.get(field.name, field.name), field.type, _default(field)) for field in _FIELDS),
+    ],
+    omit_defaults=True,
+    forbid_unknown_fields=True,
+)
+
+
+class _Parcel(msgspec.Struct, forbid_unknown_fields=True):
+    id: str
+    tasks: list[_Body]  # type: ignore[valid-type]
+
+
+class _Message(msgspec.Struct, forbid_unknown_fields=True):
+    v: int
+    parcels: list[_Parcel]
+
+
+class _Version(msgspec.Struct):
+    v: Any = None
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(_Message)
+_version = msgspec.json.Decoder(_Version)
+_any = msgspec.json.Decoder()
+
+
+def encode(parcels: Sequence[Parcel]) -> bytes:
+    return _encoder.encode(
+        _Message(VERSION, [_Parcel(parcel.id, [_body(task) for task in parcel.tasks]) for parcel in parcels])
+    )
+
+
+def decode(body: bytes, shelf: str) -> list[Parcel]:
+    """The parcels of a message; raises `Undecodable`."""
+    if len(body) > LARGEST:
+        raise Undecodable(f"larger than {LARGEST:,} bytes")
+    try:
+        version = _version.decode(body).v
+        if version != VERSION:
+            raise UnknownVersion(f"version {str(version)[:20]} is not supported (only {VERSION})")
+        found = _decoder.decode(body)
+        return [Parcel(one.id, shelf, tuple(map(_task, one.tasks))) for one in found.parcels]
+    except Undecodable:
+        raise
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        raise Undecodable(f"not a message of Trotline: {str(error)[:200]}") from error
+
+
+def _body(task: Task) -> Any:
+    if task.meta and not _is_plain(task.meta):
+        return _Body(task.id, task_json.encode(task))
+    return _Body(task.id, b"", *[getattr(task, name) for name in _NAMES])
+
+
+def _is_plain(meta: dict[str, Any]) -> bool:
+    """Does it survive JSON?"""
+    try:
+        return bool(_any.decode(_encoder.encode(meta)) == meta)
+    except (TypeError, ValueError, RecursionError, msgspec.MsgspecError):
+        return False
+
+
+def _task(body: Any) -> Task:
+    if body.wire:
+        return task_json.decode(body.wire)
+    values = dict(zip(_NAMES, msgspec.structs.astuple(body)[2:], strict=True))
+    unsigned = int(body.task_id, 16)
+    if not 0 <= unsigned < 1 << 64 or not body.url:
+        raise Undecodable("a task without an identity or a URL")
+    return Task(fingerprint=unsigned - (1 << 64) if unsigned >= 1 << 63 else unsigned, **values)

@@ -1,0 +1,198 @@
+"""Moves tasks between the books and the broker of a brokered frontier. Every client of a job has a pump.
+
+Out: parcels that the books hold for it are published, confirmed, and their bodies deleted from the books. In: messages
+are received, their parcels are moved to the queues of the books, and acknowledged.
+
+A client may die at any step. Before the confirmation is recorded, a parcel is published again by another client; before
+the acknowledgement, a message is delivered again; the books move a parcel once, so both are harmless.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from trotline.errors import FrontierError, FrontierUnreachable
+from trotline.frontier import parcel_codec
+from trotline.model.task_json import Undecodable
+from trotline.model.time import Seconds
+from trotline.ports.books import Books, Parcel, Shelves, Unshelved
+from trotline.ports.broker import Broker, Delivery, Message
+from trotline.ports.frontier import Frontier
+from trotline.rules.shelves import PARCEL_TASKS
+
+ACK_AFTER: Seconds = 2.0
+"""A message is acknowledged so long after its tasks were moved: if the books lose their last second, they are moved
+again."""
+MOST_UNPUBLISHED = 1000
+"""Parcels that the books hold while the broker accepts none; then `put` fails."""
+_CLAIMED = 100
+"""Parcels that are published at once."""
+_ROUND = 16
+"""Messages that are received at once."""
+_LEAST = 500
+"""Tasks in the queues that a lease aims for."""
+_ROUNDS = 12
+
+_log = logging.getLogger(__name__)
+
+
+class Pump:
+    def __init__(self, books: Books, broker: Broker, frontier: Frontier) -> None:
+        self._books = books
+        self._broker = broker
+        self._frontier = frontier
+        self.trouble: FrontierError | None = None
+        """Why the last call of the broker failed."""
+        self._unpublished = 0
+        self._moved: deque[tuple[Seconds, int, Delivery]] = deque()
+        """When, in which generation of the books, and what was moved and is not acknowledged yet."""
+        self._receiving = asyncio.Lock()
+        self._publishing = asyncio.Lock()
+
+    async def publish(self) -> None:
+        """Publish what the books hold. If that fails, nothing is lost: a later call does it."""
+        async with self._publishing:
+            published: list[Parcel] = []
+            while parcels := await self._books.unpublished(_CLAIMED, published):
+                published = []
+                try:
+                    await self._broker.publish(list(_messages(parcels)))
+                except FrontierError as error:
+                    self._unpublished += len(parcels)
+                    self._report(error)
+                    return
+                self._report(None)
+                published = parcels
+            self._unpublished = 0
+
+    async def check_room(self) -> None:
+        """Raises if the broker accepts nothing and the books hold a lot for it already."""
+        if self.trouble is None or self._unpublished < MOST_UNPUBLISHED:
+            return
+        self._unpublished = (await self._books.shelves()).unpublished
+        if self._unpublished < MOST_UNPUBLISHED:
+            return
+        await self.publish()
+        if self.trouble is not None:
+            raise FrontierUnreachable(
+                f"{self.trouble.what}; {self._unpublished:,} parcels of new tasks wait to be published",
+                hint=self.trouble.hint,
+            )
+
+    async def supply(self, wanted: int) -> None:
+        """Move tasks to the queues, until there are enough or no more on the shelves. Errors of the broker are kept in
+        `trouble`: what is in the queues can be leased without it."""
+        if self._receiving.locked():
+            # Another lease of this process does it.
+            async with self._receiving:
+                return
+        async with self._receiving:
+            await self._acknowledge()
+            for turn in range(_ROUNDS):
+                look = await self._books.shelves()
+                self._unpublished = look.unpublished
+                if turn == 0 and look.stale:
+                    await self.publish()
+                if turn > 0 and look.ready >= max(_LEAST, 2 * wanted):
+                    return
+                try:
+                    if not await self._round(look):
+                        return
+                    self._report(None)
+                except FrontierError as error:
+                    self._report(error)
+                    return
+
+    async def drain(self, lane: str) -> bool:
+        """Move messages of this lane's shelves, whether there is room or not; False if there are none left."""
+        async with self._receiving:
+            look = await self._books.shelves()
+            if not await self._books.shelved(lane):
+                return False
+            all_open = look._replace(shelves=tuple(view._replace(open=True) for view in look.shelves))
+            return await self._round(all_open)
+
+    async def close(self) -> None:
+        # Errors are ignored: what is not acknowledged is delivered again, and dropped.
+        with contextlib.suppress(FrontierError):
+            await self._broker.ack([delivery for _, _, delivery in self._moved])
+        await self._broker.close()
+
+    async def _round(self, look: Shelves) -> bool:
+        """Receive and move some messages, those of sooner bands first. False if there were none."""
+        left, found = _ROUND, list[Delivery]()
+        for view in look.shelves:
+            if view.open and view.parcels > 0 and left > 0:
+                some = await self._broker.receive(view.shelf, min(left, view.parcels))
+                found += some
+                left -= len(some)
+        if found:
+            await self._move(found)
+        return bool(found)
+
+    async def _move(self, deliveries: Sequence[Delivery]) -> None:
+        parcels: list[Parcel] = []
+        owners: list[Delivery] = []
+        for delivery in deliveries:
+            try:
+                some = parcel_codec.decode(delivery.body, delivery.shelf)
+            except Undecodable as error:
+                await self._reject(delivery, str(error))
+                continue
+            parcels += some
+            owners += [delivery] * len(some)
+        answers = await self._books.unshelve(parcels)
+        damaged = {
+            id(owner): owner for owner, answer in zip(owners, answers, strict=True) if answer is Unshelved.DAMAGED
+        }
+        for delivery in damaged.values():
+            await self._reject(delivery, "another number of tasks than were put into it")
+        now = asyncio.get_running_loop().time()
+        for delivery in {id(owner): owner for owner in owners}.values():
+            if id(delivery) not in damaged:
+                self._moved.append((now, self._frontier.generation, delivery))
+
+    async def _reject(self, delivery: Delivery, why: str) -> None:
+        _log.warning(
+            "broker.rejected a message of shelf %s at %s: %s. Its tasks are counted as waiting.",
+            delivery.shelf, self._broker.place, why,
+        )  # fmt: skip
+        await self._broker.reject(delivery, why)
+
+    async def _acknowledge(self) -> None:
+        """What was moved some time ago; what was moved before the books were reconnected is moved again first."""
+        now, generation = asyncio.get_running_loop().time(), self._frontier.generation
+        again = [delivery for _, before, delivery in self._moved if before != generation]
+        if again:
+            self._moved = deque(entry for entry in self._moved if entry[1] == generation)
+            await self._move(again)
+        old: list[Delivery] = []
+        while self._moved and now - self._moved[0][0] >= ACK_AFTER:
+            old.append(self._moved.popleft()[2])
+        if old:
+            try:
+                await self._broker.ack(old)
+            except FrontierError as error:
+                self._report(error)
+
+    def _report(self, error: FrontierError | None) -> None:
+        if error is not None and (self.trouble is None or self.trouble.what != error.what):
+            _log.warning("broker.unreachable %s", error.what)
+        if error is None and self.trouble is not None:
+            _log.info("broker.reachable %s is back", self._broker.place)
+        self.trouble = error
+
+
+def _messages(parcels: Sequence[Parcel]) -> Iterator[Message]:
+    """Small parcels of a shelf share a message."""
+    open_: dict[str, list[Parcel]] = {}
+    for parcel in parcels:
+        some = open_.setdefault(parcel.shelf, [])
+        if some and sum(len(one.tasks) for one in some) + len(parcel.tasks) > PARCEL_TASKS:
+            yield Message(parcel.shelf, parcel_codec.encode(some))
+            some.clear()
+        some.append(parcel)
+    for shelf, some in open_.items():
+        yield Message(shelf, parcel_codec.encode(some))

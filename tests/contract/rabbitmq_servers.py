@@ -1,0 +1,40 @@
+"""RabbitMQ under contract: one server for all tests, and the books on the Redis that other tests share."""
+
+import atexit
+from contextlib import ExitStack
+from functools import lru_cache
+
+from tests.contract.brokered_benches import BrokeredBench
+
+from trotline.adapters.amqp.address import address_of
+from trotline.adapters.amqp.broker import AmqpBroker
+from trotline.ports.broker import Broker
+from trotline.testing.rabbitmq_server import RabbitServer, rabbitmq
+
+_running = ExitStack()
+atexit.register(_running.close)
+
+
+@lru_cache
+def rabbit() -> RabbitServer:
+    """It lives as long as the tests do."""
+    return _running.enter_context(rabbitmq())
+
+
+class RabbitBench(BrokeredBench):
+    """A job with its tasks on RabbitMQ and its books on Redis. Its queues are deleted at the end."""
+
+    async def make_broker(self) -> Broker:
+        assert self._job is not None
+        return AmqpBroker(address_of(rabbit().url), self._job)
+
+    async def close(self) -> None:
+        await super().close()
+        if self._job is not None:
+            broker = await self.make_broker()
+            await broker.forget()
+            await broker.close()
+
+
+class ShardedRabbitBench(RabbitBench):
+    shards = 4
