@@ -66,15 +66,32 @@ async def test_a_run_without_a_reader_stops_as_if_its_terminal_were_closed(site:
     assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names)
 
 
-async def test_a_worker_without_a_reader_leaves_its_job_to_the_others(site: HeldSite, tmp_path: Path):
+async def test_a_worker_outlives_the_reader_of_its_log(site: HeldSite, tmp_path: Path):
+    """As one whose log collector died: it is a service, and the job needs it."""
     assert (await call(tmp_path, "start", "site.py", "--detach")).code == 0
     # The first line says that it takes part, the second how far the job is.
-    words = ("work", "site.py", "--allow-private", "--json", "--grace", "1s")
+    words = ("work", "site.py", "--allow-private", "--json", "--until-finished")
     said: list[bytes] = []
-    ended = await (await read_by_head(tmp_path, *words, lines=2, said=said)).end()
-    assert (ended.code, ended.err) == (BROKEN_PIPE, "")
-    assert (await progress_of(tmp_path, "site")).leased == 0
+    working = await read_by_head(tmp_path, *words, lines=2, said=said)
     assert b"no worker is running" not in said[1], "it says so of itself"
+    site.release()
+    ended = await working.end()
+    assert (ended.code, "of the output could not be written: Broken pipe" in ended.err) == (BROKEN_PIPE, True)
+    assert (await progress_of(tmp_path, "site")).finished_at is not None
+    assert sorted(row["name"] for row in rows_of(tmp_path / "site.db")) == sorted(site.names)
+
+
+async def test_a_coordinator_outlives_a_full_disk_under_its_log(site: HeldSite, tmp_path: Path):
+    assert (await call(tmp_path, "start", "site.py", "--detach")).code == 0
+    with Path("/dev/full").open("w") as full:  # noqa: ASYNC230 - a device
+        leading = await start(tmp_path, "coordinate", "site.py", stdout=full.fileno())
+    site.release()
+    # It has reported that it leads, in vain; that the job is over is noticed all the same.
+    assert (await call(tmp_path, "work", "site.py", "--allow-private", "--until-finished", "--quiet")).code == 0
+    assert leading.process.returncode is None
+    leading.process.terminate()
+    ended = await leading.end()
+    assert (ended.code, "could not be written: No space left on device" in ended.err) == (BROKEN_PIPE, True)
 
 
 async def test_who_started_a_job_may_stop_reading_and_the_job_goes_on(site: HeldSite, tmp_path: Path):

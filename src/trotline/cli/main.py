@@ -3,15 +3,17 @@
 Commands are imported when they are called, so that `trotline --help` costs no more than it must.
 """
 
+import errno
 import importlib
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from trotline.cli.lasting_output import lasting_output, lost_at_end
 from trotline.errors import TrotlineError
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ CUT = 5
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 """Exit codes: docs/reference/exit-codes.md."""
+_STORAGE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 COMMANDS = {
     "new": ("new", "Write a spider file that is ready to run."),
@@ -166,6 +169,14 @@ def _killed(why: str) -> int:
 
 def call(arguments: Sequence[str], guard: "Guard | None" = None) -> int:
     """Run a command line; the exit code. Nothing but what a person can use reaches the screen."""
+    with lasting_output("".join(arguments[:1])):
+        code = _call(arguments, guard)
+        if lost := lost_at_end():
+            _complain(lost)
+        return BROKEN_PIPE if lost and code == FINISHED else code
+
+
+def _call(arguments: Sequence[str], guard: "Guard | None") -> int:
     try:
         result: Any = trotline.main(
             args=list(arguments), prog_name="trotline", standalone_mode=False, color=_colour_wanted(), obj=guard
@@ -185,12 +196,22 @@ def call(arguments: Sequence[str], guard: "Guard | None" = None) -> int:
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except (_ReaderGone, BrokenPipeError):
-        # Python would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return BROKEN_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _STORAGE:
+            at = f" ({error.filename})" if error.filename else ""
+            _complain(f"cannot write: {os.strerror(error.errno)}{at}\n  Check the disk under the output and the data.")
+            _drop_output()
+            return CANNOT_START
         _report_unexpected(error)
         return UNEXPECTED
+
+
+def _drop_output() -> None:
+    """Python would complain once more at its end about what its buffer holds."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _usage(error: click.ClickException) -> str:
@@ -233,7 +254,15 @@ def _report_unexpected(error: Exception) -> None:
     if os.environ.get("TROTLINE_DEBUG"):
         click.echo(report, err=True, nl=False)
         return
-    with tempfile.NamedTemporaryFile("w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8") as file:
-        file.write(report)
-    name = type(error).__name__
-    _complain(f"unexpected {name}: {error}\n  This is a mistake in Trotline. What happened is in {file.name}")
+    named = f"unexpected {type(error).__name__}: {error}\n  This is a mistake in Trotline."
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="trotline-", suffix=".txt", delete=False, encoding="utf-8"
+        ) as file:
+            file.write(report)
+    except OSError:
+        # A full disk: the traceback must not be lost with it.
+        click.echo(report, err=True, nl=False)
+        _complain(named)
+        return
+    _complain(f"{named} What happened is in {file.name}")

@@ -39,7 +39,7 @@ def post(
     """
     for receiver, least in receivers.items():
         news = [alert for alert in book.alerts if _is_news(alert, receiver, least, rules, now)]
-        if not news or not (flush or any(now - _changed_at(alert, receiver, rules) >= rules.group for alert in news)):
+        if not news or not (flush or any(_is_due(alert, receiver, rules, now) for alert in news)):
             continue
         book = _posted(book, receiver, news, now)
     return book
@@ -88,15 +88,7 @@ def waits(book: AlertBook, receivers: Sequence[str]) -> bool:
 
 def message(book: AlertBook, parcel: Parcel, job: Job, link: str) -> AlertMessage:
     """What is sent: the alerts of the book, in the state that the message reports."""
-    alerts = [
-        _replace(
-            alert,
-            state=parcel.alerts[alert.number],
-            ended_at=(alert.ended_at or parcel.made_at) if parcel.alerts[alert.number] is AlertState.RESOLVED else None,
-        )
-        for alert in book.alerts
-        if alert.number in parcel.alerts
-    ]
+    alerts = [_reported(alert, parcel) for alert in book.alerts if alert.number in parcel.alerts]
     rules = {alert.rule for alert in alerts if alert.state is AlertState.FIRING}
     return AlertMessage(
         id=message_id(job, parcel.number),
@@ -110,6 +102,16 @@ def message(book: AlertBook, parcel: Parcel, job: Job, link: str) -> AlertMessag
     )
 
 
+def _reported(alert: Alert, parcel: Parcel) -> Alert:
+    state = parcel.alerts[alert.number]
+    if state is not AlertState.RESOLVED:
+        return _replace(alert, state=state, ended_at=None)
+    told = alert.told.get(parcel.receiver)
+    first = told is not None and told.message == parcel.number
+    text = f"it fired and ended before a message was sent; {alert.text}" if first else alert.text
+    return _replace(alert, state=state, ended_at=alert.ended_at or parcel.made_at, text=text)
+
+
 def message_id(job: Job, number: int) -> str:
     """Also unique among jobs of the same name, as after a frontier was deleted."""
     return f"{job.id}.{int(job.started_at)}.{number}"
@@ -120,13 +122,26 @@ def _is_news(alert: Alert, receiver: str, least: Severity, rules: AlertRules, no
     if alert.state is AlertState.PENDING or _is_held(alert, told, rules, now):
         return False
     if alert.state is AlertState.RESOLVED:
-        # What came and went between two messages is not reported.
-        return told is not None and told.state is AlertState.FIRING
+        if told is not None and told.state is AlertState.FIRING:
+            return True
+        return _came_and_went(alert, told) and alert.severity.rank >= least.rank
     if alert.severity.rank < least.rank:
         return False
     if told is None or told.state is not AlertState.FIRING or told.severity.rank < alert.severity.rank:
         return True
     return now - told.at >= rules.repeat
+
+
+def _came_and_went(alert: Alert, told: Told | None) -> bool:
+    """It fired and ended before a message was sent: an outage that is over is worth one all the same."""
+    return alert.fired_at is not None and (told is None or told.at < alert.fired_at)
+
+
+def _is_due(alert: Alert, receiver: str, rules: AlertRules, now: Moment) -> bool:
+    """A critical alert waits for no others; what is known besides goes out with it."""
+    if alert.state is AlertState.FIRING and alert.severity is Severity.CRITICAL:
+        return True
+    return now - _changed_at(alert, receiver, rules) >= rules.group
 
 
 def _is_held(alert: Alert, told: Told | None, rules: AlertRules, now: Moment) -> bool:

@@ -84,7 +84,7 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     database_for: Seconds = 300.0
     """... for this long."""
     database_clear: Seconds = 1.0
-    sink_for: Seconds = 60.0
+    sink_for: Seconds = 20.0
     """Most workers have not reached the sink for this long."""
     coverage: float = 0.1
     """A field is filled in so much less of the records than in the last job, ..."""
@@ -96,7 +96,7 @@ class AlertRules(msgspec.Struct, frozen=True, kw_only=True):
     worker_clear: Seconds = 300.0
     """Its tasks were taken over so long ago when it is over."""
     group: Seconds = 30.0
-    """Changes within this time are sent in one message."""
+    """Changes within this time are sent in one message; a critical alert that fires is sent at once."""
     repeat: Seconds = 4 * 3600.0
     """An alert that still fires is sent again after this time."""
     flaps: int = 4

@@ -45,11 +45,18 @@ class Play:
 
 def test_changes_of_half_a_minute_go_out_in_one_message() -> None:
     play = Play()
-    other = Finding(rule="worker", object="w-1")
-    assert play.after(0, BAD).states() == []
-    assert play.after(25, BAD, other).states() == []
-    assert play.after(5, BAD, other).states() == ["sink firing", "worker firing"]
-    assert play.after(600, BAD, other).states() == []
+    mild, other = Finding(rule="errors", text="too many"), Finding(rule="worker", object="w-1")
+    assert play.after(0, mild).states() == []
+    assert play.after(25, mild, other).states() == []
+    assert play.after(5, mild, other).states() == ["errors firing", "worker firing"]
+    assert play.after(600, mild, other).states() == []
+
+
+def test_a_critical_alert_is_sent_at_once_with_what_waits() -> None:
+    play = Play()
+    mild = Finding(rule="errors", text="too many")
+    assert play.after(0, mild).states() == []
+    assert play.after(5, mild, BAD).states() == ["errors firing", "sink firing"]
 
 
 def test_the_end_is_reported_too_as_an_answer() -> None:
@@ -67,10 +74,25 @@ def test_the_end_is_reported_too_as_an_answer() -> None:
     assert second.alerts[0].ended_at == 1_700_000_190.0
 
 
-def test_what_came_and_went_between_two_messages_is_not_reported() -> None:
+def test_what_fired_and_ended_between_two_messages_is_one_message() -> None:
     play = Play()
-    play.after(0, BAD).after(10).after(60)
-    assert play.take() is None
+    mild = Finding(rule="errors", text="too many")
+    assert play.after(0, mild).after(10).states() == []
+    play.after(30)
+    message = play.take()
+    assert message is not None
+    [alert] = message.alerts
+    assert (message.state, message.answers) == (AlertState.RESOLVED, ())
+    assert (alert.fired_at, alert.ended_at) == (1_700_000_100.0, 1_700_000_110.0)
+    assert alert.text == "it fired and ended before a message was sent; too many"
+    assert play.after(30).after(600).states() == [], "once"
+    assert play.after(5, mild).after(10).after(40).states() == ["errors resolved"], "the next one is news again"
+
+
+def test_what_came_and_went_is_not_sent_to_those_who_get_only_critical_alerts() -> None:
+    play = Play({"phone": Severity.CRITICAL})
+    play.after(0, Finding(rule="errors")).after(10).after(60)
+    assert play.take("phone") is None
 
 
 def test_an_alert_that_goes_on_is_repeated_after_four_hours() -> None:

@@ -69,7 +69,7 @@ def test_slow_commits_fire(p95: float, level: Level | None) -> None:
 
 def test_a_sink_that_cannot_be_reached_fires() -> None:
     [sink] = found(held_back="sink is unreachable: no route (3 of 3 workers)")
-    assert (sink.rule, sink.severity, sink.lasting) == ("sink", Severity.CRITICAL, 60.0)
+    assert (sink.rule, sink.severity, sink.lasting) == ("sink", Severity.CRITICAL, 20.0)
     assert found(held_back="frontier is unreachable") == []
 
 
