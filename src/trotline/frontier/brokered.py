@@ -132,6 +132,9 @@ class BrokeredConsole:
     def all_lanes(self) -> AsyncIterator[Sequence[LaneView]]:
         return self._console.all_lanes()
 
+    async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
+        return await self._console.lane_views(names)
+
     async def steer(self, state: State, lane: str | None = None) -> int:
         buried = await self._console.steer(state, lane)
         if state is not State.CANCELLED or lane is None:

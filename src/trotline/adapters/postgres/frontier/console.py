@@ -65,6 +65,9 @@ class PostgresConsole:
             # The pages of a large job must not block the event loop for long.
             await asyncio.sleep(0)
 
+    async def lane_views(self, names: Sequence[str]) -> list[LaneView]:
+        return await self._look(partial(self._lanes.named, names=names))
+
     async def steer(self, state: State, lane: str | None = None) -> int:
         if lane is not None and state is State.CANCELLED:
             return await self._store.change(lambda turn: job_control.cancel_lane(turn, lane))

@@ -1,5 +1,7 @@
 """A job's lanes as operators see them."""
 
+from collections.abc import Sequence
+
 from trotline.adapters.postgres.frontier.job_control import STATES
 from trotline.adapters.postgres.frontier.lane_row import decode_pace
 from trotline.adapters.postgres.pool import Connection
@@ -21,6 +23,11 @@ WHERE l.job = $1 AND (l.waiting > 0 OR h.leased > 0 OR l.paused <> 0)
 ORDER BY l.paused > 0 DESC, coalesce(t.ready_at > $2 AND t.ready_at < 'infinity', false) DESC, l.waiting DESC, l.name
 LIMIT $3
 """
+_NAMED = """
+SELECT l.name, l.waiting, h.leased, l.paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace
+CROSS JOIN LATERAL (SELECT count(*) AS leased FROM held WHERE job = $1 AND lane = l.id) h
+WHERE l.job = $1 AND l.name = ANY($2::text[]) AND (l.waiting > 0 OR h.leased > 0 OR l.paused <> 0) ORDER BY l.name
+"""
 _PAGE = """
 SELECT l.id, l.name, l.waiting, l.paused, p.lane FROM lane l JOIN pace p ON p.id = l.pace
 WHERE l.job = $1 AND l.name > $2 ORDER BY l.name LIMIT $3
@@ -35,6 +42,9 @@ class LaneViews:
 
     async def foremost(self, db: Connection, limit: int, now: Moment) -> list[LaneView]:
         return [self._view(tuple(row), now) for row in await db.fetch(_FOREMOST, self._job, now, limit)]
+
+    async def named(self, db: Connection, now: Moment, names: Sequence[str]) -> list[LaneView]:
+        return [self._view(tuple(row), now) for row in await db.fetch(_NAMED, self._job, list(names))]
 
     async def leased(self, db: Connection) -> dict[int, int]:
         """Lane -> visits under way."""
@@ -65,4 +75,5 @@ class LaneViews:
             concurrency=pace.allowed(lane, now, heeds=self._heeds),
             latency=lane.latency,
             trouble=lane.trouble,
+            retry_credit=pace.capped_credit(lane, now),
         )
